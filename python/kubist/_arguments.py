@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     """An end of a range in the values of Python and NumPy; None leaves it open."""
 
     Box = Mapping[str, End | tuple[End, End]]
-    PerCell = tuple[int, Mapping[str, float]]
+    PerCell = tuple[int, Mapping[str, float | str]]
     Steps = int | tuple[int | None, int | None]
 
     Domain = tuple[End, End] | str | None

@@ -239,8 +239,13 @@ def _per_cell(per_cell: Any) -> PerCell:
     rows, widths = pair("per_cell", per_cell, "rows, {column: width}")
     if not isinstance(widths, Mapping):
         raise InvalidInput(f"per_cell: widths must be a dict of column: width, not {_kind(widths)}")
-    each = {str(column): finite(f"per_cell: {column}", width) for column, width in widths.items()}
+    each = {str(column): _width(column, width) for column, width in widths.items()}
     return {"rows": count("per_cell", rows), "widths": each}
+
+
+def _width(column: Any, width: Any) -> float | str:
+    """A number in the column's unit, or text with a unit."""
+    return width if isinstance(width, str) else finite(f"per_cell: {column}", width)
 
 
 def pair(what: str, value: Any, shape: str = "low, high") -> tuple[Any, Any]:

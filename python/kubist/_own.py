@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -12,11 +13,33 @@ from . import _kubist
 _Texts = list[str | None]
 
 
-def _timestamp_ns(text: str) -> Any:
-    """Nanoseconds, which only NumPy has; as NumPy has them, in UTC."""
+_OFFSET = re.compile(r"(?<=\d)(?:Z|(?P<sign>[+-])(?P<hours>\d\d):(?P<minutes>\d\d))$")
+"""What stands behind a time of a column with a time zone."""
+
+
+def _in_numpy(text: str) -> Any:
+    """A date or timestamp as NumPy has it, with all digits; in UTC."""
     import numpy as np
 
-    return np.datetime64(text.removesuffix("Z"), "ns")
+    offset = _OFFSET.search(text) if "T" in text else None
+    local = np.datetime64(text[: offset.start()] if offset else text.removeprefix("+"))
+    if offset is None or offset["sign"] is None:
+        return local
+    ahead = np.timedelta64(int(offset["hours"]) * 60 + int(offset["minutes"]), "m")
+    return local - ahead if offset["sign"] == "+" else local + ahead
+
+
+def _timestamp_ns(text: str) -> Any:
+    import numpy as np
+
+    return np.datetime64(_in_numpy(text), "ns")
+
+
+def _time_ns(text: str) -> Any:
+    """A time of day as NumPy has it: how far it is from midnight."""
+    import numpy as np
+
+    return np.datetime64(f"1970-01-01T{text}", "ns") - np.datetime64("1970-01-01", "ns")
 
 
 _MADE: dict[str, Callable[[str], Any]] = {
@@ -26,7 +49,9 @@ _MADE: dict[str, Callable[[str], Any]] = {
     "timestamp": datetime.datetime.fromisoformat,
     "timestamp_ns": _timestamp_ns,
     "time": datetime.time.fromisoformat,
+    "time_ns": _time_ns,
 }
+"""Nanoseconds are NumPy's: Python's own types stop at microseconds."""
 
 _UNBOUNDED: dict[str, Callable[[str], Any]] = {"integer": float, "decimal": Decimal}
 """What numbers have where nothing bounds them; dates and times have None."""
@@ -63,4 +88,4 @@ class Own:
             return _MADE[self.kind](text)
         except ValueError:
             # A year that Python's own types do not have.
-            return text
+            return _in_numpy(text)

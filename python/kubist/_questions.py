@@ -106,8 +106,8 @@ class Questions:
                 columns are found ignoring letter case here and everywhere.
             per_cell: ``(records, {"x": width, "y": width})``: the records of lowest
                 priority in each cell of a regular grid of that width, for a view
-                that stays even and does not flicker while it pans. The grid is
-                fixed to the domain, not to the box. A width of which more than 9e18
+                that stays even and does not flicker while it pans. A width is a number,
+                or text with a unit, as ``"1 mm"``. The grid is fixed to the domain, not to the box. A width of which more than 9e18
                 lie between the domain's low end and a record is refused.
             steps: A step, or a closed range ``(first, last)`` with None for an
                 open end: only records of these steps, and of those only the ones
@@ -250,14 +250,14 @@ class Questions:
                 else its lookup, if that is one column.
             columns: The columns to return.
             precision, limit, order_by, first: Of the records that come back, as for `query`.
-                ``order_by=["pid", "time"]`` gives one path after the other, each in order
-                of time.
+                Without ``order_by`` one path comes after the other, each in order of time:
+                by ``by``, the identity, and the first column of times.
 
         Raises:
             InvalidInput: ``by`` is not given, and there is not one column that it could be.
 
         Example:
-            >>> r = t.trajectories(box={"z": (None, 0.01)}, by="pid", order_by=["pid", "time"])
+            >>> r = t.trajectories(box={"z": (None, 0.01)}, by="pid")
             >>> paths = r.to_pandas()
         """
         pinned = self._pinned()

@@ -42,9 +42,9 @@ class PerCell(TypedDict, total=False):
     rows: Required[int]
     """At most this many records of a cell; 1 or more."""
 
-    widths: Required[Mapping[str, float]]
-    """Dimension to the width of a cell, in the column's unit, above 0. Cells begin at the lower
-    end of the dimension's domain, never at the box.
+    widths: Required[Mapping[str, float | str]]
+    """Dimension to the width of a cell, above 0: a number in the column's unit, or text with a
+    unit, as `1 mm`. Cells begin at the lower end of the dimension's domain, never at the box.
     """
 
 
@@ -80,7 +80,8 @@ class QuerySpec(TypedDict, total=False):
     """The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or
     `priority`. NaN comes behind all numbers and null behind NaN, whichever the direction.
     Equal records follow each other by priority. Without it records come in no order, but
-    under `limit` and `per_cell` by priority. A `limit` draws its sample first.
+    under `limit` and `per_cell` by priority, and trajectories one after the other, each in
+    order of time. A `limit` draws its sample first.
     """
 
     per_cell: PerCell
@@ -95,7 +96,7 @@ class QuerySpec(TypedDict, total=False):
     """The form in which this is written; 1 by default."""
 
     steps: tuple[int | None, int | None]
-    """Only rows of complete steps in this closed range; `null` is an open end."""
+    """Only records of complete steps in this closed range; `null` is an open end."""
 
     where: str
     """An SQL condition over any columns."""
@@ -120,7 +121,7 @@ class CountRequest(TypedDict, total=False):
     """The form in which this is written; 1 by default."""
 
     steps: tuple[int | None, int | None]
-    """Only rows of complete steps in this closed range; `null` is an open end."""
+    """Only records of complete steps in this closed range; `null` is an open end."""
 
     version: str
     """The snapshot to ask: the token that the table's `version` or a snapshot's `token` gave;
@@ -286,5 +287,6 @@ class TrajectoriesRequest(CountRequest, total=False):
     """The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or
     `priority`. NaN comes behind all numbers and null behind NaN, whichever the direction.
     Equal records follow each other by priority. Without it records come in no order, but
-    under `limit` and `per_cell` by priority. A `limit` draws its sample first.
+    under `limit` and `per_cell` by priority, and trajectories one after the other, each in
+    order of time. A `limit` draws its sample first.
     """

@@ -83,6 +83,67 @@ def test_exact_means_exact(exact: kubist.Table) -> None:
         assert text in mixed
 
 
+def test_times_keep_their_unit(tmp_path: Path) -> None:
+    """In Python's own types where these hold every digit of the column's unit, else in NumPy's."""
+    count, noon = 101, 12 * 3600 * 10**9
+    rows = np.arange(count)
+    ns = 10**18 + rows
+    utc = np.datetime64(int(ns[-1]), "ns")
+    data = pa.table(
+        {
+            "x": np.linspace(0, 1, count),
+            "ns": pa.array(ns, pa.timestamp("ns")),
+            "berlin": pa.array(ns, pa.timestamp("ns", "Europe/Berlin")),
+            "far": pa.array(10**12 + rows, pa.timestamp("s")),
+            "late": pa.array(10**7 + rows.astype("int32"), pa.date32()),
+            "fine": pa.array(noon + rows, pa.time64("ns")),
+            "coarse": pa.array(noon // 1000 + rows, pa.time64("us")),
+            "long": pa.array(2**60 + rows, pa.duration("ns")),
+        }
+    )
+    t = kubist.create(tmp_path / "t.kubist", data, {"x": (0, 1)})
+    for aggregate, expected in {
+        "max(ns)": utc,
+        "max(berlin)": utc,
+        "median(berlin)": np.datetime64(int(ns[50]), "ns"),
+        "max(far)": np.datetime64(10**12 + 100, "s"),
+        "max(late)": np.datetime64(10**7 + 100, "D"),
+        "max(fine)": np.timedelta64(noon + 100, "ns"),
+        "max(coarse)": datetime.time(12, 0, 0, 100),
+        "max(long)": 2**60 + 100,
+    }.items():
+        e = t.estimate(aggregate, precision=1)
+        assert e.low == e.value == e.high == expected, aggregate
+        assert type(e.value) is type(expected), aggregate
+        if isinstance(expected, (np.datetime64, np.timedelta64)):
+            assert e.value.dtype == expected.dtype, aggregate
+    assert t.count(box={"ns": (np.datetime64(int(ns[50]), "ns"), None)}) == 51
+    pandas = pytest.importorskip("pandas")
+    for column, end in {
+        "ns": pandas.Timestamp(int(ns[50])),
+        "berlin": pandas.Timestamp(int(ns[50]), tz="UTC"),
+        "long": pandas.Timedelta(2**60 + 50),
+    }.items():
+        assert t.count(box={column: (end, None)}) == 51, column
+    found = t.query(order_by="x").to_numpy()
+    assert found["ns"].dtype == "datetime64[ns]" and found["ns"].astype("int64").tolist() == ns.tolist()
+    assert found["fine"].dtype == "timedelta64[ns]"
+
+
+def test_rounded_formulas_have_bounds_before_all_is_read(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    data = {"x": rng.random(40_000), "v": rng.normal(7.3, 2, 40_000), "id": np.arange(40_000)}
+    t = kubist.create(tmp_path / "t.kubist", data, {"x": (0, 1)}, identity=["id"])
+    e, inner = (t.estimate(text, precision=0.02) for text in ("round(mean(v))", "mean(v)"))
+    assert not e.exact and (e.low, e.high) == (round(inner.low), round(inner.high)) == (7, 7)
+    e = t.estimate("floor(mean(v) * 10) / 10", precision=0.02)
+    assert e.low <= 7.3 - 0.1 and np.isfinite([e.low, e.high]).all()
+    within = t.estimate("mean(v) + floor(mean(x))", precision=0.02)
+    assert np.isinf([within.low, within.high]).all()
+    assert "nothing bounds it until all is read" in repr(within)
+    assert t.estimate("mean(v) + floor(mean(x))", precision=1).exact
+
+
 def test_a_fraction_by_bins_with_an_interval_in_one_call(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     diameter = 1e-6 + 3e-5 * rng.random(50_000)

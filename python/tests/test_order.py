@@ -86,6 +86,30 @@ def test_paths_one_after_the_other(asked: kubist.Table, frame: pd.DataFrame) -> 
     pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
 
 
+def test_trajectories_come_in_time_order(asked: kubist.Table, frame: pd.DataFrame) -> None:
+    through = frame.loc[frame["x"] >= 0.999, "pid"].unique()
+    chosen = frame[frame["pid"].isin(through)]
+    # By what tells them apart, the identity, and the time.
+    expected = chosen.sort_values(["pid", "HIP", "time"])["HIP"].tolist()
+    paths = asked.trajectories(box={"x": (0.999, None)}, by="pid")
+    assert paths.to_numpy()["HIP"].tolist() == expected
+    first = asked.trajectories(box={"x": (0.999, None)}, by="pid", first=10, columns=["HIP"])
+    assert first.to_numpy()["HIP"].tolist() == expected[:10]
+    sample = asked.trajectories(box={"x": (0.999, None)}, by="pid", order_by="priority")
+    assert sample.to_numpy()["HIP"].tolist() != expected
+
+
+def test_paths_of_one_identity_are_in_order_of_time(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    rows = rng.permutation(20_000)
+    data = {"x": rng.random(20_000), "pid": rows % 200, "Time": rows // 200}
+    t = kubist.create(tmp_path / "t.kubist", data, ["x"], identity=["pid"])
+    found = t.trajectories(box={"x": (0.99, None)}).to_numpy()
+    through = np.unique(data["pid"][data["x"] >= 0.99])
+    assert found["pid"].tolist() == np.repeat(through, 100).tolist()
+    assert found["Time"].tolist() == list(range(100)) * len(through)
+
+
 def test_single_values_and_any_letter_case(asked: kubist.Table, frame: pd.DataFrame) -> None:
     assert asked.query(box={"hip": 11767}, columns=["Hip"]).to_numpy()["HIP"].tolist() == [11767]
     assert asked.count(box={"kind": "oil"}) == (frame["kind"] == "oil").sum()
@@ -108,6 +132,64 @@ def test_units(asked: kubist.Table, frame: pd.DataFrame) -> None:
         asked.count(box={"x": ("1 foo", None)})
     with pytest.raises(kubist.InvalidInput, match="column `HIP` has no unit"):
         asked.count(box={"HIP": "1 m"})
+
+
+def test_units_in_what_is_computed(asked: kubist.Table, frame: pd.DataFrame) -> None:
+    x, speed, time = frame["x"], frame["speed"], frame["time"]
+    for where, expected in {
+        "x * 2 > 30cm": x * 2 > 0.3,
+        "x + 1cm > 2cm": x + 0.01 > 0.02,
+        "speed * time > '1 km'": speed * time > 1000,
+        "x / time < '1 mm/s'": x / time < 0.001,
+        "sqrt(x * x + x * x) < 100cm": np.sqrt(2 * x * x) < 1,
+        "CASE WHEN kind = 'oil' THEN x ELSE 25cm END > 0.2m": x.where(frame["kind"] == "oil", 0.25)
+        > 0.2,
+        "bin(x, 5cm) = 0.5": np.floor(x * 20) == 10,
+        "least(x, 30cm) >= 30cm": x >= 0.3,
+    }.items():
+        assert asked.count(where=where) == int(expected.sum()), where
+    for where, message in {
+        "x + time > 1": "column `x` is in m, and column `time` in s: these are of different kinds",
+        "x > speed": "column `x` is in m, and column `speed` in m/s",
+        "x * x > 1cm": "what is computed is in m.2, and cannot be compared with 1 cm",
+        "HIP + 1 > 1cm": "what is computed has no unit",
+        "x * 2foo > 1": "the unit `foo` of 2 foo is not known",
+    }.items():
+        with pytest.raises(kubist.InvalidInput, match=message):
+            asked.count(where=where)
+    by_length = [
+        asked.estimate("count()", group_by=f"bin(x, {width})", precision=1).to_pandas()["value"]
+        for width in ("10cm", "0.1")
+    ]
+    assert by_length[0].tolist() == by_length[1].tolist()
+    edges = asked.estimate("histogram(x, 250mm, 0cm, 1m)", precision=1).to_numpy()[1]
+    assert edges[1:-1].tolist() == [0.25, 0.5, 0.75]
+    assert " m^2" in repr(asked.estimate("mean(x * x)", precision=0.1))
+    assert " km" not in repr(asked.estimate("mean(speed) / 2", precision=0.1))
+
+
+def test_cells_and_domains_have_units(
+    asked: kubist.Table, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    def cells(width: float | str) -> list[int]:
+        return asked.query(per_cell=(1, {"x": width})).to_numpy()["HIP"].tolist()
+
+    assert cells("25 cm") == cells(0.25) and 4 <= len(cells("25 cm")) <= 5
+    with pytest.raises(kubist.InvalidInput, match="column `x` is in m, and cannot be compared with 1 s"):
+        cells("1 s")
+    with pytest.raises(kubist.InvalidInput, match="neither a number nor one with a unit"):
+        cells("wide")
+    data, units = {"x": frame["x"].to_numpy(), "n": np.arange(ROWS)}, {"x": "m"}
+    made = [
+        kubist.create(tmp_path / name, data, {"x": domain}, units=units).info().dimensions
+        for name, domain in {"a": ("0 cm", "100cm"), "b": (0, 1)}.items()
+    ]
+    assert made[0] == made[1]
+    for domain, message in {("0 s", "1 s"): "is in m, and cannot be compared with 0 s"}.items():
+        with pytest.raises(kubist.InvalidInput, match=message):
+            kubist.create(tmp_path / "c", data, {"x": domain}, units=units)
+    with pytest.raises(kubist.InvalidInput, match="column `n` has no unit"):
+        kubist.create(tmp_path / "d", data, {"n": ("0 m", "1 m")}, units=units)
 
 
 def test_orders_stay_where_they_are_pushed_down(table: kubist.Table, frame: pd.DataFrame) -> None:

@@ -4,8 +4,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use arrow_schema::{DataType, SchemaRef};
-use kubist_expr::Value;
+use arrow_schema::{DataType, Field, SchemaRef};
+use kubist_expr::{Meant, Value, column_index, in_unit_of};
 use kubist_index::grid::Scale;
 use kubist_index::order;
 use kubist_store::Store;
@@ -92,6 +92,7 @@ impl Plan {
     ///
     /// `Invalid` names the option or the column that makes no sense.
     pub fn new(schema: &SchemaRef, options: &TableOptions) -> Result<Plan> {
+        let options = &in_own_names(schema, options);
         let schema = alter::with_units(schema, &options.units)?;
         alter::check_metadata(&options.metadata)?;
         let checked = TableSchema::new(&schema, options)?;
@@ -101,7 +102,7 @@ impl Plan {
         for (dimension, column) in options.dimensions.iter().zip(&checked.dimensions) {
             let name = &dimension.column;
             let data_type = checked.stored.field(*column).data_type();
-            let scale = scale_of(name, data_type, &dimension.domain)?;
+            let scale = scale_of(&checked.with_unit(*column), data_type, &dimension.domain)?;
             let kind = if dimension.domain == Domain::Quantile { "quantile" } else { "linear" };
             let domain = scale.as_ref().map(Scale::domain);
             scales.extend(scale);
@@ -126,6 +127,20 @@ impl Plan {
     }
 }
 
+/// The options with columns called as the table calls them; what is not found stays as it is.
+fn in_own_names(schema: &SchemaRef, options: &TableOptions) -> TableOptions {
+    let mut options = options.clone();
+    let own = |name: &mut String| {
+        if let Ok(index) = column_index(schema, name) {
+            schema.field(index).name().clone_into(name);
+        }
+    };
+    options.dimensions.iter_mut().for_each(|dimension| own(&mut dimension.column));
+    options.identity.iter_mut().chain(&mut options.lookup).for_each(own);
+    options.units.iter_mut().for_each(|(column, _)| own(column));
+    options
+}
+
 /// Refuses a capacity that no cube can have.
 ///
 /// # Errors
@@ -134,18 +149,28 @@ impl Plan {
 pub fn check_capacity(capacity: u32) -> Result<()> {
     match (16..=1 << 20).contains(&capacity) {
         true => Ok(()),
-        false => Err(Error::invalid(format!("a cube's capacity is 16 to 1048576 rows, found {capacity}"))),
+        false => Err(Error::invalid(format!("a cube's capacity is 16 to 1048576 records, found {capacity}"))),
     }
 }
 
-/// The scale that a domain says, unless it is to be learned.
+/// The scale that a domain says, unless it is to be learned. `column` knows the unit of its values,
+/// which are stored as `data_type`.
 ///
 /// # Errors
 ///
 /// `Invalid` if an end is not a value of the column's type, or the ends make no domain.
-pub fn scale_of(name: &str, data_type: &DataType, domain: &Domain) -> Result<Option<Scale>> {
+pub fn scale_of(column: &Field, data_type: &DataType, domain: &Domain) -> Result<Option<Scale>> {
     let Domain::Linear(low, high) = domain else { return Ok(None) };
-    let (low, high) = (domain_end(name, data_type, low)?, domain_end(name, data_type, high)?);
+    let name = column.name();
+    let end = |value: &Value| match value {
+        Value::Text(text) => match in_unit_of(column, text, Meant::Value) {
+            Ok(Some(number)) => Ok(number),
+            Ok(None) => domain_end(name, data_type, value),
+            Err(error) => Err(Error::invalid(format!("dimension {name:?}: {error}"))),
+        },
+        value => domain_end(name, data_type, value),
+    };
+    let (low, high) = (end(low)?, end(high)?);
     let scale = Scale::linear(low, high).map_err(|error| Error::invalid(format!("dimension {name:?}: {error}")))?;
     Ok(Some(scale))
 }

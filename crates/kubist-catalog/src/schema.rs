@@ -299,7 +299,7 @@ impl TableSchema {
             return Err(cannot(format!("its default is of the type {found}, not {wanted}")));
         }
         if !field.is_nullable() && default.is_null(0) {
-            return Err(cannot("it must not be null and has no default for the rows that are here".into()));
+            return Err(cannot("it must not be null and has no default for the records that are here".into()));
         }
         check_lengths(name, default)?;
         if let Some(unit) = field.metadata().get(UNIT) {
@@ -497,12 +497,20 @@ impl TableSchema {
     /// What conditions and expressions are bound to: the visible columns in their stored types,
     /// with their units.
     pub fn conditional(&self) -> Schema {
-        let with_unit = |field: &Arc<Field>| {
-            let unit = self.about.get(field.name()).and_then(|about| about.get(UNIT)).and_then(|unit| unit.as_str());
-            let metadata = unit.map(|unit| (UNIT.to_string(), unit.to_string()));
-            Arc::new(field.as_ref().clone().with_metadata(metadata.into_iter().collect::<HashMap<_, _>>()))
-        };
-        Schema::new(self.asked.fields()[..self.user.fields().len()].iter().map(with_unit).collect::<Vec<_>>())
+        let fields = self.asked.fields()[..self.user.fields().len()].iter();
+        Schema::new(fields.map(|field| self.measured(field)).collect::<Vec<_>>())
+    }
+
+    /// A stored column as the user sees it, with its unit.
+    pub fn with_unit(&self, column: usize) -> Field {
+        self.measured(self.user_field(column))
+    }
+
+    /// A field with no metadata but the unit of its column.
+    fn measured(&self, field: &Field) -> Field {
+        let unit = self.about.get(field.name()).and_then(|about| about.get(UNIT)).and_then(|unit| unit.as_str());
+        let metadata = unit.map(|unit| (UNIT.to_string(), unit.to_string()));
+        field.clone().with_metadata(metadata.into_iter().collect::<HashMap<_, _>>())
     }
 
     /// The stored column that the user calls so, by the rule of all names: as it is written,

@@ -155,7 +155,9 @@ pub fn without_log(
 ) -> Vec<Error> {
     let wrong = |(writer, segment): (&String, &String)| {
         let what = if !logs.contains(writer) {
-            format!("it is missing, but segment {segment} shows that the writer was at work; its rows are not counted")
+            format!(
+                "it is missing, but segment {segment} shows that the writer was at work; its records are not counted"
+            )
         } else if unacknowledged.contains(writer) {
             format!(
                 "its acknowledgement is missing, and segment {segment} shows that there was one; what it held \

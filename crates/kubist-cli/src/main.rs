@@ -5,6 +5,7 @@
 //! `kubist: error: ...` with the exit codes of [`failure::Kind`].
 
 mod alter;
+mod answer;
 mod args;
 mod browser;
 mod copy;
@@ -33,6 +34,7 @@ mod salvage;
 mod table;
 mod tail;
 mod token;
+mod trajectories;
 mod tunnel;
 mod upkeep;
 mod verify;
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Ingest(command) => ingest::run(command, &cancel),
         Command::Query(command) => query::run(command, &cancel),
+        Command::Trajectories(command) => trajectories::run(command, &cancel),
         Command::Estimate(command) => estimate::run(command, &cancel),
         Command::Explain(command) => explain::run(command, &cancel),
         Command::Info(command) => info::run(command),

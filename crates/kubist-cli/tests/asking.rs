@@ -55,8 +55,72 @@ fn units_of_columns_are_understood() {
     workdir.run("query t --box x=1s:").fails(2, &["column `x` is in m, and cannot be compared with 1 s"]);
     workdir.run("query t --box x=1parsnip:").fails(2, &["the unit `parsnip` of 1 parsnip is not known"]);
     workdir.run("query t --box y=1cm:").fails(2, &["column `y` has no unit, so it cannot be compared with 1 cm"]);
-    workdir.run_of(&["query", "t", "--where", "x + 1 > 1cm"]).fails(2, &["a computed number has no unit"]);
-    workdir.run_of(&["query", "t", "--where", "x > 1 + 1cm"]).fails(2, &["takes numbers, not the quantity 1 cm"]);
+    let of_condition = |text: &str| workdir.run_of(&["query", "t", "--count", "--where", text]).ok().out;
+    assert_eq!(of_condition("x * 2 + 1cm > 0.5m"), of_condition("x * 2 > 0.49"));
+    workdir.run_of(&["query", "t", "--where", "y + 1 > 1cm"]).fails(2, &["what is computed has no unit"]);
+    workdir
+        .run_of(&["query", "t", "--where", "x * x > 1cm"])
+        .fails(2, &["is in m^2, and cannot be compared with 1 cm"]);
+    let cells = |width: &str| workdir.run_of(&["query", "t", "--per-cell", width]).ok().out;
+    assert_eq!(cells("1:x=25cm"), cells("1:x=0.25"));
+    workdir.run_of(&["query", "t", "--per-cell", "1:x=1s"]).fails(2, &["per_cell: column `x` is in m"]);
+    // Figures without the words that asked for them.
+    let figures = |asked: &[&str]| {
+        let found = workdir.run_of(&[&["estimate", "t", "--precision", "1", "--json"], asked].concat()).ok().json();
+        let mut figures = found["figures"].as_array().unwrap().clone();
+        figures.iter_mut().for_each(|figure| {
+            let figure = figure.as_object_mut().unwrap();
+            figure.remove("aggregate");
+            figure.remove("group");
+        });
+        assert!(figures.len() > 3, "{found}");
+        figures
+    };
+    let by = |text: &str| figures(&["count()", "--group-by", text]);
+    assert_eq!(by("bin(x, 10cm)"), by("bin(x, 0.1)"));
+    assert_eq!(figures(&["histogram(x, 25cm, 0cm, 1m)"]), figures(&["histogram(x, 4, 0, 1)"]));
+    assert_eq!(figures(&["histogram(x, '0.25 m')"]).len(), 4);
+    workdir.run_of(&["estimate", "t", "histogram(x, 1s)"]).fails(2, &["cannot be compared with 1 s"]);
+    assert!(workdir.run_of(&["estimate", "t", "mean(x * x)"]).ok().out.contains(" m^2"));
+    assert_eq!(of_condition("x > 1 + 49cm"), of_condition("x > 0.5"));
+}
+
+#[test]
+fn a_table_is_made_by_ends_with_units() {
+    let workdir = Workdir::new();
+    let batch = particles(0, 2000);
+    workdir.save("a.parquet", &batch);
+    let ingest = |domain: &str| {
+        let table = format!("t{}", domain.len());
+        let asked = ["ingest", &table, "a.parquet", "--dimensions", "x,y", "--unit", "x=m", "--domain", domain];
+        (workdir.run_of(&asked), table)
+    };
+    let (made, in_units) = ingest("x=0cm:100 cm");
+    made.ok();
+    let (made, plain) = ingest("x=0:1");
+    made.ok();
+    let dimensions = |table: &str| workdir.run_of(&["info", table, "--json"]).ok().json()["dimensions"].clone();
+    assert_eq!(dimensions(&in_units), dimensions(&plain));
+    ingest("x=0s:1 s").0.fails(2, &["dimension \"x\": column `x` is in m, and cannot be compared with 0 s"]);
+    ingest("y=0cm:1 cm").0.fails(2, &["dimension \"y\": column `y` has no unit, so 0 cm cannot stand beside it"]);
+    workdir.run_of(&["regrid", &plain, "--domain", "x=0mm:2000mm"]).ok();
+}
+
+#[test]
+fn trajectories_come_in_order_of_time() {
+    let workdir = Workdir::new();
+    let batch = particles(0, 3000);
+    workdir.table("t", &batch);
+    let paths = |options: &[&str]| {
+        workdir.run_of(&[&["trajectories", "t", "--by", "kind", "--format", "csv"], options].concat()).ok().out
+    };
+    let asked = paths(&["--box", "x=0:0.1", "--order-by", "kind,pid"]);
+    assert!(asked.lines().count() > 100);
+    // The identity of the table is pid, and it has no column of times.
+    assert_eq!(paths(&["--box", "x=0:0.1"]), asked);
+    assert_eq!(paths(&["--box", "x=0:0.1", "--first", "7"]).lines().count(), 8);
+    assert_eq!(paths(&["--where", "x < 0.1", "--columns", "pid"]).lines().next(), Some("pid"));
+    workdir.run_of(&["trajectories", "t", "--by", "kid"]).fails(2, &["did you mean `kind`"]);
 }
 
 #[test]

@@ -178,7 +178,7 @@ impl PilotFindings {
         priorities.sort_unstable();
         PilotFindings {
             shifts: counts()
-                .map(|(number, count)| (0..count).map(|argument| mean(number, argument)).collect())
+                .map(|(number, count)| (0..count).map(|argument| short(mean(number, argument))).collect())
                 .collect(),
             ends: counts().map(|(number, count)| (0..count).map(|argument| ends(number, argument)).collect()).collect(),
             positive: counts()
@@ -188,6 +188,12 @@ impl PilotFindings {
             together: priorities.len() as f64 / priorities.chunk_by(|a, b| a == b).count().max(1) as f64,
         }
     }
+}
+
+/// A number near this one of half as many binary digits: sums of it are exact, so that values
+/// that are all 0 have the mean 0.
+fn short(number: f64) -> f64 {
+    f64::from_bits(number.to_bits() & !((1 << 27) - 1))
 }
 
 /// Refuses so many groups like this one, if they would hold too much.

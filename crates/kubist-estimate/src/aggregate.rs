@@ -41,6 +41,8 @@ pub struct Bound {
     pub own: Option<DataType>,
     /// It takes the whole numbers of its first argument, which has them.
     pub takes_wholes: bool,
+    /// Its unit, where no rule gives it.
+    pub unit: Option<String>,
 }
 
 impl Bound {
@@ -52,6 +54,7 @@ impl Bound {
             column: None,
             own: None,
             takes_wholes: false,
+            unit: None,
         }
     }
 
@@ -87,6 +90,8 @@ pub struct Properties {
     pub end: Option<End>,
     /// It is a histogram: zone maps know how far its outer bins reach.
     pub outer_bins: bool,
+    /// Nothing bounds it until all is read.
+    pub unbounded: bool,
     /// Some of the records that it adds up may be there for certain, and the others by chance.
     pub takes_certain: bool,
     /// It follows from what writers say of all records of steps that they thinned.

@@ -12,6 +12,8 @@ const ROUND: [f64; 4] = [1.0, 2.0, 2.5, 5.0];
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins {
     pub count: usize,
+    /// How wide they are, where that is given and the range is not: then `count` bounds them.
+    pub width: Option<f64>,
     /// Where the first begins and the last ends; without it the ends of the pilot's values.
     pub range: Option<(f64, f64)>,
     pub form: Form,
@@ -44,8 +46,12 @@ impl Form {
 }
 
 impl Bins {
-    /// The number of bins is this argument.
-    pub fn of(call: &Call, argument: usize, range: Option<(f64, f64)>, form: Form) -> Result<Bins, String> {
+    /// The number of bins is this argument, or with a unit their width, in that of the argument
+    /// that they are `of`.
+    pub fn of(call: &Call, argument: usize, of: usize, range: Option<(f64, f64)>, form: Form) -> Result<Bins, String> {
+        if let Some(width) = call.with_unit(argument, of)? {
+            return Bins::wide(width, range, form);
+        }
         let count = call.number(argument)?;
         if !(1.0..=MOST_BINS).contains(&count) || count.fract() != 0.0 {
             return Err(format!("a histogram has 1 to {MOST_BINS} bins, found {count}"));
@@ -55,8 +61,28 @@ impl Bins {
             Some((low, _)) if form.log && low <= 0.0 => {
                 Err(format!("logarithmic bins begin above 0, found {low}: what lies below is in the first bin anyway"))
             }
-            _ => Ok(Bins { count: count as usize, range, form }),
+            _ => Ok(Bins { count: count as usize, width: None, range, form }),
         }
+    }
+
+    /// Bins of a width: from end to end, or where the values are.
+    fn wide(width: f64, range: Option<(f64, f64)>, form: Form) -> Result<Bins, String> {
+        if !(width.is_finite() && width > 0.0) {
+            return Err(format!("the width of a bin is above 0, found {width}"));
+        }
+        if form != Form::default() {
+            return Err("bins of a width are neither log nor round: give their number".into());
+        }
+        let Some((low, high)) = range else {
+            return Ok(Bins { count: MOST_BINS as usize, width: Some(width), range, form });
+        };
+        let bins = (high - low) / width;
+        if low >= high || (bins - bins.round()).abs() > 1e-6 || !(1.0..=MOST_BINS).contains(&bins.round()) {
+            return Err(format!(
+                "from {low} to {high} there are {bins} bins of {width}: 1 to {MOST_BINS} whole ones are wanted"
+            ));
+        }
+        Ok(Bins { count: bins.round() as usize, width: None, range, form })
     }
 
     /// Where they are, by what a pilot knows of an argument.
@@ -71,6 +97,9 @@ impl Bins {
             (Some((only, _)), ..) => (only - 0.5, only + 0.5),
             (None, ..) => (0.0, 1.0),
         });
+        if let Some(width) = self.width {
+            return Axis::new(multiples(low, high, width, self.count));
+        }
         let edges = match self.form {
             Form { log: false, round: false } => equal(low, high, self.count),
             Form { log: false, round: true } => round(low, high, self.count),
@@ -95,6 +124,16 @@ fn ends_kept(mut edges: Vec<f64>, low: f64, high: f64) -> Vec<f64> {
         (*first, *last) = (low, high);
     }
     edges
+}
+
+/// Multiples of a width around `low` to `high`, so many bins at most.
+fn multiples(low: f64, high: f64, width: f64, most: usize) -> Vec<f64> {
+    let (first, last) = ((low / width).floor(), (high / width).ceil());
+    let bins = (last - first).clamp(1.0, most as f64);
+    // Where widths are parts of 1 the edges are the nearest numbers to what they read as.
+    let (inverse, is_part) = ((1.0 / width).round(), 1.0 / (1.0 / width).round() == width);
+    let edge = |index: f64| if is_part { index / inverse } else { index * width };
+    (0..=bins as usize).map(|bin| edge(first + bin as f64)).collect()
 }
 
 /// Multiples of a round step around `low` to `high`, about `count` bins and no more.
@@ -177,7 +216,7 @@ mod tests {
     fn edges(count: usize, ends: (f64, f64), form: Form) -> Vec<f64> {
         let positive = [(ends.0 > 0.0).then_some(ends.0).or(Some(1e-3))];
         let pilot = Pilot { shifts: &[0.0], ends: &[Some(ends)], positive: &positive, clustered: false, groups: 1 };
-        Bins { count, range: None, form }.axis(&pilot, 0).edges
+        Bins { count, width: None, range: None, form }.axis(&pilot, 0).edges
     }
 
     #[test]
@@ -194,6 +233,14 @@ mod tests {
         // More decades than bins.
         assert_eq!(edges(2, (0.02, 7.0), Form { log: true, round: true }), [0.01, 1.0, 10.0]);
         assert_eq!(edges(1, (1e-300, 1e300), Form { log: true, round: true }).len(), 2);
+    }
+
+    #[test]
+    fn bins_of_a_width_begin_at_its_multiples() {
+        assert_eq!(multiples(0.013, 0.047, 0.01, 100), [0.01, 0.02, 0.03, 0.04, 0.05]);
+        assert_eq!(multiples(-3.0, 4.0, 2.5, 100), [-5.0, -2.5, 0.0, 2.5, 5.0]);
+        assert_eq!(multiples(0.0, 1e9, 1.0, 3), [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(multiples(2.0, 2.0, 1.0, 3), [2.0, 3.0]);
     }
 
     #[test]

@@ -31,6 +31,25 @@ impl Call<'_> {
         text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| format!("{text:?} is not a number"))
     }
 
+    /// An argument that is a number, or one with a unit, as `20um`, beside the argument `of`.
+    pub fn number_beside(&self, index: usize, of: usize) -> Result<f64, String> {
+        Ok(match self.with_unit(index, of)? {
+            Some(number) => number,
+            None => self.number(index)?,
+        })
+    }
+
+    /// An argument with a unit, as a number in that of the argument `of`; `None` if it has none.
+    pub fn with_unit(&self, index: usize, of: usize) -> Result<Option<f64>, String> {
+        let text = self.arguments[index];
+        let text = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')).unwrap_or(text);
+        if text.parse::<f64>().is_ok() {
+            return Ok(None);
+        }
+        let of = Expression::parse(self.arguments[of], self.schema).map_err(|error| error.to_string())?;
+        of.in_its_unit(text).map_err(|error| error.to_string())
+    }
+
     /// The first arguments, which are expressions over columns.
     pub fn expressions(&self, count: usize) -> Result<Vec<Expression>, String> {
         let parse = |sql: &&str| Expression::parse(sql, self.schema).map_err(|error| error.to_string());

@@ -118,7 +118,10 @@ impl Estimation {
                 aggregates.len()
             )));
         }
-        let unit_of = |asked: &Asked| unit::of(asked.bound.properties.unit, &asked.bound.arguments, &schema.user);
+        let unit_of = |Asked { bound, .. }: &Asked| match &bound.unit {
+            Some(unit) => Some(unit.clone()),
+            None => unit::of(bound.properties.unit, &bound.arguments),
+        };
         let units = aggregates.iter().filter_map(|asked| Some((asked.name.clone(), unit_of(asked)?)));
         let units = units.collect();
         let parts = options.group_by.iter().flat_map(|text| match schema.column(text) {

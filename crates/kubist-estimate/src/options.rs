@@ -87,6 +87,12 @@ pub fn check(options: &EstimateOptions) -> Result<()> {
             return Err(Error::invalid(format!("{name} must be above 0, found {value}")));
         }
     }
+    if let Some(error) = error.filter(|error| *error >= 1.0) {
+        let percent = error * 100.0;
+        return Err(Error::invalid(format!(
+            "error: {error} is {percent} %, a share of the value: write 0.05 or '5%', or '0.01 abs' whatever the value"
+        )));
+    }
     if let Some(share) = tails.filter(|share| !(*share > 0.0 && *share <= 0.1)) {
         return Err(Error::invalid(format!("tails must be in (0, 0.1], found {share}")));
     }

@@ -69,13 +69,15 @@ impl Own {
         [self.value, self.low, self.high].map(|value| value.map(|value| self.text(value)))
     }
 
-    /// What kind of value it is: `integer`, `decimal`, `date`, `timestamp`, `timestamp_ns`, `time`.
+    /// What kind of value it is: `integer`, `decimal`, `date`, `timestamp`, `time`, and of
+    /// nanoseconds `timestamp_ns`, `time_ns`.
     pub fn kind(&self) -> &'static str {
         match &self.data_type {
             kind if is_integer(kind) => "integer",
             DataType::Date32 | DataType::Date64 => "date",
             DataType::Timestamp(TimeUnit::Nanosecond, _) => "timestamp_ns",
             DataType::Timestamp(..) => "timestamp",
+            DataType::Time64(TimeUnit::Nanosecond) => "time_ns",
             DataType::Time32(_) | DataType::Time64(_) => "time",
             _ => "decimal",
         }
@@ -94,9 +96,9 @@ impl Own {
     }
 }
 
-/// The type in which figures of this type are exact: all but durations have one.
-pub fn of(data_type: DataType) -> Option<DataType> {
-    (!matches!(data_type, DataType::Duration(_))).then_some(data_type)
+/// The type in which figures of this type are exact: durations are integers, in their unit.
+pub fn of(data_type: DataType) -> DataType {
+    if matches!(data_type, DataType::Duration(_)) { HUGE } else { data_type }
 }
 
 /// Do its values fit 128 bits, so that expressions give them with all digits?

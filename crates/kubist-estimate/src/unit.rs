@@ -1,10 +1,8 @@
 //! The unit of a figure, from the units of the columns that it is of.
 //!
-//! Columns alone have a unit that is known; of what an expression makes of them nothing is said.
+//! An expression has the unit that its columns make: metres times metres are `m^2`.
 
-use arrow_schema::Schema;
 use kubist_expr::Expression;
-use kubist_types::metadata::UNIT;
 
 /// How the unit of an aggregate follows from those of its arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,13 +20,9 @@ pub enum UnitRule {
     Quotient,
 }
 
-/// In which unit an aggregate of these arguments is; `visible` are the columns that they are
-/// bound to.
-pub fn of(rule: UnitRule, arguments: &[Expression], visible: &Schema) -> Option<String> {
-    let unit = |argument: usize| {
-        let column = arguments.get(argument)?.column()?;
-        visible.fields().get(column)?.metadata().get(UNIT).cloned()
-    };
+/// In which unit an aggregate of these arguments is.
+pub fn of(rule: UnitRule, arguments: &[Expression]) -> Option<String> {
+    let unit = |argument: usize| arguments.get(argument)?.unit().map(str::to_owned);
     match rule {
         UnitRule::Plain => None,
         UnitRule::First => unit(0),

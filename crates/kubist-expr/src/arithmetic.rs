@@ -8,10 +8,11 @@ use crate::domain::{Family, Range};
 use crate::error::{ExprError, shortened};
 use crate::evaluate::compute::vector;
 use crate::meaning::{Meaning, computed, describe, describe_operand, family, kind_of};
+use crate::measured;
 use crate::never;
 use crate::number::{Decimal, Number};
 use crate::rows::Rows;
-use crate::unit::Quantity;
+use crate::unit::{Quantity, Units};
 use crate::value::Literal;
 use crate::vector::Values;
 use arrow_array::{RecordBatch, RecordBatchOptions};
@@ -56,7 +57,8 @@ const KNOWN_FUNCTIONS: &str = "abs, acos, asin, atan, atan2, bin, ceil, cos, dat
                                greatest, hypot, isfinite, isnan, least, ln, log10, log2, pi, power, radians, round, \
                                sign, sin, sqrt, tan";
 
-pub(crate) fn call(name: &str, mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
+/// An operator or a function; `units` are those of the expression.
+pub(crate) fn call(name: &str, mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
     let lower = name.to_ascii_lowercase();
     if lower == "isnan" || lower == "isfinite" {
         let operand = operands.pop();
@@ -64,8 +66,8 @@ pub(crate) fn call(name: &str, mut operands: Vec<Meaning>) -> Result<Meaning, Ex
         return class_of(&lower, operand).map(Meaning::from);
     }
     match lower.as_str() {
-        "round" => return rounded(operands),
-        "bin" => return binned(operands),
+        "round" => return rounded(operands, units),
+        "bin" => return binned(operands, units),
         "date_trunc" => return periods::truncated(operands),
         "pi" if operands.is_empty() => return Ok(Meaning::from(Number::from_f64(std::f64::consts::PI))),
         _ => {}
@@ -80,7 +82,7 @@ pub(crate) fn call(name: &str, mut operands: Vec<Meaning>) -> Result<Meaning, Ex
     if !(*least..=*most).contains(&operands.len()) {
         return Err(arity(&lower, *least, *most));
     }
-    arithmetic(&lower, *function, operands)
+    arithmetic(&lower, *function, operands, units)
 }
 
 fn arity(name: &str, least: usize, most: usize) -> ExprError {
@@ -90,7 +92,7 @@ fn arity(name: &str, least: usize, most: usize) -> ExprError {
 }
 
 /// `round(x)`, `round(x, digits)`.
-fn rounded(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
+fn rounded(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
     let function = match operands.len() {
         1 => Function::Round,
         2 => match operands.pop() {
@@ -104,13 +106,16 @@ fn rounded(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
         },
         _ => return Err(ExprError::type_mistake("`round` takes 1 or 2 operands")),
     };
-    arithmetic("round", function, operands)
+    arithmetic("round", function, operands, units)
 }
 
 /// `bin(x, width)`: the greatest multiple of the width that is not above x.
-fn binned(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
-    let Some(Meaning::Literal(Literal::Number(Number::Finite(width)))) = operands.pop().filter(|_| operands.len() == 1)
-    else {
+fn binned(mut operands: Vec<Meaning>, units: &Arc<Units>) -> Result<Meaning, ExprError> {
+    let width = match (operands.pop(), operands.as_slice()) {
+        (Some(width), [of]) => Some(measured::width(of, width)?),
+        _ => None,
+    };
+    let Some(Meaning::Literal(Literal::Number(Number::Finite(width)))) = width else {
         return Err(ExprError::type_mistake("`bin` takes a value and the width of a bin, as in bin(x, 0.01)"));
     };
     let Some(found) = width.as_width() else {
@@ -118,7 +123,7 @@ fn binned(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
             "bins of width {width}: it must be above 0, a float, and of at most 15 digits"
         )));
     };
-    arithmetic("bin", Function::Bin(found), operands)
+    arithmetic("bin", Function::Bin(found), operands, units)
 }
 
 /// What is true or false as 1 or 0.
@@ -178,11 +183,17 @@ fn takes_numbers(name: &str, found: &str) -> ExprError {
     ExprError::type_mistake(format!("`{name}` takes numbers, not {found}"))
 }
 
-fn arithmetic(name: &str, function: Function, operands: Vec<Meaning>) -> Result<Meaning, ExprError> {
+fn arithmetic(
+    name: &str,
+    function: Function,
+    operands: Vec<Meaning>,
+    units: &Arc<Units>,
+) -> Result<Meaning, ExprError> {
     if let (Function::Negate, [Meaning::Literal(Literal::Quantity(quantity))]) = (function, operands.as_slice()) {
         let number = quantity.number.clone().negated();
         return Ok(Meaning::Literal(Literal::Quantity(Quantity { number, ..quantity.clone() })));
     }
+    let (operands, unit) = measured::settled(function, operands, units)?;
     let operands = operands.into_iter().map(|operand| numeric(name, operand)).collect::<Result<Vec<_>, _>>()?;
     if operands.iter().any(|operand| matches!(operand, Numeric::Null)) {
         return Ok(Meaning::Literal(Literal::Null));
@@ -193,7 +204,7 @@ fn arithmetic(name: &str, function: Function, operands: Vec<Meaning>) -> Result<
     let constant = operands.iter().all(|operand| matches!(operand, Numeric::Literal(_)));
     let kind = kind_of_call(function, common_kind(&operands));
     let steps = operands.into_iter().filter_map(|operand| step(operand, kind));
-    let compute = Compute::new(kind, Step::Call(function, steps.collect()));
+    let compute = Compute { unit, ..Compute::new(kind, Step::Call(function, steps.collect())) };
     if constant { folded(&compute) } else { Ok(Operand::Compute(compute).into()) }
 }
 
@@ -285,5 +296,8 @@ fn folded(compute: &Compute) -> Result<Meaning, ExprError> {
         Values::F32(values) => values.first().map(|value| Number::from_f64((*value).into())),
         Values::F64(values) => values.first().map(|value| Number::from_f64(*value)),
     };
-    Ok(Meaning::Literal(number.map_or(Literal::Null, Literal::Number)))
+    Ok(Meaning::Literal(match (number, &compute.unit) {
+        (Some(Number::Finite(number)), Some(unit)) => Literal::Quantity(Quantity { number, unit: unit.name.clone() }),
+        (number, _) => number.map_or(Literal::Null, Literal::Number),
+    }))
 }

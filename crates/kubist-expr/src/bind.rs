@@ -13,16 +13,15 @@ use crate::domain::{Family, Mismatch, Position, Range};
 use crate::error::ExprError;
 use crate::like::Pattern;
 use crate::meaning::{Meaning, computed, describe, describe_operand, family};
+use crate::measured;
 use crate::moment::Moment;
 use crate::names::Names;
 use crate::number::Number;
 use crate::syntax::{Op, Syntax};
-use crate::unit::Quantity;
 use crate::value::Literal;
 use arrow_buffer::i256;
 use arrow_schema::Schema;
 use kubist_index::gradual::Never;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Tests and steps of one expression: each takes some hundred bytes, and time for each row.
@@ -77,7 +76,7 @@ fn meaning_of(syntax: Syntax, names: &Names) -> Result<Meaning, ExprError> {
         Syntax::Like { operand, pattern, ignore_case } => {
             like(meaning_of(*operand, names)?, meaning_of(*pattern, names)?, ignore_case)
         }
-        Syntax::Call { name, operands } => call(&name, all(operands, names)?),
+        Syntax::Call { name, operands } => call(&name, all(operands, names)?, &names.units),
         Syntax::Case { operand, whens, otherwise } => case::bind(operand, whens, otherwise, names),
         Syntax::Cast { operand, to } => cast::bind(meaning_of(*operand, names)?, to),
     }
@@ -161,7 +160,9 @@ fn shared(operand: Operand) -> (Operand, Option<Arc<Compute>>) {
         Operand::Compute(compute) => {
             let number = Arc::new(compute);
             let step = Step::Known(Known(number.clone()));
-            (Operand::Compute(Compute { kind: number.kind, stored: number.stored.clone(), step }), Some(number))
+            let known =
+                Compute { stored: number.stored.clone(), unit: number.unit.clone(), ..Compute::new(number.kind, step) };
+            (Operand::Compute(known), Some(number))
         }
     }
 }
@@ -214,36 +215,10 @@ fn within(operand: Operand, range: Range) -> Test {
     Test::Within { operand, range, span }
 }
 
-/// A literal that has a unit as a number in that of the column it is compared with. Text has
-/// one where numbers are wanted: `'20 um'`.
-fn in_unit_of<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<'a, Literal>, ExprError> {
-    use Family::{Decimal, Duration, Float, Int};
-    let quantity = match (literal, family(operand)) {
-        (Literal::Quantity(quantity), _) => quantity.clone(),
-        (Literal::Text(text), Int { .. } | Decimal { .. } | Float(_) | Duration { .. }) => {
-            match Quantity::parse(text) {
-                Some(quantity) => quantity,
-                None => return Ok(Cow::Borrowed(literal)),
-            }
-        }
-        _ => return Ok(Cow::Borrowed(literal)),
-    };
-    match operand.column().map(|column| (column, &column.unit)) {
-        Some((column, Some(unit))) => Ok(Cow::Owned(Literal::Number(unit.number(&quantity, &column.name)?))),
-        Some((column, None)) => Err(ExprError::type_mistake(format!(
-            "column `{}` has no unit, so it cannot be compared with {quantity}",
-            column.name
-        ))),
-        None => Err(ExprError::type_mistake(format!(
-            "a computed number has no unit: compare {quantity} with a column, or write a plain number"
-        ))),
-    }
-}
-
 /// `operand op literal`.
 fn against(op: Op, operand: Operand, literal: &Literal) -> Result<Test, ExprError> {
     let family = family(&operand);
-    let literal = &*in_unit_of(&operand, literal)?;
+    let literal = &*measured::number(&operand, literal)?;
     let position = family.position(literal).map_err(|reason| mismatch(&describe_operand(&operand), literal, reason))?;
     Ok(match (family.range(op, &position), op) {
         (None, _) => Test::Constant(None),
@@ -363,6 +338,7 @@ fn compare_literals(op: Op, left: &Literal, right: &Literal) -> Result<Test, Exp
 
 fn compare_operands(op: Op, left: Operand, right: Operand) -> Result<Test, ExprError> {
     use Family::{Binary, Bool, Decimal, Duration, Float, Instant, Int, Null, Text, TimeOfDay};
+    let (left, right) = measured::comparable(left, right)?;
     let sides = match (family(&left), family(&right)) {
         (Null, _) | (_, Null) => return Ok(Test::Constant(None)),
         (Bool, Bool) => return compare_tests(op, as_test(left.into())?, as_test(right.into())?),
@@ -485,7 +461,7 @@ fn among_literals(operand: Operand, literals: &[Literal]) -> Result<Test, ExprEr
     let mut points = Vec::new();
     let mut null = false;
     for literal in literals {
-        let literal = &*in_unit_of(&operand, literal)?;
+        let literal = &*measured::number(&operand, literal)?;
         let position =
             family.position(literal).map_err(|reason| mismatch(&describe_operand(&operand), literal, reason))?;
         match position {

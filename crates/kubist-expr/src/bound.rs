@@ -48,6 +48,8 @@ pub(crate) struct Compute {
     /// The type whose stored integers these are: of a date, a time, or a cast. `None` for
     /// plain numbers.
     pub stored: Option<DataType>,
+    /// The unit of plain numbers, if they have one.
+    pub unit: Option<Arc<Unit>>,
     pub step: Step,
 }
 
@@ -259,6 +261,14 @@ impl Operand {
         }
     }
 
+    /// The unit of its numbers, if they have one.
+    pub(crate) fn unit(&self) -> Option<&Arc<Unit>> {
+        match self {
+            Operand::Column(column) => column.unit.as_ref(),
+            Operand::Compute(compute) => compute.unit.as_ref(),
+        }
+    }
+
     pub(crate) fn column(&self) -> Option<&Arc<Column>> {
         match self {
             Operand::Column(column) => Some(column),
@@ -431,7 +441,7 @@ impl Test {
 impl Compute {
     /// A plain number.
     pub(crate) fn new(kind: Kind, step: Step) -> Compute {
-        Compute { kind, stored: None, step }
+        Compute { kind, stored: None, unit: None, step }
     }
 
     pub(crate) fn size(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Values computed for each row: a column, arithmetic over columns, or a condition
 //! read as 1 and 0. What sums, means and quantiles are taken of.
 
+use crate::arithmetic;
 use crate::bind;
 use crate::bound::{Column, Compute, Kind, Operand, Step, Test};
 use crate::domain::Family;
@@ -8,6 +9,8 @@ use crate::error::ExprError;
 use crate::evaluate;
 use crate::evaluate::compute::vector;
 use crate::meaning::{Meaning, computed, describe, describe_operand, family};
+use crate::measured::{self, Meant};
+use crate::names;
 use crate::parse;
 use crate::rows::{Rows, parts};
 use crate::types::HUGE;
@@ -39,7 +42,8 @@ impl Expression {
     ///
     /// [`ExprError`] names the mistake in the text, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Expression, ExprError> {
-        let of = match bind::bind(parse::parse(sql)?, schema)? {
+        let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
+        let of = match meaning {
             Meaning::Test(test) => Of::Truth(*test),
             Meaning::Operand(operand) => match family(&operand) {
                 Family::Bool => Of::Truth(bind::as_test(Meaning::Operand(operand))?),
@@ -55,6 +59,40 @@ impl Expression {
             }
         };
         Ok(Expression { of })
+    }
+
+    pub(crate) fn of_number(compute: Compute) -> Expression {
+        Expression { of: Of::Number(compute) }
+    }
+
+    /// What is computed for each row, if that is no condition.
+    pub(crate) fn number(&self) -> Option<&Compute> {
+        match &self.of {
+            Of::Number(compute) => Some(compute),
+            Of::Truth(_) => None,
+        }
+    }
+
+    /// The unit of its values, if they have one.
+    pub fn unit(&self) -> Option<&str> {
+        match &self.of {
+            Of::Number(compute) => compute.unit.as_ref().map(|unit| &*unit.name),
+            Of::Truth(_) => None,
+        }
+    }
+
+    /// What a text with a unit, as `20um`, is in the unit of its values; `None` if the text has none.
+    ///
+    /// # Errors
+    ///
+    /// [`ExprError::Type`] if the values have no unit, or one of another kind.
+    pub fn in_its_unit(&self, text: &str) -> Result<Option<f64>, ExprError> {
+        let operand = match &self.of {
+            Of::Number(Compute { step: Step::Column(column), .. }) => Operand::Column(column.clone()),
+            Of::Number(compute) => Operand::Compute(compute.clone()),
+            Of::Truth(test) => arithmetic::truth(test.clone()),
+        };
+        measured::of_text(text, &operand, Meant::Value)
     }
 
     /// The indices in the schema of the columns that it reads, ascending.
@@ -207,7 +245,7 @@ fn of_column(array: &dyn Array) -> Result<Vector, ExprError> {
 /// A column is read as doubles at once; arithmetic keeps its kind until its end.
 fn in_doubles(operand: Operand) -> Compute {
     match operand {
-        Operand::Column(column) => Compute::new(Kind::F64, Step::Column(column)),
+        Operand::Column(column) => Compute { kind: Kind::F64, ..computed(Operand::Column(column)) },
         computation => computed(computation),
     }
 }

@@ -6,6 +6,7 @@ use crate::error::ExprError;
 use crate::evaluate;
 use crate::evaluate::compute::vector;
 use crate::meaning::{Meaning, describe};
+use crate::names;
 use crate::parse;
 use crate::rows::{Rows, parts};
 use crate::types::HUGE;
@@ -45,7 +46,8 @@ impl Grouping {
     ///
     /// [`ExprError`] names the mistake in the text, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Grouping, ExprError> {
-        let of = match bind::bind(parse::parse(sql)?, schema)? {
+        let meaning = bind::bind(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
+        let of = match meaning {
             Meaning::Test(test) => Of::Truth(*test),
             Meaning::Choice(choice) => Of::Choice(bounded(choice)?),
             Meaning::Operand(operand) => match *operand {

@@ -89,12 +89,14 @@ mod keys;
 mod lex;
 mod like;
 mod meaning;
+mod measured;
 mod moment;
 mod names;
 mod number;
 mod parse;
 mod points;
 mod rows;
+mod steps;
 mod syntax;
 mod types;
 mod unit;
@@ -106,13 +108,15 @@ pub use error::ExprError;
 pub use expression::{Expression, Wholes};
 pub use grouping::Grouping;
 pub use keys::Keys;
+pub use measured::Meant;
 pub use names::{column_index, nearest};
+pub use steps::{Shape, Steps};
 pub use value::Value;
 pub use zone::{Nulls, Verdict, Zone};
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBufferBuilder;
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use bound::{Operand, Test};
 use domain::{Family, Range};
 use kubist_index::order;
@@ -160,7 +164,7 @@ impl Predicate {
     ///
     /// [`ExprError`] names the mistake in the text, or the column that does not fit.
     pub fn parse(sql: &str, schema: &Schema) -> Result<Predicate, ExprError> {
-        let test = bind::condition(parse::parse(sql)?, schema)?;
+        let test = bind::condition(parse::parse(sql)?, schema).map_err(|error| names::hinted(error, sql, schema))?;
         Ok(Predicate { test, parts: vec![sql.trim().to_owned()] })
     }
 
@@ -270,6 +274,23 @@ impl fmt::Display for Predicate {
                 rest.iter().try_for_each(|part| write!(f, " AND ({part})"))
             }
         }
+    }
+}
+
+/// What a text with a unit, as `2 cm`, is in the unit of a column; `None` if the text has none, or
+/// the column no numbers.
+///
+/// # Errors
+///
+/// [`ExprError::Type`] if the column has no unit, or one of another kind.
+pub fn in_unit_of(field: &Field, text: &str, meant: Meant) -> Result<Option<f64>, ExprError> {
+    let schema = Schema::new(vec![field.clone()]);
+    let column = Operand::Column(Names::new(&schema).column(field.name(), true)?);
+    match meaning::family(&column) {
+        Family::Int { .. } | Family::Decimal { .. } | Family::Float(_) | Family::Duration { .. } => {
+            measured::of_text(text, &column, meant)
+        }
+        _ => Ok(None),
     }
 }
 

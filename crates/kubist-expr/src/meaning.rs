@@ -66,7 +66,10 @@ pub(crate) fn family(operand: &Operand) -> Family {
 pub(crate) fn computed(operand: Operand) -> Compute {
     match operand {
         Operand::Compute(compute) => compute,
-        Operand::Column(column) => Compute::new(kind_of(&column), Step::Column(column)),
+        Operand::Column(column) => {
+            let unit = column.unit.clone();
+            Compute { unit, ..Compute::new(kind_of(&column), Step::Column(column)) }
+        }
     }
 }
 

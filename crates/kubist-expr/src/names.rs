@@ -7,7 +7,7 @@
 use crate::bound::Column;
 use crate::domain::value_type;
 use crate::error::{ExprError, shortened};
-use crate::unit::Unit;
+use crate::unit::{Unit, Units};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use kubist_index::order;
 use std::cell::{OnceCell, RefCell};
@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// The key of a unit in a field's metadata.
 const UNIT: &str = "unit";
+
+/// Letters of a name that are its beginning.
+const LEAST_BEGINNING: usize = 3;
 
 /// Column names that an error lists before it only counts.
 const LISTED: usize = 20;
@@ -40,11 +43,19 @@ pub(crate) struct Names<'a> {
     /// By names in lower case.
     folded: OnceCell<HashMap<String, Vec<usize>>>,
     mentioned: RefCell<HashMap<usize, Arc<Column>>>,
+    /// What the units of this expression are to each other.
+    pub(crate) units: Arc<Units>,
 }
 
 impl<'a> Names<'a> {
     pub(crate) fn new(schema: &'a Schema) -> Names<'a> {
-        Names { schema, exact: OnceCell::new(), folded: OnceCell::new(), mentioned: RefCell::default() }
+        Names {
+            schema,
+            exact: OnceCell::new(),
+            folded: OnceCell::new(),
+            mentioned: RefCell::default(),
+            units: Arc::default(),
+        }
     }
 
     /// The column called `name`; ignoring case only if not `exactly` and if no column has
@@ -84,7 +95,7 @@ impl<'a> Names<'a> {
             let field = self.schema.field(index);
             let data_type = value_type(field.data_type()).clone();
             let numbers = order::number_keys(&data_type);
-            let unit = unit_of(field).map(|unit| Arc::new(Unit::new(unit)));
+            let unit = unit_of(field).map(|unit| Arc::new(Unit::new(unit, &self.units)));
             Arc::new(Column { index, name: field.name().clone(), data_type, numbers, unit })
         };
         self.mentioned.borrow_mut().entry(index).or_insert_with(make).clone()
@@ -92,7 +103,7 @@ impl<'a> Names<'a> {
 }
 
 /// The unit of a column's values: that of its metadata, or of a duration's type.
-fn unit_of(field: &Field) -> Option<&str> {
+pub(crate) fn unit_of(field: &Field) -> Option<&str> {
     match field.data_type() {
         DataType::Duration(TimeUnit::Second) => Some("s"),
         DataType::Duration(TimeUnit::Millisecond) => Some("ms"),
@@ -138,22 +149,61 @@ fn unknown(schema: &Schema, name: &str, quoted: bool) -> ExprError {
     ExprError::UnknownColumn { name: shortened(name).into(), hint, available }
 }
 
-/// How many characters must change, appear or go to make one name the other
-/// (Levenshtein); far for names that are too long to compare.
+/// The same error; where a column that is no plain word stands in the text, as `B-V`, it says so.
+pub(crate) fn hinted(error: ExprError, text: &str, schema: &Schema) -> ExprError {
+    let ExprError::UnknownColumn { name, .. } = &error else { return error };
+    let is_word = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || "_.".contains(letter));
+    let text = text.to_lowercase();
+    let columns = schema.fields().iter().map(|field| field.name());
+    let mut meant = columns.filter(|column| !is_word(column) && column.contains(name));
+    match meant.find(|column| text.contains(&column.to_lowercase())) {
+        Some(column) => ExprError::UnknownColumn {
+            name: name.clone(),
+            hint: format!("; `{column}` is a column: write \"{column}\""),
+            available: format!("there are {} columns", schema.fields().len()),
+        },
+        None => error,
+    }
+}
+
+/// How many characters must change, appear, go or change places with the next to make one name the
+/// other (optimal string alignment); far for names that are too long to compare. The beginning of
+/// a name is near it.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().max(b.len()) > 64 {
         return usize::MAX;
     }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
+    if a.len() >= LEAST_BEGINNING && b.starts_with(&a) {
+        return 1;
     }
-    row[b.len()]
+    let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let mut least = (last[j] + usize::from(x != y)).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn slips_of_fingers_and_beginnings_are_near() {
+        let names = ["diameter", "mag", "classification", "kind", "id"];
+        let near = |name: &str| nearest(name, names.into_iter());
+        assert_eq!(near("diametr"), ["diameter"]);
+        assert_eq!(near("mga"), ["mag"]);
+        assert_eq!(near("class"), ["classification"]);
+        assert_eq!(near("KIDN"), ["kind"]);
+        assert!(near("speed").is_empty() && near("cl").is_empty());
+    }
 }

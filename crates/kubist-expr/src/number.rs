@@ -211,7 +211,7 @@ impl Decimal {
         self.to_string().parse().unwrap_or(f64::NAN)
     }
 
-    fn compare(&self, other: &Decimal) -> Ordering {
+    pub(crate) fn compare(&self, other: &Decimal) -> Ordering {
         let sign = |number: &Decimal| match (number.is_zero(), number.negative) {
             (true, _) => 0,
             (false, false) => 1,

@@ -1,29 +1,26 @@
-//! Numbers with units: `20um` becomes a number in the unit of the column that it meets.
+//! Units: of columns, of what is computed from them, and of the numbers that meet them.
 //!
-//! What units there are, and what they are to each other, fend-core knows; it is asked here and
-//! nowhere else. It is a calculator, so only what looks like units is handed to it, and its work
-//! is bounded. Factors are exact, or of 40 digits where they have no end; a number is multiplied
-//! by them in decimal digits, so that `20um` is the very number 0.00002 in metres.
+//! `20um` becomes a number in the unit of what it meets: a number is multiplied by an exact factor
+//! in decimal digits, so that `20um` is the very number 0.00002 in metres. A unit is a product of
+//! powers: those of columns multiply and divide as the columns do.
+
+mod convert;
 
 use crate::error::{ExprError, shortened};
 use crate::number::{Decimal, Number};
-use fend_core::{Context, CustomUnitAttribute, Interrupt, evaluate_with_interrupt};
+use convert::{Converted, convert, plain};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Characters of a unit.
-const LONGEST: usize = 40;
-/// Conversions into the unit of one column that are worked out for one expression.
-const MOST_CONVERSIONS: usize = 64;
-/// Digits of a number that a factor without end has made.
-const SURE_DIGITS: usize = 36;
-/// Steps of one conversion; those that people write take some hundred.
-const MOST_STEPS: u64 = 20_000;
-/// Units that are written in other ways too: what fend-core does not know.
-const ALSO: &[(&str, &str)] =
-    &[("angstrom", "0.1 nm"), ("Angstrom", "0.1 nm"), ("Å", "0.1 nm"), ("Ω", "ohm"), ("dimensionless", "1")];
+/// Conversions that are worked out for one expression.
+const MOST_CONVERSIONS: usize = 128;
+/// Factors of a unit: more are not followed.
+const MOST_FACTORS: usize = 8;
+/// Parts of a power: halves, thirds and quarters of powers are units, too.
+const PARTS: i32 = 12;
+/// The greatest power of a factor that is followed, in [`PARTS`].
+const MOST_PARTS: i32 = 24 * PARTS;
 
 /// A number with a unit, as it is written.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,146 +52,316 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// The unit of a column, and what other units are in it, each asked once.
-#[derive(Debug)]
-pub(crate) struct Unit {
-    name: Arc<str>,
+/// What the units of one expression are to each other, each pair asked once.
+#[derive(Debug, Default)]
+pub(crate) struct Units {
     known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// What one of a unit is; nothing for a scale that begins at another zero.
-    factors: HashMap<Arc<str>, Option<Converted>>,
-    /// Numbers of such scales: of temperature.
-    on_scales: HashMap<(Arc<str>, String), Number>,
+    relations: HashMap<(String, String), Relation>,
+    /// Numbers of scales that begin at another zero: of temperature.
+    on_scales: HashMap<(String, String, String), Number>,
+}
+
+/// What one unit is to another.
+#[derive(Clone, Debug)]
+enum Relation {
+    Factor(Converted),
+    /// It begins at another zero.
+    Scale,
+    OtherKind,
+    UnknownFrom,
+    UnknownTo,
+}
+
+impl Units {
+    fn relation(&self, from: &str, to: &str) -> Result<Relation, ExprError> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let pair = (from.to_owned(), to.to_owned());
+        if let Some(relation) = known.relations.get(&pair) {
+            return Ok(relation.clone());
+        }
+        known.bounded()?;
+        let relation = match (convert("0", from, to), convert("1", from, to)) {
+            (Some(zero), Some(one)) if zero.number.is_zero() => Relation::Factor(one),
+            (Some(_), Some(_)) => Relation::Scale,
+            _ if convert("1", from, from).is_none() => Relation::UnknownFrom,
+            _ if convert("1", to, to).is_none() => Relation::UnknownTo,
+            _ => Relation::OtherKind,
+        };
+        Ok(known.relations.entry(pair).or_insert(relation).clone())
+    }
+
+    /// A number of a scale on another one; `None` if it has no place there.
+    fn on_scale(&self, number: &Decimal, from: &str, to: &str) -> Result<Option<Number>, ExprError> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = (number.to_string(), from.to_owned(), to.to_owned());
+        if let Some(number) = known.on_scales.get(&asked) {
+            return Ok(Some(number.clone()));
+        }
+        known.bounded()?;
+        let Some(found) = convert(&asked.0, from, to) else { return Ok(None) };
+        Ok(Some(known.on_scales.entry(asked).or_insert(Number::Finite(found.number)).clone()))
+    }
+}
+
+impl Known {
+    fn bounded(&self) -> Result<(), ExprError> {
+        match self.relations.len() + self.on_scales.len() < MOST_CONVERSIONS {
+            true => Ok(()),
+            false => Err(ExprError::TooLarge { limit: format!("{MOST_CONVERSIONS} conversions of units") }),
+        }
+    }
+}
+
+/// The unit of a column, or of what is computed.
+#[derive(Clone, Debug)]
+pub(crate) struct Unit {
+    /// As people read it.
+    pub name: Arc<str>,
+    /// Units and their powers, in [`PARTS`]; none twice, none to the power of 0.
+    factors: Vec<(Arc<str>, i32)>,
+    /// As fend-core reads it; `None` if that is no unit.
+    asked: Option<String>,
+    units: Arc<Units>,
+}
+
+/// A quantity that met a unit.
+enum Met {
+    Number(Number),
+    /// The units, as fend-core reads them, begin at different zeros.
+    Scales {
+        from: String,
+        to: String,
+    },
+}
+
+/// How numbers of one unit become those of another.
+pub(crate) enum Change {
+    None,
+    /// Times this number.
+    Times(Decimal),
+    /// Divided by this one, which is whole.
+    Over(Decimal),
+    /// One of the units is not known, so nothing is known of both.
+    Unknown,
 }
 
 impl Unit {
-    pub fn new(name: &str) -> Unit {
-        Unit { name: name.trim().into(), known: Mutex::default() }
+    pub fn new(name: &str, units: &Arc<Units>) -> Unit {
+        let name = name.trim();
+        let factors = factors(name).unwrap_or_else(|| vec![(name.into(), PARTS)]);
+        Unit { name: name.into(), factors, asked: plain(name), units: units.clone() }
     }
 
-    /// A quantity that is compared with `column`, as a number in the column's unit.
-    pub fn number(&self, quantity: &Quantity, column: &str) -> Result<Number, ExprError> {
+    /// A quantity that is compared with `subject`, as a number in this unit.
+    pub fn number(&self, quantity: &Quantity, subject: &str) -> Result<Number, ExprError> {
+        match self.met(quantity, subject)? {
+            Met::Number(number) => Ok(number),
+            Met::Scales { from, to } => {
+                let found = self.units.on_scale(&quantity.number, &from, &to)?;
+                found.ok_or_else(|| self.other_kind(quantity, subject))
+            }
+        }
+    }
+
+    /// A quantity that is added to `subject`, or is a width of it, as a number in this unit: how
+    /// far that is, whatever the zero.
+    pub fn distance(&self, quantity: &Quantity, subject: &str) -> Result<Number, ExprError> {
+        match self.met(quantity, subject)? {
+            Met::Number(number) => Ok(number),
+            Met::Scales { .. } => Err(ExprError::type_mistake(format!(
+                "{subject} is in {}, and {quantity} is on a scale with another zero: write a plain number",
+                self.name
+            ))),
+        }
+    }
+
+    fn met(&self, quantity: &Quantity, subject: &str) -> Result<Met, ExprError> {
         if quantity.unit == self.name {
-            return Ok(Number::Finite(quantity.number.clone()));
+            return Ok(Met::Number(Number::Finite(quantity.number.clone())));
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Some(factor)) = known.factors.get(&quantity.unit) {
-            return Ok(factor.of(&quantity.number));
+        let mistake = |why: String| ExprError::type_mistake(format!("{subject} is in {}, {why}", self.name));
+        let unknown_from =
+            || mistake(format!("and the unit `{}` of {quantity} is not known", shortened(&quantity.unit)));
+        let unknown_to =
+            || mistake(format!("a unit that is not known: {quantity} cannot be converted; write a plain number"));
+        let from = plain(&quantity.unit).ok_or_else(unknown_from)?;
+        let to = self.asked.clone().ok_or_else(unknown_to)?;
+        match self.units.relation(&from, &to)? {
+            Relation::Factor(factor) => Ok(Met::Number(factor.of(&quantity.number))),
+            Relation::Scale => Ok(Met::Scales { from, to }),
+            Relation::OtherKind => Err(self.other_kind(quantity, subject)),
+            Relation::UnknownFrom => Err(unknown_from()),
+            Relation::UnknownTo => Err(unknown_to()),
         }
-        let on_scale = (quantity.unit.clone(), quantity.number.to_string());
-        if let Some(number) = known.on_scales.get(&on_scale) {
-            return Ok(number.clone());
-        }
-        if known.factors.len() + known.on_scales.len() >= MOST_CONVERSIONS {
-            return Err(ExprError::TooLarge { limit: format!("{MOST_CONVERSIONS} units for one column") });
-        }
-        let mistake = |why: String| ExprError::type_mistake(format!("column `{column}` is in {}, {why}", self.name));
-        let other_kind =
-            || mistake(format!("and cannot be compared with {quantity}: {} is of another kind", quantity.unit));
-        if known.factors.contains_key(&quantity.unit) {
-            let found = convert(&on_scale.1, &quantity.unit, &self.name).ok_or_else(other_kind)?;
-            return Ok(known.on_scales.entry(on_scale).or_insert(Number::Finite(found.number)).clone());
-        }
-        if convert("1", &quantity.unit, &quantity.unit).is_none() {
-            let unit = shortened(&quantity.unit);
-            return Err(mistake(format!("and the unit `{unit}` of {quantity} is not known")));
-        }
-        if convert("1", &self.name, &self.name).is_none() {
-            let why = format!("a unit that is not known: {quantity} cannot be converted; write a plain number");
-            return Err(mistake(why));
-        }
-        let [zero, one] = ["0", "1"].map(|number| convert(number, &quantity.unit, &self.name));
-        let (zero, one) = (zero.ok_or_else(other_kind)?, one.ok_or_else(other_kind)?);
-        if zero.number.is_zero() {
-            let number = one.of(&quantity.number);
-            known.factors.insert(quantity.unit.clone(), Some(one));
-            return Ok(number);
-        }
-        known.factors.insert(quantity.unit.clone(), None);
-        let found = convert(&on_scale.1, &quantity.unit, &self.name).ok_or_else(other_kind)?;
-        Ok(known.on_scales.entry(on_scale).or_insert(Number::Finite(found.number)).clone())
     }
-}
 
-/// Stops a calculation that takes too long.
-#[derive(Default)]
-struct Steps(AtomicU64);
-
-impl Interrupt for Steps {
-    fn should_interrupt(&self) -> bool {
-        self.0.fetch_add(1, Ordering::Relaxed) >= MOST_STEPS
+    fn other_kind(&self, quantity: &Quantity, subject: &str) -> ExprError {
+        ExprError::type_mistake(format!(
+            "{subject} is in {}, and cannot be compared with {quantity}: {} is of another kind",
+            self.name, quantity.unit
+        ))
     }
-}
 
-/// A number in another unit.
-#[derive(Clone, Debug)]
-struct Converted {
-    number: Decimal,
-    /// Or cut after 40 digits.
-    exact: bool,
-}
-
-impl Converted {
-    /// So many times this number.
-    fn of(&self, times: &Decimal) -> Number {
-        let product = times.times(&self.number);
-        Number::Finite(if self.exact { product } else { product.rounded(SURE_DIGITS) })
+    /// How numbers of another unit become those of this one; an error where that is of another
+    /// kind. `subjects` are what has this unit, and the other one.
+    pub fn change_from(&self, other: &Unit, subjects: [&str; 2]) -> Result<Change, ExprError> {
+        if self.is(other) {
+            return Ok(Change::None);
+        }
+        let (Some(from), Some(to)) = (&other.asked, &self.asked) else { return Ok(Change::Unknown) };
+        let [mine, of_other] = subjects;
+        let refused = |why: &str| {
+            Err(ExprError::type_mistake(format!("{mine} is in {}, and {of_other} in {}: {why}", self.name, other.name)))
+        };
+        match self.units.relation(from, to)? {
+            Relation::Factor(factor) => Ok(Change::by(factor.number)),
+            Relation::Scale => refused("these scales begin at different zeros"),
+            Relation::OtherKind => refused("these are of different kinds"),
+            Relation::UnknownFrom | Relation::UnknownTo => Ok(Change::Unknown),
+        }
     }
-}
 
-/// So many of one unit in another; `None` if there is no such number.
-fn convert(number: &str, from: &str, to: &str) -> Option<Converted> {
-    let (from, to) = (plain(from)?, plain(to)?);
-    let mut context = Context::new();
-    for (name, definition) in ALSO {
-        context.define_custom_unit_v1(name, name, definition, &CustomUnitAttribute::AllowShortPrefix);
+    /// Refuses a unit that is not known.
+    pub fn checked(self, quantity: &Quantity) -> Result<Unit, ExprError> {
+        let known = match &self.asked {
+            Some(name) => !matches!(self.units.relation(name, name)?, Relation::UnknownFrom),
+            None => false,
+        };
+        match known {
+            true => Ok(self),
+            false => {
+                let unit = shortened(&quantity.unit);
+                Err(ExprError::type_mistake(format!("the unit `{unit}` of {quantity} is not known")))
+            }
+        }
     }
-    let asked = format!("({number} {from}) to {to} to 40 sf");
-    let answer = evaluate_with_interrupt(&asked, &mut context, &Steps::default()).ok()?;
-    let answer = answer.get_main_result();
-    let (digits, exact) = match answer.strip_prefix("approx. ") {
-        Some(digits) => (digits, false),
-        None => (answer, true),
-    };
-    let digits = digits.split_whitespace().next()?.trim_end_matches(['%', '°']);
-    let number = match digits.strip_prefix('-') {
-        Some(size) => Decimal::parse(size)?.negated(),
-        None => Decimal::parse(digits)?,
-    };
-    Some(Converted { number, exact })
-}
 
-/// A unit as fend-core reads it; `None` if it is more than units with small powers.
-fn plain(unit: &str) -> Option<String> {
-    let unit = unit.trim().replace('²', "^2").replace('³', "^3").replace(['·', '⋅'], " ").replace('μ', "µ");
-    let unit = unit.replace("degC", "celsius").replace("degF", "fahrenheit").replace("**", "^");
-    let letter = |letter: char| letter.is_alphabetic() || "°%µ_".contains(letter);
-    let first = unit.chars().next()?;
-    let mut digits = 0;
-    for character in unit.chars() {
-        digits = if character.is_ascii_digit() { digits + 1 } else { 0 };
-        if digits > 2 || !(letter(character) || character.is_ascii_digit() || " /*^-".contains(character)) {
+    fn is(&self, other: &Unit) -> bool {
+        self.factors.len() == other.factors.len() && self.factors.iter().all(|factor| other.factors.contains(factor))
+    }
+
+    /// This unit times another one to a power, which is 1 or -1; `None` if nothing is left of
+    /// them, or too much.
+    pub fn times(&self, other: &Unit, power: i32) -> Option<Unit> {
+        let mut factors = self.factors.clone();
+        for (name, parts) in &other.factors {
+            match factors.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => *known += power * parts,
+                None => factors.push((name.clone(), power * parts)),
+            }
+        }
+        self.of(factors)
+    }
+
+    /// This unit to a power; `None` if that is no power of units.
+    pub fn to_the(&self, power: f64) -> Option<Unit> {
+        let parts = |parts: &i32| {
+            let raised = f64::from(*parts) * power;
+            let whole = raised.round();
+            ((raised - whole).abs() < 1e-9 && whole.abs() <= f64::from(MOST_PARTS)).then_some(whole as i32)
+        };
+        let factors = self.factors.iter().map(|(name, of)| Some((name.clone(), parts(of)?)));
+        self.of(factors.collect::<Option<_>>()?)
+    }
+
+    fn of(&self, mut factors: Vec<(Arc<str>, i32)>) -> Option<Unit> {
+        factors.retain(|(_, parts)| *parts != 0);
+        let bounded = factors.len() <= MOST_FACTORS && factors.iter().all(|(_, parts)| parts.abs() <= MOST_PARTS);
+        if !bounded || factors.is_empty() {
             return None;
         }
+        let asked = |(name, parts): &(Arc<str>, i32)| Some(format!("({})^{}", plain(name)?, exponent(*parts)));
+        let asked = factors.iter().map(asked).collect::<Option<Vec<_>>>();
+        let asked = asked.map(|factors| format!("({})", factors.join(" * ")));
+        Some(Unit { name: written(&factors).into(), factors, asked, units: self.units.clone() })
     }
-    // A number of its own would make it a calculation.
-    let is_factor = |word: &str| word.chars().next().is_some_and(letter);
-    let words = unit.split([' ', '/', '*']).filter(|word| !word.is_empty());
-    let sound = words.clone().all(|word| is_factor(word) && word.matches('^').count() <= 1);
-    let known = !words.into_iter().any(|word| ["to", "as", "in", "of", "mod", "per"].contains(&word));
-    (sound && known && (letter(first)) && unit.chars().count() <= LONGEST).then_some(unit)
+}
+
+impl Change {
+    /// Of two numbers that are each other's inverse the whole one is the exact one.
+    fn by(factor: Decimal) -> Change {
+        let inverse = (1.0 / factor.as_f64()).round();
+        let whole = Decimal::from_integer(inverse as i128);
+        let one = Decimal::from_integer(1);
+        if factor.compare(&one).is_eq() {
+            Change::None
+        } else if (2.0..1e15).contains(&inverse) && whole.times(&factor).compare(&one).is_eq() {
+            Change::Over(whole)
+        } else {
+            Change::Times(factor)
+        }
+    }
+}
+
+/// The factors of a unit that is a product of powers, over one at most.
+fn factors(name: &str) -> Option<Vec<(Arc<str>, i32)>> {
+    let unit = plain(name)?;
+    let (above, below) = unit.split_once('/').unwrap_or((&unit, ""));
+    let words = |part: &'_ str| part.split([' ', '*']).filter(|word| !word.is_empty()).count();
+    if below.contains('/') || words(below) > 1 {
+        return None;
+    }
+    let above = above.split([' ', '*']).filter(|word| !word.is_empty()).map(|word| (word, 1));
+    let below = Some(below.trim()).filter(|below| !below.is_empty()).map(|word| (word, -1));
+    let mut found: Vec<(Arc<str>, i32)> = Vec::new();
+    for (word, sign) in above.chain(below) {
+        let (base, power) = match word.split_once('^') {
+            Some((base, power)) => (base, power.parse::<i32>().ok()?),
+            None => (word, 1),
+        };
+        match found.iter_mut().find(|(known, _)| **known == *base) {
+            Some((_, parts)) => *parts += sign * power * PARTS,
+            None => found.push((base.into(), sign * power * PARTS)),
+        }
+    }
+    found.retain(|(_, parts)| *parts != 0);
+    (!found.is_empty() && found.len() <= MOST_FACTORS).then_some(found)
+}
+
+/// Factors as people write them: `kg m/s^2`.
+fn written(factors: &[(Arc<str>, i32)]) -> String {
+    let below: Vec<_> = factors.iter().filter(|(_, parts)| *parts < 0).collect();
+    let divides = below.len() == 1 && factors.len() > 1;
+    let above = factors.iter().filter(|(_, parts)| *parts > 0 || !divides);
+    let above: Vec<String> = above.map(|(name, parts)| power(name, *parts)).collect();
+    match below[..] {
+        [(name, parts)] if divides => format!("{}/{}", above.join(" "), power(name, -parts)),
+        _ => above.join(" "),
+    }
+}
+
+fn power(name: &str, parts: i32) -> String {
+    let name = match name.chars().all(char::is_alphabetic) {
+        true => name.to_owned(),
+        false => format!("({name})"),
+    };
+    if parts == PARTS { name } else { format!("{name}^{}", exponent(parts)) }
+}
+
+/// A power as it is written: `2`, `-1`, `(1/2)`.
+fn exponent(parts: i32) -> String {
+    let common = (1..=PARTS).rev().find(|by| parts % by == 0 && PARTS % by == 0).unwrap_or(1);
+    match PARTS / common {
+        1 => (parts / PARTS).to_string(),
+        below => format!("({}/{below})", parts / common),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn number(text: &str, unit: &str) -> Result<String, String> {
+    fn unit(name: &str) -> Unit {
+        Unit::new(name, &Arc::default())
+    }
+
+    fn number(text: &str, of: &str) -> Result<String, String> {
         let quantity = Quantity::parse(text).ok_or("no quantity")?;
-        Unit::new(unit).number(&quantity, "x").map(|number| number.to_string()).map_err(|error| error.to_string())
+        unit(of).number(&quantity, "column `x`").map(|number| number.to_string()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -209,6 +376,7 @@ mod tests {
             ("2 m²", "cm^2", "20000"),
             ("5 angstrom", "nm", "5e-1"),
             ("1 Å", "m", "1e-10"),
+            ("1 \u{212B}", "nm", "1e-1"),
             ("20 °C", "K", "29315e-2"),
             ("20 degC", "K", "29315e-2"),
             ("2eV", "eV", "2"),
@@ -232,15 +400,40 @@ mod tests {
     }
 
     #[test]
-    fn a_column_meets_a_bounded_number_of_units() {
-        let unit = Unit::new("m");
-        let of = |text: &str| unit.number(&Quantity::parse(text).unwrap(), "x");
-        for power in 1..=MOST_CONVERSIONS {
-            assert!(of(&format!("1 m^{} / m^{}", power + 1, power)).is_ok(), "{power}");
-        }
-        assert!(of("1 m^9 / m^8").is_ok());
-        assert!(matches!(of("1 km"), Err(ExprError::TooLarge { .. })));
-        let kelvin = Unit::new("K");
+    fn units_multiply_as_numbers_do() {
+        let metre = unit("m");
+        let speed = metre.times(&unit("s"), -1).unwrap();
+        assert_eq!(&*speed.name, "m/s");
+        assert!(speed.is(&unit("m/s")) && speed.is(&unit("s^-1 m")));
+        assert_eq!(&*speed.to_the(2.0).unwrap().to_the(0.5).unwrap().name, "m/s");
+        assert_eq!(&*speed.times(&unit("s"), 1).unwrap().name, "m");
+        assert!(metre.times(&metre, -1).is_none());
+        assert_eq!(&*metre.to_the(0.5).unwrap().name, "m^(1/2)");
+        assert_eq!(&*unit("kg").times(&metre.to_the(3.0).unwrap(), -1).unwrap().name, "kg/m^3");
+        let area = metre.times(&unit("cm"), 1).unwrap();
+        let number = |text: &str| area.number(&Quantity::parse(text).unwrap(), "it").map(|number| number.to_string());
+        assert_eq!(number("3 m^2").unwrap(), "300");
+        assert!(number("3 m").is_err());
+        let root = metre.to_the(0.5).unwrap();
+        assert!(root.times(&root, 1).unwrap().is(&metre));
+    }
+
+    #[test]
+    fn units_change_by_whole_numbers_where_there_are() {
+        let change = |to: &str, from: &str| unit(to).change_from(&unit(from), ["a", "b"]);
+        assert!(matches!(change("m", "m"), Ok(Change::None)));
+        assert!(matches!(change("m", "cm"), Ok(Change::Over(by)) if by.to_string() == "100"));
+        assert!(matches!(change("cm", "m"), Ok(Change::Times(by)) if by.to_string() == "100"));
+        assert!(matches!(change("N", "kg m/s^2"), Ok(Change::None)));
+        assert!(matches!(change("mag", "m"), Ok(Change::Unknown)));
+        let refused = |to, from| change(to, from).map(|_| ()).unwrap_err().to_string();
+        assert!(refused("m", "s").contains("a is in m, and b in s: these are of different kinds"));
+        assert!(refused("K", "°C").contains("different zeros"));
+    }
+
+    #[test]
+    fn an_expression_meets_a_bounded_number_of_units() {
+        let kelvin = unit("K");
         let of = |degrees: usize| kelvin.number(&Quantity::parse(&format!("{degrees} °C")).unwrap(), "x");
         assert!((1..MOST_CONVERSIONS).all(|degrees| of(degrees).is_ok()));
         assert!(of(1).is_ok() && matches!(of(MOST_CONVERSIONS), Err(ExprError::TooLarge { .. })));

@@ -120,7 +120,9 @@ fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewG
         let column = schema.column(name)?;
         let data_type = schema.stored.field(column).data_type();
         let given = domains.iter().find(|dimension| dimension.column == *name);
-        scales.push(given.map(|given| scale_of(name, data_type, &given.domain)).transpose()?.flatten());
+        scales.push(
+            given.map(|given| scale_of(&schema.with_unit(column), data_type, &given.domain)).transpose()?.flatten(),
+        );
     }
     let open: Vec<usize> = (0..names.len()).filter(|d| scales[*d].is_none()).collect();
     if !open.is_empty() {

@@ -27,7 +27,7 @@ use kubist_types::error::{Error, Result};
 use kubist_types::query::{Bound, QuerySpec};
 #[cfg(test)]
 pub(crate) use order::Term;
-pub(crate) use order::{By, Order};
+pub(crate) use order::{By, Order, of_paths};
 pub use region::Region;
 
 /// A checked query, bound to a snapshot.

@@ -92,6 +92,11 @@ impl QueryStream {
         self.schema.clone()
     }
 
+    /// Is the answer in an order of columns?
+    pub fn is_ordered(&self) -> bool {
+        self.query.order.is_some()
+    }
+
     /// What it cost so far.
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats;

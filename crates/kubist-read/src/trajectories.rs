@@ -15,7 +15,7 @@ use kubist_expr::Predicate;
 use kubist_index::order;
 use kubist_index::priority::{is_identity_type, priorities};
 
-use crate::bind::BoundQuery;
+use crate::bind::{BoundQuery, of_paths};
 use crate::execute::{self, Wanted};
 use crate::plan::LogicalPlan;
 use crate::request::Request;
@@ -26,7 +26,8 @@ use kubist_types::query::QuerySpec;
 use kubist_types::stats::Stats;
 
 /// The records that `query` asks for, of those whose column `by` holds a value that it
-/// also holds in a record of `through`. Null belongs to nothing.
+/// also holds in a record of `through`. Null belongs to nothing. Without an order of its own the
+/// answer is one path after the other, each in order of time.
 ///
 /// # Errors
 ///
@@ -44,6 +45,9 @@ pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &
     if limit.is_some() || per_cell.is_some() || order_by.is_some() || first.is_some() {
         return Err(Error::invalid("what passed through a region is not a matter of limit, per_cell or an order"));
     }
+    let mut request = request.clone();
+    request.spec.order_by.get_or_insert_with(|| of_paths(schema, column));
+    let request = &request;
     // What is wrong with the second question is said before the first one is read.
     BoundQuery::new(snapshot, request)?;
     let (values, spent) = distinct(snapshot, through, column)?;

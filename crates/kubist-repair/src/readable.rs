@@ -97,7 +97,7 @@ impl Loss {
             0 => String::new(),
             cubes => format!("; replicas in {cubes} cubes hold copies of some of them"),
         };
-        format!("{}: costs {} rows with {}{copies}", self.what, self.rows, extents.join(", "))
+        format!("{}: costs {} records with {}{copies}", self.what, self.rows, extents.join(", "))
     }
 }
 

@@ -207,7 +207,7 @@ fn fill(
         // commits that can be read may be in a rewrite that cannot.
         let rewritten = known.saturating_sub(committed).min(rows_lost);
         report.rows_lost = report.rows_lost - rewritten + committed.saturating_sub(known);
-        report.notes.push(format!("the readable commits count {committed} rows, the live runs {known}"));
+        report.notes.push(format!("the readable commits count {committed} records, the live runs {known}"));
     }
     Ok(())
 }

@@ -107,7 +107,12 @@ impl VerifyReport {
     /// Notes rows that could not be read; those of a replica are in its sources.
     fn miss_rows(&mut self, run: &Run<Location>, unread: &Unread) {
         self.rows_unread += if run.is_replica() { 0 } else { unread.rows };
-        self.miss(format!("{}: {} rows could not be read (cube {:#x})", unread.error, unread.rows, run.cube.to_u128()));
+        self.miss(format!(
+            "{}: {} records could not be read (cube {:#x})",
+            unread.error,
+            unread.rows,
+            run.cube.to_u128()
+        ));
     }
 
     /// Damage is a finding, what could not be read is listed apart; anything else is an error.
@@ -268,7 +273,7 @@ fn verify_patiently(
             match recover(&snapshot, &damaged, &mut pages, &options.cancel) {
                 Ok(recovered) => report.rows_recoverable = recovered.iter().map(|batch| batch.num_rows() as u64).sum(),
                 Err(error) if is_unread(&error) => {
-                    report.miss(format!("{error}: how many of the lost rows replicas hold is not known"));
+                    report.miss(format!("{error}: how many of the lost records replicas hold is not known"));
                 }
                 Err(error) => return Err(error),
             }
@@ -276,7 +281,7 @@ fn verify_patiently(
     }
     let committed: u64 = snapshot.view.history.live_rows();
     if report.unread.is_empty() && committed != report.rows + report.rows_lost {
-        report.find(format!("the logs count {committed} rows, the runs hold {}", report.rows));
+        report.find(format!("the logs count {committed} records, the runs hold {}", report.rows));
     }
     Ok(report)
 }

@@ -72,7 +72,7 @@ impl Problem {
         match error {
             ArrowError::IoError(_, error) => Problem::of_sending(error),
             ArrowError::OffsetOverflowError(_) => {
-                Problem::invalid(format!("{error}: ask for fewer rows at once")).because(error)
+                Problem::invalid(format!("{error}: ask for fewer records at once")).because(error)
             }
             error => Problem::failed(error),
         }

@@ -83,7 +83,7 @@ fn answers_are_the_engines() {
 fn cells_and_inclusion_are_the_engines() {
     let world = world(20_000, Options::default());
     let snapshot = world.table.snapshot().unwrap();
-    let widths = vec![("x".to_string(), 0.25), ("y".to_string(), 0.5)];
+    let widths = vec![("x".to_string(), 0.25.into()), ("y".to_string(), 0.5.into())];
     let query = Query {
         per_cell: Some(PerCell { rows: 7, widths }),
         inclusion: Some("p".into()),

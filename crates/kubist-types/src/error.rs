@@ -151,7 +151,7 @@ impl Error {
     /// they are more than one array can hold is the caller's.
     pub fn kernel(error: ArrowError) -> Error {
         match error {
-            ArrowError::OffsetOverflowError(_) => Error::invalid(format!("{error}: ask for fewer rows at once")),
+            ArrowError::OffsetOverflowError(_) => Error::invalid(format!("{error}: ask for fewer records at once")),
             error => Error::Internal(error.to_string()),
         }
     }

@@ -21,6 +21,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use info::ColumnInfo;
 pub use metadata::Metadata;
 pub use options::{CommitOptions, Dimension, Domain, Replication, TableOptions, Value, WriterOptions};
-pub use query::{Bound, PerCell, QuerySpec, SpecVersion};
+pub use query::{Bound, PerCell, QuerySpec, SpecVersion, Width};
 pub use stats::{Cost, Stats};
 pub use thinned::{ColumnSum, Thinned};

@@ -36,6 +36,26 @@ pub struct Bound {
     pub high: Option<Value>,
 }
 
+/// How wide a cell is: a number in the column's unit, or text with a unit, as `1 mm`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Width {
+    Number(f64),
+    Text(String),
+}
+
+impl From<f64> for Width {
+    fn from(number: f64) -> Width {
+        Width::Number(number)
+    }
+}
+
+impl From<&str> for Width {
+    fn from(text: &str) -> Width {
+        Width::Text(text.into())
+    }
+}
+
 described! {
     /// The records of lowest priority in every cell of a regular grid.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,11 +63,13 @@ described! {
     pub struct PerCell requires ["rows", "widths"] {
         /// At most this many records of a cell; 1 or more.
         "rows": pub rows: u64 = {"type": "integer", "minimum": 1},
-        /// Dimension to the width of a cell, in the column's unit, above 0. Cells begin at the lower
-        /// end of the dimension's domain, never at the box.
+        /// Dimension to the width of a cell, above 0: a number in the column's unit, or text with
+        /// a unit, as `1 mm`. Cells begin at the lower end of the dimension's domain, never at the box.
         #[serde(with = "words::widths")]
-        "widths": pub widths: Vec<(String, f64)> = {
-            "type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}, "minProperties": 1
+        "widths": pub widths: Vec<(String, Width)> = {
+            "type": "object",
+            "additionalProperties": {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]},
+            "minProperties": 1
         },
     }
 }
@@ -86,7 +108,8 @@ described! {
         /// The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or
         /// `priority`. NaN comes behind all numbers and null behind NaN, whichever the direction.
         /// Equal records follow each other by priority. Without it records come in no order, but
-        /// under `limit` and `per_cell` by priority. A `limit` draws its sample first.
+        /// under `limit` and `per_cell` by priority, and trajectories one after the other, each in
+        /// order of time. A `limit` draws its sample first.
         #[serde(skip_serializing_if = "Option::is_none")]
         "order_by": pub order_by: Option<Vec<String>> = {"type": "array", "items": {"type": "string"}},
         /// Only the first so many records in the order of `order_by`, which it needs: the largest,
@@ -103,7 +126,7 @@ described! {
         /// An SQL condition over any columns.
         #[serde(skip_serializing_if = "Option::is_none")]
         "where": pub filter: Option<String> = {"type": "string"},
-        /// Only rows of complete steps in this closed range; `null` is an open end.
+        /// Only records of complete steps in this closed range; `null` is an open end.
         #[serde(skip_serializing_if = "Option::is_none")]
         "steps": pub steps: Option<(Option<i64>, Option<i64>)> = {
             "type": "array", "minItems": 2, "maxItems": 2, "items": {"type": ["integer", "null"]}
@@ -181,7 +204,8 @@ impl QuerySpec {
     }
 
     /// Only the lowest priorities of every cell of a grid with these widths.
-    pub fn per_cell(self, rows: u64, widths: Vec<(String, f64)>) -> QuerySpec {
+    pub fn per_cell<W: Into<Width>>(self, rows: u64, widths: Vec<(String, W)>) -> QuerySpec {
+        let widths = widths.into_iter().map(|(column, width)| (column, width.into())).collect();
         QuerySpec { per_cell: Some(PerCell { rows, widths }), ..self }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 
-use kubist_types::{PerCell, QuerySpec, Value};
+use kubist_types::{PerCell, QuerySpec, Value, Width};
 
 fn full() -> QuerySpec {
     QuerySpec::new()
@@ -17,7 +17,7 @@ fn full() -> QuerySpec {
         .precision(0.3)
         .window(0.1, 1.0 / 3.0)
         .limit(u64::MAX)
-        .per_cell(2, vec![("y".into(), 0.5), ("x".into(), 0.25)])
+        .per_cell(2, vec![("y".into(), Width::Number(0.5)), ("x".into(), "1 mm".into())])
         .columns(["y", "x"])
         .steps(None, 3)
         .inclusion("p")
@@ -89,6 +89,7 @@ fn the_schema_allows_what_is_read_and_nothing_else() {
         json!({"widths": {"x": 0.5}}),
         json!({"rows": -1, "widths": {"x": 0.5}}),
         json!({"rows": 1, "widths": {"x": "a"}}),
+        json!({"rows": 1, "widths": {"x": [0.5]}}),
         json!({"rows": 1, "widths": [0.5]}),
         json!({"rows": 1, "widths": {"x": 0.5}, "more": 1}),
     ];

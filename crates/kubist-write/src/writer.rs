@@ -92,7 +92,7 @@ impl Pending {
         match self.torn {
             false => Ok(()),
             true => Err(Error::Refused(
-                "rows of an earlier append were lost when it failed: discard, and append again".into(),
+                "records of an earlier append were lost when it failed: discard, and append again".into(),
             )),
         }
     }

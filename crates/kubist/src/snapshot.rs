@@ -162,7 +162,9 @@ impl Snapshot {
     }
 
     /// The records that `query` asks for, of those whose column `by` holds a value that it
-    /// also holds in a record of `through`. Null belongs to nothing.
+    /// also holds in a record of `through`. Null belongs to nothing. Without an order of its own the
+    /// answer is one path after the other, each in order of time: by the column `by`, by what else
+    /// identifies a record, and by the first column of times, which its type or its name tells.
     ///
     /// # Errors
     ///

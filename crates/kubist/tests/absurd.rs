@@ -35,7 +35,7 @@ fn snapshot(values: Vec<Option<f64>>, copies: i64) -> Snapshot {
 }
 
 fn per_cell(rows: u64, width: f64) -> Query {
-    Query { per_cell: Some(PerCell { rows, widths: vec![("x".into(), width)] }), ..Query::default() }
+    Query { per_cell: Some(PerCell { rows, widths: vec![("x".into(), width.into())] }), ..Query::default() }
 }
 
 fn rows(snapshot: &Snapshot, query: &Query) -> Result<usize> {

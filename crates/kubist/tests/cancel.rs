@@ -131,7 +131,8 @@ fn questions_stop_at_any_moment_and_the_next_one_is_answered() {
         move |cancel: Cancel| ids(snapshot.query(run(cancel).of(query.clone()))?)
     };
     let all = ROWS as u64 / ROWS_A_LOOK;
-    let cells = |rows, width| Some(PerCell { rows, widths: vec![("x".into(), width), ("y".into(), width)] });
+    let cells =
+        |rows, width: f64| Some(PerCell { rows, widths: vec![("x".into(), width.into()), ("y".into(), width.into())] });
     let filter = Some("x * y < 0.25 AND NOT (x > 0.9 OR y > 0.9)".to_string());
     interrupt("query", all, ask(Query::default()));
     interrupt("query where", all, ask(Query { filter: filter.clone(), ..Query::default() }));

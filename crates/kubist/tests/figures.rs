@@ -196,6 +196,49 @@ fn formulas_of_aggregates_are_plain_arithmetic_once_all_is_read() {
     }
 }
 
+#[test]
+fn rounded_formulas_have_the_image_of_the_interval() {
+    let drops = drops(5, 8_000);
+    let batch = drops.batch();
+    let inner = "1e6 * sum(diameter) / count()";
+    let truth = 1e6 * drops.diameter.iter().sum::<f64>() / 8_000.0;
+    let image = |name: &str, x: f64| match name {
+        "round" => x.round(),
+        "floor" => x.floor(),
+        "ceil" => x.ceil(),
+        "bin" => (x * 4.0).floor() / 4.0,
+        _ => (x * 10.0).round() / 10.0,
+    };
+    let (mut held, mut tries, mut wide) = (0, 0, 0);
+    for seed in 0..60 {
+        let snapshot = table(&batch, seed);
+        let around = snapshot.estimate(&wish(&[inner], &[], 0.5)).unwrap().figures[0].clone();
+        for (name, text) in [
+            ("round", format!("round({inner})")),
+            ("floor", format!("floor({inner})")),
+            ("ceil", format!("ceil({inner})")),
+            ("bin", format!("bin({inner}, 0.25)")),
+            ("digits", format!("round({inner}, 1)")),
+        ] {
+            let estimate = snapshot.estimate(&wish(&[&text], &[], 0.5)).unwrap();
+            let figure = &estimate.figures[0];
+            assert!(!figure.exact && estimate.warnings.is_empty(), "{text}: {:?}", estimate.warnings);
+            assert!((figure.low - image(name, around.low)).abs() < 1e-9, "{text}: {figure:?} of {around:?}");
+            assert!((figure.high - image(name, around.high)).abs() < 1e-9, "{text}: {figure:?} of {around:?}");
+            assert!((figure.value.unwrap() - image(name, around.value.unwrap())).abs() < 1e-9);
+            held += usize::from((figure.low..=figure.high).contains(&image(name, truth)));
+            wide += usize::from(figure.low < figure.high);
+            tries += 1;
+        }
+    }
+    assert!(held as f64 / tries as f64 > 0.9 && wide > 0 && wide < tries, "{held} of {tries}, {wide} wide");
+    // What rounds within has no bounds, and says so at once.
+    let snapshot = table(&batch, 0);
+    let estimate = snapshot.estimate(&wish(&["mean(diameter) + floor(mean(x))"], &[], 0.05)).unwrap();
+    assert!((estimate.figures[0].low, estimate.figures[0].high) == (f64::NEG_INFINITY, f64::INFINITY));
+    assert!(estimate.warnings.iter().any(|warning| warning.contains("nothing bounds it until all is read")));
+}
+
 /// 95 % of the intervals hold, and 3.5 standard errors fewer at least. `SEEDS=2000` tries more.
 #[test]
 fn intervals_of_expressions_hold_the_truth() {

@@ -317,7 +317,7 @@ fn cells_hold_no_more_than_was_asked_for() {
         ada.append(&RecordBatch::try_new(schema(), columns).unwrap()).unwrap();
         ada.commit().unwrap();
         for rows in 1..=6 {
-            let per_cell = Some(PerCell { rows, widths: vec![("x".into(), 1.0)] });
+            let per_cell = Some(PerCell { rows, widths: vec![("x".into(), 1.0.into())] });
             let query = Query { per_cell, ..Default::default() };
             assert_eq!(table.snapshot().unwrap().count(&query).unwrap(), rows, "seed {seed}");
         }
@@ -333,7 +333,7 @@ fn what_would_hold_too_much_is_refused() {
     ada.commit().unwrap();
     let snapshot = table.snapshot().unwrap();
     let cells = |rows, most_held| {
-        let per_cell = Some(kubist::PerCell { rows, widths: vec![("x".into(), 1e-3)] });
+        let per_cell = Some(kubist::PerCell { rows, widths: vec![("x".into(), 1e-3.into())] });
         let run = kubist::RunOptions { most_held, ..Default::default() };
         snapshot.count(run.of(Query { per_cell, ..Query::default() }))
     };

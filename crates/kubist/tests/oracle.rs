@@ -431,7 +431,7 @@ fn per_cell_equals_brute_force() {
         let grid: Vec<(usize, f64)> =
             (0..case.dimensions.len().min(2)).map(|d| (d, *widths.choose(&mut rng).unwrap())).collect();
         let rows = rng.random_range(1..4);
-        let named = grid.iter().map(|(d, width)| (case.dimensions[*d].clone(), *width)).collect();
+        let named = grid.iter().map(|(d, width)| (case.dimensions[*d].clone(), (*width).into())).collect();
         query.per_cell = Some(PerCell { rows, widths: named });
         let snapshot = case.table.snapshot().unwrap();
         let answer = snapshot.query(&query).and_then(|stream| stream.collect::<kubist::Result<Vec<RecordBatch>>>());

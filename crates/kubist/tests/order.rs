@@ -181,6 +181,41 @@ fn any_order_is_that_of_a_sort_in_memory() {
 }
 
 #[test]
+fn trajectories_come_one_after_the_other_in_order_of_time() {
+    let rows = rows(9, 20_000);
+    for identity in [&["id"][..], &["id", "x"], &[]] {
+        let table = made(&rows, 3_000, identity);
+        let snapshot = table.snapshot().unwrap();
+        let by_priority = ids(&snapshot, Query::new().limit(u64::MAX));
+        // Identity, then time.
+        let terms = ["\"Kind of it\""].into_iter().chain(identity.iter().copied()).chain(["time"]);
+        let terms: Vec<String> = terms.map(str::to_owned).collect();
+        let through = Query::new().filter("x > 4");
+        let kinds: std::collections::BTreeSet<&str> =
+            rows.iter().filter(|row| row.x.is_some_and(|x| x > 4.0)).filter_map(|row| row.kind.as_deref()).collect();
+        let mut expected = sorted(&by_priority, &rows, &terms);
+        expected.retain(|id| rows[*id as usize].kind.as_deref().is_some_and(|kind| kinds.contains(kind)));
+        assert!(expected.len() > 1_000 && expected.len() < rows.len());
+        // In memory; in more runs than are merged at once.
+        for memory_bytes in [None, Some(10_000)] {
+            let run = RunOptions { memory_bytes, ..RunOptions::default() };
+            let paths = |query: Query| {
+                let stream = snapshot.trajectories(through.clone(), "kind of it", run.clone().of(query)).unwrap();
+                let found = stream.flat_map(|batch| batch.unwrap()["id"].as_primitive::<Int64Type>().values().to_vec());
+                found.collect::<Vec<i64>>()
+            };
+            assert_eq!(paths(Query::new()), expected, "{identity:?} in {memory_bytes:?}");
+            assert_eq!(paths(Query::new().columns(["id"]).first(77)), expected[..77]);
+            let in_reverse = paths(Query::new().order_by(["time desc", "id"]));
+            let mut times: Vec<i64> = in_reverse.iter().map(|id| rows[*id as usize].time).collect();
+            assert!(times.len() == expected.len() && times.is_sorted_by(|one, other| one >= other));
+            times.dedup();
+            assert!(times.len() > 50);
+        }
+    }
+}
+
+#[test]
 fn values_stay_with_their_records_and_columns_of_the_order_need_not_be_asked_for() {
     let rows = rows(3, 5_000);
     let table = made(&rows, 700, &["id"]);
@@ -218,7 +253,7 @@ fn a_limit_draws_its_sample_before_it_is_ordered() {
     let few = sorted(&sample, &rows, &terms)[..20].to_vec();
     assert_eq!(ids(&snapshot, ordered.clone().first(20)), few);
     assert_eq!(snapshot.count(ordered.first(20)).unwrap(), 20);
-    let of_cells = PerCell { rows: 2, widths: vec![("time".into(), 10.0)] };
+    let of_cells = PerCell { rows: 2, widths: vec![("time".into(), 10.0.into())] };
     let cells = Query { per_cell: Some(of_cells), ..Query::default() };
     let chosen = ids(&snapshot, cells.clone());
     assert_eq!(ids(&snapshot, cells.order_by(terms.clone())), sorted(&chosen, &rows, &terms));

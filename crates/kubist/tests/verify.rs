@@ -137,7 +137,7 @@ fn replicas_must_hold_the_rows_of_their_sources() {
     let twice = concat_batches(&rows.schema(), [&rows.slice(1, rows.num_rows() - 1), &rows.slice(1, 1)]).unwrap();
     replicate(&table, cube, twice);
     let (_, found) = findings(&table);
-    assert!(found.len() == 1 && found[0].contains("its rows are not those"), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains("its records are not those"), "{found:?}");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn rows_must_be_as_many_as_were_committed() {
     let fewer = run(&table, CubeId::root(0), rows.slice(0, 19), |_| {});
     publish_as(&table, Replacement { inputs: vec![source], runs: vec![Arc::new(fewer)], ..Replacement::default() });
     let (quick, found) = findings(&table);
-    assert!(quick == 1 && found.len() == 1 && found[0].contains("the logs count 20 rows"), "{found:?}");
+    assert!(quick == 1 && found.len() == 1 && found[0].contains("the logs count 20 records"), "{found:?}");
 }
 
 #[test]

@@ -31,10 +31,10 @@ export interface PerCell {
   /** At most this many records of a cell; 1 or more. */
   rows: number;
   /**
-   * Dimension to the width of a cell, in the column's unit, above 0. Cells begin at the lower end of the dimension's
-   * domain, never at the box.
+   * Dimension to the width of a cell, above 0: a number in the column's unit, or text with a unit, as `1 mm`. Cells
+   * begin at the lower end of the dimension's domain, never at the box.
    */
-  widths: Record<string, number>;
+  widths: Record<string, number | string>;
 }
 
 /** Which records of a snapshot are asked for; by default all of them. */
@@ -62,8 +62,8 @@ export interface QuerySpec {
   /**
    * The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or `priority`. NaN comes
    * behind all numbers and null behind NaN, whichever the direction. Equal records follow each other by priority.
-   * Without it records come in no order, but under `limit` and `per_cell` by priority. A `limit` draws its sample
-   * first.
+   * Without it records come in no order, but under `limit` and `per_cell` by priority, and trajectories one after
+   * the other, each in order of time. A `limit` draws its sample first.
    */
   order_by?: string[];
   /** Only the records of lowest priority in each cell of a regular grid. It applies before `limit`. */
@@ -72,7 +72,7 @@ export interface QuerySpec {
   precision?: number;
   /** The form in which this is written; 1 by default. */
   spec?: 1;
-  /** Only rows of complete steps in this closed range; `null` is an open end. */
+  /** Only records of complete steps in this closed range; `null` is an open end. */
   steps?: [number | null, number | null];
   /** An SQL condition over any columns. */
   where?: string;
@@ -91,7 +91,7 @@ export interface CountRequest {
   precision?: number;
   /** The form in which this is written; 1 by default. */
   spec?: 1;
-  /** Only rows of complete steps in this closed range; `null` is an open end. */
+  /** Only records of complete steps in this closed range; `null` is an open end. */
   steps?: [number | null, number | null];
   /**
    * The snapshot to ask: the token that the table's `version` or a snapshot's `token` gave; without it, the newest.
@@ -216,8 +216,8 @@ export interface TrajectoriesRequest extends CountRequest {
   /**
    * The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or `priority`. NaN comes
    * behind all numbers and null behind NaN, whichever the direction. Equal records follow each other by priority.
-   * Without it records come in no order, but under `limit` and `per_cell` by priority. A `limit` draws its sample
-   * first.
+   * Without it records come in no order, but under `limit` and `per_cell` by priority, and trajectories one after
+   * the other, each in order of time. A `limit` draws its sample first.
    */
   order_by?: string[];
   /** Of the records that come back, only those whose priority is below it. */

@@ -8,7 +8,7 @@ mod write;
 use clap::{Args, Parser, Subcommand};
 
 pub use self::model::{Advise, Fit, Model};
-pub use self::read::{Estimate, Explain, Format, Info, Query, Salvage, Tail, Verify};
+pub use self::read::{Answer, Estimate, Explain, Format, Info, Query, Salvage, Tail, Trajectories, Verify};
 pub use self::show::{Aspect, Colormap, Plot, Style, View};
 pub use self::write::{Alter, Clean, Copy, Drop, Ingest, Optimize, Regrid};
 use crate::parse::{self, Ranges};
@@ -35,6 +35,7 @@ pub struct Kubist {
 pub enum Command {
     Ingest(Ingest),
     Query(Query),
+    Trajectories(Trajectories),
     Estimate(Estimate),
     Explain(Explain),
     Info(Info),
@@ -55,12 +56,13 @@ pub enum Command {
     ParaviewPath,
 }
 
-/// Which records: shared by query and plot.
+/// Which records: shared by query, trajectories and plot.
 #[derive(Debug, Args)]
 pub struct Region {
     /// Closed ranges: x=0.1:0.2,y=:0.5,pid=7 (repeatable; all must hold)
     ///
-    /// LOW..HIGH where an end has colons itself: time=2024-01-01T10:00..2024-01-01T11:00
+    /// LOW..HIGH where an end has colons itself: time=2024-01-01T10:00..2024-01-01T11:00. An end
+    /// may have a unit where the column has one: x=1cm:2cm
     #[arg(long = "box", value_name = "RANGES")]
     pub ranges: Vec<Ranges>,
     /// An SQL condition: "diameter > 2e-5 AND NOT deposited"

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use kubist::PerCell;
+use kubist::{PerCell, QuerySpec};
 
 use super::Region;
 use crate::location::Location;
@@ -32,6 +32,20 @@ pub struct Query {
     /// Only records whose priority lies in it: 0:0.01, then 0.01:0.08, ... never repeats one
     #[arg(long, value_name = "LO:HI", value_parser = parse::window)]
     pub window: Option<(f64, f64)>,
+    /// At most K records from each cell of a regular grid: 1:x=0.001,y=1mm
+    #[arg(long, value_name = "K:COLUMN=WIDTH,...", value_parser = parse::per_cell)]
+    pub per_cell: Option<PerCell>,
+    /// Print only how many records there are
+    #[arg(long, conflicts_with_all = ["output", "format", "columns"])]
+    pub count: bool,
+    #[command(flatten)]
+    pub answer: Answer,
+}
+
+/// What comes back of the records, in which order, and where it goes: shared by query and
+/// trajectories.
+#[derive(Debug, Args)]
+pub struct Answer {
     /// The columns to return, in this order
     #[arg(long, value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
@@ -44,12 +58,9 @@ pub struct Query {
     /// the first records of all in that order.
     #[arg(long, value_name = "COLUMNS", value_parser = parse::order_by)]
     pub order_by: Option<OrderBy>,
-    /// Only the first so many records in the order of --order-by: the largest, the earliest
-    #[arg(long, value_name = "RECORDS", requires = "order_by", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Only the first so many records in the order of the answer: the largest, the earliest
+    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub first: Option<u64>,
-    /// At most K records from each cell of a regular grid
-    #[arg(long, value_name = "K:COLUMN=WIDTH,...", value_parser = parse::per_cell)]
-    pub per_cell: Option<PerCell>,
     /// Where the records go: a .parquet, .arrow, .arrows or .csv file, or - for standard output;
     /// with the Python package also .las, .laz, .vtp, .fits, and openPMD as .h5 or .bp
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
@@ -57,12 +68,48 @@ pub struct Query {
     /// What the records become, where the output's name does not say it
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// Print only how many records there are
-    #[arg(long, conflicts_with_all = ["output", "format", "columns"])]
-    pub count: bool,
     /// Print the cost as JSON: on standard output if the records go to a file
     #[arg(long)]
     pub json: bool,
+}
+
+impl Answer {
+    /// What it says of a question.
+    pub fn spec(&self) -> QuerySpec {
+        QuerySpec {
+            columns: self.columns.clone(),
+            limit: self.limit,
+            order_by: self.order_by.clone().map(|order| order.0),
+            first: self.first,
+            ..QuerySpec::default()
+        }
+    }
+}
+
+/// Get all records of whatever has a record in a region: the paths that lead through it
+///
+/// One path after the other, each in order of time, unless --order-by says otherwise: by the
+/// column that tells paths apart, by what else identifies a record, and by the first column of
+/// times, which its type or its name tells (t, time, step, timestep, frame, tick, epoch, date).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kubist trajectories airway.kubist --box z=:0.01 --by pid -o paths.parquet
+  kubist trajectories airway.kubist --where deposited --by pid --columns pid,time,x,y,z
+  kubist trajectories airway.kubist --box x=0.1:0.2 --by pid --order-by time
+
+Exit codes: see kubist --help")]
+pub struct Trajectories {
+    /// The table's directory, or cassandra://hosts/keyspace/table
+    pub table: Location,
+    #[command(flatten)]
+    pub region: Region,
+    /// The column that tells trajectories apart; without it the identity, or else the lookup, if
+    /// that is one column
+    #[arg(long, value_name = "COLUMN")]
+    pub by: Option<String>,
+    #[command(flatten)]
+    pub answer: Answer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]

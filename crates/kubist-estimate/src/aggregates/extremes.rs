@@ -21,7 +21,7 @@ pub const DEFINITION: Definition = Definition {
         call.takes(1..=1, "one argument")?;
         let end = if call.name == "min" { End::Least } else { End::Most };
         let arguments = call.expressions(1)?;
-        let own = arguments[0].whole_type().and_then(own::of);
+        let own = arguments[0].whole_type().map(own::of);
         let divisor = own.as_ref().map_or(1.0, unit);
         let bound = Bound::new(arguments, Extreme { end, divisor, seen: None, whole: None });
         Ok(match own {

@@ -4,20 +4,23 @@
 //! the delta method: the formula's slopes, in each of its aggregates, make one linear
 //! combination of totals, whose spread between random groups is that of the formula. Slopes are
 //! differences over a hundredth of each aggregate's own error, where the formula is as good as
-//! straight.
+//! straight. Where it rounds it has no slopes: then the interval is that of what is rounded, gone
+//! through the rounding.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_expr::{ExprError, Expression, never};
+use kubist_expr::{ExprError, Expression, Shape, Steps, never};
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Found, Pilot, Properties, Records, Rows, same};
 use crate::aggregates::share::NO_CONDITION;
 use crate::call::{Call, split, unquoted};
 use crate::interval::{Conditions, Interval};
 use crate::sums::{Spread, Sums};
+use kubist_types::metadata::UNIT;
 
 /// What can be combined.
 pub const COMBINED: &str = "sum, count, mean (avg) and share";
@@ -45,10 +48,23 @@ struct Term {
     argument: usize,
 }
 
+/// How the interval of a formula comes about.
+#[derive(Clone, Debug)]
+enum Way {
+    /// By the formula's slopes.
+    Slopes,
+    /// By those of a part of it, whose interval goes through the steps around that part.
+    Through(Expression, Steps),
+    /// It has none until all is known.
+    Unknown,
+}
+
 #[derive(Clone, Debug)]
 struct Formula {
     /// Over one column for each term.
     expression: Expression,
+    /// How an interval comes about.
+    interval: Way,
     schema: SchemaRef,
     terms: Vec<Term>,
     arguments: usize,
@@ -87,7 +103,13 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
         let column = format!("{} {}", &text[begin..inner.end + 1], terms.len());
         rest.push_str(&text[at..begin]);
         rest.push_str(&format!("\"{}\"", column.replace('"', "\"\"")));
-        names.push(Field::new(column, DataType::Float64, true));
+        let unit = match kind {
+            Kind::Sum | Kind::Mean => arguments[argument].unit().map(|unit| (UNIT.to_owned(), unit.to_owned())),
+            Kind::Records | Kind::Count => None,
+        };
+        names.push(
+            Field::new(column, DataType::Float64, true).with_metadata(unit.into_iter().collect::<HashMap<_, _>>()),
+        );
         terms.push(Term { kind, argument });
         at = inner.end + 1;
     }
@@ -100,8 +122,14 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
     if expression.is_condition() {
         return Err("it is a condition: an estimate is of a number".into());
     }
-    let formula = Formula { expression, schema: of_terms, terms, arguments: arguments.len() };
-    Ok(Some(Bound::new(arguments, formula)))
+    let interval = match expression.shape() {
+        Shape::Smooth => Way::Slopes,
+        Shape::Stepped(inner, steps) => Way::Through(inner, steps),
+        Shape::Broken => Way::Unknown,
+    };
+    let unit = expression.unit().map(str::to_owned);
+    let formula = Formula { expression, interval, schema: of_terms, terms, arguments: arguments.len() };
+    Ok(Some(Bound { unit, ..Bound::new(arguments, formula) }))
 }
 
 fn kind(call: &Call) -> Result<Kind, String> {
@@ -172,11 +200,17 @@ impl Formula {
         self.terms.iter().all(|term| term.kind == Kind::Records)
     }
 
-    /// The values of the formula for rows of the terms' values; NaN where there is none.
-    fn values(&self, rows: &[Vec<f64>]) -> Result<Vec<f64>, ExprError> {
+    /// The value of the formula for the terms' values; NaN where there is none.
+    fn value(&self, at: &[f64]) -> Result<f64, ExprError> {
+        let found = self.values(&self.expression, &[at.to_vec()])?;
+        Ok(found.first().copied().unwrap_or(f64::NAN))
+    }
+
+    /// The values of the formula, or of a part of it, for rows of the terms' values.
+    fn values(&self, of: &Expression, rows: &[Vec<f64>]) -> Result<Vec<f64>, ExprError> {
         let column = |term: usize| Arc::new(rows.iter().map(|row| row[term]).collect::<Float64Array>()) as ArrayRef;
         let columns = (0..self.terms.len()).map(column).collect();
-        self.expression.evaluate(&RecordBatch::try_new(self.schema.clone(), columns)?, &never)
+        of.evaluate(&RecordBatch::try_new(self.schema.clone(), columns)?, &never)
     }
 }
 
@@ -186,6 +220,7 @@ impl Aggregate for Formula {
             bell_curve: true,
             uses_number_of_records: true,
             follows_from_number_of_records: self.is_of_records(),
+            unbounded: matches!(self.interval, Way::Unknown),
             takes_certain: true,
             ..Properties::default()
         }
@@ -259,31 +294,47 @@ impl Totals {
     fn interval(&self, conditions: &Conditions) -> Interval {
         let terms = self.terms(conditions);
         let at: Vec<f64> = terms.iter().map(|(value, _)| *value).collect();
-        let steps: Vec<f64> = terms
-            .iter()
-            .map(|(value, slopes)| {
-                let error = self.sums.spread(conditions.p, slopes).error;
-                (STEP * error).max(LEAST_STEP * value.abs())
-            })
-            .collect();
+        let formula = &self.formula;
+        let value = match formula.value(&at) {
+            Ok(value) if !value.is_nan() => value,
+            _ => return Interval::unknown(),
+        };
+        if conditions.p >= 1.0 || (formula.is_of_records() && conditions.rows.is_some()) {
+            return Interval::exact(value);
+        }
+        let unbounded = Interval { value: Some(value), ..Interval::unknown() };
+        match &formula.interval {
+            Way::Slopes => self.by_slopes(&formula.expression, &terms, conditions).unwrap_or(unbounded),
+            Way::Through(inner, steps) => {
+                let around = self.by_slopes(inner, &terms, conditions).unwrap_or(unbounded);
+                let (low, high) = steps.image(around.low, around.high);
+                Interval { value: Some(value), low: low.min(value), high: high.max(value), ..around }
+            }
+            Way::Unknown => unbounded,
+        }
+    }
+
+    /// The interval of an expression over the terms by its slopes in them; `None` where it has no
+    /// value.
+    fn by_slopes(&self, of: &Expression, terms: &[(f64, Vec<f64>)], conditions: &Conditions) -> Option<Interval> {
+        let at: Vec<f64> = terms.iter().map(|(value, _)| *value).collect();
+        let step = |(value, slopes): &(f64, Vec<f64>)| {
+            let error = self.sums.spread(conditions.p, slopes).error;
+            (STEP * error).max(LEAST_STEP * value.abs())
+        };
+        let steps: Vec<f64> = terms.iter().map(step).collect();
         let mut rows = vec![at.clone()];
-        let exact = conditions.p >= 1.0 || (self.formula.is_of_records() && conditions.rows.is_some());
-        if !exact {
-            for (term, step) in steps.iter().enumerate() {
-                for away in [-step, *step] {
-                    let mut row = at.clone();
-                    row[term] += away;
-                    rows.push(row);
-                }
+        for (term, step) in steps.iter().enumerate() {
+            for away in [-step, *step] {
+                let mut row = at.clone();
+                row[term] += away;
+                rows.push(row);
             }
         }
-        let Ok(found) = self.formula.values(&rows) else { return Interval::unknown() };
+        let found = self.formula.values(of, &rows).ok()?;
         let value = found[0];
         if value.is_nan() {
-            return Interval::unknown();
-        }
-        if exact {
-            return Interval::exact(value);
+            return None;
         }
         let mut slopes = vec![0.0; self.formula.width()];
         for (term, (_, of_totals)) in terms.iter().enumerate() {
@@ -299,10 +350,10 @@ impl Totals {
         };
         let interval = Interval::around(value, spread, conditions);
         // Of a sample in which all is alike nothing bounds the rest.
-        match interval.constant {
+        Some(match interval.constant {
             true => Interval { low: f64::NEG_INFINITY, high: f64::INFINITY, ..interval },
             false => interval,
-        }
+        })
     }
 }
 
@@ -324,8 +375,8 @@ impl Accumulator for Totals {
     }
 
     fn mistake(&self, conditions: &Conditions) -> Option<String> {
-        let at = self.terms(conditions).into_iter().map(|(value, _)| value).collect();
-        self.formula.values(&[at]).err().map(|mistake| mistake.to_string())
+        let at: Vec<f64> = self.terms(conditions).into_iter().map(|(value, _)| value).collect();
+        self.formula.value(&at).err().map(|mistake| mistake.to_string())
     }
 
     fn numbers(&self) -> usize {

@@ -14,7 +14,7 @@ use crate::interval::{Conditions, Interval};
 pub const DEFINITION: Definition = Definition {
     listed: "histogram(x, bins), histogram2d(x, y, bins_x, bins_y)",
     documented: [
-        "`histogram(x, 20)`, `histogram(x, 20, low, high)`, `histogram2d(x, y, 64, 64)`; with the word log or round behind",
+        "`histogram(x, 20)`, `histogram(x, 20, low, high)`, `histogram2d(x, y, 64, 64)`; with the word log or round behind; `histogram(x, 1mm)`: bins that wide",
         "records in each bin; outer bins hold what lies beyond them, and say how far that goes",
         "each bin is a count",
     ],
@@ -29,9 +29,9 @@ fn one_direction(call: &Call) -> Result<Vec<Bins>, String> {
     call.takes(1..=6, "a value, a number of bins, perhaps a lower and an upper end, log and round")?;
     let (form, count) = Form::of(call, 1);
     Ok(vec![match count {
-        1 => Bins { count: 20, range: None, form },
-        2 => Bins::of(call, 1, None, form)?,
-        4 => Bins::of(call, 1, Some((call.number(2)?, call.number(3)?)), form)?,
+        1 => Bins { count: 20, width: None, range: None, form },
+        2 => Bins::of(call, 1, 0, None, form)?,
+        4 => Bins::of(call, 1, 0, Some((call.number_beside(2, 0)?, call.number_beside(3, 0)?)), form)?,
         _ => return Err("give both ends, or none".into()),
     }])
 }
@@ -40,12 +40,18 @@ fn two_directions(call: &Call) -> Result<Vec<Bins>, String> {
     call.takes(2..=10, "two values, two numbers of bins, perhaps the ends of both, log and round")?;
     let (form, count) = Form::of(call, 2);
     let (x, y) = match count {
-        2 => return Ok(vec![Bins { count: 32, range: None, form }; 2]),
+        2 => return Ok(vec![Bins { count: 32, width: None, range: None, form }; 2]),
         4 => (None, None),
-        8 => (Some((call.number(4)?, call.number(5)?)), Some((call.number(6)?, call.number(7)?))),
+        8 => {
+            let end = |index: usize, of: usize| call.number_beside(index, of);
+            (Some((end(4, 0)?, end(5, 0)?)), Some((end(6, 1)?, end(7, 1)?)))
+        }
         _ => return Err("give histogram2d(x, y, bins_x, bins_y), and all ends or none".into()),
     };
-    let both = vec![Bins::of(call, 2, x, form)?, Bins::of(call, 3, y, form)?];
+    let both = vec![Bins::of(call, 2, 0, x, form)?, Bins::of(call, 3, 1, y, form)?];
+    if both.iter().any(|bins| bins.width.is_some()) {
+        return Err("bins of a width in two directions need the ends of both".into());
+    }
     match (both[0].count * both[1].count) as f64 <= MOST_BINS {
         true => Ok(both),
         false => Err(format!("a histogram has at most {MOST_BINS} bins in all")),
@@ -182,7 +188,7 @@ mod tests {
 
     fn axis(count: usize, low: f64, high: f64) -> Axis {
         let pilot = Pilot { shifts: &[], ends: &[], positive: &[], clustered: false, groups: 1 };
-        Bins { count, range: Some((low, high)), form: Form::default() }.axis(&pilot, 0)
+        Bins { count, width: None, range: Some((low, high)), form: Form::default() }.axis(&pilot, 0)
     }
 
     #[test]

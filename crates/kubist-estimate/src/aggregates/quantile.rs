@@ -47,7 +47,7 @@ fn bind(call: &Call) -> Result<Bound, String> {
         }
     };
     let arguments = call.expressions(1)?;
-    let own = arguments[0].whole_type().filter(own::is_narrow).and_then(own::of);
+    let own = arguments[0].whole_type().filter(own::is_narrow).map(own::of);
     let quantile = Quantile { share, divisor: own.as_ref().map_or(1.0, unit), values: Values::of(own.as_ref()) };
     let bound = Bound::new(arguments, quantile);
     Ok(match own {

@@ -337,7 +337,13 @@ impl Estimation {
             return warnings;
         }
         let leaning = task.aggregates.iter().enumerate().filter(|(_, asked)| asked.bound.properties.bell_curve);
-        for (number, Asked { name, .. }) in leaning {
+        for (number, Asked { name, bound }) in leaning {
+            if bound.properties.unbounded {
+                warnings.push(format!(
+                    "{name}: nothing bounds it until all is read, as it rounds or chooses within: round the whole \
+                     formula, or the answer"
+                ));
+            }
             let (mut few, mut skewed, mut constant) = (0, 0, 0);
             let groups = self.accumulated.groups.iter_mut();
             for found in groups.flat_map(|group| group.accumulators[number].figures(&conditions)) {

@@ -50,7 +50,7 @@ pub(super) fn truncated(mut operands: Vec<Meaning>) -> Result<Meaning, ExprError
     };
     let stored = stored_type(&operand);
     let step = Step::Call(Function::Truncate(period), vec![computed(operand)]);
-    Ok(Operand::Compute(Compute { kind: Kind::Int, stored, step }).into())
+    Ok(Operand::Compute(Compute { stored, ..Compute::new(Kind::Int, step) }).into())
 }
 
 fn takes_times(found: &str) -> ExprError {

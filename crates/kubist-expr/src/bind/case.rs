@@ -9,8 +9,10 @@ use crate::bound::{self, Choice, Compute, Operand, Step, Test, Text};
 use crate::domain::{Family, Point, Position};
 use crate::error::ExprError;
 use crate::meaning::{Meaning, computed, describe, family};
+use crate::measured;
 use crate::number::{self, Decimal};
 use crate::syntax::{Op, Syntax};
+use crate::unit::Unit;
 use crate::value::Literal;
 use arrow_schema::DataType;
 use std::sync::Arc;
@@ -51,7 +53,9 @@ pub(super) fn bind(
         Some(otherwise) => meaning_of(*otherwise, names)?,
         None => Meaning::Literal(Literal::Null),
     });
-    of_kind(number, tests, values)
+    // Numbers of one unit.
+    let (values, unit) = measured::branches(values, &names.units)?;
+    of_kind(number, tests, values, unit)
 }
 
 /// A number that is known to the tests, and to the values that they stand for.
@@ -91,7 +95,6 @@ fn kind(value: &Meaning) -> Result<Kind, ExprError> {
             },
             Family::Binary | Family::Other => return Err(no_value(value)),
         },
-        // A quantity has no column here whose unit it could be told in.
         Meaning::Literal(Literal::Binary(_) | Literal::Quantity(_)) => return Err(no_value(value)),
     })
 }
@@ -111,7 +114,12 @@ fn met(one: Kind, other: Kind) -> Option<Kind> {
     }
 }
 
-fn of_kind(known: Shared, tests: Vec<Test>, values: Vec<Meaning>) -> Result<Meaning, ExprError> {
+fn of_kind(
+    known: Shared,
+    tests: Vec<Test>,
+    values: Vec<Meaning>,
+    unit: Option<Arc<Unit>>,
+) -> Result<Meaning, ExprError> {
     let mut common = Kind::Null;
     let mut first = None;
     for value in &values {
@@ -126,7 +134,10 @@ fn of_kind(known: Shared, tests: Vec<Test>, values: Vec<Meaning>) -> Result<Mean
     }
     match common {
         Kind::Null => Ok(Meaning::Literal(Literal::Null)),
-        Kind::Number => numbers(known, tests, values).map(|number| Operand::Compute(number).into()),
+        Kind::Number => {
+            let number = numbers(known, tests, values)?;
+            Ok(Operand::Compute(Compute { unit, ..number }).into())
+        }
         Kind::Condition => {
             let answers = values.into_iter().map(as_test).collect::<Result<_, _>>()?;
             conditions(known, tests, answers).map(Meaning::from)

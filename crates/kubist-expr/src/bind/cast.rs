@@ -61,7 +61,8 @@ fn decimals(operand: &Operand, to: &DataType) -> Option<Compute> {
     let (multiplier, divisor) = if scale < 0 { (power, 1) } else { (1, power) };
     let without_point = Compute::new(Kind::Int, Step::Column(column.clone()));
     let step = Step::Cast(Box::new(without_point), Cast::Decimal { multiplier, divisor, first, last });
-    Some(Compute { kind: Kind::Int, stored: Some(to.clone()).filter(|to| *to != HUGE), step })
+    let stored = Some(to.clone()).filter(|to| *to != HUGE);
+    Some(Compute { kind: Kind::Int, stored, unit: column.unit.clone(), step })
 }
 
 fn operand(operand: Operand, to: DataType) -> Result<Meaning, ExprError> {
@@ -102,8 +103,10 @@ fn operand(operand: Operand, to: DataType) -> Result<Meaning, ExprError> {
         _ => Kind::Int,
     };
     let stored = (kind == Kind::Int && to != HUGE).then_some(to);
+    // A number keeps its unit.
+    let unit = operand.unit().filter(|_| !matches!(into, Family::Instant { .. })).cloned();
     let step = Step::Cast(Box::new(computed(operand)), cast);
-    Ok(Operand::Compute(Compute { kind, stored, step }).into())
+    Ok(Operand::Compute(Compute { kind, stored, unit, step }).into())
 }
 
 fn number_literal(number: Number, to: DataType) -> Result<Meaning, ExprError> {

@@ -4,12 +4,14 @@
 //! in whole numbers of 64 bits: a value further away than these reach is refused.
 
 use arrow_array::{Array, ArrayRef};
+use arrow_schema::Field;
+use kubist_expr::{Meant, in_unit_of};
 use kubist_index::order;
 
 use crate::grids::Grids;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::error::{Error, Result};
-use kubist_types::query::PerCell;
+use kubist_types::query::{PerCell, Width};
 
 /// As far as cells are counted: within the whole numbers of 64 bits, whose ends stand for
 /// what is no finite number.
@@ -27,7 +29,7 @@ impl CellGrid {
         let schema = &snapshot.view.schema;
         if per_cell.rows == 0 || per_cell.widths.is_empty() {
             return Err(Error::invalid(
-                "per_cell needs at least one row a cell and the width of at least one dimension",
+                "per_cell needs at least one record a cell and the width of at least one dimension",
             ));
         }
         let mut axes: Vec<Axis> = Vec::new();
@@ -40,18 +42,34 @@ impl CellGrid {
             if axes.iter().any(|axis| axis.column == column) {
                 return Err(Error::invalid(format!("per_cell: {name:?} is given twice")));
             }
-            if !(width.is_finite() && *width > 0.0) {
+            let width = in_numbers(&schema.with_unit(column), width)?;
+            if !(width.is_finite() && width > 0.0) {
                 return Err(Error::invalid(format!("per_cell: the width of {name:?} must be positive, found {width}")));
             }
             let domain = grids.first_domain(column);
             let anchor = domain.map_or(0.0, |domain| domain.0);
-            let axis = Axis { column, name: name.clone(), anchor, width: *width };
+            let axis = Axis { column, name: name.clone(), anchor, width };
             if let Some((_, end)) = domain.filter(|(_, end)| axis.index(*end).is_none()) {
                 return Err(axis.too_far(end));
             }
             axes.push(axis);
         }
         Ok(CellGrid { rows: per_cell.rows, axes })
+    }
+}
+
+/// A width as a number in the column's unit.
+fn in_numbers(column: &Field, width: &Width) -> Result<f64> {
+    let name = column.name();
+    match width {
+        Width::Number(width) => Ok(*width),
+        Width::Text(text) => match in_unit_of(column, text, Meant::Distance) {
+            Ok(Some(width)) => Ok(width),
+            Ok(None) => Err(Error::invalid(format!(
+                "per_cell: the width {text:?} of {name:?} is neither a number nor one with a unit, as \"1 mm\""
+            ))),
+            Err(error) => Err(Error::invalid(format!("per_cell: {error}"))),
+        },
     }
 }
 

@@ -1,6 +1,6 @@
 //! The order that a query asks its answer in: its terms, as texts, become columns and directions.
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field};
 use kubist_index::order;
 
 use super::place;
@@ -10,6 +10,9 @@ use kubist_types::query::QuerySpec;
 
 /// The word for the priority of records, where no column has this name.
 const PRIORITY: &str = "priority";
+
+/// What columns of times are called, in the order of time.
+const TIMES: [&str; 8] = ["t", "time", "step", "timestep", "frame", "tick", "epoch", "date"];
 
 /// The order of an answer, and how much of it is wanted.
 pub(crate) struct Order {
@@ -63,14 +66,15 @@ impl Order {
 impl Term {
     /// `diameter`, `diameter desc`, `"a name with spaces" asc`, `priority`.
     fn parse(schema: &TableSchema, text: &str, read: &mut Vec<usize>) -> Result<Term> {
-        let is_column = |name: &str| schema.user.index_of(name).is_ok();
+        let is_column = schema.user.index_of(text).is_ok();
         let (name, descending) = match text.trim().rsplit_once(char::is_whitespace) {
-            _ if is_column(text) => (text, false),
+            _ if is_column => (text, false),
             Some((name, last)) if last.eq_ignore_ascii_case("desc") => (name.trim(), true),
             Some((name, last)) if last.eq_ignore_ascii_case("asc") => (name.trim(), false),
             _ => (text.trim(), false),
         };
-        let quoted = ['"', '`'].into_iter().find_map(|quote| name.strip_prefix(quote)?.strip_suffix(quote));
+        let unquoted = |quote: char| name.strip_prefix(quote)?.strip_suffix(quote);
+        let quoted = if is_column { None } else { ['"', '`'].into_iter().find_map(unquoted) };
         let column = match schema.column(quoted.unwrap_or(name)) {
             Ok(column) => column,
             Err(_) if quoted.is_none() && name.eq_ignore_ascii_case(PRIORITY) => {
@@ -84,6 +88,29 @@ impl Term {
         }
         Ok(Term { by: By::Column(place(column, read)), descending })
     }
+}
+
+/// The order of paths, one after the other, each in order of time: the column that tells them
+/// apart, what else identifies a record, and the time.
+pub(crate) fn of_paths(schema: &TableSchema, by: usize) -> Vec<String> {
+    let field = |column: &usize| schema.user_field(*column);
+    let visible = schema.visible();
+    let identity = schema.identity.iter().filter(|column| visible.contains(column));
+    let time = schema.dimensions.iter().chain(visible).find(|column| is_time(field(column)));
+    let mut columns = vec![by];
+    for column in identity.chain(time) {
+        if !columns.contains(column) && has_order(schema.stored.field(*column).data_type()) {
+            columns.push(*column);
+        }
+    }
+    columns.iter().map(|column| field(column).name().clone()).collect()
+}
+
+/// Does a column say when something was: by its type, or by its name?
+fn is_time(field: &Field) -> bool {
+    use DataType::{Date32, Date64, Timestamp};
+    matches!(field.data_type(), Date32 | Date64 | Timestamp(..))
+        || TIMES.iter().any(|name| field.name().eq_ignore_ascii_case(name))
 }
 
 /// Can values of a stored type be compared with each other?

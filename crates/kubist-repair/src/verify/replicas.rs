@@ -96,8 +96,8 @@ impl Ledger {
             let (expected, found) = (sum(&self.expected), sum(&self.found));
             if expected != found {
                 let what = match expected.rows == found.rows {
-                    true => "its rows are not those of the runs that it copies".to_string(),
-                    false => format!("it has {} rows, the runs that it copies {}", found.rows, expected.rows),
+                    true => "its records are not those of the runs that it copies".to_string(),
+                    false => format!("it has {} records, the runs that it copies {}", found.rows, expected.rows),
                 };
                 report.find(runs::damaged(snapshot, replica, 0, what).to_string());
             }

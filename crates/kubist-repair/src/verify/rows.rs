@@ -114,7 +114,7 @@ fn check_page(
         // Zone maps keep the top 32 bits.
         let kept = PriorityRange { first: low.unwrap_or(0) >> 32 << 32, last: high.unwrap_or(0) | u32::MAX as u64 };
         if map.priorities[zone] != kept {
-            return Err(format!("zone {zone} has other priorities than its rows"));
+            return Err(format!("zone {zone} has other priorities than its records"));
         }
     }
     let order: Vec<u32> = (0..batch.num_rows() as u32).collect();
@@ -127,7 +127,7 @@ fn check_page(
                 && found.nulls_of(index) == stated.nulls_of(zone);
             if !same {
                 let name = snapshot.view.schema.stored.field(column).name().clone();
-                return Err(format!("zone {zone} says other bounds or nulls of column {name:?} than its rows"));
+                return Err(format!("zone {zone} says other bounds or nulls of column {name:?} than its records"));
             }
         }
     }

@@ -190,24 +190,26 @@ pub mod widths {
     use serde::de::{MapAccess, Visitor};
     use serde::{Deserializer, Serializer};
 
-    pub fn serialize<S: Serializer>(widths: &[(String, f64)], to: S) -> Result<S::Ok, S::Error> {
+    use crate::query::Width;
+
+    pub fn serialize<S: Serializer>(widths: &[(String, Width)], to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(widths.iter().map(|(name, width)| (name, width)))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f64)>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, Width)>, D::Error> {
         from.deserialize_map(Dimensions)
     }
 
     struct Dimensions;
 
     impl<'de> Visitor<'de> for Dimensions {
-        type Value = Vec<(String, f64)>;
+        type Value = Vec<(String, Width)>;
 
         fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
             out.write_str("an object: dimension to the width of a cell")
         }
 
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<(String, f64)>, A::Error> {
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<(String, Width)>, A::Error> {
             let mut widths = Vec::new();
             while let Some(entry) = map.next_entry()? {
                 widths.push(entry);

@@ -81,7 +81,10 @@ impl Which {
             precision: self.precision,
             window: self.window,
             limit: self.limit,
-            per_cell: self.per_cell.clone().map(|(rows, widths)| PerCell { rows, widths }),
+            per_cell: self.per_cell.clone().map(|(rows, widths)| PerCell {
+                rows,
+                widths: widths.into_iter().map(|(column, width)| (column, width.into())).collect(),
+            }),
             columns: self.columns.clone(),
             filter: self.filter.clone(),
             steps: self.steps,

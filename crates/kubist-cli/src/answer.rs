@@ -1,0 +1,137 @@
+//! Records that were asked for: to the terminal, a pipe or a file, and what they cost.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use kubist::{Metadata, QueryStream, Stats};
+use serde::Serialize;
+
+use crate::args::{Answer, Format};
+use crate::cost::cost;
+use crate::failure::{Failure, Kind, Result};
+use crate::foreign;
+use crate::output::{Encoding, Records, json, print, print_json, remark, remark_raw};
+use crate::table::Preview;
+
+/// Records shown to a person who did not say how many.
+const PREVIEW_RECORDS: usize = 40;
+
+/// Sends the records that `ask` gets to where they are wanted; what is wrong with that is said
+/// before it asks.
+pub fn send(asked: &Answer, metadata: &Metadata, ask: impl FnOnce() -> kubist::Result<QueryStream>) -> Result<()> {
+    let path = (asked.output != Path::new("-")).then_some(asked.output.as_path());
+    if let Some(path) = path.filter(|path| asked.format.is_none() && is_of_others(path)) {
+        let mut stream = ask()?;
+        foreign::export(path, metadata, &mut stream)?;
+        return tell(asked, Some(path), &stream);
+    }
+    let format = format(asked, path)?;
+    written(asked, path, format, ask()?).map_err(|failure| match path {
+        Some(path) if failure.kind == Kind::Interrupted => {
+            failure.noting(format!("{} was not written", path.display()))
+        }
+        _ => failure,
+    })
+}
+
+/// Whether the Python package writes files of this name.
+fn is_of_others(path: &Path) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    ending.is_some_and(|ending| foreign::ENDINGS.contains(&ending.as_str()))
+}
+
+fn format(asked: &Answer, path: Option<&Path>) -> Result<Format> {
+    let terminal = std::io::stdout().is_terminal();
+    let format = match (asked.format, path) {
+        (Some(format), _) => format,
+        (None, None) if terminal => Format::Table,
+        (None, None) => Format::Csv,
+        (None, Some(path)) => {
+            match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {
+                Some("csv") => Format::Csv,
+                Some("parquet") => Format::Parquet,
+                Some("arrow" | "feather" | "ipc") => Format::Arrow,
+                Some("arrows") => Format::Arrows,
+                _ => {
+                    return Err(Failure::usage(format!(
+                        "{}: its ending names no format: .parquet, .arrow, .arrows, .csv, with the Python package also {}, or \
+                         say --format",
+                        path.display(),
+                        foreign::ENDINGS.map(|ending| format!(".{ending}")).join(", ")
+                    )));
+                }
+            }
+        }
+    };
+    if path.is_none() && terminal && matches!(format, Format::Parquet | Format::Arrow | Format::Arrows) {
+        return Err(Failure::usage("a terminal cannot show this format: name a file with -o, or pipe it on"));
+    }
+    Ok(format)
+}
+
+fn written(asked: &Answer, path: Option<&Path>, format: Format, mut stream: QueryStream) -> Result<()> {
+    let encoding = match format {
+        Format::Table => return preview(asked, path, stream),
+        Format::Csv => Encoding::Csv,
+        Format::Parquet => Encoding::Parquet,
+        Format::Arrow => Encoding::ArrowFile,
+        Format::Arrows => Encoding::ArrowStream,
+    };
+    let mut records = Records::create(path, encoding, &stream.schema())?;
+    for batch in &mut stream {
+        records.write(&batch?)?;
+    }
+    records.finish()?;
+    tell(asked, path, &stream)
+}
+
+fn preview(asked: &Answer, path: Option<&Path>, mut stream: QueryStream) -> Result<()> {
+    if let Some(path) = path {
+        return Err(Failure::usage(format!("{}: a table is for the terminal; use another --format", path.display())));
+    }
+    let most = asked.limit.into_iter().chain(asked.first).min();
+    let most = most.map_or(PREVIEW_RECORDS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let mut preview = Preview::new(&stream.schema(), most);
+    let mut cut = false;
+    for batch in &mut stream {
+        let batch = batch?;
+        cut = preview.add(&batch).map_err(Failure::usage)? < batch.num_rows();
+        if cut {
+            break;
+        }
+    }
+    print(&preview.page())?;
+    if cut {
+        let more = match stream.is_ordered() {
+            true => "--first shows more of them, -o FILE takes all",
+            false => "in no order; --limit shows a uniform sample, --order-by an order, -o FILE takes all",
+        };
+        remark(&format!("the first {most} records; {more}"));
+        return Ok(());
+    }
+    tell(asked, None, &stream)
+}
+
+/// What a query cost, for scripts.
+#[derive(Serialize)]
+struct Cost {
+    #[serde(flatten)]
+    stats: Stats,
+    precision: f64,
+}
+
+fn tell(asked: &Answer, path: Option<&Path>, stream: &QueryStream) -> Result<()> {
+    let stats = stream.stats();
+    let precision = stream.precision();
+    if asked.json {
+        let cost = Cost { stats, precision };
+        if path.is_some() {
+            print_json(&cost)?;
+        } else {
+            remark_raw(&json(&cost)?);
+        }
+        return Ok(());
+    }
+    remark(&cost(&stats, precision));
+    Ok(())
+}

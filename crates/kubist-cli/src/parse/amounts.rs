@@ -1,0 +1,167 @@
+//! Numbers with a meaning: shares, goals, times, windows, sizes.
+
+use kubist_plot::SIDES;
+
+/// A fraction in (0, 1], plain or in percent.
+pub fn precision(text: &str) -> Result<f64, String> {
+    match fraction(text)? {
+        p if p > 0.0 && p <= 1.0 => Ok(p),
+        _ => Err("a precision lies above 0 and up to 1 (100%)".to_string()),
+    }
+}
+
+/// A share above 0, plain or in percent.
+pub fn share(text: &str) -> Result<f64, String> {
+    match fraction(text)? {
+        share if share > 0.0 && share.is_finite() => Ok(share),
+        _ => Err("a share lies above 0".to_string()),
+    }
+}
+
+/// How well something is to be known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Goal {
+    Share(f64),
+    Absolute(f64),
+}
+
+impl Goal {
+    pub fn share(self) -> Option<f64> {
+        if let Goal::Share(share) = self { Some(share) } else { None }
+    }
+
+    pub fn absolute(self) -> Option<f64> {
+        if let Goal::Absolute(value) = self { Some(value) } else { None }
+    }
+}
+
+/// `1%` or `0.01` of a value, or `0.01 abs` whatever the value.
+pub fn goal(text: &str) -> Result<Goal, String> {
+    let Some(number) = text.trim().strip_suffix("abs") else { return share(text).map(Goal::Share) };
+    match number.trim().parse::<f64>() {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok(Goal::Absolute(value)),
+        _ => Err(format!("{text:?}: an absolute error is a number above 0, as '0.01 abs'")),
+    }
+}
+
+/// Seconds, with parts of one.
+pub fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    let number = text.trim().trim_end_matches('s').trim();
+    let seconds: f64 = number.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
+    std::time::Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// `LO:HI`, fractions with `0 <= LO < HI <= 1`; an end left out is 0 or 1.
+pub fn window(text: &str) -> Result<(f64, f64), String> {
+    let (low, high) = text.split_once(':').ok_or("expected LO:HI")?;
+    let low = if low.is_empty() { 0.0 } else { fraction(low)? };
+    let high = if high.is_empty() { 1.0 } else { fraction(high)? };
+    if low >= 0.0 && low < high && high <= 1.0 {
+        Ok((low, high))
+    } else {
+        Err("a window needs 0 <= LO < HI <= 1".to_string())
+    }
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let (number, divisor) = match text.strip_suffix('%') {
+        Some(percent) => (percent.trim(), 100.0),
+        None => (text, 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number / divisor),
+        _ => Err(format!("{text:?} is not a fraction (like 0.01 or 1%)")),
+    }
+}
+
+/// A size in bytes: `256MiB`, `1GB`, `65536`.
+pub fn bytes(text: &str) -> Result<usize, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit: f64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kib" => 1024.0,
+        "m" | "mib" => 1024f64.powi(2),
+        "g" | "gib" => 1024f64.powi(3),
+        "t" | "tib" => 1024f64.powi(4),
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "tb" => 1e12,
+        _ => return Err(format!("{text:?} is not a size (like 256MiB)")),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number * unit >= 1.0 && number * unit < usize::MAX as f64 => Ok((number * unit) as usize),
+        _ => Err(format!("{text:?} is not a size (like 256MiB)")),
+    }
+}
+
+/// One field delimiter: a character, `tab` or `\t`.
+pub fn delimiter(text: &str) -> Result<u8, String> {
+    match text {
+        "tab" | "\\t" => Ok(b'\t'),
+        _ if text.len() == 1 && !text.contains(['"', '\n', '\r']) => Ok(text.as_bytes()[0]),
+        _ => Err("a delimiter is one ASCII character, or tab".to_string()),
+    }
+}
+
+/// A picture's size in pixels: `1200x900`.
+pub fn size(text: &str) -> Result<(u32, u32), String> {
+    match text.split_once(['x', 'X']).map(|(w, h)| (w.parse::<u32>(), h.parse::<u32>())) {
+        Some((Ok(width), Ok(height))) if SIDES.contains(&width) && SIDES.contains(&height) => Ok((width, height)),
+        _ => Err(format!("expected WIDTHxHEIGHT, each {} to {} pixels", SIDES.start(), SIDES.end())),
+    }
+}
+
+/// Pictures a second.
+pub fn frame_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (0.01..=100.0).contains(&rate) => Ok(rate),
+        _ => Err("expected a number of pictures a second, 0.01 to 100".to_string()),
+    }
+}
+
+/// `LO:HI` numbers, either of them open.
+pub fn number_range(text: &str) -> Result<(Option<f64>, Option<f64>), String> {
+    let (low, high) = text.split_once(':').ok_or("expected LO:HI")?;
+    let end = |text: &str| match text.trim() {
+        "" => Ok(None),
+        text => text.parse::<f64>().ok().filter(|v| v.is_finite()).map(Some).ok_or(format!("{text:?} is not a number")),
+    };
+    match (end(low)?, end(high)?) {
+        (Some(low), Some(high)) if low >= high => Err("LO must be below HI".to_string()),
+        ends => Ok(ends),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_and_windows() {
+        assert_eq!(precision("0.01"), Ok(0.01));
+        assert_eq!(precision("1%"), Ok(0.01));
+        assert_eq!(precision("1"), Ok(1.0));
+        assert!(precision("0").is_err() && precision("1.5").is_err() && precision("nan").is_err());
+        assert_eq!(window("0:0.1"), Ok((0.0, 0.1)));
+        assert_eq!(window("10%:"), Ok((0.1, 1.0)));
+        assert!(window("0.5:0.5").is_err() && window("0.5").is_err() && window("-1:0.5").is_err());
+    }
+
+    #[test]
+    fn sizes_ranges_and_delimiters() {
+        assert_eq!(bytes("256MiB"), Ok(256 << 20));
+        assert_eq!(bytes("1.5 GB"), Ok(1_500_000_000));
+        assert_eq!(bytes("65536"), Ok(65536));
+        assert!(bytes("lots").is_err() && bytes("0").is_err() && bytes("1e3").is_err());
+        assert_eq!(delimiter("tab"), Ok(b'\t'));
+        assert!(delimiter(";;").is_err() && delimiter("é").is_err());
+        assert_eq!(size("1200x900"), Ok((1200, 900)));
+        assert!(size("10x10").is_err() && size("1200").is_err());
+        assert_eq!(number_range("1e-6:"), Ok((Some(1e-6), None)));
+        assert!(number_range("2:1").is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! Columns with types, units and defaults; entries of metadata; names of files with charts.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use arrow_schema::DataType;
+use kubist::data_type;
+
+use super::parts;
+
+/// Columns with types: `pid=int64,x=float32`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Types(pub Vec<(String, DataType)>);
+
+impl FromStr for Types {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Types, String> {
+        parts(text, "COLUMN=TYPE")?
+            .into_iter()
+            .map(|(column, name)| Ok((column, data_type(&name)?)))
+            .collect::<Result<_, String>>()
+            .map(Types)
+    }
+}
+
+/// Columns with units: `x=m,v=m/s`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Units(pub Vec<(String, String)>);
+
+impl FromStr for Units {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Units, String> {
+        parts(text, "COLUMN=UNIT").map(Units)
+    }
+}
+
+/// `KEY=VALUE`: the value is JSON, or the text that it is.
+pub fn entry(text: &str) -> Result<(String, serde_json::Value), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            Ok((key.trim().to_string(), value))
+        }
+        _ => Err("expected KEY=VALUE".to_string()),
+    }
+}
+
+/// A column to add, its default still as text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnText {
+    pub name: String,
+    pub data_type: DataType,
+    pub default: Option<String>,
+}
+
+/// `NAME:TYPE` or `NAME:TYPE=DEFAULT`.
+pub fn new_column(text: &str) -> Result<ColumnText, String> {
+    let (head, default) = match text.split_once('=') {
+        Some((head, default)) => (head, Some(default.to_string())),
+        None => (text, None),
+    };
+    match head.rsplit_once(':') {
+        Some((name, kind)) if !name.trim().is_empty() => {
+            Ok(ColumnText { name: name.trim().to_string(), data_type: data_type(kind.trim())?, default })
+        }
+        _ => Err("expected NAME:TYPE or NAME:TYPE=DEFAULT".to_string()),
+    }
+}
+
+/// The name of a file with charts, which are PNGs.
+pub fn charts(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {
+        None | Some("png") => Ok(path),
+        Some(ending) => Err(format!("charts are PNG files: name one that ends in .png, not .{ending}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_units_and_entries() {
+        let column = new_column("v:x:timestamp[ms]=2024-01-01T10:00=").unwrap();
+        assert_eq!((column.name.as_str(), column.default.as_deref()), ("v:x", Some("2024-01-01T10:00=")));
+        assert_eq!(new_column("note:string").unwrap().default, None);
+        assert!(new_column("note").is_err() && new_column(":int8").is_err() && new_column("a:b=1").is_err());
+        let units: Units = "x=m,v=m/s".parse().unwrap();
+        assert_eq!(units.0[1], ("v".to_string(), "m/s".to_string()));
+        assert!("x".parse::<Units>().is_err());
+        assert_eq!(entry("dt=1e-4").unwrap().1, 1e-4);
+        assert_eq!(entry("code=alya=2").unwrap(), ("code".to_string(), "alya=2".into()));
+        assert!(entry("=1").is_err() && entry("key").is_err());
+    }
+
+    #[test]
+    fn types() {
+        let types: Types = "x=float32,pid=int64".parse().unwrap();
+        assert_eq!(types.0[0], ("x".to_string(), DataType::Float32));
+        assert!("x=quaternion".parse::<Types>().unwrap_err().contains("is not a type"));
+    }
+}

@@ -1,0 +1,257 @@
+//! The units of operands: which unit a result has, and what becomes of operands whose units differ.
+//!
+//! What has no unit is a plain number. In sums and comparisons it is taken in the unit of the other
+//! side, in products it is a factor. Operands of one kind of unit are brought to the first one's;
+//! those of different kinds are refused.
+
+use crate::bound::{Compute, Function, Kind, Operand, Step};
+use crate::domain::Family;
+use crate::error::ExprError;
+use crate::meaning::{Meaning, computed, family};
+use crate::number::{Decimal, Number};
+use crate::unit::{Change, Quantity, Unit, Units};
+use crate::value::Literal;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The unit of a result, if it has one.
+type Of = Option<Arc<Unit>>;
+
+/// What has a unit, as messages call it.
+fn subject(operand: &Operand) -> String {
+    match operand {
+        Operand::Column(column) => format!("column `{}`", column.name),
+        Operand::Compute(_) => "what is computed".to_owned(),
+    }
+}
+
+/// A literal with a unit, as `20um`.
+fn written(meaning: &Meaning) -> Option<Quantity> {
+    match meaning {
+        Meaning::Literal(Literal::Quantity(quantity)) => Some(quantity.clone()),
+        _ => None,
+    }
+}
+
+/// The same, or as text where numbers are wanted: `'20 um'`.
+fn quantity(meaning: &Meaning) -> Option<Quantity> {
+    match meaning {
+        Meaning::Literal(Literal::Text(text)) => Quantity::parse(text),
+        other => written(other),
+    }
+}
+
+/// Is it a number, so that its unit is that of its values?
+fn is_number(operand: &Operand) -> bool {
+    matches!(family(operand), Family::Int { .. } | Family::Decimal { .. } | Family::Float(_))
+}
+
+/// Operands of a function without their units, and the unit of what it makes of them.
+pub(crate) fn settled(
+    function: Function,
+    mut operands: Vec<Meaning>,
+    units: &Arc<Units>,
+) -> Result<(Vec<Meaning>, Of), ExprError> {
+    match function {
+        Function::Add
+        | Function::Subtract
+        | Function::Remainder
+        | Function::Least
+        | Function::Greatest
+        | Function::Hypot => alike(operands, units, quantity),
+        // The angle of two lengths has none.
+        Function::Atan2 => Ok((alike(operands, units, quantity)?.0, None)),
+        Function::Multiply | Function::Divide => {
+            let mut found: Of = None;
+            for (index, operand) in operands.iter_mut().enumerate() {
+                let Some(next) = taken(operand, units)? else { continue };
+                let below = index > 0 && function == Function::Divide;
+                found = match found {
+                    Some(unit) => unit.times(&next, if below { -1 } else { 1 }).map(Arc::new),
+                    None if below => next.to_the(-1.0).map(Arc::new),
+                    None => Some(next),
+                };
+            }
+            Ok((operands, found))
+        }
+        Function::Power => {
+            let power = match operands.get(1) {
+                Some(Meaning::Literal(Literal::Number(power))) => Some(power.as_f64()),
+                _ => None,
+            };
+            let base = operands.first_mut().map(|base| taken(base, units)).transpose()?.flatten();
+            Ok((operands, base.zip(power).and_then(|(base, power)| base.to_the(power)).map(Arc::new)))
+        }
+        Function::Sqrt => {
+            let of = operands.first_mut().map(|of| taken(of, units)).transpose()?.flatten();
+            Ok((operands, of.and_then(|of| of.to_the(0.5)).map(Arc::new)))
+        }
+        Function::Negate
+        | Function::Abs
+        | Function::Floor
+        | Function::Ceil
+        | Function::Round
+        | Function::RoundTo(_)
+        | Function::Bin(_) => {
+            let of = operands.first_mut().map(|of| taken(of, units)).transpose()?.flatten();
+            Ok((operands, of))
+        }
+        _ => Ok((operands, None)),
+    }
+}
+
+/// The unit of an operand; of a literal it is taken off.
+fn taken(operand: &mut Meaning, units: &Arc<Units>) -> Result<Of, ExprError> {
+    if let Some(quantity) = quantity(operand) {
+        let unit = Unit::new(&quantity.unit, units).checked(&quantity)?;
+        *operand = Meaning::from(Number::Finite(quantity.number));
+        return Ok(Some(Arc::new(unit)));
+    }
+    match operand {
+        Meaning::Operand(operand) if is_number(operand) => Ok(operand.unit().cloned()),
+        _ => Ok(None),
+    }
+}
+
+/// The branches of a `CASE` as numbers of one unit, and that unit.
+pub(crate) fn branches(values: Vec<Meaning>, units: &Arc<Units>) -> Result<(Vec<Meaning>, Of), ExprError> {
+    // A text is a text there, whatever it says.
+    alike(values, units, written)
+}
+
+/// Operands as numbers of one unit, and that unit: of the first column or computed number that has
+/// one, or else of the first literal.
+fn alike(
+    operands: Vec<Meaning>,
+    units: &Arc<Units>,
+    quantity: fn(&Meaning) -> Option<Quantity>,
+) -> Result<(Vec<Meaning>, Of), ExprError> {
+    let of_operand = |meaning: &Meaning| match meaning {
+        Meaning::Operand(operand) if is_number(operand) => operand.unit().map(|unit| (subject(operand), unit.clone())),
+        _ => None,
+    };
+    let found = operands.iter().find_map(of_operand);
+    let found = match found.is_some() {
+        true => found,
+        false => {
+            let first = operands.iter().find_map(quantity);
+            let with_unit = |of: Quantity| {
+                let unit = Unit::new(&of.unit, units).checked(&of)?;
+                Ok::<_, ExprError>((of.to_string(), Arc::new(unit)))
+            };
+            first.map(with_unit).transpose()?
+        }
+    };
+    let Some((what, unit)) = found else { return Ok((operands, None)) };
+    let mut known = true;
+    let mut alike = Vec::with_capacity(operands.len());
+    for operand in operands {
+        if let Some(quantity) = quantity(&operand) {
+            alike.push(Meaning::from(unit.distance(&quantity, &what)?));
+            continue;
+        }
+        let Some((other, of)) = of_operand(&operand) else {
+            alike.push(operand);
+            continue;
+        };
+        let change = unit.change_from(&of, [&what, &other])?;
+        known &= !matches!(change, Change::Unknown);
+        alike.push(match operand {
+            Meaning::Operand(operand) => changed(*operand, change).into(),
+            other => other,
+        });
+    }
+    Ok((alike, known.then_some(unit)))
+}
+
+/// A number in another unit.
+fn changed(operand: Operand, change: Change) -> Operand {
+    let (function, by) = match change {
+        Change::None | Change::Unknown => return operand,
+        Change::Times(by) => (Function::Multiply, by),
+        Change::Over(by) => (Function::Divide, by),
+    };
+    let of = computed(operand);
+    let (kind, by) = match (of.kind, function, by.as_integer().or_else(|| whole(&by))) {
+        (Kind::Int, Function::Multiply, Some(whole)) => (Kind::Int, Step::Int(whole)),
+        _ => (Kind::F64, Step::Float(by.as_f64())),
+    };
+    let stored_as = Compute { stored: None, ..of };
+    Operand::Compute(Compute::new(kind, Step::Call(function, vec![stored_as, Compute::new(kind, by)])))
+}
+
+fn whole(number: &Decimal) -> Option<i128> {
+    let value = number.as_f64();
+    (value.fract() == 0.0 && value.abs() < 1e15).then_some(value as i128)
+}
+
+/// Two operands that are compared, as numbers of one unit: exactly, where one of both units is a
+/// whole number of the other.
+pub(crate) fn comparable(left: Operand, right: Operand) -> Result<(Operand, Operand), ExprError> {
+    let (Some(of_left), Some(of_right)) = (left.unit(), right.unit()) else { return Ok((left, right)) };
+    if !is_number(&left) || !is_number(&right) {
+        return Ok((left, right));
+    }
+    let change = of_left.change_from(of_right, [&subject(&left), &subject(&right)])?;
+    Ok(match change {
+        Change::Over(by) => (changed(left, Change::Times(by)), right),
+        change => (left, changed(right, change)),
+    })
+}
+
+/// A literal that has a unit as a number in that of what it is compared with.
+pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<'a, Literal>, ExprError> {
+    use Family::{Decimal, Duration, Float, Int};
+    let quantity = match (literal, family(operand)) {
+        (Literal::Quantity(quantity), _) => quantity.clone(),
+        (Literal::Text(text), Int { .. } | Decimal { .. } | Float(_) | Duration { .. }) => {
+            match Quantity::parse(text) {
+                Some(quantity) => quantity,
+                None => return Ok(Cow::Borrowed(literal)),
+            }
+        }
+        _ => return Ok(Cow::Borrowed(literal)),
+    };
+    match operand.unit() {
+        Some(unit) => Ok(Cow::Owned(Literal::Number(unit.number(&quantity, &subject(operand))?))),
+        None => Err(ExprError::type_mistake(format!(
+            "{} has no unit, so it cannot be compared with {quantity}",
+            subject(operand)
+        ))),
+    }
+}
+
+/// A width as a number in the unit of what is cut: `1mm`, or a plain number.
+pub(crate) fn width(of: &Meaning, width: Meaning) -> Result<Meaning, ExprError> {
+    let Some(quantity) = quantity(&width) else { return Ok(width) };
+    let Meaning::Operand(operand) = of else { return Ok(width) };
+    match operand.unit() {
+        Some(unit) => Ok(Meaning::from(unit.distance(&quantity, &subject(operand))?)),
+        None => {
+            Err(ExprError::type_mistake(format!("{} has no unit, so {quantity} is no width of it", subject(operand))))
+        }
+    }
+}
+
+/// What a number with a unit stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meant {
+    /// A value, as others are.
+    Value,
+    /// How far values are from each other.
+    Distance,
+}
+
+/// A number with a unit, in the unit of `operand`; `None` if the text has none.
+pub(crate) fn of_text(text: &str, operand: &Operand, meant: Meant) -> Result<Option<f64>, ExprError> {
+    let Some(quantity) = Quantity::parse(text) else { return Ok(None) };
+    let what = subject(operand);
+    let Some(unit) = operand.unit() else {
+        return Err(ExprError::type_mistake(format!("{what} has no unit, so {quantity} cannot stand beside it")));
+    };
+    let number = match meant {
+        Meant::Value => unit.number(&quantity, &what),
+        Meant::Distance => unit.distance(&quantity, &what),
+    };
+    Ok(Some(number?.as_f64()))
+}

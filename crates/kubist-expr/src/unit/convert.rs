@@ -1,0 +1,92 @@
+//! What one unit is in another: fend-core knows, and is asked here and nowhere else.
+//!
+//! It is a calculator, so only what looks like units is handed to it, and its work is bounded.
+//! Factors are exact, or of 40 digits where they have no end.
+
+use crate::number::{Decimal, Number};
+use fend_core::{Context, CustomUnitAttribute, Interrupt, evaluate_with_interrupt};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Characters of a unit.
+const LONGEST: usize = 40;
+/// Digits of a number that a factor without end has made.
+const SURE_DIGITS: usize = 36;
+/// Steps of one conversion; those that people write take some hundred.
+const MOST_STEPS: u64 = 20_000;
+/// Units that are written in other ways too: what fend-core does not know.
+const ALSO: &[(&str, &str)] =
+    &[("angstrom", "0.1 nm"), ("Angstrom", "0.1 nm"), ("Å", "0.1 nm"), ("Ω", "ohm"), ("dimensionless", "1")];
+
+/// Stops a calculation that takes too long.
+#[derive(Default)]
+struct Steps(AtomicU64);
+
+impl Interrupt for Steps {
+    fn should_interrupt(&self) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed) >= MOST_STEPS
+    }
+}
+
+/// A number in another unit.
+#[derive(Clone, Debug)]
+pub(super) struct Converted {
+    pub number: Decimal,
+    /// Or cut after 40 digits.
+    exact: bool,
+}
+
+impl Converted {
+    /// So many times this number.
+    pub(super) fn of(&self, times: &Decimal) -> Number {
+        let product = times.times(&self.number);
+        Number::Finite(if self.exact { product } else { product.rounded(SURE_DIGITS) })
+    }
+}
+
+/// So many of one unit in another, both as [`plain`] gives them; `None` if there is no such number.
+pub(super) fn convert(number: &str, from: &str, to: &str) -> Option<Converted> {
+    let mut context = Context::new();
+    for (name, definition) in ALSO {
+        context.define_custom_unit_v1(name, name, definition, &CustomUnitAttribute::AllowShortPrefix);
+    }
+    let asked = format!("({number} {from}) to {to} to 40 sf");
+    let answer = evaluate_with_interrupt(&asked, &mut context, &Steps::default()).ok()?;
+    let answer = answer.get_main_result();
+    let (digits, exact) = match answer.strip_prefix("approx. ") {
+        Some(digits) => (digits, false),
+        None => (answer, true),
+    };
+    let digits = digits.split_whitespace().next()?.trim_end_matches(['%', '°']);
+    let number = match digits.strip_prefix('-') {
+        Some(size) => Decimal::parse(size)?.negated(),
+        None => Decimal::parse(digits)?,
+    };
+    Some(Converted { number, exact })
+}
+
+/// A unit as fend-core reads it; `None` if it is more than units with small powers.
+pub(super) fn plain(unit: &str) -> Option<String> {
+    let unit = unit
+        .trim()
+        .replace('²', "^2")
+        .replace('³', "^3")
+        .replace(['·', '⋅'], " ")
+        .replace('μ', "µ")
+        .replace('\u{212B}', "Å");
+    let unit = unit.replace("degC", "celsius").replace("degF", "fahrenheit").replace("**", "^");
+    let letter = |letter: char| letter.is_alphabetic() || "°%µ_".contains(letter);
+    let first = unit.chars().next()?;
+    let mut digits = 0;
+    for character in unit.chars() {
+        digits = if character.is_ascii_digit() { digits + 1 } else { 0 };
+        if digits > 2 || !(letter(character) || character.is_ascii_digit() || " /*^-".contains(character)) {
+            return None;
+        }
+    }
+    // A number of its own would make it a calculation.
+    let is_factor = |word: &str| word.chars().next().is_some_and(letter);
+    let words = unit.split([' ', '/', '*']).filter(|word| !word.is_empty());
+    let sound = words.clone().all(|word| is_factor(word) && word.matches('^').count() <= 1);
+    let known = !words.into_iter().any(|word| ["to", "as", "in", "of", "mod", "per"].contains(&word));
+    (sound && known && (letter(first)) && unit.chars().count() <= LONGEST).then_some(unit)
+}
