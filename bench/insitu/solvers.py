@@ -51,7 +51,12 @@ def size_of(*places: Path) -> tuple[int, int]:
 
 
 def line(
-    solver: str, output: str, ranks: int, counts: tuple[int, int], took: list[float], size: tuple[int, int]
+    solver: str,
+    output: str,
+    ranks: int,
+    counts: tuple[int, int],
+    took: list[float],
+    size: tuple[int, int],
 ) -> str:
     steps, records = counts
     more = 100 * (took[1] / took[0] - 1)
@@ -153,7 +158,7 @@ def lammps(environment: Path, prefix: Path, folder: Path, length: int) -> None:
 
 def main(prefix: Path, folder: Path) -> list[str]:
     """Prints a table of the solvers that are there; words on those that are not."""
-    missing, length = [], int(os.environ.get("LENGTH") or 10)
+    missing, length = [], int(os.environ.get("LENGTH") or 3)
     wanted = (os.environ.get("SOLVERS") or "OpenFOAM LAMMPS").split()
     print(f"\nReal solvers, {length} times as long as the shortest run:\n\n{HEAD}", flush=True)
     adapter = Path(os.environ.get("OPENFOAM") or ROOT / "target/openfoam")

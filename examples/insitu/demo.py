@@ -4,7 +4,8 @@ A solver runs on two ranks and writes its droplets into a table as it goes. As s
 step, `kubist view` shows the table: the page follows the run. At the end: what the output cost the
 solver, and a picture.
 
-    python examples/insitu/demo.py PREFIX [--kubist COMMAND] [--no-browser] [--short] [--output FOLDER]
+    python examples/insitu/demo.py PREFIX [--kubist COMMAND] [--no-browser] [--short]
+                                   [--output FOLDER]
 
 PREFIX has libkubist (`make install`). The solver is OpenFOAM (pimpleFoam, with the case of airway/)
 where it and the adapter are (`make openfoam`; OPENFOAM names the folder), otherwise fork.c.
@@ -113,15 +114,16 @@ def size_of(folder: Path) -> tuple[int, int]:
 
 
 def figures(solver: Solver, table: kubist.Table) -> None:
-    found = STALL.search(solver.log.read_text())
+    told = solver.log.read_text()
+    found = STALL.search(told)
     if found is None:
-        raise SystemExit(f"the solver did not say what it waited:\n{solver.log.read_text()[-4000:]}")
+        raise SystemExit(f"the solver did not say what it waited:\n{told[-4000:]}")
     steps, waited, wall, each, worst = int(found[2]), *map(float, found.groups()[2:])
     size, files = size_of(solver.table)
     rows = len(table)
     print(
-        f"\n{rows:,} records in {steps} steps, {size / 1e6:,.1f} MB ({size / rows:.1f} bytes a record) "
-        f"in {files} files\n"
+        f"\n{rows:,} records in {steps} steps, {size / 1e6:,.1f} MB "
+        f"({size / rows:.1f} bytes a record) in {files} files\n"
         f"the solver waited {1000 * each:.1f} ms a step, {1000 * worst:.1f} ms at worst: "
         f"{waited:.2f} s of {wall:.1f} s, {100 * waited / wall:.2f} % of its time",
         flush=True,

@@ -141,9 +141,9 @@ void FixKubist::open()
   const char *axes[] = {"x", "y", "z"};
   for (int axis = 0; axis < 3; axis++)
     dimensions += quoted(axes[axis]) + ": " + range(domain->boxlo[axis], domain->boxhi[axis]) + ", ";
+  dimensions += "\"step\": " + range((double) update->firststep, (double) update->laststep);
   const std::string table = "{\"columns\": {" + columns + "\"step\": \"i64\", \"time\": \"f64\"}, \"dimensions\": {" +
-      dimensions + "\"step\": " + range((double) update->firststep, (double) update->laststep) + "}, \"identity\": [\"id\"" +
-      (paths_ ? "" : ", \"step\"") + "]" + (options_.empty() ? "" : ", " + options_) + "}";
+      dimensions + "}, \"identity\": [\"id\"" + (paths_ ? "" : ", \"step\"") + "]" + (options_.empty() ? "" : ", " + options_) + "}";
   const std::string writer = "{" + writer_ + "}";
   KubistMpiOptions with;
   memset(&with, 0, sizeof with);

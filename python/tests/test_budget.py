@@ -96,19 +96,42 @@ def kept(table: kubist.Table) -> list[tuple[float, int, float | None]]:
     return sorted((row["time"], row["pid"], row["kept_below"]) for row in rows)
 
 
+@pytest.fixture(scope="module")
+def reference(programs: dict[str, list[str | Path]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The table of one rank."""
+    path = tmp_path_factory.mktemp("reference") / "t.kubist"
+    start(programs, "C", 1, path, "rank", BUDGET)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("language", "ranks", "mode"),
+    [
+        ("C", 4, "rank"),
+        ("C", 2, "node"),
+        ("C", 4, "node"),
+        ("Fortran", 2, "rank"),
+        ("Fortran", 4, "node"),
+        ("Python", 2, "rank"),
+        ("Python", 4, "node"),
+    ],
+)
 def test_every_door_and_number_of_ranks_keeps_the_same(
-    programs: dict[str, list[str | Path]], tmp_path: Path
+    programs: dict[str, list[str | Path]],
+    reference: Path,
+    tmp_path: Path,
+    language: str,
+    ranks: int,
+    mode: str,
 ) -> None:
-    runs = [("C", 1, "rank"), ("C", 4, "rank"), ("C", 2, "node"), ("C", 4, "node")]
-    runs += [("Fortran", 2, "rank"), ("Fortran", 4, "node"), ("Python", 2, "rank"), ("Python", 4, "node")]
-    answers = []
-    for number, (language, ranks, mode) in enumerate(runs):
-        path = tmp_path / f"{number}.kubist"
-        start(programs, language, ranks, path, mode, BUDGET)
-        answers.append(kept(kubist.open(path)))
-        assert answers[-1] == answers[0], (language, ranks, mode)
-    table = kubist.open(tmp_path / "0.kubist")
-    times = np.array([time for time, _, _ in answers[0]])
+    start(programs, language, ranks, tmp_path / "t.kubist", mode, BUDGET)
+    assert kept(kubist.open(tmp_path / "t.kubist")) == kept(kubist.open(reference))
+
+
+def test_what_is_kept_stands_for_all(reference: Path) -> None:
+    table = kubist.open(reference)
+    rows = kept(table)
+    times = np.array([time for time, _, _ in rows])
     # The second step was abandoned by all, of the third nothing is worth keeping.
     assert sorted(set(times)) == [1, 4]
     assert list(table.snapshot().complete_steps()) == [1, 2, 3, 4]
@@ -116,7 +139,7 @@ def test_every_door_and_number_of_ranks_keeps_the_same(
     for time in (1, 4):
         count = int((times == time).sum())
         assert 475 <= count <= 500
-        always = {pid for at, pid, below in answers[0] if at == time and below == 1}
+        always = {pid for at, pid, below in rows if at == time and below == 1}
         assert always == hot
     # Counts and means are those of all particles.
     figures = table.estimate(["count()", "mean(x)"]).to_arrow().to_pylist()
@@ -124,7 +147,8 @@ def test_every_door_and_number_of_ranks_keeps_the_same(
     for figure, truth in zip(figures, (2 * PARTICLES, mean), strict=True):
         assert figure["exact"] and figure["value"] == pytest.approx(truth, rel=1e-12)
     some = table.estimate("count()", where="x < 0.5", precision=1.0)
-    assert some.low <= PARTICLES <= some.high and some.low < some.high
+    # Half of 12,000 from a thirteenth of them: 270 off, as a rule.
+    assert abs(some.value - PARTICLES) < 1350 and some.low < some.value < some.high
     assert some.precision < 0.1
     assert any("thinned" in warning for warning in some.warnings)
     certain = table.estimate("count()", where="hot", precision=1.0)

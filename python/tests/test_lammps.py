@@ -135,7 +135,9 @@ def assert_equals_the_dump(folder: Path, last: int, restart: int = 10**9) -> kub
     return table
 
 
-@pytest.mark.parametrize(("ranks", "mode", "logs"), [(1, "auto", 1), (2, "rank", 2), (2, "node", 1)])
+@pytest.mark.parametrize(
+    ("ranks", "mode", "logs"), [(1, "auto", 1), (2, "rank", 2), (2, "node", 1)]
+)
 def test_the_fix_writes_what_the_dump_does(
     plugin: Path, tmp_path: Path, ranks: int, mode: str, logs: int
 ) -> None:

@@ -105,7 +105,8 @@ def test_the_ends_of_droplets_are_those_that_the_solver_counts(
     named, stuck = np.asarray(ends["patch"]), np.asarray(ends["deposited"])
     for number, patch in enumerate(patches):
         escaped, mass_escaped, deposited, mass_deposited = map(float, last[patch])
-        for one, count, mass in ((~stuck, escaped, mass_escaped), (stuck, deposited, mass_deposited)):
+        counted = ((~stuck, escaped, mass_escaped), (stuck, deposited, mass_deposited))
+        for one, count, mass in counted:
             rows = one & (named == number)
             assert rows.sum() == count, patch
             np.testing.assert_allclose(masses[rows].sum(), mass, rtol=1e-9)

@@ -327,6 +327,83 @@ int main(int argc, char **argv) {
 """
 
 
+UNCLOSED_FORTRAN = """
+program unclosed
+  use, intrinsic :: iso_fortran_env, only: int64, real64
+  use mpi_f08
+  use kubist
+  use kubist_mpi
+  implicit none
+  type(kubist_mpi_run) :: run
+  character(1024) :: location
+  call MPI_Init()
+  call get_command_argument(1, location)
+  call kubist_mpi_open(run, MPI_COMM_WORLD, trim(location), '{"columns": {"x": "f64", "pid": "i64"}, ' // &
+    '"dimensions": {"x": [0, 1]}, "identity": ["pid"]}', mode=KUBIST_MPI_PER_NODE)
+  call kubist_begin_step(run%writer, 1_int64)
+  call kubist_put(run%writer, "x", [0.25_real64, 0.5_real64])
+  call kubist_put(run%writer, "pid", [1_int64, 2_int64])
+  call kubist_end_step(run%writer)
+  call kubist_wait(run%writer, timeout=60.0_real64)
+  call kubist_begin_step(run%writer, 2_int64)
+  call kubist_put(run%writer, "x", [0.25_real64, 0.5_real64])
+  call MPI_Barrier(MPI_COMM_WORLD)
+  call MPI_Finalize()
+end program
+"""
+
+
+def test_a_run_in_fortran_that_is_not_closed_leaves_what_is_durable(
+    prefix: Path, path: Path
+) -> None:
+    need("mpif90.openmpi")
+    source, program = prefix / "unclosed.f90", prefix / "unclosed-fortran"
+    source.write_text(UNCLOSED_FORTRAN)
+    parts = [prefix / "share/kubist/fortran" / name for name in ("kubist.f90", "kubist_mpi.f90")]
+    link = [f"-L{prefix}/lib", "-lkubist", f"-Wl,-rpath,{prefix}/lib"]
+    run("mpif90.openmpi", "-std=f2008", f"-J{prefix}", *parts, source, "-o", program, *link)
+    run(*mpirun(2, program, path), env=os.environ | MPI)
+    assert len(kubist.open(path)) == 4
+
+
+TORN = """
+#include <stdint.h>
+#include <unistd.h>
+#include "kubist_mpi.h"
+int main(int argc, char **argv) {
+  const char *table = "{\\"columns\\": {\\"x\\": \\"f64\\", \\"pid\\": \\"i64\\"},"
+                      " \\"dimensions\\": {\\"x\\": [0, 1]}, \\"identity\\": [\\"pid\\"]}";
+  KubistMpiOptions options = {.size = sizeof options, .collective_seconds = 1.0};
+  KubistMpi run;
+  KubistStatus status;
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  options.mode = atoi(argv[2]);
+  if (kubist_mpi_open(MPI_COMM_WORLD, argv[1], table, &options, &run) != KUBIST_STATUS_OK) return 3;
+  for (; rank == 1;) pause();
+  status = argv[3][0] == 'c' ? kubist_mpi_close(&run, 1.0) : kubist_mpi_end_step(&run, NULL, NULL);
+  fprintf(stderr, "%s: %s\\n", kubist_status_name(status), run.message);
+  MPI_Abort(MPI_COMM_WORLD, 4);
+}
+"""
+
+
+@pytest.mark.parametrize("call", ["close", "end_step"])
+@pytest.mark.parametrize("mode", ["1", "2"])
+def test_a_rank_that_does_not_come_is_not_waited_for_without_end(
+    prefix: Path, path: Path, mode: str, call: str
+) -> None:
+    need("mpicc.openmpi")
+    source, program = prefix / "torn.c", prefix / "torn"
+    source.write_text(TORN)
+    link = [f"-I{prefix}/include", f"-L{prefix}/lib", "-lkubist", f"-Wl,-rpath,{prefix}/lib"]
+    run("mpicc.openmpi", "-D_DEFAULT_SOURCE", "-std=c11", source, "-o", program, *link)
+    told = r"unavailable: a rank did not come to a collective call within 1 s"
+    with pytest.raises(AssertionError, match=told):
+        run(*mpirun(2, program, path, mode, call), env=os.environ | MPI)
+
+
 @pytest.fixture(scope="module")
 def unclosed(prefix: Path) -> Path:
     need("mpicc.openmpi")

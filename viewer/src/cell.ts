@@ -1,6 +1,10 @@
 /** A cell: the records of a part of space in one window of the priorities, and how they are drawn. */
 
-import type { Beside } from "./weights";
+/**
+ * What lies beside a part, by half of it along each axis (bits of the number) and by axis: the precision across
+ * the side of that axis, if it is less than the part's; Infinity otherwise. Empty: nothing beside it is coarser.
+ */
+export type Beside = Float64Array;
 
 export interface Cell {
   depth: number;

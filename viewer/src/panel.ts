@@ -9,9 +9,9 @@ import { pythonLines } from "./python";
 import { FILTERS } from "./query";
 import { selectionOf } from "./region";
 import { RegionControls } from "./regioncontrols";
-import { type SizeIn, widthOf } from "./sizes";
+import { widthOf } from "./sizes";
 import { TONES } from "./tones";
-import { MODES, MOST_KEPT } from "./view";
+import { MODES, MOST_KEPT, type SizeIn } from "./view";
 import { Brush, choice, el, row, section, tick } from "./widgets";
 
 export class Panel {

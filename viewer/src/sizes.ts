@@ -2,10 +2,7 @@
 
 import type { TableProfile } from "./profile";
 import type { Scene } from "./scene";
-import type { ViewSpec } from "./view";
-
-export const SIZES = ["pixels", "units", "spacing"] as const;
-export type SizeIn = (typeof SIZES)[number];
+import { SIZES, type ViewSpec } from "./view";
 
 /** A point's diameter in the middle of a view is this share of the picture's width unless another one is said. */
 const USUAL = 1 / 150;

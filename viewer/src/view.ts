@@ -1,11 +1,14 @@
 /** What is shown and how: everything that the address of the page keeps. */
 
-import { SIZES, type SizeIn } from "./sizes";
 import { SHADES, type Shade } from "./shades";
 import { TONES, type Tone } from "./tones";
 
 export const MODES = ["auto", "points", "density"] as const;
 export type Mode = (typeof MODES)[number];
+
+/** Sizes of points: in pixels, in units of the axes, or beside the distance of their neighbours. */
+export const SIZES = ["pixels", "units", "spacing"] as const;
+export type SizeIn = (typeof SIZES)[number];
 
 export interface Filter {
   column: string;

@@ -12,18 +12,11 @@
  * Weights are made anew only where a part, or one beside it, has changed (Tree.spread).
  */
 
+import type { Beside, Cell } from "./cell";
 import type { Frame } from "./frame";
-import type { Cell } from "./cell";
-import type { Tree } from "./tree";
 
 /** Precisions whose ratio is less are one. */
 export const SAME = 1.02;
-
-/**
- * What lies beside a part, by half of it along each axis (bits of the number) and by axis: the precision across
- * the side of that axis, if it is less than the part's; Infinity otherwise. Empty: nothing beside it is coarser.
- */
-export type Beside = Float64Array;
 
 const NOTHING: Beside = new Float64Array(0);
 
@@ -96,7 +89,7 @@ const LARGEST = 3;
 export class Weights {
   private readonly point: number[];
 
-  constructor(private readonly tree: Tree) {
+  constructor(private readonly tree: { readonly root: Cell; readonly choices: number }) {
     this.point = tree.root.low.map(() => 0);
   }
 

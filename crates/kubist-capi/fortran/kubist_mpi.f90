@@ -21,10 +21,17 @@ module kubist_mpi
 
   integer, parameter, public :: KUBIST_MPI_AUTO = 0, KUBIST_MPI_PER_RANK = 1, KUBIST_MPI_PER_NODE = 2
 
+  type :: kept_leader
+    type(c_ptr) :: handle = c_null_ptr
+  end type
+
   type :: kubist_mpi_run
     type(kubist_table) :: table
     type(kubist_writer) :: writer
     type(c_ptr) :: leader = c_null_ptr
+    ! What MPI_Finalize ends, where the run was not closed, and its key.
+    type(kept_leader), pointer :: kept => null()
+    integer :: at_end = MPI_KEYVAL_INVALID
     integer :: mode = KUBIST_MPI_AUTO
     type(MPI_Comm) :: comm = MPI_COMM_NULL, node = MPI_COMM_NULL
     type(MPI_Win) :: window = MPI_WIN_NULL
@@ -235,6 +242,7 @@ contains
     options = letters(named(writer_options, "node", node_number))
     if (rank == 0) call kubist_settle( &
       c_leader_start(run%table%handle, options, memory, bytes, int(ranks, c_int32_t), run%leader), status, run%message)
+    if (c_associated(run%leader)) call keep_leader(run)
     call agree(run, status)
     if (status /= KUBIST_OK) return
     call kubist_settle( &
@@ -350,13 +358,43 @@ contains
     if (status /= KUBIST_OK) call MPI_Bcast(run%message, len(run%message), MPI_CHARACTER, worst(2), run%comm)
   end subroutine
 
+  ! Has MPI_Finalize end the leader, if the run is not closed before: the memory that its thread looks
+  ! at goes then.
+  subroutine keep_leader(run)
+    type(kubist_mpi_run), intent(inout) :: run
+    allocate (run%kept)
+    run%kept%handle = run%leader
+    call MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_leader, run%at_end, 0_MPI_ADDRESS_KIND)
+    call MPI_Comm_set_attr(MPI_COMM_SELF, run%at_end, transfer(c_loc(run%kept), 0_MPI_ADDRESS_KIND))
+  end subroutine
+
+  ! Ends a leader, if it was not closed.
+  subroutine end_leader(comm, key, value, extra, failed)
+    type(MPI_Comm) :: comm
+    integer :: key, failed
+    integer(MPI_ADDRESS_KIND) :: value, extra
+    type(kept_leader), pointer :: kept
+    integer(c_int32_t) :: ignored
+    call c_f_pointer(transfer(value, c_null_ptr), kept)
+    ignored = c_leader_abort(kept%handle)
+    deallocate (kept)
+    failed = MPI_SUCCESS
+  end subroutine
+
   ! Frees what is there.
   subroutine release(run)
     type(kubist_mpi_run), intent(inout) :: run
     integer(c_int32_t) :: ignored
     integer :: unheard
     ignored = c_writer_abort(run%writer%handle)
-    ignored = c_leader_abort(run%leader)
+    if (associated(run%kept)) then
+      run%kept%handle = run%leader
+      call MPI_Comm_delete_attr(MPI_COMM_SELF, run%at_end)
+      call MPI_Comm_free_keyval(run%at_end)
+      run%kept => null()
+    else
+      ignored = c_leader_abort(run%leader)
+    end if
     run%writer%handle = c_null_ptr
     run%leader = c_null_ptr
     call kubist_close(run%table, unheard)

@@ -60,12 +60,13 @@ typedef struct KubistMpi {
   char message[1024];  /* why a collective call failed */
 } KubistMpi;
 
-/* Waits until all ranks have come to what was begun; `more` seconds are theirs besides. */
+/* Waits until all ranks have come to what was begun, two requests at most; `more` seconds are theirs besides. */
 static inline KubistStatus kubist_mpi_await(KubistMpi *run, MPI_Request *requests, int count, double more) {
   const double end = MPI_Wtime() + run->patience + (more > 0.0 ? more : 0.0);
+  MPI_Status statuses[2];
   int done = 0;
   while (!done) {
-    MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
+    MPI_Testall(count, requests, &done, statuses);
     if (done || MPI_Wtime() < end) continue;
     run->is_torn = 1;
     snprintf(run->message, sizeof run->message,

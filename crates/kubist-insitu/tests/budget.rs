@@ -11,7 +11,9 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use kubist::store::MemoryStore;
-use kubist::{CopyOptions, Dimension, Domain, ErrorKind, Estimate, EstimateOptions, Query, Table, TableOptions, Value};
+use kubist::{
+    Cancel, CopyOptions, Dimension, Domain, ErrorKind, Estimate, EstimateOptions, Query, Table, TableOptions, Value,
+};
 use kubist_insitu::{BudgetOptions, Leader, Level, Patience, Ring, Share, StepOptions, StepWriter, WhenFull};
 
 fn never() -> bool {
@@ -187,8 +189,11 @@ fn the_same_records_are_kept_however_many_ranks_write() {
     // What is known of all records is stored with each step, and outlives a copy.
     let copy = Arc::new(MemoryStore::new("copy"));
     table.snapshot().unwrap().copy_in(copy.clone(), &CopyOptions::default(), &mut |_, _| {}).unwrap();
-    for table in [table, Table::open_in(copy).unwrap()] {
+    let copied = Table::open_in(copy.clone()).unwrap();
+    assert!(copied.checkpoint().unwrap());
+    for table in [&table, &copied, &Table::open_in(copy).unwrap()] {
         let thinned = table.snapshot().unwrap().thinned();
+        assert_eq!(thinned.len(), 3);
         for step in 1..=3 {
             let (of_step, all) = (&thinned[&step], 0..5000 * step);
             assert_eq!(of_step.rows, 5000 * step as u64);
@@ -197,6 +202,8 @@ fn the_same_records_are_kept_however_many_ranks_write() {
             assert_eq!((of_step.sums["pid"].sum, of_step.sums["pid"].values), (all.sum::<i64>() as f64, of_step.rows));
         }
     }
+    table.retract(1, &Cancel::default()).unwrap();
+    assert_eq!(table.snapshot().unwrap().thinned().into_keys().collect::<Vec<i64>>(), [1]);
 }
 
 #[test]
