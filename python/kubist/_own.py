@@ -21,8 +21,9 @@ def _in_numpy(text: str) -> Any:
     """A date or timestamp as NumPy has it, with all digits; in UTC."""
     import numpy as np
 
+    text = text.removeprefix("+")
     offset = _OFFSET.search(text) if "T" in text else None
-    local = np.datetime64(text[: offset.start()] if offset else text.removeprefix("+"))
+    local = np.datetime64(text[: offset.start()] if offset else text)
     if offset is None or offset["sign"] is None:
         return local
     ahead = np.timedelta64(int(offset["hours"]) * 60 + int(offset["minutes"]), "m")

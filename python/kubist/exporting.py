@@ -132,7 +132,10 @@ def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
         if wanted is not None and values.dtype != np.dtype(wanted):
             if np.isnan(values).any() if values.dtype.kind == "f" else False:
                 raise InvalidInput(f"column {name}: LAS has no place for null")
-            values = values.astype(wanted)
+            narrow = values.astype(wanted)
+            if (wrong := values[narrow != values]).size:
+                raise InvalidInput(f"column {name}: LAS has no place for {wrong[0]} there")
+            values = narrow
         out[name] = values
     out.write(str(path))
 

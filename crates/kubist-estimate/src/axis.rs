@@ -2,6 +2,7 @@
 
 use crate::aggregate::Pilot;
 use crate::call::Call;
+use kubist_expr::Meant;
 
 /// Bins, at most.
 pub const MOST_BINS: f64 = 65_536.0;
@@ -49,7 +50,7 @@ impl Bins {
     /// The number of bins is this argument, or with a unit their width, in that of the argument
     /// that they are `of`.
     pub fn of(call: &Call, argument: usize, of: usize, range: Option<(f64, f64)>, form: Form) -> Result<Bins, String> {
-        if let Some(width) = call.with_unit(argument, of)? {
+        if let Some(width) = call.with_unit(argument, of, Meant::Distance)? {
             return Bins::wide(width, range, form);
         }
         let count = call.number(argument)?;

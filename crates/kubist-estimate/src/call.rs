@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use arrow_schema::Schema;
-use kubist_expr::Expression;
+use kubist_expr::{Expression, Meant};
 
 /// One aggregate as it was written.
 pub struct Call<'a> {
@@ -33,21 +33,21 @@ impl Call<'_> {
 
     /// An argument that is a number, or one with a unit, as `20um`, beside the argument `of`.
     pub fn number_beside(&self, index: usize, of: usize) -> Result<f64, String> {
-        Ok(match self.with_unit(index, of)? {
+        Ok(match self.with_unit(index, of, Meant::Value)? {
             Some(number) => number,
             None => self.number(index)?,
         })
     }
 
     /// An argument with a unit, as a number in that of the argument `of`; `None` if it has none.
-    pub fn with_unit(&self, index: usize, of: usize) -> Result<Option<f64>, String> {
+    pub fn with_unit(&self, index: usize, of: usize, meant: Meant) -> Result<Option<f64>, String> {
         let text = self.arguments[index];
         let text = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')).unwrap_or(text);
         if text.parse::<f64>().is_ok() {
             return Ok(None);
         }
         let of = Expression::parse(self.arguments[of], self.schema).map_err(|error| error.to_string())?;
-        of.in_its_unit(text).map_err(|error| error.to_string())
+        of.in_its_unit(text, meant).map_err(|error| error.to_string())
     }
 
     /// The first arguments, which are expressions over columns.

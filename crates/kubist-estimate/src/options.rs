@@ -5,6 +5,7 @@ use std::time::Duration;
 use kubist_read::request::RunOptions;
 use kubist_types::QuerySpec;
 use kubist_types::error::{Error, Result};
+use kubist_types::human;
 
 /// What to estimate, of which records, and how well.
 ///
@@ -88,7 +89,7 @@ pub fn check(options: &EstimateOptions) -> Result<()> {
         }
     }
     if let Some(error) = error.filter(|error| *error >= 1.0) {
-        let percent = error * 100.0;
+        let percent = human::number(error * 100.0);
         return Err(Error::invalid(format!(
             "error: {error} is {percent} %, a share of the value: write 0.05 or '5%', or '0.01 abs' whatever the value"
         )));

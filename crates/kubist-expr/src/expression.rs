@@ -86,13 +86,13 @@ impl Expression {
     /// # Errors
     ///
     /// [`ExprError::Type`] if the values have no unit, or one of another kind.
-    pub fn in_its_unit(&self, text: &str) -> Result<Option<f64>, ExprError> {
+    pub fn in_its_unit(&self, text: &str, meant: Meant) -> Result<Option<f64>, ExprError> {
         let operand = match &self.of {
             Of::Number(Compute { step: Step::Column(column), .. }) => Operand::Column(column.clone()),
             Of::Number(compute) => Operand::Compute(compute.clone()),
             Of::Truth(test) => arithmetic::truth(test.clone()),
         };
-        measured::of_text(text, &operand, Meant::Value)
+        measured::of_text(text, &operand, meant)
     }
 
     /// The indices in the schema of the columns that it reads, ascending.

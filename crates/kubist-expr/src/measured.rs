@@ -8,7 +8,7 @@ use crate::bound::{Compute, Function, Kind, Operand, Step};
 use crate::domain::Family;
 use crate::error::ExprError;
 use crate::meaning::{Meaning, computed, family};
-use crate::number::{Decimal, Number};
+use crate::number::{Decimal, MOST_WIDTH_DIGITS, Number};
 use crate::unit::{Change, Quantity, Unit, Units};
 use crate::value::Literal;
 use std::borrow::Cow;
@@ -44,6 +44,28 @@ fn quantity(meaning: &Meaning) -> Option<Quantity> {
 /// Is it a number, so that its unit is that of its values?
 fn is_number(operand: &Operand) -> bool {
     matches!(family(operand), Family::Int { .. } | Family::Decimal { .. } | Family::Float(_))
+}
+
+/// Are its numbers values as those of a column are, so that the zero of their unit is theirs?
+fn is_value(operand: &Operand) -> bool {
+    fn computed(of: &Compute) -> bool {
+        use Function::{Bin, Ceil, Floor, Greatest, Least, Round, RoundTo};
+        match &of.step {
+            Step::Column(_) | Step::Int(_) | Step::Float(_) => true,
+            Step::Cast(of, _) => computed(of),
+            Step::Known(of) => computed(&of.0),
+            Step::Once(_, of) => computed(of),
+            Step::Case(whens, otherwise) => {
+                whens.iter().map(|(_, value)| value).chain(otherwise.as_deref()).all(computed)
+            }
+            Step::Call(Least | Greatest | Floor | Ceil | Round | RoundTo(_) | Bin(_), of) => of.iter().all(computed),
+            Step::Call(..) | Step::Truth(_) => false,
+        }
+    }
+    match operand {
+        Operand::Column(_) => true,
+        Operand::Compute(of) => computed(of),
+    }
 }
 
 /// Operands of a function without their units, and the unit of what it makes of them.
@@ -213,7 +235,9 @@ pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<
         _ => return Ok(Cow::Borrowed(literal)),
     };
     match operand.unit() {
-        Some(unit) => Ok(Cow::Owned(Literal::Number(unit.number(&quantity, &subject(operand))?))),
+        Some(unit) if is_value(operand) => Ok(Cow::Owned(Literal::Number(unit.number(&quantity, &subject(operand))?))),
+        // A difference of two temperatures is none itself.
+        Some(unit) => Ok(Cow::Owned(Literal::Number(unit.distance(&quantity, &subject(operand))?))),
         None => Err(ExprError::type_mistake(format!(
             "{} has no unit, so it cannot be compared with {quantity}",
             subject(operand)
@@ -226,7 +250,11 @@ pub(crate) fn width(of: &Meaning, width: Meaning) -> Result<Meaning, ExprError> 
     let Some(quantity) = quantity(&width) else { return Ok(width) };
     let Meaning::Operand(operand) = of else { return Ok(width) };
     match operand.unit() {
-        Some(unit) => Ok(Meaning::from(unit.distance(&quantity, &subject(operand))?)),
+        Some(unit) => Ok(Meaning::from(match unit.distance(&quantity, &subject(operand))? {
+            // A factor without end, as of degrees in radians: as many digits as a width may have.
+            Number::Finite(width) if quantity.unit != unit.name => Number::Finite(width.rounded(MOST_WIDTH_DIGITS)),
+            width => width,
+        })),
         None => {
             Err(ExprError::type_mistake(format!("{} has no unit, so {quantity} is no width of it", subject(operand))))
         }

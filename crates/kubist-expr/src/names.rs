@@ -109,7 +109,8 @@ pub(crate) fn unit_of(field: &Field) -> Option<&str> {
         DataType::Duration(TimeUnit::Millisecond) => Some("ms"),
         DataType::Duration(TimeUnit::Microsecond) => Some("us"),
         DataType::Duration(TimeUnit::Nanosecond) => Some("ns"),
-        _ => field.metadata().get(UNIT).map(String::as_str),
+        // Plain numbers, as those who must name a unit name them.
+        _ => field.metadata().get(UNIT).map(|unit| unit.trim()).filter(|unit| !matches!(*unit, "" | "1")),
     }
 }
 

@@ -52,6 +52,8 @@ pub(crate) enum Floor {
     Above,
 }
 
+/// Digits of a width of bins.
+pub(crate) const MOST_WIDTH_DIGITS: usize = 15;
 /// Decimal digits that a 256-bit integer may have.
 const WIDEST: i64 = 77;
 
@@ -145,7 +147,8 @@ impl Decimal {
         let mut written: Vec<char> = written.collect();
         written.reverse();
         let exponent = self.exponent.saturating_add(other.exponent);
-        let product = Decimal::normalised(false, &String::from_iter(written), exponent, false);
+        let whole = self.whole && other.whole;
+        let product = Decimal::normalised(false, &String::from_iter(written), exponent, whole);
         Decimal { negative: self.negative != other.negative, ..product }
     }
 
@@ -191,7 +194,11 @@ impl Decimal {
 
     /// The number as the width of bins, if it is above zero and can be one.
     pub(crate) fn as_width(&self) -> Option<BinWidth> {
-        if self.negative || self.is_zero() || self.digits.len() > 15 || !(-300..=300).contains(&self.exponent) {
+        if self.negative
+            || self.is_zero()
+            || self.digits.len() > MOST_WIDTH_DIGITS
+            || !(-300..=300).contains(&self.exponent)
+        {
             return None;
         }
         // A whole width keeps integers what they are.

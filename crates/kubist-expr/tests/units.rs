@@ -195,5 +195,47 @@ fn widths_and_ends_have_units() {
     assert_eq!(in_unit_of(&column, "2", Meant::Distance), Ok(None));
     assert!(in_unit_of(&column, "2 s", Meant::Distance).unwrap_err().to_string().contains("of another kind"));
     let doubled = Expression::parse("d * 2", batch.schema_ref()).unwrap();
-    assert_eq!(doubled.in_its_unit("1mm"), Ok(Some(1000.0)));
+    assert_eq!(doubled.in_its_unit("1mm", Meant::Value), Ok(Some(1000.0)));
+}
+
+/// Columns with units, in one batch.
+fn with_units(columns: Vec<(&str, &str, ArrayRef)>) -> RecordBatch {
+    let field = |(name, unit, values): &(&str, &str, ArrayRef)| {
+        let unit = ("unit".to_owned(), unit.to_string());
+        let metadata = std::collections::HashMap::from([unit]);
+        Field::new(*name, values.data_type().clone(), true).with_metadata(metadata)
+    };
+    let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
+    RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, _, values)| values).collect()).unwrap()
+}
+
+#[test]
+fn a_difference_of_temperatures_is_none_itself() {
+    let degrees = |values: [f64; 3]| Arc::new(Float64Array::from_iter_values(values)) as ArrayRef;
+    let batch = with_units(vec![("a", "°C", degrees([30.0, 20.0, -5.0])), ("b", "°C", degrees([20.0, 19.0, 30.0]))]);
+    for sql in ["a - b > '5 K'", "abs(a - b) < 1K", "a * 2 > 300K", "hypot(a, b) IN (300K)"] {
+        let error = Predicate::parse(sql, batch.schema_ref()).map(drop).unwrap_err().to_string();
+        assert!(error.contains("a scale with another zero"), "{sql}: {error}");
+    }
+    assert_eq!(selected(&batch, "a - b > '5 °C'"), [true, false, false]);
+    for sql in ["a > 293.15K", "CAST(a AS double) > 293.15K", "least(a, 40) > '293.15 K'"] {
+        assert_eq!(selected(&batch, sql), [true, false, false], "{sql}");
+    }
+}
+
+#[test]
+fn whole_numbers_stay_whole_in_smaller_units() {
+    let first = 1i64 << 60;
+    let times = Arc::new(arrow_array::Int64Array::from_iter_values([first + 999, first + 998]));
+    let batch = with_units(vec![("t", "ns", times)]);
+    assert_eq!(selected(&batch, &format!("t + 1us = {}", first + 1_999)), [true, false]);
+}
+
+#[test]
+fn widths_may_have_a_factor_without_end_and_plain_numbers_a_unit_of_one() {
+    let values = |values: [f64; 3]| Arc::new(Float64Array::from_iter_values(values)) as ArrayRef;
+    let batch = with_units(vec![("angle", "rad", values([0.01, 0.02, 0.04])), ("w", "1", values([1.0, 2.0, 3.0]))]);
+    let bins = |sql: &str| Grouping::parse(sql, batch.schema_ref()).unwrap().evaluate(&batch, &never).unwrap();
+    assert_eq!(&bins("bin(angle, 1deg)"), &bins("bin(angle, 0.0174532925199433)"));
+    assert_eq!(Expression::parse("angle * w", batch.schema_ref()).unwrap().unit(), Some("rad"));
 }

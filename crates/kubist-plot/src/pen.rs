@@ -89,7 +89,8 @@ impl Pen<'_> {
         let layout = self.layout;
         let (line, tick, scale) = (layout.pixels(1.0), layout.pixels(5.0), layout.scale);
         let plot = layout.plot;
-        let arrow = layout.pixels(16.0);
+        // A bar is left between both, however low the plot is.
+        let arrow = layout.pixels(16.0).min(plot.height / 4);
         let (above, below) = (if colors.beyond.1 { arrow } else { 0 }, if colors.beyond.0 { arrow } else { 0 });
         let bar = Rect {
             x: plot.right() + layout.pixels(24.0),

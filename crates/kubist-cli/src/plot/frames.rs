@@ -89,7 +89,12 @@ fn distinct(asked: &Asked, column: &Field, cancel: &Cancel) -> Result<BTreeSet<K
         if fresh.is_empty() {
             return Ok(found);
         }
+        let before = found.len();
         found.extend(fresh);
+        // Decimals of many digits are none of the numbers that stand for them.
+        if found.len() == before {
+            return Ok(found);
+        }
         if found.len() > MOST_VALUES {
             return Err(Failure::usage(format!(
                 "--animate {}: it has more than {} values; say with --frames how many equal parts of it to show",

@@ -11,8 +11,8 @@ use kubist_types::query::QuerySpec;
 /// The word for the priority of records, where no column has this name.
 const PRIORITY: &str = "priority";
 
-/// What columns of times are called, in the order of time.
-const TIMES: [&str; 8] = ["t", "time", "step", "timestep", "frame", "tick", "epoch", "date"];
+/// What columns of times are called, the most likely first.
+const TIMES: [&str; 8] = ["time", "t", "step", "timestep", "frame", "tick", "epoch", "date"];
 
 /// The order of an answer, and how much of it is wanted.
 pub(crate) struct Order {
@@ -96,7 +96,9 @@ pub(crate) fn of_paths(schema: &TableSchema, by: usize) -> Vec<String> {
     let field = |column: &usize| schema.user_field(*column);
     let visible = schema.visible();
     let identity = schema.identity.iter().filter(|column| visible.contains(column));
-    let time = schema.dimensions.iter().chain(visible).find(|column| is_time(field(column)));
+    let candidates = || schema.dimensions.iter().chain(visible);
+    let named = |name: &&str| candidates().find(|column| is_named(field(column), name));
+    let time = TIMES.iter().find_map(named).or_else(|| candidates().find(|column| is_date(field(column))));
     let mut columns = vec![by];
     for column in identity.chain(time) {
         if !columns.contains(column) && has_order(schema.stored.field(*column).data_type()) {
@@ -106,11 +108,14 @@ pub(crate) fn of_paths(schema: &TableSchema, by: usize) -> Vec<String> {
     columns.iter().map(|column| field(column).name().clone()).collect()
 }
 
-/// Does a column say when something was: by its type, or by its name?
-fn is_time(field: &Field) -> bool {
-    use DataType::{Date32, Date64, Timestamp};
-    matches!(field.data_type(), Date32 | Date64 | Timestamp(..))
-        || TIMES.iter().any(|name| field.name().eq_ignore_ascii_case(name))
+/// Has a column one of the names of times? `T` is a temperature.
+fn is_named(field: &Field, name: &str) -> bool {
+    if name.len() == 1 { field.name() == name } else { field.name().eq_ignore_ascii_case(name) }
+}
+
+/// Does a column say by its type when something was?
+fn is_date(field: &Field) -> bool {
+    matches!(field.data_type(), DataType::Date32 | DataType::Date64 | DataType::Timestamp(..))
 }
 
 /// Can values of a stored type be compared with each other?
@@ -121,4 +126,16 @@ fn has_order(data_type: &DataType) -> bool {
             data_type,
             Decimal128(..) | Decimal256(..) | Utf8 | LargeUtf8 | Binary | LargeBinary | FixedSizeBinary(_)
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_temperature_is_no_time() {
+        let is = |column: &str, name: &str| is_named(&Field::new(column, DataType::Float64, true), name);
+        assert!(is("t", "t") && is("Time", "time") && is("FRAME", "frame"));
+        assert!(!is("T", "t") && !is("times", "time"));
+    }
 }
