@@ -67,9 +67,9 @@ class Run:
             The number of its rows; within a budget, of those that are kept.
         """
         writer = self._open()
-        writer.begin(_box.step("step", step))
         if self._together:
-            return self._write_together(writer, data)
+            return self._write_together(writer, step, data)
+        writer.begin(_box.step("step", step))
         try:
             rows = 0
             for part in () if data is None else Data(data, lambda: self.table.schema):
@@ -82,9 +82,10 @@ class Run:
             raise
         return rows
 
-    def _write_together(self, writer: _kubist.StepWriter, data: Rows | None) -> int:
+    def _write_together(self, writer: _kubist.StepWriter, step: int, data: Rows | None) -> int:
         share, failure = _kubist.failed_share(), None
         try:
+            writer.begin(_box.step("step", step))
             for part in () if data is None else Data(data, lambda: self.table.schema):
                 writer.put(part)
             share = writer.share()
@@ -200,7 +201,8 @@ def open(
         persist_when: A condition on ``max(x)``, ``min(x)``, ``count()`` and ``count(x)`` of all
             records: a step for which it does not hold is abandoned.
         whole_paths: Whether what is kept of an identity in one step was kept in all before. By
-            default so, unless one of several identity columns is a dimension.
+            default so, unless one of several identity columns is a dimension; not beside
+            ``when_full="thin"``, where a rank may keep less than the others.
 
     Raises:
         Error: The same in all ranks, of the class and with the message of the rank that failed.

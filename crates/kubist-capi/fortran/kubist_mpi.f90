@@ -252,8 +252,10 @@ contains
   end subroutine
 
   ! Ends the step in all ranks, within the budget of all. If a rank cannot end it, it says why, the others
-  ! get KUBIST_UNAVAILABLE, and it stays begun: end it together again, or abandon it. After KUBIST_BUSY
-  ! a rank ends it by kubist_end_step.
+  ! get KUBIST_UNAVAILABLE, and it stays begun: end it together again, or abandon it. A rank calls this
+  ! also if kubist_begin_step or kubist_put has failed in it, or the others wait for it: where no step is
+  ! begun, or a column is missing, it takes part as one that cannot end the step. After KUBIST_BUSY a
+  ! rank ends it by kubist_end_step.
   subroutine kubist_mpi_end_step(run, options, stat, errmsg)
     type(kubist_mpi_run), intent(inout) :: run
     character(*), intent(in), optional :: options

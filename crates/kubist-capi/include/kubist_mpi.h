@@ -335,8 +335,9 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
 /* Ends the step in all ranks, collectively, within the budget of all: one histogram of priorities is
  * added up, and every rank keeps the records below the same threshold. Options and report are those of
  * kubist_end_step. If a rank cannot end the step, it says why, the others return
- * KUBIST_STATUS_UNAVAILABLE, and it stays begun in all: end it together again, or abandon it. After
- * KUBIST_STATUS_BUSY a rank ends it by kubist_end_step. run->message says why; it may differ from rank
+ * KUBIST_STATUS_UNAVAILABLE, and it stays begun in all: end it together again, or abandon it. A rank calls
+ * this also if its kubist_begin_step or kubist_put has failed, or the others wait for it: where no step is
+ * begun, or a column is missing, it takes part as one that cannot end the step. After KUBIST_STATUS_BUSY a rank ends it by kubist_end_step. run->message says why; it may differ from rank
  * to rank. */
 static inline KubistStatus kubist_mpi_end_step(KubistMpi *run, const char *options, KubistReport *report) {
   const size_t bytes = KUBIST_SHARE_WORDS * sizeof(uint64_t) + KUBIST_SHARE_LARGEST * sizeof(double);

@@ -329,7 +329,7 @@ impl Estimation {
     /// Counts the records, if the tree knows their number or few must be read for it.
     fn count(&mut self) -> Result<()> {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
-        if self.known.is_some()
+        if !self.holds_all()
             || self.rows.is_some()
             || !self.groups.fields().is_empty()
             || !self.task.aggregates.iter().any(needed)

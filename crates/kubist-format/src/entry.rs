@@ -422,6 +422,9 @@ fn thinned_steps(body: &[u8]) -> Result<Vec<(i64, Thinned)>, EntryError> {
             return Err(EntryError::Bad(format!("step {step} was kept below {below}, which is no share")));
         }
         let (rows, always, bytes) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        if always > rows {
+            return Err(EntryError::Bad(format!("of {rows} records of step {step} {always} were kept always")));
+        }
         let mut thinned = Thinned { below, rows, always, bytes, sums: BTreeMap::new() };
         for _ in 0..reader.u32()? {
             let column = reader.text()?.to_string();
@@ -522,4 +525,27 @@ pub fn decode_pages<'a>(bytes: &'a [u8], forest: &mut Forest) -> Result<Option<&
         sections_of(&mut reader, forest)?;
     }
     Ok(list.map(|(_, list)| list))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_thinned_steps_is_checked() {
+        let sums = BTreeMap::from([("x".to_string(), ColumnSum { values: 9, sum: 4.5 })]);
+        let thinned = Thinned { below: 0.5, rows: 10, always: 3, bytes: 80, sums };
+        let steps = [(7, thinned.clone()), (9, thinned.clone())];
+        assert_eq!(thinned_steps(&thinned_body(&steps)).unwrap(), steps);
+        for (wrong, word) in [
+            (Thinned { below: 1.5, ..thinned.clone() }, "no share"),
+            (Thinned { always: 11, ..thinned.clone() }, "11 were kept always"),
+        ] {
+            let error = thinned_steps(&thinned_body(&[(7, wrong)])).unwrap_err();
+            assert!(matches!(&error, EntryError::Bad(said) if said.contains(word)), "{error:?}");
+        }
+        // Numbers that were damaged do not wrap.
+        let most = Thinned { rows: u64::MAX, ..thinned.clone() };
+        assert_eq!(most.join(&thinned).rows, u64::MAX);
+    }
 }

@@ -158,10 +158,10 @@ impl History {
         })?;
         let of_steps: u64 = all().map(|(_, marked)| marked.rows).sum();
         let without_step = if stepless { self.live_rows().saturating_sub(of_steps) } else { 0 };
-        let others = taken().filter(|marked| marked.thinned.is_none()).map(|marked| marked.rows).sum::<u64>();
-        let rest = others + without_step;
+        let others = taken().filter(|marked| marked.thinned.is_none()).map(|marked| marked.rows);
+        let rest = others.fold(without_step, u64::saturating_add);
         let sums = if rest == 0 { joined.sums } else { BTreeMap::new() };
-        Some(Thinned { rows: joined.rows + rest, sums, ..joined })
+        Some(Thinned { rows: joined.rows.saturating_add(rest), sums, ..joined })
     }
 
     /// What is known of all records of each step that was thinned.
@@ -179,7 +179,7 @@ impl History {
         for (step, thinned) in &mut steps {
             if let Some(rows) = others.get(step).filter(|rows| **rows > 0) {
                 // Of rows that were not thinned nobody has added the values up.
-                thinned.rows += rows;
+                thinned.rows = thinned.rows.saturating_add(*rows);
                 thinned.sums.clear();
             }
         }

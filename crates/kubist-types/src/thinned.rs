@@ -33,15 +33,24 @@ impl Thinned {
     /// What two writers say of the same step, as one.
     pub fn join(mut self, other: &Thinned) -> Thinned {
         self.below = self.below.min(other.below);
-        self.rows += other.rows;
-        self.always += other.always;
-        self.bytes += other.bytes;
-        self.sums.retain(|name, _| other.sums.contains_key(name));
+        // A writer without records has no sums, and takes none away.
+        match (self.rows, other.rows) {
+            (_, 0) => {}
+            (0, _) => self.sums = other.sums.clone(),
+            _ => self.add_sums(&other.sums),
+        }
+        self.rows = self.rows.saturating_add(other.rows);
+        self.always = self.always.saturating_add(other.always);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self
+    }
+
+    fn add_sums(&mut self, others: &BTreeMap<String, ColumnSum>) {
+        self.sums.retain(|name, _| others.contains_key(name));
         for (name, sum) in &mut self.sums {
-            let more = other.sums[name];
-            *sum = ColumnSum { values: sum.values + more.values, sum: sum.sum + more.sum };
+            let more = others[name];
+            *sum = ColumnSum { values: sum.values.saturating_add(more.values), sum: sum.sum + more.sum };
         }
         self.sums.retain(|_, sum| sum.sum.is_finite());
-        self
     }
 }

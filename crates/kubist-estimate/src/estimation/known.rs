@@ -53,7 +53,8 @@ impl Known {
             )));
         }
         let is_bounded = query.bounds.iter().any(|bound| bound.low.is_some() || bound.high.is_some());
-        let of_all = !is_bounded && query.filter.is_none() && options.group_by.is_empty();
+        let is_whole = !is_bounded && query.filter.is_none() && options.run.part.is_none();
+        let of_all = is_whole && options.group_by.is_empty();
         let name = snapshot.view.schema.user_field(column).name();
         let apart = whole.always > 0 && task.aggregates.iter().all(|asked| asked.bound.properties.takes_certain);
         let always = apart.then(|| format!("\"{name}\" = 1"));
