@@ -127,7 +127,9 @@ fn numbers(text: &str) -> std::result::Result<(Vec<Number>, String), String> {
     let (mut found, mut rest, mut left) = (Vec::new(), String::new(), text);
     while let Some(open) = left.find('(') {
         let before = left[..open].trim_end();
-        let word = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |place| place + 1);
+        let mut letters = before.char_indices().rev();
+        let other = letters.find(|(_, letter)| !letter.is_ascii_alphanumeric() && *letter != '_');
+        let word = other.map_or(0, |(place, letter)| place + letter.len_utf8());
         let what = NAMES.iter().find(|(name, _)| before[word..].eq_ignore_ascii_case(name));
         let Some((_, what)) = what else {
             rest.push_str(&left[..=open]);
@@ -213,6 +215,7 @@ mod tests {
             ("max(nothing) > 1", "nothing"),
             ("max(d) + 1", "persist_when"),
             ("mean(d) > 1", "max(x)"),
+            ("max(d) ≥ (5e-5)", "persist_when"),
         ] {
             let failure = Persist::new(text, &batch().schema()).unwrap_err();
             assert!(failure.message.contains(word), "{text}: {failure}");
