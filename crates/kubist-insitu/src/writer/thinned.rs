@@ -86,8 +86,9 @@ impl StepWriter {
         match budget(self) {
             Some((_, Some(Decision::Keep(below)))) => self.hand_kept_over(step, below, token, patience),
             _ => {
+                let report = self.abandon(patience)?;
                 self.events.push((Level::Info, format!("step {step} is not kept: persist_when does not hold")));
-                self.abandon(patience)
+                Ok(report)
             }
         }
     }
@@ -126,7 +127,7 @@ impl StepWriter {
         Ok(Report { step, rows, ..Report::default() })
     }
 
-    fn forget_offers(&mut self) {
+    pub(super) fn forget_offers(&mut self) {
         if let Some(budget) = &mut self.budget {
             budget.forget();
         }
