@@ -133,6 +133,7 @@ enum Limit {
 /// A writer's budget, and what it has used of it.
 pub struct Budget {
     table: Table,
+    /// What all writers must agree on; 0 if there is nothing to decide together.
     plan: u64,
     limit: Limit,
     always: Option<String>,
@@ -165,21 +166,30 @@ impl Budget {
         if *options == nothing && !thins {
             return Ok(None);
         }
+        let is_plain = *options == nothing;
         let snapshot = table.snapshot()?;
         let schema = snapshot.schema();
         let limit = limit(options, &schema)?;
+        let has_limit = !matches!(limit, Limit::None);
         if let Some(condition) = &options.always_keep {
             let wrong = |error| Failure::invalid(format!("always_keep {condition:?}: {error}"));
             Predicate::parse(condition, &schema).map_err(wrong)?;
         }
-        // Refuses a table whose priorities only its writers know.
-        table.priorities(&RecordBatch::new_empty(schema.clone()))?;
         let persist = options.persist_when.as_deref().map(|text| Persist::new(text, &schema)).transpose()?;
         let info = snapshot.info()?;
         let is_dimension = |name: &String| info.dimensions.iter().any(|dimension| dimension.column == *name);
         let moves = info.identity.len() > 1 && info.identity.iter().any(is_dimension);
-        let thins = thins || !matches!(limit, Limit::None);
+        let whole_paths = options.whole_paths.unwrap_or(has_limit && !moves);
+        if thins && whole_paths {
+            return Err(Failure::invalid(
+                "with when_full \"thin\" a writer whose queue is full keeps fewer records than the others, and paths do \
+                 not stay whole: say whole_paths false, or when_full \"block\" or \"fail\"",
+            ));
+        }
+        let thins = thins || has_limit;
         if thins {
+            // Refuses a table whose priorities only its writers know.
+            table.priorities(&RecordBatch::new_empty(schema.clone()))?;
             table.keep_below()?;
         }
         let mut plan = DefaultHasher::new();
@@ -187,13 +197,14 @@ impl Budget {
         Ok(Some(Budget {
             table: table.clone(),
             // Sums of it do not wrap.
-            plan: plan.finish() >> 24,
+            plan: if is_plain { 0 } else { plan.finish() >> 24 },
             limit,
             always: options.always_keep.clone(),
             persist,
-            whole_paths: options.whole_paths.unwrap_or(!moves),
+            // Without a limit only a full queue leaves records out: that is no threshold of a step.
+            whole_paths: whole_paths && has_limit,
             thins,
-            shared: options.shared,
+            shared: options.shared && !is_plain,
             left: None,
             offers: None,
             decision: None,
@@ -231,7 +242,11 @@ impl Budget {
                 let held = Predicate::parse(condition, &batch.schema()).and_then(|held| held.evaluate(&batch, &never));
                 held.map_err(|error| Failure::invalid(format!("always_keep {condition:?}: {error}")))
             });
-            let priorities = self.table.priorities(&batch)?;
+            // Where everything is kept nobody asks for them.
+            let priorities = match self.thins {
+                true => self.table.priorities(&batch)?,
+                false => vec![0; batch.num_rows()],
+            };
             Ok(Offer { always: always.transpose()?, bytes: sample::bytes(&batch)?, priorities, batch })
         };
         self.offers = Some(batches.into_iter().map(offer).collect::<Result<_>>()?);
