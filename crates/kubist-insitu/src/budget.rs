@@ -142,16 +142,16 @@ pub struct Budget {
     /// The table knows what was kept of its steps.
     thins: bool,
     pub shared: bool,
-    /// What earlier steps have left, once that was looked up.
-    left: Option<Left>,
+    /// What was kept of the steps so far, once that was looked up.
+    known: Option<BTreeMap<i64, Charge>>,
     offers: Option<Vec<Offer>>,
     decision: Option<Decision>,
 }
 
-struct Left {
+/// What a step takes of the budget. One that is written again takes it once.
+struct Charge {
     below: Threshold,
     bytes: u64,
-    steps: u64,
 }
 
 impl Budget {
@@ -205,7 +205,7 @@ impl Budget {
             whole_paths: whole_paths && has_limit,
             thins,
             shared: options.shared && !is_plain,
-            left: None,
+            known: None,
             offers: None,
             decision: None,
         }))
@@ -258,8 +258,8 @@ impl Budget {
     /// # Errors
     ///
     /// As of [`Budget::offer`]; as of `Table::snapshot`.
-    pub fn share(&mut self) -> Result<Share> {
-        self.look_up()?;
+    pub fn share(&mut self, step: i64) -> Result<Share> {
+        self.look_up(step)?;
         let mut share = Share::empty();
         share.words[PLAN] = self.plan;
         for offer in self.offers() {
@@ -279,23 +279,24 @@ impl Budget {
         Ok(share)
     }
 
-    /// What earlier steps of the table leave: a restarted solver goes on.
-    fn look_up(&mut self) -> Result<()> {
-        if self.left.is_some() {
+    /// Which steps the table knows: a restarted solver goes on, and one that goes back finds some of them
+    /// taken back.
+    fn look_up(&mut self, step: i64) -> Result<()> {
+        let goes_back = |known: &BTreeMap<i64, Charge>| known.range(step..).next().is_some();
+        if self.decision.is_some() || self.known.as_ref().is_some_and(|known| !goes_back(known)) {
             return Ok(());
         }
-        let earlier = self.table.snapshot()?.thinned();
-        let below = earlier.values().map(|thinned| thinned.below).fold(1.0, f64::min);
-        let spent = earlier.values().map(|thinned| thinned.bytes).fold(0, u64::saturating_add);
-        let (bytes, steps) = match self.limit {
-            Limit::InAll { bytes, steps } => (bytes, steps),
-            _ => (0, 0),
-        };
-        self.left = Some(Left {
-            below: Threshold::from_fraction(below),
-            bytes: bytes.saturating_sub(spent),
-            steps: steps.saturating_sub(earlier.len() as u64),
-        });
+        let there = self.table.snapshot()?.thinned();
+        match &mut self.known {
+            // What was decided is the same for all writers; what they have written by now need not be.
+            Some(known) => known.retain(|at, _| *at < step || there.contains_key(at)),
+            None => {
+                let charge = |(step, thinned): (i64, Thinned)| {
+                    (step, Charge { below: Threshold::from_fraction(thinned.below), bytes: thinned.bytes })
+                };
+                self.known = Some(there.into_iter().map(charge).collect());
+            }
+        }
         Ok(())
     }
 
@@ -307,24 +308,32 @@ impl Budget {
     /// budget, or there is none left.
     pub fn decide(&mut self, words: &[u64], largest: &[f64], step: i64) -> Result<()> {
         Share::check(words, largest, self.plan, step)?;
+        if self.decision.is_some() {
+            return Ok(());
+        }
         if let Some(persist) = &self.persist
             && !persist.holds(&words[COUNTS..FIRST_BIN], largest)?
         {
             self.decision = Some(Decision::Drop);
             return Ok(());
         }
-        let Some(left) = &mut self.left else {
+        let Some(known) = &mut self.known else {
             return Err(Failure::new(ErrorKind::Internal, "a step was decided of which there was no share"));
         };
+        let others = || known.iter().filter(|(at, _)| **at != step);
         let (budget, unit) = match self.limit {
             Limit::None => (u64::MAX, "records"),
             Limit::Rows(rows) => (rows, "records"),
             Limit::Bytes(bytes) => (bytes, "bytes"),
-            Limit::InAll { bytes, steps } if left.steps == 0 => {
+            Limit::InAll { bytes, steps } if steps <= others().count() as u64 && !known.contains_key(&step) => {
                 let message = format!("the budget of {bytes} bytes was for {steps} steps, which are written");
                 return Err(Failure::new(ErrorKind::NoSpace, message));
             }
-            Limit::InAll { .. } => (left.bytes / left.steps, "bytes"),
+            Limit::InAll { bytes, steps } => {
+                let spent = others().map(|(_, charge)| charge.bytes).fold(0, u64::saturating_add);
+                let left = steps.saturating_sub(others().count() as u64).max(1);
+                (bytes.saturating_sub(spent) / left, "bytes")
+            }
         };
         let always = words[ALWAYS];
         if always > budget {
@@ -337,13 +346,12 @@ impl Budget {
         let bins = &words[FIRST_BIN..];
         let mut below = threshold(bins, budget - always);
         if self.whole_paths {
-            below = below.min(left.below);
-            left.below = below;
+            below = known.range(..step).map(|(_, charge)| charge.below).fold(below, Threshold::min);
         }
         let held = |(place, _): &(usize, &u64)| kubist_index::budget::edge(*place) < below;
         let kept: u64 = bins.iter().enumerate().filter(held).map(|(_, cost)| *cost).sum();
-        left.bytes = left.bytes.saturating_sub(always + kept);
-        left.steps = left.steps.saturating_sub(1);
+        let charge = known.entry(step).or_insert(Charge { below, bytes: 0 });
+        *charge = Charge { below: charge.below.min(below), bytes: charge.bytes.max(always + kept) };
         self.decision = Some(Decision::Keep(below));
         Ok(())
     }

@@ -27,6 +27,7 @@ impl StepWriter {
     /// `Invalid` if no step is begun, a column is missing, or a condition cannot be computed.
     pub fn share(&mut self) -> Result<Share> {
         let staged = StepWriter::staged(&mut self.staged, "ending it")?;
+        let step = staged.step;
         let offered = self.budget.as_ref().is_some_and(Budget::is_offered);
         if !offered {
             staged.check(&self.layout)?;
@@ -39,7 +40,7 @@ impl StepWriter {
                 return Err(failure);
             }
         }
-        budget.share()
+        budget.share(step)
     }
 
     /// Ends the step by the sum of all writers' shares: what is kept of it is durable when this
