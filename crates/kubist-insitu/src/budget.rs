@@ -7,9 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
-use arrow_array::{Array, BooleanArray, RecordBatch};
-use arrow_schema::Schema;
+use arrow_array::{Array, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
 use kubist::{ErrorKind, Table, Thinned};
 use kubist_expr::{Predicate, never};
 use kubist_index::budget::{BINS, bin, threshold};
@@ -133,6 +134,8 @@ enum Limit {
 /// A writer's budget, and what it has used of it.
 pub struct Budget {
     table: Table,
+    /// The table's columns: conditions are about their units.
+    schema: SchemaRef,
     /// What all writers must agree on; 0 if there is nothing to decide together.
     plan: u64,
     limit: Limit,
@@ -196,6 +199,7 @@ impl Budget {
         options.hash(&mut plan);
         Ok(Some(Budget {
             table: table.clone(),
+            schema,
             // Sums of it do not wrap.
             plan: if is_plain { 0 } else { plan.finish() >> 24 },
             limit,
@@ -238,6 +242,7 @@ impl Budget {
     /// `Invalid` if a condition cannot be computed; as of `Table::priorities`.
     pub fn offer(&mut self, batches: Vec<RecordBatch>) -> Result<()> {
         let offer = |batch: RecordBatch| {
+            let batch = self.measured(&batch)?;
             let always = self.always.as_ref().map(|condition| {
                 let held = Predicate::parse(condition, &batch.schema()).and_then(|held| held.evaluate(&batch, &never));
                 held.map_err(|error| Failure::invalid(format!("always_keep {condition:?}: {error}")))
@@ -251,6 +256,18 @@ impl Budget {
         };
         self.offers = Some(batches.into_iter().map(offer).collect::<Result<_>>()?);
         Ok(())
+    }
+
+    /// The batch with the units of the table's columns: whoever puts values need not say them.
+    fn measured(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let fields = batch.schema_ref().fields().iter().map(|field| match self.schema.field_with_name(field.name()) {
+            Ok(known) => Arc::new(field.as_ref().clone().with_metadata(known.metadata().clone())),
+            Err(_) => field.clone(),
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let measured = RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &options);
+        measured.map_err(|error| Failure::from(kubist::Error::internal(error)))
     }
 
     /// This writer's share, of records that were offered.
