@@ -250,7 +250,7 @@ fn a_repeated_step_counts_once() {
     }
     assert_eq!(everything(&table), kept);
     refused(write(&mut writers, 5, 0..10), ErrorKind::NoSpace, &["for 4 steps"]);
-    writers.iter_mut().for_each(|writer| drop(writer.abandon(&patience(60)).unwrap()));
+    writers.iter_mut().for_each(|writer| assert!(writer.abandon(&patience(60)).unwrap().abandoned));
     // What is taken back is given back.
     table.retract(2, &Cancel::default()).unwrap();
     for step in 3..=4 {
