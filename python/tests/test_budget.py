@@ -54,6 +54,35 @@ with kubist.mpi.open(
             assert not lacking and "step 2" in str(error), error
         else:
             sys.exit("it was written")
+    # One rank cannot even begin its step: nobody waits for it.
+    lacking = comm.rank == comm.size - 1
+    try:
+        run.write(4 if lacking else 5, rows)
+    except kubist.InvalidInput as error:
+        assert lacking and "later" in str(error), error
+        run.abandon(5)
+    except kubist.Unavailable as error:
+        assert not lacking and "step 5" in str(error), error
+    else:
+        sys.exit("it was written")
+"""
+
+# Conditions have units, as the table's columns do. All records are of one rank.
+UNITS = """
+import sys
+import numpy as np
+from mpi4py import MPI
+import kubist.mpi
+
+comm, path = MPI.COMM_WORLD, sys.argv[1]
+pid = np.arange(1000)
+rows = {"d": pid * 1e-7 + 0.5e-7, "pid": pid}
+with kubist.mpi.open(
+    comm, path, rows, dimensions={"d": (0, 1e-4)}, identity=["pid"], units={"d": "m"},
+    budget_rows_per_step=100, always_keep="d > '99 um'", persist_when="max(d) > '60 um'",
+) as run:
+    run.write(1, None if comm.rank else rows)
+    run.write(2, None if comm.rank else {"d": rows["d"] / 2, "pid": pid})
 """
 
 
@@ -158,6 +187,20 @@ def test_what_is_kept_stands_for_all(reference: Path) -> None:
     weights = table.query(columns=["x"], inclusion="p").to_arrow()
     estimate = np.sum(1 / weights["p"].to_numpy())
     assert estimate == pytest.approx(2 * PARTICLES, rel=0.2)
+
+
+def test_conditions_have_units(tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    need("mpirun.openmpi")
+    (tmp_path / "units.py").write_text(UNITS)
+    start({"Python": [sys.executable, tmp_path / "units.py"]}, "Python", 2, tmp_path / "t.kubist")
+    table = kubist.open(tmp_path / "t.kubist")
+    rows = table.query(columns=["pid", "kept_below"]).to_arrow().to_pylist()
+    assert 90 <= len(rows) <= 100
+    assert {row["pid"] for row in rows if row["kept_below"] == 1} == set(range(990, 1000))
+    # The rank that had no records takes nothing away.
+    mean = table.estimate("mean(d)")
+    assert mean.exact and mean.value == pytest.approx(5e-5)
 
 
 def test_a_budget_smaller_than_a_record_is_told_to_all(

@@ -7,9 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
-use arrow_array::{Array, BooleanArray, RecordBatch};
-use arrow_schema::Schema;
+use arrow_array::{Array, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
 use kubist::{ErrorKind, Table, Thinned};
 use kubist_expr::{Predicate, never};
 use kubist_index::budget::{BINS, bin, threshold};
@@ -133,6 +134,9 @@ enum Limit {
 /// A writer's budget, and what it has used of it.
 pub struct Budget {
     table: Table,
+    /// The table's columns: conditions are about their units.
+    schema: SchemaRef,
+    /// What all writers must agree on; 0 if there is nothing to decide together.
     plan: u64,
     limit: Limit,
     always: Option<String>,
@@ -141,16 +145,16 @@ pub struct Budget {
     /// The table knows what was kept of its steps.
     thins: bool,
     pub shared: bool,
-    /// What earlier steps have left, once that was looked up.
-    left: Option<Left>,
+    /// What was kept of the steps so far, once that was looked up.
+    known: Option<BTreeMap<i64, Charge>>,
     offers: Option<Vec<Offer>>,
     decision: Option<Decision>,
 }
 
-struct Left {
+/// What a step takes of the budget. One that is written again takes it once.
+struct Charge {
     below: Threshold,
     bytes: u64,
-    steps: u64,
 }
 
 impl Budget {
@@ -165,36 +169,47 @@ impl Budget {
         if *options == nothing && !thins {
             return Ok(None);
         }
+        let is_plain = *options == nothing;
         let snapshot = table.snapshot()?;
         let schema = snapshot.schema();
         let limit = limit(options, &schema)?;
+        let has_limit = !matches!(limit, Limit::None);
         if let Some(condition) = &options.always_keep {
             let wrong = |error| Failure::invalid(format!("always_keep {condition:?}: {error}"));
             Predicate::parse(condition, &schema).map_err(wrong)?;
         }
-        // Refuses a table whose priorities only its writers know.
-        table.priorities(&RecordBatch::new_empty(schema.clone()))?;
         let persist = options.persist_when.as_deref().map(|text| Persist::new(text, &schema)).transpose()?;
         let info = snapshot.info()?;
         let is_dimension = |name: &String| info.dimensions.iter().any(|dimension| dimension.column == *name);
         let moves = info.identity.len() > 1 && info.identity.iter().any(is_dimension);
-        let thins = thins || !matches!(limit, Limit::None);
+        let whole_paths = options.whole_paths.unwrap_or(has_limit && !moves);
+        if thins && whole_paths {
+            return Err(Failure::invalid(
+                "with when_full \"thin\" a writer whose queue is full keeps fewer records than the others, and paths do \
+                 not stay whole: say whole_paths false, or when_full \"block\" or \"fail\"",
+            ));
+        }
+        let thins = thins || has_limit;
         if thins {
+            // Refuses a table whose priorities only its writers know.
+            table.priorities(&RecordBatch::new_empty(schema.clone()))?;
             table.keep_below()?;
         }
         let mut plan = DefaultHasher::new();
         options.hash(&mut plan);
         Ok(Some(Budget {
             table: table.clone(),
+            schema,
             // Sums of it do not wrap.
-            plan: plan.finish() >> 24,
+            plan: if is_plain { 0 } else { plan.finish() >> 24 },
             limit,
             always: options.always_keep.clone(),
             persist,
-            whole_paths: options.whole_paths.unwrap_or(!moves),
+            // Without a limit only a full queue leaves records out: that is no threshold of a step.
+            whole_paths: whole_paths && has_limit,
             thins,
-            shared: options.shared,
-            left: None,
+            shared: options.shared && !is_plain,
+            known: None,
             offers: None,
             decision: None,
         }))
@@ -227,15 +242,32 @@ impl Budget {
     /// `Invalid` if a condition cannot be computed; as of `Table::priorities`.
     pub fn offer(&mut self, batches: Vec<RecordBatch>) -> Result<()> {
         let offer = |batch: RecordBatch| {
+            let batch = self.measured(&batch)?;
             let always = self.always.as_ref().map(|condition| {
                 let held = Predicate::parse(condition, &batch.schema()).and_then(|held| held.evaluate(&batch, &never));
                 held.map_err(|error| Failure::invalid(format!("always_keep {condition:?}: {error}")))
             });
-            let priorities = self.table.priorities(&batch)?;
+            // Where everything is kept nobody asks for them.
+            let priorities = match self.thins {
+                true => self.table.priorities(&batch)?,
+                false => vec![0; batch.num_rows()],
+            };
             Ok(Offer { always: always.transpose()?, bytes: sample::bytes(&batch)?, priorities, batch })
         };
         self.offers = Some(batches.into_iter().map(offer).collect::<Result<_>>()?);
         Ok(())
+    }
+
+    /// The batch with the units of the table's columns: whoever puts values need not say them.
+    fn measured(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let fields = batch.schema_ref().fields().iter().map(|field| match self.schema.field_with_name(field.name()) {
+            Ok(known) => Arc::new(field.as_ref().clone().with_metadata(known.metadata().clone())),
+            Err(_) => field.clone(),
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let measured = RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &options);
+        measured.map_err(|error| Failure::from(kubist::Error::internal(error)))
     }
 
     /// This writer's share, of records that were offered.
@@ -243,8 +275,8 @@ impl Budget {
     /// # Errors
     ///
     /// As of [`Budget::offer`]; as of `Table::snapshot`.
-    pub fn share(&mut self) -> Result<Share> {
-        self.look_up()?;
+    pub fn share(&mut self, step: i64) -> Result<Share> {
+        self.look_up(step)?;
         let mut share = Share::empty();
         share.words[PLAN] = self.plan;
         for offer in self.offers() {
@@ -264,23 +296,24 @@ impl Budget {
         Ok(share)
     }
 
-    /// What earlier steps of the table leave: a restarted solver goes on.
-    fn look_up(&mut self) -> Result<()> {
-        if self.left.is_some() {
+    /// Which steps the table knows: a restarted solver goes on, and one that goes back finds some of them
+    /// taken back.
+    fn look_up(&mut self, step: i64) -> Result<()> {
+        let goes_back = |known: &BTreeMap<i64, Charge>| known.range(step..).next().is_some();
+        if self.decision.is_some() || self.known.as_ref().is_some_and(|known| !goes_back(known)) {
             return Ok(());
         }
-        let earlier = self.table.snapshot()?.thinned();
-        let below = earlier.values().map(|thinned| thinned.below).fold(1.0, f64::min);
-        let spent = earlier.values().map(|thinned| thinned.bytes).fold(0, u64::saturating_add);
-        let (bytes, steps) = match self.limit {
-            Limit::InAll { bytes, steps } => (bytes, steps),
-            _ => (0, 0),
-        };
-        self.left = Some(Left {
-            below: Threshold::from_fraction(below),
-            bytes: bytes.saturating_sub(spent),
-            steps: steps.saturating_sub(earlier.len() as u64),
-        });
+        let there = self.table.snapshot()?.thinned();
+        match &mut self.known {
+            // What was decided is the same for all writers; what they have written by now need not be.
+            Some(known) => known.retain(|at, _| *at < step || there.contains_key(at)),
+            None => {
+                let charge = |(step, thinned): (i64, Thinned)| {
+                    (step, Charge { below: Threshold::from_fraction(thinned.below), bytes: thinned.bytes })
+                };
+                self.known = Some(there.into_iter().map(charge).collect());
+            }
+        }
         Ok(())
     }
 
@@ -292,24 +325,32 @@ impl Budget {
     /// budget, or there is none left.
     pub fn decide(&mut self, words: &[u64], largest: &[f64], step: i64) -> Result<()> {
         Share::check(words, largest, self.plan, step)?;
+        if self.decision.is_some() {
+            return Ok(());
+        }
         if let Some(persist) = &self.persist
             && !persist.holds(&words[COUNTS..FIRST_BIN], largest)?
         {
             self.decision = Some(Decision::Drop);
             return Ok(());
         }
-        let Some(left) = &mut self.left else {
+        let Some(known) = &mut self.known else {
             return Err(Failure::new(ErrorKind::Internal, "a step was decided of which there was no share"));
         };
+        let others = || known.iter().filter(|(at, _)| **at != step);
         let (budget, unit) = match self.limit {
             Limit::None => (u64::MAX, "records"),
             Limit::Rows(rows) => (rows, "records"),
             Limit::Bytes(bytes) => (bytes, "bytes"),
-            Limit::InAll { bytes, steps } if left.steps == 0 => {
+            Limit::InAll { bytes, steps } if steps <= others().count() as u64 && !known.contains_key(&step) => {
                 let message = format!("the budget of {bytes} bytes was for {steps} steps, which are written");
                 return Err(Failure::new(ErrorKind::NoSpace, message));
             }
-            Limit::InAll { .. } => (left.bytes / left.steps, "bytes"),
+            Limit::InAll { bytes, steps } => {
+                let spent = others().map(|(_, charge)| charge.bytes).fold(0, u64::saturating_add);
+                let left = steps.saturating_sub(others().count() as u64).max(1);
+                (bytes.saturating_sub(spent) / left, "bytes")
+            }
         };
         let always = words[ALWAYS];
         if always > budget {
@@ -322,13 +363,12 @@ impl Budget {
         let bins = &words[FIRST_BIN..];
         let mut below = threshold(bins, budget - always);
         if self.whole_paths {
-            below = below.min(left.below);
-            left.below = below;
+            below = known.range(..step).map(|(_, charge)| charge.below).fold(below, Threshold::min);
         }
         let held = |(place, _): &(usize, &u64)| kubist_index::budget::edge(*place) < below;
         let kept: u64 = bins.iter().enumerate().filter(held).map(|(_, cost)| *cost).sum();
-        left.bytes = left.bytes.saturating_sub(always + kept);
-        left.steps = left.steps.saturating_sub(1);
+        let charge = known.entry(step).or_insert(Charge { below, bytes: 0 });
+        *charge = Charge { below: charge.below.min(below), bytes: charge.bytes.max(always + kept) };
         self.decision = Some(Decision::Keep(below));
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! finds them for its records; the largest values and the counts of all writers are joined by
 //! whoever joins their shares, and every writer comes to the same answer.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{Float64Array, RecordBatch};
@@ -11,6 +12,9 @@ use arrow_schema::{DataType, Field, Schema};
 use kubist_expr::{Expression, Predicate, never};
 
 use crate::failure::{Failure, Result};
+
+/// Where the unit of a column stands in its metadata.
+const UNIT: &str = "unit";
 
 /// Numbers of one condition, at most.
 pub const MOST: usize = 8;
@@ -55,12 +59,18 @@ impl Persist {
                 "it has {found} of max(x), min(x), count(), count(x), and may have 1 to {MOST}"
             )));
         }
-        for number in &numbers {
+        let mut fields = Vec::with_capacity(numbers.len());
+        for (place, number) in numbers.iter().enumerate() {
+            let mut field = Field::new(name(place), DataType::Float64, true);
             if let Some(of) = &number.of {
-                Expression::parse(of, schema).map_err(|error| wrong(error.to_string()))?;
+                let of = Expression::parse(of, schema).map_err(|error| wrong(error.to_string()))?;
+                // The largest value of a column has its unit, a number of records has none.
+                let unit = of.unit().filter(|_| number.what != What::Count);
+                let metadata = unit.map(|unit| (UNIT.to_string(), unit.to_string()));
+                field = field.with_metadata(metadata.into_iter().collect::<HashMap<_, _>>());
             }
+            fields.push(field);
         }
-        let fields: Vec<Field> = (0..numbers.len()).map(|n| Field::new(name(n), DataType::Float64, true)).collect();
         let schema = Arc::new(Schema::new(fields));
         let condition = Predicate::parse(&rest, &schema).map_err(|error| wrong(error.to_string()))?;
         Ok(Persist { text: text.into(), numbers, condition, schema })
@@ -127,7 +137,9 @@ fn numbers(text: &str) -> std::result::Result<(Vec<Number>, String), String> {
     let (mut found, mut rest, mut left) = (Vec::new(), String::new(), text);
     while let Some(open) = left.find('(') {
         let before = left[..open].trim_end();
-        let word = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |place| place + 1);
+        let mut letters = before.char_indices().rev();
+        let other = letters.find(|(_, letter)| !letter.is_ascii_alphanumeric() && *letter != '_');
+        let word = other.map_or(0, |(place, letter)| place + letter.len_utf8());
         let what = NAMES.iter().find(|(name, _)| before[word..].eq_ignore_ascii_case(name));
         let Some((_, what)) = what else {
             rest.push_str(&left[..=open]);
@@ -213,6 +225,7 @@ mod tests {
             ("max(nothing) > 1", "nothing"),
             ("max(d) + 1", "persist_when"),
             ("mean(d) > 1", "max(x)"),
+            ("max(d) ≥ (5e-5)", "persist_when"),
         ] {
             let failure = Persist::new(text, &batch().schema()).unwrap_err();
             assert!(failure.message.contains(word), "{text}: {failure}");

@@ -135,20 +135,30 @@ impl Header {
     }
 }
 
+/// The kind of a column's values, which a ring takes.
+///
+/// # Errors
+///
+/// `Unsupported` for other types than those of [`Kind`], and for nulls.
+pub fn kind_of_values(name: &str, array: &ArrayRef) -> Result<Kind> {
+    let unsupported = |what: String| Err(Failure::new(ErrorKind::Unsupported, what));
+    let Some(kind) = Kind::of(array.data_type()) else {
+        let of = array.data_type();
+        return unsupported(format!("column {name:?}: a ring takes numbers and booleans, no {of}"));
+    };
+    match array.null_count() {
+        0 => Ok(kind),
+        _ => unsupported(format!("column {name:?}: a ring takes no nulls")),
+    }
+}
+
 /// The bytes of values that lie in an array, a byte each for booleans.
 ///
 /// # Errors
 ///
 /// `Unsupported` for types of columns that a ring does not take, and for nulls.
 pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
-    let unsupported = |what: String| Err(Failure::new(ErrorKind::Unsupported, what));
-    let Some(kind) = Kind::of(array.data_type()) else {
-        let of = array.data_type();
-        return unsupported(format!("column {name:?}: a ring takes numbers and booleans, no {of}"));
-    };
-    if array.null_count() > 0 {
-        return unsupported(format!("column {name:?}: a ring takes no nulls"));
-    }
+    let kind = kind_of_values(name, array)?;
     let mut bytes = buffer(array.len() * kind.bytes())?;
     if kind == Kind::Bool {
         bytes.extend(array.as_boolean().values().iter().map(u8::from));

@@ -11,7 +11,7 @@ use crate::lane::Lane;
 use crate::layout::Layout;
 use crate::patience::Patience;
 use crate::queue::{Queue, Ready, commit};
-use crate::ring::{Ring, bytes_of};
+use crate::ring::{Ring, bytes_of, kind_of_values};
 use crate::staged::Staged;
 use crate::step::{Level, Report, StepOptions, WhenFull};
 use crate::values::{Kind, Values};
@@ -194,7 +194,12 @@ impl StepWriter {
             check_open(&self.budget, staged.step, field.name())?;
         }
         self.layout.check_batch(batch)?;
-        if self.budget.is_some() || !matches!(self.sink, Sink::Lane(_)) {
+        let is_lane = matches!(self.sink, Sink::Lane(_));
+        if self.budget.is_some() || !is_lane {
+            // Now: once the writers have decided it would be too late.
+            for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()).filter(|_| is_lane) {
+                kind_of_values(field.name(), array)?;
+            }
             return staged.keep_batch(batch);
         }
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
@@ -282,14 +287,14 @@ impl StepWriter {
     /// `Invalid` if no step is begun; as of [`StepWriter::end`].
     pub fn abandon(&mut self, patience: &Patience) -> Result<Report> {
         let step = StepWriter::staged(&mut self.staged, "abandoning it")?.step;
-        if let Some(budget) = &mut self.budget {
-            budget.forget();
-        }
         if let Sink::Lane(lane) = &mut self.sink {
+            // Without room in the ring the step stays begun, and what was decided of it stands.
             lane.abandon(step, patience)?;
+            self.forget_offers();
             self.staged = None;
             return Ok(Report { step, abandoned: true, ..Report::default() });
         }
+        self.forget_offers();
         self.staged = None;
         self.hand_over(Ready { step, token: self.token(None, step), batches: None, thinned: None })
     }

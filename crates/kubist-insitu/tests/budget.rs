@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use kubist::store::MemoryStore;
 use kubist::{
-    Cancel, CopyOptions, Dimension, Domain, ErrorKind, Estimate, EstimateOptions, Query, Table, TableOptions, Value,
+    Bound, Cancel, CopyOptions, Dimension, Domain, ErrorKind, Estimate, EstimateOptions, Part, Query, RunOptions,
+    Table, TableOptions, Value,
 };
 use kubist_insitu::{BudgetOptions, Leader, Level, Patience, Ring, Share, StepOptions, StepWriter, WhenFull};
 
@@ -220,6 +221,111 @@ fn a_budget_in_all_is_for_all_steps_and_a_restart_goes_on_with_it() {
     refused(write(&mut writers, 5, 0..10), ErrorKind::NoSpace, &["for 4 steps"]);
 }
 
+/// A solver that repeats steps after a restart finds its budget as it was.
+#[test]
+fn a_repeated_step_counts_once() {
+    let table = table(3, &["pid", "step"]);
+    let budget = BudgetOptions { bytes: Some(1000 * RECORD), steps: Some(4), ..BudgetOptions::default() };
+    let again = || -> Vec<StepWriter> {
+        let open = |n| {
+            let options = StepOptions { tokens: true, ..options(&budget, &format!("rank-{n}")) };
+            StepWriter::open(&table, &options, &patience(60)).unwrap()
+        };
+        (0..2).map(open).collect()
+    };
+    let mut writers = again();
+    (1..=2).for_each(|step| assert!(write(&mut writers, step, 0..10_000).unwrap() <= 250));
+    drop(writers);
+    let mut writers = again();
+    for step in 1..=4 {
+        write(&mut writers, step, 0..10_000).unwrap();
+    }
+    let kept = everything(&table);
+    assert!((950..=1000).contains(&kept.len()), "{}", kept.len());
+    // All steps are written, and repeating one takes nothing.
+    drop(writers);
+    let mut writers = again();
+    for step in 1..=4 {
+        write(&mut writers, step, 0..10_000).unwrap();
+    }
+    assert_eq!(everything(&table), kept);
+    refused(write(&mut writers, 5, 0..10), ErrorKind::NoSpace, &["for 4 steps"]);
+    writers.iter_mut().for_each(|writer| assert!(writer.abandon(&patience(60)).unwrap().abandoned));
+    // What is taken back is given back.
+    table.retract(2, &Cancel::default()).unwrap();
+    for step in 3..=4 {
+        write(&mut writers, step, 0..10_000).unwrap();
+    }
+    assert_eq!(everything(&table), kept);
+}
+
+/// What a ring cannot take is refused before the writers decide, and a step is decided once.
+#[test]
+fn a_step_that_could_not_be_handed_over_is_ended_again() {
+    let (there, shared) = (table(8, &["pid", "step"]), ring(1));
+    let budget = BudgetOptions { bytes: Some(200 * RECORD), steps: Some(2), ..BudgetOptions::default() };
+    let mut writers = vec![StepWriter::attach(&there, shared, 0, &options(&budget, "")).unwrap()];
+    let pids: Vec<i64> = (0..5000).collect();
+    writers[0].begin(1).unwrap();
+    writers[0].put_batch(&rows(&pids, 1), &patience(60)).unwrap();
+    let Share { words, largest } = writers[0].share().unwrap();
+    let named = writers[0].settle(&words, &largest, Some("mine"), &patience(60));
+    refused(named, ErrorKind::Unsupported, &["token"]);
+    let mut kept = writers[0].settle(&words, &largest, None, &patience(60)).unwrap().rows;
+    kept += write(&mut writers, 2, 0..5000).unwrap();
+    assert!((190..=200).contains(&kept), "{kept} of 200");
+
+    let fields = vec![Field::new("pid", DataType::Int64, false), Field::new("name", DataType::Utf8, true)];
+    let domain = Domain::Linear(Value::Int(0), Value::Int(10));
+    let of = TableOptions {
+        dimensions: vec![Dimension { column: "pid".into(), domain }],
+        identity: vec!["pid".into()],
+        ..TableOptions::default()
+    };
+    let there = Table::create_in(Arc::new(MemoryStore::new("names")), Arc::new(Schema::new(fields)), &of).unwrap();
+    let mut writer = StepWriter::attach(&there, ring(1), 0, &options(&by_rows(5), "")).unwrap();
+    let columns: [(&str, ArrayRef); 2] =
+        [("pid", Arc::new(Int64Array::from(vec![1]))), ("name", Arc::new(StringArray::from(vec!["one"])))];
+    writer.begin(1).unwrap();
+    let put = writer.put_batch(&RecordBatch::try_from_iter(columns).unwrap(), &patience(60));
+    refused(put, ErrorKind::Unsupported, &["name", "ring"]);
+}
+
+/// Sums are known of all, also if a writer had nothing to add; and counts where nothing was left out.
+#[test]
+fn a_writer_without_records_takes_nothing_away() {
+    let table = table(6, &["pid", "step"]);
+    let mut writers = alone(&table, 2, &by_rows(50_000));
+    writers.iter_mut().for_each(|writer| writer.begin(1).unwrap());
+    let pids: Vec<i64> = (0..40_000).collect();
+    writers[0].put_batch(&rows(&pids, 1), &patience(60)).unwrap();
+    assert_eq!(end_together(&mut writers).unwrap(), 40_000);
+    let snapshot = table.snapshot().unwrap();
+    let thinned = &snapshot.thinned()[&1];
+    assert_eq!((thinned.below, thinned.sums["pid"].values), (1.0, 40_000));
+    let bounds = vec![Bound { column: "x".into(), low: Some(Value::Float(0.25)), high: Some(Value::Float(0.5)) }];
+    let options = EstimateOptions {
+        aggregates: vec!["count()".into()],
+        query: Query { bounds, ..Query::default() },
+        error: Some(0.3),
+        ..EstimateOptions::default()
+    };
+    let figure = &snapshot.estimate(&options).unwrap().figures[0];
+    let inside = pids.iter().filter(|pid| (0.25..=0.5).contains(&x(**pid, 1))).count();
+    assert_eq!((figure.exact, figure.value), (true, Some(inside as f64)));
+    // Of a part of the table, here half of the domain of x, nobody has counted the records.
+    let high = std::array::from_fn(|dimension| if dimension == 0 { u32::MAX / 2 } else { u32::MAX });
+    let part = Part { grid: 0, low: high.map(|_| 0), high, priorities: (0, u64::MAX), tokens: None };
+    let of_part = EstimateOptions {
+        query: Query { precision: Some(1.0), ..Query::default() },
+        run: RunOptions { part: Some(part), ..RunOptions::default() },
+        error: None,
+        ..options
+    };
+    let inside = pids.iter().filter(|pid| x(**pid, 1) < 0.5).count();
+    assert_eq!(snapshot.estimate(&of_part).unwrap().figures[0].value, Some(inside as f64));
+}
+
 /// Whoever is kept in a step was kept in all before.
 #[test]
 fn kept_paths_are_whole() {
@@ -353,7 +459,17 @@ fn budgets_that_make_no_sense_are_refused() {
             BudgetOptions { always_keep: text("always_keep"), persist_when: text("persist_when"), ..by_rows(5) };
         refused(open(&there, wrong), invalid, &[name, condition]);
     }
+    let stranger = BudgetOptions { persist_when: Some("max(y) ≥ (5e-5)".into()), ..BudgetOptions::default() };
+    refused(open(&there, stranger), invalid, &["persist_when"]);
     refused(open(&table(1, &[]), by_rows(5)), invalid, &["no identity"]);
+    // Whoever keeps whole steps needs no priorities.
+    let whole = BudgetOptions { persist_when: Some("max(y) > 0".into()), ..BudgetOptions::default() };
+    let mut writers = vec![open(&table(1, &[]), whole).unwrap()];
+    assert_eq!(write(&mut writers, 1, 0..9).unwrap(), 9);
+    // One rank's full queue would break paths that are to be whole.
+    let thin = StepOptions { when_full: WhenFull::Thin, ..options(&by_rows(5), "w") };
+    let torn = StepWriter::open(&table(1, &["pid"]), &thin, &patience(60));
+    refused(torn, invalid, &["whole_paths", "thin"]);
     assert!(everything(&there).is_empty() && there.snapshot().unwrap().columns().len() == COLUMNS.len());
     // One rank cannot end a step of all.
     let mut writers = alone(&there, 2, &by_rows(5));
@@ -374,7 +490,8 @@ fn budgets_that_make_no_sense_are_refused() {
 #[test]
 fn a_full_queue_thins_and_says_so() {
     let (table, ring) = (table(4, &["pid", "step"]), ring(1));
-    let thin = StepOptions { when_full: WhenFull::Thin, ..StepOptions::default() };
+    // A queue that may thin is nothing that the ranks decide together.
+    let thin = StepOptions { when_full: WhenFull::Thin, ..options(&BudgetOptions::default(), "") };
     let mut writer = StepWriter::attach(&table, ring, 0, &thin).unwrap();
     let pids: Vec<i64> = (0..1200).collect();
     let mut kept = 0;

@@ -27,6 +27,7 @@ impl StepWriter {
     /// `Invalid` if no step is begun, a column is missing, or a condition cannot be computed.
     pub fn share(&mut self) -> Result<Share> {
         let staged = StepWriter::staged(&mut self.staged, "ending it")?;
+        let step = staged.step;
         let offered = self.budget.as_ref().is_some_and(Budget::is_offered);
         if !offered {
             staged.check(&self.layout)?;
@@ -39,7 +40,7 @@ impl StepWriter {
                 return Err(failure);
             }
         }
-        budget.share()
+        budget.share(step)
     }
 
     /// Ends the step by the sum of all writers' shares: what is kept of it is durable when this
@@ -86,8 +87,9 @@ impl StepWriter {
         match budget(self) {
             Some((_, Some(Decision::Keep(below)))) => self.hand_kept_over(step, below, token, patience),
             _ => {
+                let report = self.abandon(patience)?;
                 self.events.push((Level::Info, format!("step {step} is not kept: persist_when does not hold")));
-                self.abandon(patience)
+                Ok(report)
             }
         }
     }
@@ -126,7 +128,7 @@ impl StepWriter {
         Ok(Report { step, rows, ..Report::default() })
     }
 
-    fn forget_offers(&mut self) {
+    pub(super) fn forget_offers(&mut self) {
         if let Some(budget) = &mut self.budget {
             budget.forget();
         }
