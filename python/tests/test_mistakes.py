@@ -61,9 +61,9 @@ def test_a_warning_names_the_line_that_asked(path: Path) -> None:
     t = kubist.create(path, {"x": rng.normal(size=600_000)}, ["x"])
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        # It is said while records are read: not if they were read before anybody looked.
-        for _ in range(200):
-            t.estimate("mean(x)", error=0.01)
+        # It is said while records are read, and these take long enough for somebody to look.
+        for _ in range(20):
+            t.estimate([f"mean(sin(x * {times}))" for times in range(1, 30)], error=0.0001)
             if warned:
                 break
     assert "the goal is expected to take" in str(warned[0].message)
