@@ -43,11 +43,7 @@ fn options(name: Option<String>, timeout: f64, queue: usize, opening: &Opening<'
         name,
         timeout: Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX),
         queue: (queue > 0).then_some(queue),
-        when_full: match opening.keeping.when_full {
-            Full::Block => WhenFull::Block,
-            Full::Thin => WhenFull::Thin,
-            Full::Fail => WhenFull::Fail,
-        },
+        when_full: opening.keeping.when_full,
         tokens: true,
         budget: BudgetOptions {
             rows_per_step: opening.keeping.budget_rows_per_step,
@@ -87,7 +83,7 @@ impl StepWriter {
 #[derive(Default, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Keeping {
-    when_full: Full,
+    when_full: WhenFull,
     budget_rows_per_step: Option<u64>,
     budget_bytes_per_step: Option<u64>,
     budget_bytes: Option<u64>,
@@ -95,15 +91,6 @@ pub struct Keeping {
     always_keep: Option<String>,
     persist_when: Option<String>,
     whole_paths: Option<bool>,
-}
-
-#[derive(Clone, Copy, Default, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Full {
-    #[default]
-    Block,
-    Thin,
-    Fail,
 }
 
 /// How a table's steps are written.

@@ -29,6 +29,14 @@ STATUS = [
     "exists",
     "internal",
 ]
+# Open MPI where there are fewer cores than ranks, or the user is root.
+MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_base_warn_component_unused": "0",
+}
 F32, F64, I32, I64, U8, BOOL = range(1, 7)
 
 

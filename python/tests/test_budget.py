@@ -8,17 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from libkubist import CRATE, ROOT, install, need, run
+from libkubist import CRATE, MPI, ROOT, install, need, run
 
 import kubist
 
-MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_btl_base_warn_component_unused": "0",
-}
 BUDGET = '{"budget_rows_per_step": 500, "always_keep": "hot", "persist_when": "max(x) > 0.1"}'
 PARTICLES = 6000
 

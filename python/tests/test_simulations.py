@@ -15,18 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from libkubist import ROOT, install, need, run
+from libkubist import MPI, ROOT, install, need, run
 
 import kubist
 
 EXAMPLES = ROOT / "examples/simulations"
-MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_btl_base_warn_component_unused": "0",
-}
 NAMES = ("pid", "x", "y", "time", "diameter", "rank", "deposited")
 
 

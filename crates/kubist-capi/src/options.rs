@@ -169,7 +169,7 @@ pub struct Writing {
     optimize: bool,
     /// Steps that may wait; 0: a step is durable when it ends.
     queue: usize,
-    when_full: Full,
+    when_full: WhenFull,
     threads: usize,
     tokens: bool,
     budget_rows_per_step: Option<u64>,
@@ -183,14 +183,6 @@ pub struct Writing {
     shared: bool,
 }
 
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Full {
-    Block,
-    Thin,
-    Fail,
-}
-
 impl Default for Writing {
     fn default() -> Writing {
         let StepOptions { timeout, threads, .. } = StepOptions::default();
@@ -200,7 +192,7 @@ impl Default for Writing {
             memory_bytes: None,
             optimize: false,
             queue: 0,
-            when_full: Full::Block,
+            when_full: WhenFull::Block,
             threads,
             tokens: false,
             budget_rows_per_step: None,
@@ -226,11 +218,7 @@ impl Writing {
             memory_bytes: self.memory_bytes,
             optimize: self.optimize,
             queue: (self.queue > 0).then_some(self.queue),
-            when_full: match self.when_full {
-                Full::Block => WhenFull::Block,
-                Full::Thin => WhenFull::Thin,
-                Full::Fail => WhenFull::Fail,
-            },
+            when_full: self.when_full,
             threads: self.threads,
             tokens: self.tokens,
             budget: BudgetOptions {

@@ -48,10 +48,12 @@ impl Default for StepOptions {
     }
 }
 
-/// What happens to a step that finds the queue full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What happens to a step that finds the queue full; doors name it in lower case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum WhenFull {
     /// The call waits, up to the timeout.
+    #[default]
     Block,
     /// Fewer of the step's records are kept, those of lowest priority, and an event says so. Where
     /// even an eighth finds no room the call waits.

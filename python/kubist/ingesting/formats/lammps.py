@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
 import struct
 from collections.abc import Callable, Iterator
@@ -170,7 +169,7 @@ def _rows(path: Path, file: IO[bytes], frame: Frame) -> pa.Table:
         return pa.table({name: pa.array([], kind) for name, kind in kinds.items()})
     try:
         return csv.read_csv(
-            io.BytesIO(body),
+            _memory(body),
             read_options=csv.ReadOptions(column_names=frame.columns),
             parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
             convert_options=csv.ConvertOptions(
@@ -179,6 +178,19 @@ def _rows(path: Path, file: IO[bytes], frame: Frame) -> pa.Table:
         )
     except pa.ArrowException as error:
         raise ValueError(f"{path}: byte {begin}: step {frame.step}: {error}") from None
+
+
+def _memory(body: bytes) -> pa.BufferReader:
+    """`body` in Arrow's own memory.
+
+    Arrow reads on threads that may outlive the call a little. One that gives an object of Python
+    back while the interpreter ends takes the process down.
+    """
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    sink.write(body)
+    return pa.BufferReader(sink.getvalue())
 
 
 def _type(name: str) -> Any:
