@@ -282,6 +282,7 @@ class Info:
     """How many records a cube wants to keep."""
     seed: int
     replication: str
+    compression: str
     columns: list[Column]
     writers: list[WriterInfo]
     bytes: int

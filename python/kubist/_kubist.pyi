@@ -146,6 +146,7 @@ class Table:
         capacity: int | None,
         seed: int,
         replication: str | None,
+        compression: str | None,
         units: list[tuple[str, str]],
         metadata: str,
         exist_ok: bool,
@@ -175,7 +176,7 @@ class Table:
     ) -> Leader: ...
     def declare_writers(self, *, names: list[str] | None, count: int) -> None: ...
     def retract(self, step_after: int) -> str: ...
-    def optimize(self, *, debt_share: float, replication: str | None) -> str: ...
+    def optimize(self, *, debt_share: float, replication: str | None, compression: str | None) -> str: ...
     def regrid(
         self,
         *,

@@ -49,6 +49,7 @@ def create(
     units: Mapping[str, str] | None = None,
     metadata: Mapping[str, Any] | None = None,
     lookup: Sequence[str] | None = None,
+    compression: str | None = None,
 ) -> Table:
     """Creates a table at ``path``.
 
@@ -87,6 +88,9 @@ def create(
             ``["pid"]`` a query ``where="pid = 17"`` or ``"pid in (17, 18)"``, joined
             by AND with whatever else, reads only where those particles are; for a few
             percent of storage. Said at creation only; any type that can be an identity.
+        compression: How hard numbers are pressed: ``"fast"`` to write, ``"small"`` on disk,
+            or ``"balanced"``, the default. `Table.optimize` changes it; docs/storage.md has
+            figures.
 
     Returns:
         The table, open.
@@ -115,6 +119,7 @@ def create(
             capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
             seed=_box.count("seed", seed),
             replication=None if replication is None else str(replication),
+            compression=None if compression is None else str(compression),
             units=_box.units(units),
             metadata=_box.metadata(metadata),
             exist_ok=bool(exist_ok),
@@ -444,7 +449,9 @@ class Table(InDirectory["Table"]):
         return parse(Retraction, self._table.retract(_box.step("step_after", step_after)))
 
     @checked_options()
-    def optimize(self, debt_share: float = 0.05, replication: str | None = None) -> OptimizeReport:
+    def optimize(
+        self, debt_share: float = 0.05, replication: str | None = None, compression: str | None = None
+    ) -> OptimizeReport:
         """Restores the layout after many small commits, while others read and write.
 
         Goes first where queries of this process read most records that they did not return.
@@ -454,11 +461,15 @@ class Table(InDirectory["Table"]):
                 not where a fresh build would put it.
             replication: What to copy into deeper cubes, as for `kubist.create`.
                 None: as the table was created.
+            compression: Presses numbers so hard from here on, as for `kubist.create`, and
+                writes records anew that are pressed otherwise. None: leaves them.
         """
         self._check()
         policy = None if replication is None else str(replication)
+        how = None if compression is None else str(compression)
         share = _box.number("debt_share", debt_share, low=0)
-        return parse(OptimizeReport, self._table.optimize(debt_share=share, replication=policy))
+        report = self._table.optimize(debt_share=share, replication=policy, compression=how)
+        return parse(OptimizeReport, report)
 
     @checked_options()
     def regrid(

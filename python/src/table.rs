@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kubist::{
-    Cancel, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn, OptimizeOptions, QuerySpec,
-    Replication, ScaleKind, SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
+    Cancel, Compression, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn, OptimizeOptions,
+    QuerySpec, Replication, ScaleKind, SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
@@ -39,6 +39,12 @@ impl ReadOptimizer {
     }
 }
 
+/// A compression by name.
+fn compression_of(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Compression>> {
+    let parsed = name.map(str::parse::<Compression>).transpose();
+    parsed.map_err(|error| exception(py, kubist::Error::Invalid(error.to_string())))
+}
+
 /// A replication policy by name.
 fn policy(py: Python<'_>, name: Option<&str>) -> PyResult<Option<Replication>> {
     let parsed = name.map(str::parse::<Replication>).transpose();
@@ -53,7 +59,7 @@ impl Table {
     /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends;
     /// `metadata`: a JSON object.
     #[staticmethod]
-    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, units, metadata, exist_ok))]
+    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, units, metadata, exist_ok))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn create(
         py: Python<'_>,
@@ -65,14 +71,26 @@ impl Table {
         capacity: Option<u32>,
         seed: u64,
         replication: Option<&str>,
+        compression: Option<&str>,
         units: Vec<(String, String)>,
         metadata: &str,
         exist_ok: bool,
     ) -> PyResult<Table> {
         let (dimensions, metadata) = (with_domains(dimensions), from_json(py, metadata)?);
         let replication = policy(py, replication)?.unwrap_or_default();
-        let options =
-            TableOptions { dimensions, identity, lookup, capacity, seed, replication, units, metadata, exist_ok };
+        let compression = compression_of(py, compression)?.unwrap_or_default();
+        let options = TableOptions {
+            dimensions,
+            identity,
+            lookup,
+            capacity,
+            seed,
+            replication,
+            compression,
+            units,
+            metadata,
+            exist_ok,
+        };
         run(py, &Cancel::default(), || kubist::Table::create(location, schema.0.clone(), &options)).map(Table::new)
     }
 
@@ -223,11 +241,18 @@ impl Table {
     }
 
     /// The report as JSON.
-    #[pyo3(signature = (*, debt_share, replication))]
-    fn optimize(&self, py: Python<'_>, debt_share: f64, replication: Option<&str>) -> PyResult<String> {
+    #[pyo3(signature = (*, debt_share, replication, compression))]
+    fn optimize(
+        &self,
+        py: Python<'_>,
+        debt_share: f64,
+        replication: Option<&str>,
+        compression: Option<&str>,
+    ) -> PyResult<String> {
         let cancel = Cancel::default();
-        let replication = policy(py, replication)?;
-        let options = OptimizeOptions { debt_share, replication, cancel: cancel.clone(), ..OptimizeOptions::default() };
+        let (replication, compression) = (policy(py, replication)?, compression_of(py, compression)?);
+        let default = OptimizeOptions::default();
+        let options = OptimizeOptions { debt_share, replication, compression, cancel: cancel.clone(), ..default };
         as_json(run(py, &cancel, || self.0.get()?.optimize(&options, &mut |_, _| {}))?)
     }
 

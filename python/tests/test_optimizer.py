@@ -51,6 +51,35 @@ def test_the_default_copies_little(tmp_path):
     assert 0 < table.optimize().rows_copied < 5000
 
 
+def test_a_table_is_written_anew_in_fewer_bytes(tmp_path):
+    table = make(tmp_path / "t", compression="fast")
+    # Replicas go with the records that they copy, and are made again.
+    copies = table.optimize().rows_copied
+    before, answer = table.info(), asked(table)[0]
+    assert before.compression == "fast"
+    report = table.optimize(compression="small")
+    assert report.rows_rewritten == 20_000
+    assert report.rows_copied == copies
+    after = table.info()
+    assert after.compression == "small"
+    assert after.bytes < before.bytes
+    assert asked(table)[0] == answer
+    assert table.verify(deep=True).findings == []
+    assert table.optimize(compression="small").rewrites == 0
+    # A table that is there keeps its own.
+    again = make(tmp_path / "t", exist_ok=True)
+    assert again.info().compression == "small"
+
+
+def test_a_compression_that_there_is_not_is_refused_by_name(tmp_path):
+    with pytest.raises(kubist.InvalidInput, match="fast, balanced, small"):
+        make(tmp_path / "t", compression="tiny")
+    table = make(tmp_path / "t")
+    assert table.info().compression == "balanced"
+    with pytest.raises(kubist.InvalidInput, match="fast, balanced, small"):
+        table.optimize(compression="zip")
+
+
 @pytest.mark.parametrize("policy", ["", "some", "outlook(", "full(-1)", "outlook(nan)"])
 def test_a_bad_policy_is_refused_by_name(tmp_path, policy):
     with pytest.raises(kubist.InvalidInput, match="replication is none, outlook"):

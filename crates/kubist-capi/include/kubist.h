@@ -285,7 +285,7 @@ KubistStatus kubist_retract_after(const struct KubistTable *table,
                                   uint64_t *rows);
 
 // Improves the layout, so that questions read less. Options: {"debt_share": 0.1, "replication":
-// "none"}. `report`, if it is not null, is given JSON, for kubist_string_free.
+// "none", "compression": "small"}. `report`, if it is not null, is given JSON, for kubist_string_free.
 KubistStatus kubist_optimize(const struct KubistTable *table,
                              const char *options,
                              char **report);

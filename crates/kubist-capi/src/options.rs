@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::{
-    Dimension, Domain, EstimateOptions, Metadata, OptimizeOptions, QuerySpec, Replication, RunOptions, TableOptions,
-    Value, WriterOptions,
+    Compression, Dimension, Domain, EstimateOptions, Metadata, OptimizeOptions, QuerySpec, Replication, RunOptions,
+    TableOptions, Value, WriterOptions,
 };
 use kubist_insitu::{BudgetOptions, Failure, Kind, Result, StepOptions, WhenFull};
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
@@ -84,6 +84,7 @@ pub struct Create {
     #[serde(default)]
     seed: u64,
     replication: Option<String>,
+    compression: Option<String>,
     #[serde(default)]
     metadata: Metadata,
     /// Creating what is there, and agrees, opens it: every rank of a job may create.
@@ -136,6 +137,7 @@ impl Create {
             Ok(Dimension { column, domain })
         });
         let replication = self.replication.map(|policy| policy.parse::<Replication>()).transpose();
+        let compression = compression(self.compression.as_deref())?;
         let options = TableOptions {
             dimensions: dimensions.collect::<Result<_>>()?,
             identity: self.identity,
@@ -143,12 +145,19 @@ impl Create {
             capacity: self.capacity,
             seed: self.seed,
             replication: replication.map_err(|error| Failure::invalid(error.to_string()))?.unwrap_or_default(),
+            compression: compression.unwrap_or_default(),
             units,
             metadata: self.metadata,
             exist_ok: self.exist_ok,
         };
         Ok((Arc::new(Schema::new(fields)), options))
     }
+}
+
+/// A compression by its name.
+fn compression(name: Option<&str>) -> Result<Option<Compression>> {
+    let parsed = name.map(str::parse::<Compression>).transpose();
+    parsed.map_err(|error| Failure::invalid(error.to_string()))
 }
 
 /// How a table is dropped.
@@ -275,17 +284,20 @@ pub struct Writers {
 pub struct Optimizing {
     debt_share: Option<f64>,
     replication: Option<String>,
+    compression: Option<String>,
 }
 
 impl Optimizing {
     /// # Errors
     ///
-    /// `Invalid` for a policy that there is not.
+    /// `Invalid` for a policy or a compression that there is not.
     pub fn into_engine(self) -> Result<OptimizeOptions> {
         let replication = self.replication.map(|policy| policy.parse::<Replication>()).transpose();
         let replication = replication.map_err(|error| Failure::invalid(error.to_string()))?;
+        let compression = compression(self.compression.as_deref())?;
         let default = OptimizeOptions::default();
-        Ok(OptimizeOptions { debt_share: self.debt_share.unwrap_or(default.debt_share), replication, ..default })
+        let debt_share = self.debt_share.unwrap_or(default.debt_share);
+        Ok(OptimizeOptions { debt_share, replication, compression, ..default })
     }
 }
 

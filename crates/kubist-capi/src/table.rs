@@ -162,7 +162,7 @@ pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i
 }
 
 /// Improves the layout, so that questions read less. Options: {"debt_share": 0.1, "replication":
-/// "none"}. `report`, if it is not null, is given JSON, for kubist_string_free.
+/// "none", "compression": "small"}. `report`, if it is not null, is given JSON, for kubist_string_free.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_optimize(
     table: *const KubistTable,

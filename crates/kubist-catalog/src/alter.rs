@@ -16,7 +16,7 @@ use kubist_format::column_type::{stored_type, user_type};
 use kubist_format::default::one_value;
 use kubist_index::grid::Scale;
 use kubist_types::metadata::UNIT;
-use kubist_types::{Cancel, Error, Metadata, Result, Value};
+use kubist_types::{Cancel, Compression, Error, Metadata, Result, Value};
 
 use crate::core::Core;
 use crate::error::store_error;
@@ -162,6 +162,19 @@ impl Core {
         let schema = self.view(&Cancel::default())?.schema.clone();
         let column = column.map(|name| schema.own_name(name).map(str::to_string)).transpose()?;
         self.alter(Alteration::Set { column, values: values.clone() })
+    }
+
+    /// Sets how hard numbers are pressed in runs that are written from here on, if that is not so
+    /// already.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Core::view`]; a storage error.
+    pub fn set_compression(&self, compression: Compression) -> Result<()> {
+        match self.view(&Cancel::default())?.schema.compression == Some(compression) {
+            true => Ok(()),
+            false => self.alter(Alteration::Compression { compression }),
+        }
     }
 
     /// Sets the unit of a column, or removes it.

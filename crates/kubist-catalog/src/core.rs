@@ -143,7 +143,8 @@ impl Core {
     /// # Errors
     ///
     /// `Invalid` if it has no dimension, or more than 8.
-    pub fn with(store: Arc<dyn Store>, header: Header, schema: TableSchema) -> Result<Arc<Core>> {
+    pub fn with(store: Arc<dyn Store>, header: Header, mut schema: TableSchema) -> Result<Arc<Core>> {
+        schema.compression = header.of_runs();
         let files = TableFiles::new(store, header, schema)?;
         let followed = Followed { tail: Some(Tail::default()), begun: 0, last: None, checkpointed: Joined::default() };
         Ok(Arc::new(Core {

@@ -118,6 +118,7 @@ impl Plan {
             priority: "hash".into(),
             id: fresh_id(),
             replication: options.replication,
+            compression: Some(options.compression),
             lookup: options.lookup.clone(),
             writer_tag: String::new(),
             metadata: options.metadata.clone(),

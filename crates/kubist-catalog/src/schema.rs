@@ -26,6 +26,7 @@ use kubist_index::{order, priority};
 
 use kubist_format::alteration::{Alteration, NewGrid};
 use kubist_format::column_type::{check_lengths, stored_type, to_type, user_type};
+use kubist_types::Compression;
 use kubist_types::error::{Error, Result};
 use kubist_types::info::ColumnInfo;
 use kubist_types::metadata::{Metadata, UNIT};
@@ -66,6 +67,9 @@ pub struct TableSchema {
     /// The stored column that says below which priority records were kept, once steps are thinned
     /// as they are written. It is null in rows that were not, and 1 in those that are kept always.
     pub kept_below: Option<usize>,
+    /// How runs are written: how hard numbers are pressed; `None`: as version 1 of the format has
+    /// them.
+    pub compression: Option<Compression>,
     /// How many alterations it took.
     pub version: u64,
     /// Columns of the creation.
@@ -194,6 +198,7 @@ impl TableSchema {
             metadata: Metadata::new(),
             about: user.iter().filter(|field| !field.metadata().is_empty()).map(text).collect(),
             kept_below: None,
+            compression: Some(Compression::default()),
             version: 0,
             created: user.len(),
             added: Vec::new(),
@@ -218,6 +223,7 @@ impl TableSchema {
             Alteration::AddColumn { field, default } => next.add(field, default)?,
             Alteration::KeptBelow { column } => next.keep_below(column)?,
             Alteration::Grid(grid) => next.regrid(grid)?,
+            Alteration::Compression { compression } => next.compression = Some(*compression),
             Alteration::Set { column: None, values } => merge(&mut next.metadata, values),
             Alteration::Set { column: Some(name), values } => {
                 self.exact_column(name)?;

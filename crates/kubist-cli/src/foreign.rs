@@ -144,6 +144,7 @@ fn question(command: &args::Ingest) -> Value {
         "capacity": command.capacity,
         "seed": command.seed,
         "replication": command.replication.map(|policy| policy.to_string()),
+        "compression": command.compression.map(|compression| compression.name()),
         "types": pairs(&types),
         "units": pairs(&units),
         "metadata": set,

@@ -2,15 +2,20 @@
 
 use std::fmt::Write;
 
-use kubist::{ColumnInfo, DimensionInfo, DiskUse, Info, Table};
+use kubist::{Cancel, ColumnInfo, ColumnsUse, DimensionInfo, DiskUse, Info, Table};
 
 use crate::args;
 use crate::failure::Result;
 use crate::output::{print, print_json};
 use crate::{human, table};
 
-pub fn run(command: &args::Info) -> Result<()> {
-    let info = Table::open(&command.table)?.snapshot()?.info()?;
+pub fn run(command: &args::Info, cancel: &Cancel) -> Result<()> {
+    let snapshot = Table::open(&command.table)?.snapshot()?;
+    if command.columns {
+        let columns = snapshot.columns_use(cancel)?;
+        return if command.json { print_json(&columns) } else { print(&of_columns(&columns)) };
+    }
+    let info = snapshot.info()?;
     if command.json { print_json(&info) } else { print(&page(&info)) }
 }
 
@@ -26,12 +31,13 @@ fn page(info: &Info) -> String {
     line(
         "layout",
         format!(
-            "{}, {}, height {}, capacity {}, format version {}",
+            "{}, {}, height {}, capacity {}, format version {}, compression {}",
             human::counted(info.cubes, "cube"),
             human::counted(info.runs, "run"),
             info.height,
             human::count(info.capacity.into()),
-            info.format_version
+            info.format_version,
+            info.compression
         ),
     );
     line(
@@ -79,6 +85,25 @@ fn page(info: &Info) -> String {
         page += &table::aligned(&["writer", "commits", "records"], &[false, true, true], &writers.collect::<Vec<_>>());
     }
     page
+}
+
+/// What each column takes, and all together.
+fn of_columns(found: &ColumnsUse) -> String {
+    let size = |bytes: f64| format!("{bytes:.2}");
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for column in &found.columns {
+        let encodings = column.encodings.iter().map(|(name, share)| format!("{name} {:.0} %", 100.0 * share));
+        let encodings = encodings.collect::<Vec<_>>().join(", ");
+        let speed = human::count(column.values_per_second as u64 / 1_000_000);
+        rows.push(vec![column.name.clone(), size(column.bytes_per_row), speed, encodings]);
+    }
+    let of_columns: f64 = found.columns.iter().map(|column| column.bytes_per_row).sum();
+    rows.push(vec!["zone maps".into(), size(found.zone_map_bytes_per_row), String::new(), String::new()]);
+    let total = size(of_columns + found.zone_map_bytes_per_row);
+    let note = format!("of {} of {}", human::count(found.runs_looked_into), human::counted(found.runs, "run"));
+    rows.push(vec!["together".into(), total, String::new(), note]);
+    let heads = ["column", "bytes/record", "M values/s", "encoding, of records"];
+    table::aligned(&heads, &[false, true, true, false], &rows)
 }
 
 /// How many records the domain of the grid does not hold, and what comes of it.

@@ -99,6 +99,7 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
         capacity: command.capacity,
         seed: command.seed.unwrap_or(0),
         replication: command.replication.unwrap_or_default(),
+        compression: command.compression.unwrap_or_default(),
         units: command.unit.iter().flat_map(|units| units.0.clone()).collect(),
         metadata: command.set.iter().cloned().collect(),
         // Another process may have made the same table meanwhile.
@@ -132,6 +133,9 @@ fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
     }
     if let Some(policy) = command.replication.filter(|policy| policy.to_string() != info.replication) {
         return Err(differs("the replication", &info.replication, &policy));
+    }
+    if let Some(compression) = command.compression.filter(|compression| compression.name() != info.compression) {
+        return Err(differs("the compression", &info.compression, &compression));
     }
     for (column, unit) in command.unit.iter().flat_map(|units| &units.0) {
         let here = info.columns.iter().find(|here| here.name == *column).and_then(|here| here.unit.clone());

@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         Command::Trajectories(command) => trajectories::run(command, &cancel),
         Command::Estimate(command) => estimate::run(command, &cancel),
         Command::Explain(command) => explain::run(command, &cancel),
-        Command::Info(command) => info::run(command),
+        Command::Info(command) => info::run(command, &cancel),
         Command::Verify(command) => verify::run(command, &cancel),
         Command::Salvage(command) => salvage::run(command, &cancel),
         Command::Plot(command) => plot::run(command, &cancel),

@@ -147,3 +147,44 @@ fn messages_say_what_a_person_would() {
     assert_eq!(found.out.lines().next(), Some("kind,pid"));
     assert_eq!(found.out.lines().count(), 2);
 }
+
+#[test]
+fn numbers_are_pressed_as_asked_and_info_says_what_columns_take() {
+    let workdir = Workdir::new();
+    workdir.save("in.parquet", &particles(0, 5000));
+    let ingest = "in.parquet --dimensions x,y,z --identity pid";
+    let columns = |table: &str| workdir.run_of(&["info", table, "--columns", "--json"]).ok().json();
+    let held = |table: &str| -> f64 {
+        let columns = columns(table)["columns"].clone();
+        columns.as_array().unwrap().iter().map(|column| column["bytes_per_row"].as_f64().unwrap()).sum()
+    };
+    for how in ["fast", "balanced", "small"] {
+        workdir.run(&format!("ingest {how} {ingest} --compression {how}")).ok();
+        assert_eq!(workdir.run_of(&["info", how, "--json"]).ok().json()["compression"], how);
+    }
+    assert!(held("small") <= held("balanced") && held("balanced") < held("fast"));
+    // Whoever says otherwise of a table that is there is told so.
+    let told = workdir.run(&format!("ingest fast {ingest} --compression small")).fails(2, &[]).err;
+    assert!(told.contains("has the compression fast, not small"), "{told}");
+    let told = workdir.run(&format!("ingest new {ingest} --compression tiny")).fails(2, &[]).err;
+    assert!(told.contains("fast, balanced, small"), "{told}");
+
+    let sizes = held("small");
+    workdir.run("optimize fast --compression small").ok();
+    assert_eq!(workdir.run_of(&["info", "fast", "--json"]).ok().json()["compression"], "small");
+    assert!((held("fast") - sizes).abs() < 0.1 * sizes, "{} and {sizes} bytes", held("fast"));
+    workdir.run("query fast -o fast.parquet").ok();
+    assert_eq!(rows(&workdir.parquet("fast.parquet")), rows(&particles(0, 5000)));
+    workdir.run("verify fast --deep").ok();
+
+    let found = columns("balanced");
+    let shares = |column: &serde_json::Value| -> f64 {
+        column["encodings"].as_object().unwrap().values().map(|share| share.as_f64().unwrap()).sum()
+    };
+    for column in found["columns"].as_array().unwrap() {
+        assert!((shares(column) - 1.0).abs() < 1e-9, "{column}");
+        assert!(column["values_per_second"].as_f64().unwrap() > 0.0, "{column}");
+    }
+    let page = workdir.run("info balanced --columns").ok().out;
+    assert!(["pid", "zone maps", "together", "bytes/record", "frame"].iter().all(|word| page.contains(word)), "{page}");
+}

@@ -7,7 +7,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{Field, Schema};
 use kubist_index::grid::Scale;
 use kubist_ipc::Stream;
-use kubist_types::{Error, Metadata, Result};
+use kubist_types::{Compression, Error, Metadata, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::column_type::stored_type;
@@ -26,6 +26,8 @@ pub enum Alteration {
     Set { column: Option<String>, values: Metadata },
     /// The next grid: rows are placed by it from here on.
     Grid(NewGrid),
+    /// How hard numbers are pressed from here on, in runs of version 2 of the format.
+    Compression { compression: Compression },
 }
 
 /// A grid after the first, as it is published: it never changes.
@@ -64,6 +66,9 @@ enum Head {
         values: Metadata,
     },
     Grid(NewGrid),
+    Compression {
+        compression: Compression,
+    },
     /// Whatever a newer version may say.
     #[serde(other)]
     Unknown,
@@ -87,6 +92,7 @@ impl Alteration {
             Alteration::KeptBelow { column } => Head::KeptBelow { column: column.clone() },
             Alteration::Set { column, values } => Head::Set { column: column.clone(), values: values.clone() },
             Alteration::Grid(grid) => Head::Grid(grid.clone()),
+            Alteration::Compression { compression } => Head::Compression { compression: *compression },
         };
         let json = serde_json::to_vec(&head).map_err(Error::internal)?;
         let mut out = (json.len() as u32).to_le_bytes().to_vec();
@@ -120,6 +126,7 @@ impl Alteration {
                 scales.map(Scale::check).collect::<std::result::Result<(), _>>().map_err(|error| bad(&error))?;
                 Ok(Alteration::Grid(grid))
             }
+            Head::Compression { compression } => Ok(Alteration::Compression { compression }),
             Head::Unknown => {
                 Err(EntryError::Newer("it is an alteration of a kind that this version does not know".into()))
             }

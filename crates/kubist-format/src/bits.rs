@@ -20,10 +20,14 @@ pub trait Word: Copy + Default + Ord + Into<u64> + Send + 'static {
     fn plus(self, difference: u64) -> Self;
     /// As `blocks_of`, if the machine has instructions for it; else does nothing.
     fn unpack_fast(bytes: &[u8], width: u32, base: Self, out: &mut [MaybeUninit<Self>]) -> bool;
+    /// Appends a value for each bit of `which`: the next from the first place of `values`, or,
+    /// where the bit is 1, from the second; if the machine has instructions for it, else does
+    /// nothing. `values` go on for eight behind the last.
+    fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> bool;
 }
 
 macro_rules! word {
-    ($($word:ty, $fast:ident);*) => {$(
+    ($($word:ty, $fast:ident, $merge:ident);*) => {$(
         impl Word for $word {
             const BITS: u32 = <$word>::BITS;
             const MAX: Self = <$word>::MAX;
@@ -43,11 +47,19 @@ macro_rules! word {
             fn unpack_fast(_: &[u8], _: u32, _: Self, _: &mut [MaybeUninit<Self>]) -> bool {
                 false
             }
+            #[cfg(target_arch = "x86_64")]
+            fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> bool {
+                avx2::$merge(which, values, from, out)
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            fn merge_fast(_: &[u8], _: &[Self], _: [usize; 2], _: &mut Vec<Self>) -> bool {
+                false
+            }
         }
     )*};
 }
 
-word!(u32, unpack_u32; u64, unpack_u64);
+word!(u32, unpack_u32, merge_u32; u64, unpack_u64, merge_u64);
 
 /// Bytes of `count` packed values.
 pub fn packed_len(count: usize, width: u32) -> usize {

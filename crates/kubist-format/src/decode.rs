@@ -5,7 +5,6 @@
 //! a length that it has not checked.
 
 use std::marker::PhantomData;
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::BooleanBufferBuilder;
@@ -23,42 +22,15 @@ use kubist_index::with_exact_primitive;
 
 use crate::bits::{self, Word};
 use crate::encode::{opaque_bytes, varies_in_length};
+use crate::numbers::{Aside, Chunk};
+use crate::rows::{Rows, Span, all_rows, bit, picked};
 use crate::zone_map::{Frame, ZoneMap};
-
-/// Rows of a zone, one bit each from the lowest.
-pub type Rows = u128;
 
 /// A zone of the current page, and which of its rows are wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Pick {
     pub zone: usize,
     pub rows: Rows,
-}
-
-/// All rows of a zone with `count` rows.
-pub fn all_rows(count: u8) -> Rows {
-    if count >= 128 { Rows::MAX } else { (1 << count) - 1 }
-}
-
-/// Neighbouring rows of a page that are wanted whole, or some rows of one zone.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Span {
-    pub indices: Range<usize>,
-    /// From the first index.
-    pub some: Option<Rows>,
-}
-
-impl Span {
-    pub fn count(&self) -> usize {
-        self.some.map_or(self.indices.len(), |rows| rows.count_ones() as usize)
-    }
-
-    fn for_each(&self, mut each: impl FnMut(usize)) {
-        match self.some {
-            None => self.indices.clone().for_each(each),
-            Some(rows) => for_rows(rows, |row| each(self.indices.start + row)),
-        }
-    }
 }
 
 /// Picks of one page, ascending, as spans.
@@ -79,10 +51,12 @@ pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) 
 }
 
 /// One column of one page.
+#[derive(Clone, Copy)]
 pub struct PageColumn<'a> {
     /// Rows of the page.
     pub rows: usize,
-    pub frame: Frame,
+    /// If the zone map has it, as in version 1 of the format.
+    pub frame: Option<Frame>,
     pub bytes: &'a [u8],
 }
 
@@ -112,7 +86,7 @@ pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
         DataType::Boolean => Box::new(BooleanColumn {
             values: BooleanBufferBuilder::new(rows),
             keys: Vec::new(),
-            scratch: Vec::new(),
+            aside: Aside::default(),
             validity: Validity::default(),
         }),
         _ => Box::new(OpaqueColumn {
@@ -159,36 +133,51 @@ impl Validity {
     }
 }
 
-fn bit(bitmap: &[u8], index: usize) -> bool {
-    bitmap[index / 8] >> (index % 8) & 1 == 1
-}
-
 /// What a byte of LZ4 can become at most.
 const MOST_LZ4: usize = 255;
 
 const SHORT: &str = "a column chunk is shorter than its rows";
 
-/// Appends the keys of packed values, and which of them are not null; `scratch` is for
-/// whatever.
+/// Appends the keys of some rows, and which of them are not null; how many bits the keys lack
+/// at their low end.
 fn append_keys<W: Word>(
     page: &PageColumn<'_>,
     spans: &[Span],
     keys: &mut Vec<W>,
-    scratch: &mut Vec<W>,
+    aside: &mut Aside<W>,
+    validity: &mut Validity,
+) -> Result<u32, String> {
+    if let Some(frame) = page.frame {
+        append_frame(page, frame, spans, keys, validity)?;
+        return Ok(0);
+    }
+    let (chunk, before) = (Chunk::read(page.bytes, page.rows)?, keys.len());
+    chunk.append(spans, keys, aside)?;
+    match chunk.valid {
+        None => validity.push(keys.len() - before, !chunk.is_null()),
+        Some(bitmap) => spans.iter().for_each(|span| span.for_each(|row| validity.push(1, bit(bitmap, row)))),
+    }
+    Ok(chunk.shift)
+}
+
+/// The same of version 1 of the format.
+fn append_frame<W: Word>(
+    page: &PageColumn<'_>,
+    frame: Frame,
+    spans: &[Span],
+    keys: &mut Vec<W>,
     validity: &mut Validity,
 ) -> Result<(), String> {
-    let (base, width, nulls) = (W::truncate(page.frame.base), page.frame.width as u32, page.frame.nulls as usize);
+    let (base, width, nulls) = (W::truncate(frame.base), frame.width as u32, frame.nulls as usize);
     let bitmap_length = if nulls > 0 && nulls < page.rows { page.rows.div_ceil(8) } else { 0 };
     let (bitmap, bytes) = page.bytes.split_at_checked(bitmap_length).ok_or(SHORT)?;
     let before = keys.len();
     for span in spans {
-        match span.some {
-            None => bits::unpack(bytes, width, span.indices.clone(), base, keys).ok_or(SHORT)?,
-            Some(rows) => {
-                scratch.clear();
-                bits::unpack(bytes, width, span.indices.clone(), base, scratch).ok_or(SHORT)?;
-                keys.extend_from_slice(picked(scratch, rows));
-            }
+        let first = keys.len();
+        bits::unpack(bytes, width, span.indices.clone(), base, keys).ok_or(SHORT)?;
+        if let Some(rows) = span.some {
+            let count = picked(&mut keys[first..], rows).len();
+            keys.truncate(first + count);
         }
     }
     match bitmap_length {
@@ -198,32 +187,11 @@ fn append_keys<W: Word>(
     Ok(())
 }
 
-/// Calls `each` with every row that is set.
-#[inline]
-pub fn for_rows(rows: Rows, mut each: impl FnMut(usize)) {
-    for (first, mut half) in [(0, rows as u64), (64, (rows >> 64) as u64)] {
-        while half != 0 {
-            each(first + half.trailing_zeros() as usize);
-            half &= half - 1;
-        }
-    }
-}
-
-/// Brings the values that are set to the front; says which they are.
-fn picked<W: Copy>(values: &mut [W], rows: Rows) -> &[W] {
-    let mut count = 0;
-    for_rows(rows, |row| {
-        values[count] = values[row];
-        count += 1;
-    });
-    &values[..count]
-}
-
 /// Gathers the bits of values, in words that hold the type's.
 struct PackedColumn<T: ArrowPrimitiveType, W> {
     data_type: DataType,
     words: Vec<W>,
-    scratch: Vec<W>,
+    aside: Aside<W>,
     validity: Validity,
     values: PhantomData<fn() -> T>,
 }
@@ -232,7 +200,7 @@ impl<T: ArrowPrimitiveType, W: Word> PackedColumn<T, W> {
     fn new(data_type: &DataType, rows: usize) -> Self {
         // Blocks are unpacked whole.
         let (words, data_type) = (Vec::with_capacity(rows + 8), data_type.clone());
-        PackedColumn { data_type, words, scratch: Vec::new(), validity: Validity::default(), values: PhantomData }
+        PackedColumn { data_type, words, aside: Aside::default(), validity: Validity::default(), values: PhantomData }
     }
 }
 
@@ -242,9 +210,15 @@ where
 {
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
         let before = self.words.len();
-        append_keys(page, spans, &mut self.words, &mut self.scratch, &mut self.validity)?;
-        for word in &mut self.words[before..] {
-            *word = W::truncate(T::Native::from_key((*word).into()).bits());
+        let shift = append_keys(page, spans, &mut self.words, &mut self.aside, &mut self.validity)?;
+        let words = &mut self.words[before..];
+        match shift {
+            0 => words.iter_mut().for_each(|word| *word = W::truncate(T::Native::from_key((*word).into()).bits())),
+            // The bits that are left out are zeros of the value, whatever they are of its key.
+            _ => words.iter_mut().for_each(|word| {
+                let value = T::Native::from_key(Into::<u64>::into(*word) << shift);
+                *word = W::truncate(value.bits() >> shift << shift);
+            }),
         }
         Ok(())
     }
@@ -278,14 +252,14 @@ where
 struct BooleanColumn {
     values: BooleanBufferBuilder,
     keys: Vec<u32>,
-    scratch: Vec<u32>,
+    aside: Aside<u32>,
     validity: Validity,
 }
 
 impl Column for BooleanColumn {
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
         self.keys.clear();
-        append_keys(page, spans, &mut self.keys, &mut self.scratch, &mut self.validity)?;
+        append_keys(page, spans, &mut self.keys, &mut self.aside, &mut self.validity)?;
         self.keys.iter().for_each(|key| self.values.append(*key != 0));
         Ok(())
     }

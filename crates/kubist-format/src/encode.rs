@@ -1,12 +1,12 @@
 //! Columns to bytes: the rows of a run, gathered in the run's order, zone by
 //! zone, page by page.
 //!
-//! A type with an exact order key is packed: in each page the difference from the
-//! page's smallest key, in as many bits as the largest difference needs, behind a
-//! bitmap of the non-null rows if some but not all are null. The frame stands
-//! in the zone map. Every other type is opaque: a validity bitmap, the
-//! lengths (if they vary) and the bytes of the page's values, compressed
-//! together with LZ4.
+//! A type with an exact order key is stored as its keys: as [`numbers`] has them, or, in tables
+//! of version 1 of the format, as the difference from the page's smallest key, in as many bits
+//! as the largest difference needs, behind a bitmap of the non-null rows if some but not all
+//! are null; the frame stands in the zone map then. Every other type is opaque: a validity
+//! bitmap, the lengths (if they vary) and the bytes of the page's values, compressed together
+//! with LZ4.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -15,41 +15,70 @@ use arrow_schema::{DataType, IntervalUnit};
 use arrow_select::take::take;
 use kubist_index::order::{self, Keyed};
 use kubist_index::with_exact_primitive;
+use kubist_types::Compression;
 
 use crate::bits::{self, Word};
+use crate::numbers;
+use crate::rows::put_bitmap;
 use crate::zone_map::{ColumnZones, Frame, MOST_PAGE_ROWS, ZONES_PER_PAGE};
 
 /// The chunks of a column, one a page, how they are packed, and its zones.
 pub struct EncodedColumn {
-    pub chunks: Vec<(Vec<u8>, Frame)>,
+    pub chunks: Vec<(Vec<u8>, Option<Frame>)>,
     pub zones: ColumnZones,
 }
 
 /// Encodes `array[order[..]]`; `zones` are the rows of each zone, in order, and
-/// add up to the length of `order`.
-pub fn encode_column(array: &dyn Array, order: &[u32], zones: &[u8]) -> EncodedColumn {
-    with_exact_primitive!(array.data_type(), T => return encode_primitive::<T>(array, order, zones), _ => {});
+/// add up to the length of `order`. Without a compression it is as version 1 of the format has it.
+pub fn encode_column(
+    array: &dyn Array,
+    order: &[u32],
+    zones: &[u8],
+    compression: Option<Compression>,
+) -> EncodedColumn {
+    let rows = Rows { array, order, zones, compression };
+    with_exact_primitive!(array.data_type(), T => return encode_primitive::<T>(&rows), _ => {});
     match array.data_type() {
         DataType::Boolean => {
             let values = array.as_boolean().values();
-            encode_packed::<u32>(array, order, zones, |row| values.value(row) as u64)
+            encode_packed::<u32>(&rows, |row| values.value(row) as u64)
         }
         _ => encode_opaque(array, order, zones),
     }
 }
 
-fn encode_primitive<T: ArrowPrimitiveType>(array: &dyn Array, order: &[u32], zones: &[u8]) -> EncodedColumn
+/// The rows of a run in one of its columns.
+struct Rows<'a> {
+    array: &'a dyn Array,
+    order: &'a [u32],
+    zones: &'a [u8],
+    compression: Option<Compression>,
+}
+
+fn encode_primitive<T: ArrowPrimitiveType>(rows: &Rows<'_>) -> EncodedColumn
 where
     T::Native: Keyed,
 {
-    let values: &[T::Native] = array.as_primitive::<T>().values();
+    let values: &[T::Native] = rows.array.as_primitive::<T>().values();
     match size_of::<T::Native>() {
-        ..=4 => encode_packed::<u32>(array, order, zones, |row| values[row].key()),
-        _ => encode_packed::<u64>(array, order, zones, |row| values[row].key()),
+        ..=4 => encode_packed::<u32>(rows, |row| values[row].key()),
+        _ => encode_packed::<u64>(rows, |row| values[row].key()),
     }
 }
 
-fn encode_packed<W: Word>(array: &dyn Array, order: &[u32], zones: &[u8], key: impl Fn(usize) -> u64) -> EncodedColumn {
+/// The bit of the sign in the keys of floats.
+fn sign_of(data_type: &DataType) -> Option<u32> {
+    match data_type {
+        DataType::Float16 => Some(15),
+        DataType::Float32 => Some(31),
+        DataType::Float64 => Some(63),
+        _ => None,
+    }
+}
+
+fn encode_packed<W: Word>(of: &Rows<'_>, key: impl Fn(usize) -> u64) -> EncodedColumn {
+    let Rows { array, order, zones, compression } = *of;
+    let sign = sign_of(array.data_type());
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
     let mut out = EncodedColumn { chunks: Vec::new(), zones: ColumnZones::default() };
     out.zones.min.reserve(zones.len());
@@ -100,6 +129,14 @@ fn encode_packed<W: Word>(array: &dyn Array, order: &[u32], zones: &[u8], key: i
         if null_count == rows.len() {
             (base, most) = (W::default(), W::default());
         }
+        if let Some(compression) = compression {
+            let mut chunk = Vec::with_capacity(16 + rows.len() * size_of::<W>());
+            let valid = valid.as_deref().filter(|_| null_count > 0);
+            numbers::put(&mut keys, valid, sign, compression, &mut chunk);
+            chunk.shrink_to_fit();
+            out.chunks.push((chunk, None));
+            continue;
+        }
         let width = bits::width_of(most.into() - base.into());
         let mut chunk = Vec::with_capacity(rows.len().div_ceil(8) + bits::packed_len(rows.len() + 8, width));
         if let (Some(valid), true) = (&valid, null_count > 0) {
@@ -109,23 +146,13 @@ fn encode_packed<W: Word>(array: &dyn Array, order: &[u32], zones: &[u8], key: i
             }
         }
         bits::pack(&keys, base, width, &mut chunk);
-        out.chunks.push((chunk, Frame { base: base.into(), width: width as u8, nulls: null_count as u16 }));
+        let frame = Frame { base: base.into(), width: width as u8, nulls: null_count as u16 };
+        out.chunks.push((chunk, Some(frame)));
     }
     if out.zones.nulls.iter().all(|count| *count == 0) {
         out.zones.nulls.clear();
     }
     out
-}
-
-/// Bits, least significant first, padded with zeros to a whole byte.
-fn put_bitmap(bits: impl Iterator<Item = bool>, out: &mut Vec<u8>) {
-    let start = out.len();
-    for (index, bit) in bits.enumerate() {
-        if index % 8 == 0 {
-            out.push(0);
-        }
-        out[start + index / 8] |= (bit as u8) << (index % 8);
-    }
 }
 
 /// The bytes of a value of an opaque type.
@@ -198,7 +225,7 @@ fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8]) -> EncodedColum
                 false => raw.extend_from_slice(value(*row as usize)),
             }
         }
-        out.chunks.push((lz4_flex::compress_prepend_size(&raw), Frame::default()));
+        out.chunks.push((lz4_flex::compress_prepend_size(&raw), None));
     }
     if out.zones.nulls.iter().all(|count| *count == 0) {
         out.zones.nulls.clear();

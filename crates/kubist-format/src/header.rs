@@ -4,14 +4,14 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::Schema;
 use kubist_index::outlook::Replication;
 use kubist_ipc::Stream;
-use kubist_types::Metadata;
+use kubist_types::{Compression, Metadata};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EntryError;
 use crate::wire::{MOST_STREAM_BYTES, Reader};
 
 /// The version of the format that this code writes and the newest it reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// What a table is, fixed at its creation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct Header {
     /// Which records the optimizer copies downwards.
     #[serde(default)]
     pub replication: Replication,
+    /// How hard numbers are pressed, from version 2 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<Compression>,
     /// Columns by whose values records are found without a scan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lookup: Vec<String>,
@@ -40,6 +43,14 @@ pub struct Header {
     /// The table's metadata, as of its creation.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
+}
+
+impl Header {
+    /// How runs of the table are written, unless an alteration says otherwise: how hard numbers
+    /// are pressed; `None`: as version 1 of the format has them.
+    pub fn of_runs(&self) -> Option<Compression> {
+        (self.format_version > 1).then(|| self.compression.unwrap_or_default())
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@
 
 pub mod alteration;
 pub mod bits;
+pub mod bounds;
 pub mod checkpoint;
 pub mod column_type;
 pub mod decode;
@@ -20,6 +21,8 @@ pub mod location;
 pub mod lookup;
 pub mod lookups;
 pub mod names;
+pub mod numbers;
 pub mod ranges;
+pub mod rows;
 pub mod wire;
 pub mod zone_map;

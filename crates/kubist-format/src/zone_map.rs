@@ -4,8 +4,9 @@
 //! not cross strata. Its map gives the rows, the range of priorities and, for
 //! each column, the smallest and largest order key and how many values are
 //! null. Thirty-two zones make a page; each column of a page is a chunk of bytes
-//! with a checksum of its own. For fixed-width columns the smallest and largest
-//! keys of a page also are the frame in which its values are packed.
+//! with a checksum of its own. In tables of version 1 of the format bounds are exact, and the
+//! frame in which the values of a chunk are packed stands here; later ones round bounds
+//! outwards ([`bounds`]), and their chunks say themselves how they are encoded.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -13,8 +14,10 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use kubist_expr::{Nulls, Zone};
 use kubist_index::priority::PriorityRange;
+use kubist_types::compression::{COMPRESSIONS, Compression};
 
 use crate::bits;
+use crate::bounds::{self, Steps};
 use crate::wire::{Reader, Short};
 
 /// Zones of a page: the unit of input and output is about 1500 rows.
@@ -25,6 +28,12 @@ const MOST_ZONE_ROWS: usize = 128;
 pub const MOST_PAGE_ROWS: usize = ZONES_PER_PAGE * MOST_ZONE_ROWS;
 /// Priorities in zone maps keep their top 32 bits; that is how many they drop.
 const PRIORITY_SHIFT: u32 = 32;
+
+/// What stands in place of the count of zones if what follows is of version 2.
+const VERSION_2: u32 = 0xffff_ff02;
+/// Bits to which bounds of columns and of priorities are rounded.
+pub const COLUMN_BITS: u32 = 10;
+const PRIORITY_BITS: u32 = 16;
 
 /// What the zones of one column hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,6 +56,8 @@ impl ColumnZones {
 #[derive(Clone, Debug)]
 pub struct LazyZones {
     zones: usize,
+    /// Are their bounds rounded outwards?
+    rounded: bool,
     /// Checked to be long enough.
     packed: Bytes,
     unpacked: OnceLock<ColumnZones>,
@@ -57,7 +68,7 @@ pub struct LazyZones {
 impl From<ColumnZones> for LazyZones {
     fn from(unpacked: ColumnZones) -> LazyZones {
         let (zones, packed) = (unpacked.min.len(), Bytes::new());
-        LazyZones { zones, packed, unpacked: unpacked.into(), whole: OnceLock::new() }
+        LazyZones { zones, rounded: false, packed, unpacked: unpacked.into(), whole: OnceLock::new() }
     }
 }
 
@@ -65,7 +76,8 @@ impl Deref for LazyZones {
     type Target = ColumnZones;
 
     fn deref(&self) -> &ColumnZones {
-        self.unpacked.get_or_init(|| unpack_column(&self.packed, self.zones).expect("a length that was checked"))
+        let unpack = if self.rounded { unpack_rounded } else { unpack_column };
+        self.unpacked.get_or_init(|| unpack(&self.packed, self.zones).expect("a length that was checked"))
     }
 }
 
@@ -82,11 +94,12 @@ pub struct Chunk {
     pub offset: u64,
     pub length: u32,
     pub checksum: u32,
-    pub frame: Frame,
+    /// Of version 1.
+    pub frame: Option<Frame>,
 }
 
 /// The smallest key of a packed chunk and the bits that the largest difference from it
-/// needs, and how many values are null; all 0 for opaque types.
+/// needs, and how many values are null; all 0 for opaque types. In version 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Frame {
     pub base: u64,
@@ -102,6 +115,8 @@ pub struct ZoneMap {
     pub columns: Vec<LazyZones>,
     /// Page by page, in each column by column.
     pub chunks: Vec<Chunk>,
+    /// How hard the numbers of the run were pressed; `None`: it is of version 1.
+    pub compression: Option<Compression>,
 }
 
 impl ZoneMap {
@@ -161,6 +176,31 @@ impl ZoneMap {
         Zone { min: zones.min[zone], max: zones.max[zone], nulls }
     }
 
+    /// Are these the bounds of a zone of a column, as far as they are kept? `min` and `max` are
+    /// over the values that are not null.
+    pub fn states_bounds(&self, column: usize, zone: usize, min: u64, max: u64) -> bool {
+        let zones: &ColumnZones = &self.columns[column];
+        let stated = (zones.min[zone], zones.max[zone]);
+        match self.compression {
+            None => stated == (min, max),
+            Some(_) if zones.nulls_of(zone) == self.rows[zone] => true,
+            Some(_) => {
+                let whole = self.whole(column);
+                stated == Steps::between(whole.min, whole.max, COLUMN_BITS).rounded(min, max)
+            }
+        }
+    }
+
+    /// What is kept of the lowest and the highest priority of a zone.
+    pub fn kept_priorities(&self) -> impl Fn(u64, u64) -> PriorityRange + use<> {
+        let (base, top) = priority_ends(&self.priorities);
+        let steps = self.compression.map(|_| Steps::between(base, top, PRIORITY_BITS));
+        move |first, last| {
+            let (first, last) = (first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT);
+            range_of(steps.map_or((first, last), |steps| steps.rounded(first, last)))
+        }
+    }
+
     /// Bytes of memory that it holds, about, once a few of its columns were looked at.
     pub fn memory(&self) -> usize {
         let packed: usize = self.columns.iter().map(|column| column.packed.len()).sum();
@@ -170,6 +210,16 @@ impl ZoneMap {
 
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; 4];
+        match self.compression {
+            None => self.put_version_1(&mut out),
+            Some(compression) => self.put_version_2(compression, &mut out),
+        }
+        let checksum = crc32c::crc32c(&out[4..]);
+        out[..4].copy_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    fn put_version_1(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.zones() as u32).to_le_bytes());
         out.extend_from_slice(&(self.columns.len() as u32).to_le_bytes());
         out.extend_from_slice(&self.rows);
@@ -177,17 +227,40 @@ impl ZoneMap {
             out.extend_from_slice(&((range.first >> PRIORITY_SHIFT) as u32).to_le_bytes());
             out.extend_from_slice(&((range.last >> PRIORITY_SHIFT) as u32).to_le_bytes());
         }
-        self.columns.iter().for_each(|column| put_zones(column, &mut out));
+        self.columns.iter().for_each(|column| put_zones(column, out));
         for chunk in &self.chunks {
+            let frame = chunk.frame.unwrap_or_default();
             out.extend_from_slice(&chunk.length.to_le_bytes());
             out.extend_from_slice(&chunk.checksum.to_le_bytes());
-            out.extend_from_slice(&chunk.frame.base.to_le_bytes());
-            out.push(chunk.frame.width);
-            out.extend_from_slice(&chunk.frame.nulls.to_le_bytes());
+            out.extend_from_slice(&frame.base.to_le_bytes());
+            out.push(frame.width);
+            out.extend_from_slice(&frame.nulls.to_le_bytes());
         }
-        let checksum = crc32c::crc32c(&out[4..]);
-        out[..4].copy_from_slice(&checksum.to_le_bytes());
-        out
+    }
+
+    fn put_version_2(&self, compression: Compression, out: &mut Vec<u8>) {
+        out.extend_from_slice(&VERSION_2.to_le_bytes());
+        out.push(compression as u8);
+        out.extend_from_slice(&(self.zones() as u32).to_le_bytes());
+        out.extend_from_slice(&(self.columns.len() as u32).to_le_bytes());
+        out.extend_from_slice(&self.rows);
+        let kept = self.priorities.iter().map(|range| (range.first >> PRIORITY_SHIFT, range.last >> PRIORITY_SHIFT));
+        bounds::put(kept, priority_ends(&self.priorities), PRIORITY_BITS, out);
+        for (index, column) in self.columns.iter().enumerate() {
+            out.push(!column.nulls.is_empty() as u8);
+            out.extend_from_slice(&column.nulls);
+            let Zone { min, max, .. } = self.whole(index);
+            let all_null = |zone: usize| column.nulls_of(zone) == self.rows[zone];
+            let zones = (0..self.zones()).map(|zone| match all_null(zone) {
+                true => (min, min),
+                false => (column.min[zone], column.max[zone]),
+            });
+            bounds::put(zones, (min, max), COLUMN_BITS, out);
+        }
+        for chunk in &self.chunks {
+            put_varying(chunk.length, out);
+            out.extend_from_slice(&chunk.checksum.to_le_bytes());
+        }
     }
 
     /// The inverse; `Err` says what is wrong with the bytes.
@@ -203,7 +276,7 @@ impl ZoneMap {
         }
         let map = decode_body(&bytes[4..]).map_err(|Short| "the zone map is too short")?;
         let rows_fit = map.rows.iter().all(|rows| (*rows as usize) <= MOST_ZONE_ROWS);
-        match rows_fit && map.chunks.iter().all(|chunk| chunk.frame.width <= 64) {
+        match rows_fit && map.chunks.iter().all(|chunk| chunk.frame.is_none_or(|frame| frame.width <= 64)) {
             true => Ok(map),
             false => Err("the zone map has zones of too many rows, or values of too many bits".into()),
         }
@@ -212,18 +285,33 @@ impl ZoneMap {
 
 fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     let mut reader = Reader::new(bytes);
-    let (zones, columns) = (reader.u32()? as usize, reader.u32()? as usize);
+    let mut zones = reader.u32()?;
+    let mut compression = None;
+    if zones == VERSION_2 {
+        let number = reader.u8()? as usize;
+        compression = Some(*COMPRESSIONS.get(number).ok_or(Short)?);
+        zones = reader.u32()?;
+    }
+    let (zones, columns) = (zones as usize, reader.u32()? as usize);
     let rows = reader.bytes(zones)?.to_vec();
-    let priorities = reader.bytes(zones.checked_mul(8).ok_or(Short)?)?.as_chunks::<8>().0.iter();
-    let priorities = priorities.map(|ends| {
-        let both = u64::from_le_bytes(*ends);
-        PriorityRange { first: both << PRIORITY_SHIFT, last: both | ((1 << PRIORITY_SHIFT) - 1) }
-    });
-    let priorities = priorities.collect();
+    let priorities = match compression {
+        None => {
+            let ends = reader.bytes(zones.checked_mul(8).ok_or(Short)?)?.as_chunks::<8>().0.iter();
+            let ends = ends.map(|ends| u64::from_le_bytes(*ends));
+            ends.map(|both| range_of((both & u64::from(u32::MAX), both >> PRIORITY_SHIFT))).collect()
+        }
+        Some(_) => {
+            let (first, last) = bounds::read(&mut reader, zones, PRIORITY_BITS)?;
+            first.into_iter().zip(last).map(range_of).collect()
+        }
+    };
     let before = reader.rest();
     let mut ends = Vec::with_capacity(columns.min(bytes.len()));
     for _ in 0..columns {
-        skip_zones(&mut reader, zones)?;
+        match compression {
+            None => skip_zones(&mut reader, zones)?,
+            Some(_) => skip_rounded(&mut reader, zones)?,
+        }
         ends.push(before.len() - reader.rest().len());
     }
     // One copy for all columns, without what it was read together with.
@@ -231,20 +319,75 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let lazy = |(start, end): (usize, &usize)| LazyZones {
         zones,
+        rounded: compression.is_some(),
         packed: packed.slice(start..*end),
         unpacked: OnceLock::new(),
         whole: OnceLock::new(),
     };
     let columns: Vec<LazyZones> = starts.zip(&ends).map(lazy).collect();
-    let mut chunks = Vec::with_capacity(zones.div_ceil(ZONES_PER_PAGE) * columns.len());
+    let count = zones.div_ceil(ZONES_PER_PAGE) * columns.len();
+    let mut chunks = Vec::with_capacity(count.min(bytes.len()));
     let mut offset = 0u64;
-    for _ in 0..zones.div_ceil(ZONES_PER_PAGE) * columns.len() {
-        let (length, checksum) = (reader.u32()?, reader.u32()?);
-        let frame = Frame { base: reader.u64()?, width: reader.u8()?, nulls: reader.u16()? };
+    for _ in 0..count {
+        let (length, checksum, frame) = match compression {
+            None => {
+                let (length, checksum) = (reader.u32()?, reader.u32()?);
+                let frame = Frame { base: reader.u64()?, width: reader.u8()?, nulls: reader.u16()? };
+                (length, checksum, Some(frame))
+            }
+            Some(_) => (varying(&mut reader)?, reader.u32()?, None),
+        };
         chunks.push(Chunk { offset, length, checksum, frame });
         offset += length as u64;
     }
-    Ok(ZoneMap { rows, priorities, columns, chunks })
+    Ok(ZoneMap { rows, priorities, columns, chunks, compression })
+}
+
+/// From the highest 32 bits of the lowest and of the highest priority, rounded outwards.
+fn range_of((first, last): (u64, u64)) -> PriorityRange {
+    PriorityRange { first: first << PRIORITY_SHIFT, last: last << PRIORITY_SHIFT | ((1 << PRIORITY_SHIFT) - 1) }
+}
+
+/// The highest 32 bits of the lowest and of the highest priority of all zones.
+fn priority_ends(priorities: &[PriorityRange]) -> (u64, u64) {
+    let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
+    let last = priorities.iter().map(|range| range.last).max().unwrap_or(0);
+    (first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT)
+}
+
+/// Seven bits a byte, least significant first; the highest bit: more follow.
+fn put_varying(mut number: u32, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn varying(reader: &mut Reader<'_>) -> Result<u32, Short> {
+    let mut number = 0u64;
+    for shift in (0..35).step_by(7) {
+        let byte = reader.u8()?;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return u32::try_from(number).map_err(|_| Short);
+        }
+    }
+    Err(Short)
+}
+
+fn skip_rounded(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
+    if reader.u8()? != 0 {
+        reader.bytes(zones)?;
+    }
+    bounds::skip(reader, zones)
+}
+
+fn unpack_rounded(bytes: &[u8], zones: usize) -> Result<ColumnZones, Short> {
+    let mut reader = Reader::new(bytes);
+    let nulls = if reader.u8()? != 0 { reader.bytes(zones)?.to_vec() } else { Vec::new() };
+    let (min, max) = bounds::read(&mut reader, zones, COLUMN_BITS)?;
+    Ok(ColumnZones { min, max, nulls })
 }
 
 /// Appends the zones of a column.
@@ -315,67 +458,4 @@ fn decode_frame(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u64>, Short
     let mut values = Vec::with_capacity(count + 8);
     bits::unpack(bytes, width, 0..count, base, &mut values).ok_or(Short)?;
     Ok(values)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn any_map() -> impl Strategy<Value = ZoneMap> {
-        (0usize..200, 1usize..5).prop_flat_map(|(zones, columns)| {
-            let column = (prop::collection::vec(any::<(u64, u64)>(), zones), any::<bool>());
-            (
-                prop::collection::vec(1u8..=128, zones),
-                prop::collection::vec(any::<(u32, u32)>(), zones),
-                prop::collection::vec(column, columns),
-                prop::collection::vec(
-                    (0u32..10_000, any::<u32>(), any::<(u64, u16)>(), 0u8..=64),
-                    zones.div_ceil(ZONES_PER_PAGE) * columns,
-                ),
-            )
-                .prop_map(|(rows, priorities, columns, chunks)| {
-                    let mut offset = 0;
-                    let range = |(a, b): (u32, u32)| PriorityRange {
-                        first: (a.min(b) as u64) << 32,
-                        last: (a.max(b) as u64) << 32 | u32::MAX as u64,
-                    };
-                    ZoneMap {
-                        priorities: priorities.into_iter().map(range).collect(),
-                        columns: columns
-                            .into_iter()
-                            .map(|(ends, nulls)| {
-                                let zones = ColumnZones {
-                                    min: ends.iter().map(|(a, b)| *a.min(b)).collect(),
-                                    max: ends.iter().map(|(a, b)| *a.max(b)).collect(),
-                                    nulls: if nulls { rows.clone() } else { vec![] },
-                                };
-                                zones.into()
-                            })
-                            .collect(),
-                        rows,
-                        chunks: chunks
-                            .into_iter()
-                            .map(|(length, checksum, (base, nulls), width)| {
-                                offset += length as u64;
-                                let frame = Frame { base, width, nulls };
-                                Chunk { offset: offset - length as u64, length, checksum, frame }
-                            })
-                            .collect(),
-                    }
-                })
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn decode_inverts_encode(map in any_map(), flip in any::<prop::sample::Index>()) {
-            let mut bytes = map.encode();
-            prop_assert_eq!(&ZoneMap::decode(&bytes).unwrap(), &map);
-            let bit = flip.index(bytes.len() * 8);
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(ZoneMap::decode(&bytes).is_err());
-            prop_assert!(ZoneMap::decode(&bytes[..bit / 8]).is_err());
-        }
-    }
 }

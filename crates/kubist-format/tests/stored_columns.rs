@@ -11,8 +11,9 @@ use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit};
 
 use kubist_format::alteration::Alteration;
 use kubist_format::column_type::{stored_type, user_type};
-use kubist_format::decode::{self, PageColumn, Span};
+use kubist_format::decode::{self, PageColumn};
 use kubist_format::header::{FORMAT_VERSION, Header, HeaderDimension, decode_header, encode_header};
+use kubist_format::rows::Span;
 
 fn added(default: ArrayRef) -> Vec<u8> {
     let field = Field::new("added", default.data_type().clone(), true);
@@ -79,6 +80,7 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
         priority: "hash".into(),
         id: "id".into(),
         replication: Default::default(),
+        compression: Some(Default::default()),
         lookup: vec![],
         writer_tag: String::new(),
         metadata: Default::default(),
@@ -117,7 +119,7 @@ fn a_column_without_rows_is_one_of_its_type() {
 fn packed_values_take_no_more_memory_than_they_can_become() {
     let mut bytes = u32::MAX.to_le_bytes().to_vec();
     bytes.extend_from_slice(&[0; 16]);
-    let page = PageColumn { rows: 1, frame: Default::default(), bytes: &bytes };
+    let page = PageColumn { rows: 1, frame: None, bytes: &bytes };
     let all = Span { indices: 0..1, some: None };
     let error = decode::column(&DataType::Utf8, 1).append(&page, &[all]).unwrap_err();
     assert!(error.contains("cannot inflate"), "{error}");

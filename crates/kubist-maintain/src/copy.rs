@@ -26,6 +26,7 @@ use kubist_catalog::create::{Plan, check_capacity, fresh_id};
 use kubist_catalog::error::{bad_entry, store_error};
 use kubist_catalog::location::TableLocation;
 use kubist_format::alteration::{Alteration, name_of};
+use kubist_format::header::FORMAT_VERSION;
 use kubist_read::count::{rows, stored_rows};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
@@ -153,6 +154,7 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
         capacity: Some(options.capacity.unwrap_or(core.header.capacity)),
         seed: core.header.seed,
         replication: core.header.replication,
+        compression: schema.compression.unwrap_or_default(),
         lookup: core.header.lookup.clone(),
         metadata: core.header.metadata.clone(),
         ..TableOptions::default()
@@ -194,6 +196,8 @@ fn plan_same(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     let core = &snapshot.core;
     let mut header = core.header.clone();
     header.id = fresh_id();
+    header.format_version = FORMAT_VERSION;
+    header.compression = Some(snapshot.view.schema.compression.unwrap_or_default());
     header.created_by = format!("kubist {}", env!("CARGO_PKG_VERSION"));
     options.capacity.map_or(Ok(()), check_capacity)?;
     header.capacity = options.capacity.unwrap_or(header.capacity);

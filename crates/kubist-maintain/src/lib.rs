@@ -5,6 +5,7 @@
 
 pub mod background;
 pub mod clean;
+pub mod column_use;
 pub mod copy;
 pub mod disk_use;
 pub mod drop;
@@ -13,6 +14,7 @@ pub mod lease;
 pub mod optimize;
 pub mod planner;
 pub mod policy;
+pub mod recompress;
 pub mod regrid;
 pub mod replicate;
 pub mod retract;

@@ -18,6 +18,7 @@ use rayon::prelude::*;
 use crate::lease::Lease;
 use crate::planner::{CompactionPlanner, Kind, Rewrite};
 use crate::policy::OptimizeOptions;
+use crate::recompress::recompress;
 use crate::regrid::{When, follow_data};
 use crate::replicate;
 use kubist_catalog::core::Core;
@@ -121,6 +122,14 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         let snapshot = Snapshot::now(core, &options.cancel)?;
         let when = if options.one_round { When::Grown } else { When::Now };
         report.new_grid = follow_data(core, &snapshot, when, &options.cancel)?;
+    }
+    if let Some(compression) = options.compression {
+        recompress(core, compression, options, &mut |written| {
+            report.rewrites += 1;
+            report.rows_rewritten += written.rows;
+            report.bytes_written += written.bytes;
+            (pace.rewrote)(report.rows_rewritten, 0);
+        })?;
     }
     for pass in 0.. {
         let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
@@ -235,7 +244,7 @@ fn rewrite(
         Ok(read_run(snapshot, run)?.0)
     });
     let batches = read.collect::<Result<Vec<_>>>()?;
-    let sorted = SortedRows::new(&frame, &view.schema.stored, &batches, cancel)?;
+    let sorted = SortedRows::new(&frame, &view.schema.stored, view.schema.compression, &batches, cancel)?;
     drop(batches);
     let geometry = frame.geometry;
     let top = if one.kind == Kind::Move { geometry.root() } else { one.top };

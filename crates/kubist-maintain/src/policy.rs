@@ -1,6 +1,6 @@
 //! The policy of the optimizer: how far it goes, and what it leaves to other optimizers.
 
-use kubist_types::{Cancel, Replication};
+use kubist_types::{Cancel, Compression, Replication};
 
 /// How far the optimizer goes.
 #[derive(Clone, Debug)]
@@ -21,6 +21,9 @@ pub struct OptimizeOptions {
     pub follow_data: bool,
     /// Which records to copy downwards; `None`: as the table says.
     pub replication: Option<Replication>,
+    /// Presses the numbers of the table so hard from here on, and writes runs anew that are
+    /// pressed otherwise; `None`: leaves them as they are.
+    pub compression: Option<Compression>,
     pub cancel: Cancel,
 }
 
@@ -33,6 +36,7 @@ impl Default for OptimizeOptions {
             one_round: false,
             follow_data: true,
             replication: None,
+            compression: None,
             cancel: Cancel::default(),
         }
     }

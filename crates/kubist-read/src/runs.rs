@@ -10,8 +10,9 @@ use kubist_index::state::Run;
 
 use kubist_catalog::fetch::Piece;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_format::decode::{self, Column, PageColumn, Span};
+use kubist_format::decode::{self, Column, PageColumn};
 use kubist_format::location::Location;
+use kubist_format::rows::Span;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::error::{Error, Result};
 

@@ -5,6 +5,7 @@
 //! format or a table.
 
 pub mod cancel;
+pub mod compression;
 pub mod error;
 pub mod human;
 pub mod info;
@@ -17,6 +18,7 @@ pub mod thinned;
 pub mod type_names;
 
 pub use cancel::Cancel;
+pub use compression::Compression;
 pub use error::{Error, ErrorKind, Result};
 pub use info::ColumnInfo;
 pub use metadata::Metadata;

@@ -4,6 +4,7 @@ pub use kubist_expr::Value;
 pub use kubist_index::outlook::Replication;
 
 use crate::cancel::Cancel;
+use crate::compression::Compression;
 use crate::metadata::Metadata;
 
 /// An indexed column and the part of its type that the data is expected in.
@@ -43,6 +44,9 @@ pub struct TableOptions {
     pub seed: u64,
     /// Which records the optimizer copies into deeper cubes, so that small boxes read less.
     pub replication: Replication,
+    /// How hard numbers are pressed: what is quickest written, smallest on disk, or between both.
+    /// A table that is already here keeps its own.
+    pub compression: Compression,
     /// Units of columns, as `m/s`: a column and its unit. They stand in the columns'
     /// Arrow metadata, under `unit`; one that is there already counts too.
     pub units: Vec<(String, String)>,

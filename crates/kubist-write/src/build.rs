@@ -24,7 +24,7 @@ use crate::keys::Keys;
 use kubist_catalog::frame::{Frame, Positions};
 use kubist_format::encode::encode_column;
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
-use kubist_types::{Cancel, Error, Result};
+use kubist_types::{Cancel, Compression, Error, Result};
 
 /// Rows that a zone of a leaf wants, and of an inner cube, whose rows lie thinner
 /// in space: there are few of those, and smaller zones make up for it.
@@ -48,6 +48,8 @@ pub struct SortedRows {
     /// In key order.
     keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
+    /// How hard numbers are pressed; `None`: as version 1 of the format has them.
+    compression: Option<Compression>,
     /// How many rows lie outside of the domain of some dimension.
     pub outside: u64,
 }
@@ -75,7 +77,13 @@ impl SortedRows {
     /// # Errors
     ///
     /// `Cancelled`; `Internal` if Arrow fails.
-    pub fn new(frame: &Arc<Frame>, schema: &SchemaRef, batches: &[RecordBatch], cancel: &Cancel) -> Result<SortedRows> {
+    pub fn new(
+        frame: &Arc<Frame>,
+        schema: &SchemaRef,
+        compression: Option<Compression>,
+        batches: &[RecordBatch],
+        cancel: &Cancel,
+    ) -> Result<SortedRows> {
         let Positions { keys, priorities, outside } = frame.positions(batches);
         cancel.check()?;
         let buckets = Buckets::new(&keys);
@@ -94,7 +102,7 @@ impl SortedRows {
         let keys = sorted.par_iter().map(|entry| entry >> 32).collect();
         cancel.check()?;
         let priorities = order.par_iter().map(|row| priorities[*row as usize]).collect();
-        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities, outside })
+        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities, compression, outside })
     }
 
     /// The grid by which they are sorted.
@@ -209,8 +217,12 @@ impl SortedRows {
         let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
         let last = priorities.iter().map(|range| range.last).max().unwrap_or(0);
         let order: Vec<u32> = order.into_iter().map(|row| self.order[row as usize]).collect();
-        let columns: Vec<_> =
-            self.batch.columns().iter().map(|array| encode_column(array.as_ref(), &order, &zones)).collect();
+        let columns: Vec<_> = self
+            .batch
+            .columns()
+            .iter()
+            .map(|array| encode_column(array.as_ref(), &order, &zones, self.compression))
+            .collect();
         let pages = columns.first().map_or(0, |column| column.chunks.len());
         let (columns, mut chunks): (Vec<_>, Vec<_>) =
             columns.into_iter().map(|column| (LazyZones::from(column.zones), column.chunks.into_iter())).unzip();
@@ -218,12 +230,13 @@ impl SortedRows {
         for _ in 0..pages {
             for (chunk, frame) in chunks.iter_mut().filter_map(Iterator::next) {
                 let length = chunk.len() as u32;
+                let frame = self.compression.is_none().then(|| frame.unwrap_or_default());
                 listed.push(Chunk { offset, length, checksum: crc32c::crc32c(&chunk), frame });
                 offset += length as u64;
                 data.push(chunk);
             }
         }
-        let map = ZoneMap { rows: zones, priorities, columns, chunks: listed };
+        let map = ZoneMap { rows: zones, priorities, columns, chunks: listed, compression: self.compression };
         let rows = order.len() as u64;
         let (low, high) = self.frame.extent(&self.batch, &order, &map);
         let (cube, postings) = (placement.cube, keys.postings(&order, &map.rows));

@@ -9,7 +9,7 @@ use kubist_index::grid::Scale;
 use kubist_index::layout::Capacity;
 use kubist_maintain::disk_use::DiskUse;
 use kubist_maintain::planner::CompactionPlanner;
-use kubist_types::{Cancel, ColumnInfo, Metadata, Result};
+use kubist_types::{Cancel, ColumnInfo, Compression, Metadata, Result};
 
 /// What a table is and holds.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -52,6 +52,8 @@ pub struct Info {
     pub seed: u64,
     /// How far down rows are copied, as `Replication` reads it.
     pub replication: String,
+    /// How hard the numbers of new runs are pressed; `none` in tables of version 1 of the format.
+    pub compression: String,
     /// Its columns, with units and what else is known of each.
     pub columns: Vec<ColumnInfo>,
     /// Metadata of the table.
@@ -143,6 +145,7 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         capacity: core.header.capacity,
         seed: core.header.seed,
         replication: core.header.replication.to_string(),
+        compression: schema.compression.map_or("none", Compression::name).into(),
         columns: snapshot.view.schema.describe(),
         metadata: snapshot.view.schema.metadata.clone(),
         writers: snapshot

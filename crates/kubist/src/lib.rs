@@ -67,6 +67,7 @@ pub use kubist_expr::{ExprError, column_index};
 pub use kubist_format::history::Declared;
 pub use kubist_maintain::background::ReadOptimizer;
 pub use kubist_maintain::clean::Cleaning;
+pub use kubist_maintain::column_use::{ColumnUse, ColumnsUse};
 pub use kubist_maintain::copy::{Copied, CopyOptions};
 pub use kubist_maintain::disk_use::DiskUse;
 pub use kubist_maintain::drop::Dropped;
@@ -90,8 +91,8 @@ pub use kubist_types::human;
 pub use kubist_types::shown::{printable, printable_lines, without_password};
 pub use kubist_types::type_names::data_type;
 pub use kubist_types::{
-    Bound, Cancel, ColumnInfo, ColumnSum, CommitOptions, Dimension, Domain, Error, ErrorKind, Metadata, PerCell,
-    QuerySpec, Replication, Result, SpecVersion, Stats, TableOptions, Thinned, Value, Width, WriterOptions,
+    Bound, Cancel, ColumnInfo, ColumnSum, CommitOptions, Compression, Dimension, Domain, Error, ErrorKind, Metadata,
+    PerCell, QuerySpec, Replication, Result, SpecVersion, Stats, TableOptions, Thinned, Value, Width, WriterOptions,
 };
 pub use kubist_write::writer::{Committed, Writer};
 pub use snapshot::Snapshot;

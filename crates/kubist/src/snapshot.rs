@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use kubist_catalog::token::SnapshotToken;
 use kubist_estimate::{Estimate, EstimateOptions, Estimation};
+use kubist_maintain::column_use::ColumnsUse;
 use kubist_maintain::copy::{self, Copied, CopyOptions};
 use kubist_read::refine::Refine;
 use kubist_read::request::Request;
@@ -237,6 +238,16 @@ impl Snapshot {
     /// As of [`Snapshot::query`].
     pub fn plan(&self, query: impl Into<Request>) -> Result<Plan> {
         Plan::new(&self.0, query.into())
+    }
+
+    /// What each stored column takes, how it is encoded, and how fast one core decodes it: of all
+    /// runs, or of some from all over the table if there are many.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Damaged`; `SnapshotExpired`; a storage error.
+    pub fn columns_use(&self, cancel: &Cancel) -> Result<ColumnsUse> {
+        ColumnsUse::of(self.pinned(), cancel)
     }
 
     /// What the table is and holds.

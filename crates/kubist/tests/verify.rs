@@ -57,7 +57,8 @@ fn only_run(table: &Table) -> (Arc<Run<Location>>, RecordBatch) {
 fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut ZoneMap)) -> Run<Location> {
     let core = table.core();
     let count = rows.num_rows() as u32;
-    let sorted = SortedRows::new(&grid(table), &rows.schema(), &[rows], &Cancel::default()).unwrap();
+    let sorted =
+        SortedRows::new(&grid(table), &rows.schema(), Some(Default::default()), &[rows], &Cancel::default()).unwrap();
     let placement = Placement { cube, within: (0..count).collect(), overflow: vec![], cutoff: Threshold::ALL };
     let encoded = sorted.encode(&placement, &Default::default());
     let mut map = ZoneMap::decode(&encoded.map).unwrap();

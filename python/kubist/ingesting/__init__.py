@@ -41,6 +41,7 @@ def ingest(
     capacity: int | None = None,
     seed: int | None = None,
     replication: str | None = None,
+    compression: str | None = None,
     types: Mapping[str, str] | None = None,
     units: Mapping[str, str] | None = None,
     metadata: Mapping[str, Any] | None = None,
@@ -69,8 +70,8 @@ def ingest(
         format: What they are, where name and first bytes do not say it.
         topology: What the atoms of a trajectory are: a file that MDAnalysis reads.
         time: The time of the files, where they do not say it.
-        dimensions, identity, lookup, domains, capacity, seed, replication, metadata: Of a new
-            table, as for `kubist.create`; None: what the format says.
+        dimensions, identity, lookup, domains, capacity, seed, replication, compression,
+            metadata: Of a new table, as for `kubist.create`; None: what the format says.
         types, units: Of columns, where the format's own are not wanted.
         columns: The columns to take; None: all.
         writer: The writer's name, under which commits are known.
@@ -109,6 +110,7 @@ def ingest(
             capacity=capacity,
             seed=seed,
             replication=replication,
+            compression=compression,
             types=types or {},
             units=units or {},
             metadata=metadata or {},

@@ -217,6 +217,7 @@ class Ingestion:
             capacity=self.asked.capacity,
             seed=self.asked.seed or 0,
             replication=self.asked.replication,
+            compression=self.asked.compression,
             metadata={**source.metadata, "format": source.format, **self.asked.metadata},
             exist_ok=True,
         )

@@ -25,6 +25,7 @@ class Asked:
     capacity: int | None = None
     seed: int | None = None
     replication: str | None = None
+    compression: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)

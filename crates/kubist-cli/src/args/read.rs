@@ -227,11 +227,15 @@ pub struct Estimate {
 Examples:
   kubist info airway.kubist
   kubist info airway.kubist --json | jq .rows
+  kubist info airway.kubist --columns
 
 Exit codes: see kubist --help")]
 pub struct Info {
     /// The table's directory, or cassandra://hosts/keyspace/table
     pub table: Location,
+    /// Say what each column takes instead: bytes a record, encodings, how fast it is decoded
+    #[arg(long)]
+    pub columns: bool,
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,

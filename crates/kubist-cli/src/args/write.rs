@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use kubist::Replication;
+use kubist::{Compression, Replication};
 
 use crate::location::Location;
 use crate::parse::{self, Domains, Types, Units};
@@ -90,6 +90,11 @@ pub struct Ingest {
     /// Copies make small boxes cheaper and the table larger.
     #[arg(long, value_name = "POLICY")]
     pub replication: Option<Replication>,
+    /// How hard numbers are pressed, of a new table: fast, balanced or small [default: balanced]
+    ///
+    /// `small` takes fewer bytes, and more time to write. `kubist optimize --compression` changes it.
+    #[arg(long, value_name = "HOW")]
+    pub compression: Option<Compression>,
     /// Column types of a new table, where the files' own are not wanted: pid=int64,x=float32
     #[arg(long, value_name = "TYPES")]
     pub types: Option<Types>,
@@ -278,6 +283,7 @@ Examples:
   kubist optimize airway.kubist
   kubist optimize airway.kubist --watch --debt 50%
   kubist optimize airway.kubist --replication outlook
+  kubist optimize airway.kubist --compression small
 
 Exit codes: see kubist --help")]
 pub struct Optimize {
@@ -291,6 +297,10 @@ pub struct Optimize {
     /// outlook(BOOST), full or full(HEIGHT)
     #[arg(long, value_name = "POLICY")]
     pub replication: Option<Replication>,
+    /// Press numbers so hard from here on, and write records anew that are pressed otherwise:
+    /// fast, balanced or small
+    #[arg(long, value_name = "HOW")]
+    pub compression: Option<Compression>,
     /// Go on as the table grows, with a part of one core, until interrupted
     #[arg(long)]
     pub watch: bool,

@@ -227,19 +227,26 @@ pub fn piece(file: &[u8], piece: &Piece, change: impl FnOnce(&mut [u8])) -> Vec<
     made
 }
 
+/// A number of seven bits a byte, and how many bytes it takes.
+fn varying(bytes: &[u8]) -> Option<(usize, usize)> {
+    let count = bytes.iter().take(5).position(|byte| *byte < 0x80)? + 1;
+    let number = bytes[..count].iter().rev().fold(0, |number, byte| number << 7 | usize::from(byte & 0x7f));
+    Some((number, count))
+}
+
 /// A segment's file with a run's first chunk changed, and the checksums that cover it.
 pub fn chunk(file: &[u8], of: &Piece, change: impl FnOnce(&mut [u8])) -> Option<Vec<u8>> {
     let map = file.get(of.offset..of.offset + of.length)?;
     // The first pair of a chunk's length and checksum in the zone map, by what it says.
-    let (pair, length) = (4..map.len().saturating_sub(8)).find_map(|at| {
-        let length = u32_at(map, at)? as usize;
+    let (checksum_at, length) = (4..map.len().saturating_sub(4)).find_map(|at| {
+        let (length, behind) = varying(&map[at..])?;
         let chunk = file.get(of.data.0..of.data.0 + length).filter(|_| length > 0 && length <= of.data.1)?;
-        (u32_at(map, at + 4)? == crc32c::crc32c(chunk)).then_some((at, length))
+        (u32_at(map, at + behind)? == crc32c::crc32c(chunk)).then_some((at + behind, length))
     })?;
     let mut made = file.to_vec();
     change(&mut made[of.data.0..of.data.0 + length]);
     let checksum = crc32c::crc32c(&made[of.data.0..of.data.0 + length]).to_le_bytes();
-    made[of.offset + pair + 4..of.offset + pair + 8].copy_from_slice(&checksum);
+    made[of.offset + checksum_at..of.offset + checksum_at + 4].copy_from_slice(&checksum);
     let checksum = crc32c::crc32c(&made[of.offset + 4..of.offset + of.length]).to_le_bytes();
     made[of.offset..of.offset + 4].copy_from_slice(&checksum);
     Some(made)

@@ -1,5 +1,6 @@
 //! Unpacking with AVX2: a shuffle brings the bytes of each value of a block into a lane
-//! of its own, a shift for each lane does the rest.
+//! of its own, a shift for each lane does the rest. And merging: a permutation for each byte
+//! of a bitmap brings the next values of two streams to their rows.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -107,5 +108,104 @@ unsafe fn wide<W>(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<W>
             }
             source = source.add(width as usize);
         }
+    }
+}
+
+/// For each byte of a bitmap, and each of its bits, how many bits below it are the same.
+static RANKS: [[u8; 8]; 256] = ranks();
+
+const fn ranks() -> [[u8; 8]; 256] {
+    let mut ranks = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut bit, mut counts) = (0, [0u8; 2]);
+        while bit < 8 {
+            let which = byte >> bit & 1;
+            ranks[byte][bit] = counts[which];
+            counts[which] += 1;
+            bit += 1;
+        }
+        byte += 1;
+    }
+    ranks
+}
+
+/// As `Word::merge_fast` has it.
+pub fn merge_u32(which: &[u8], values: &[u32], from: [usize; 2], out: &mut Vec<u32>) -> bool {
+    if !is_x86_feature_detected!("avx2") {
+        return false;
+    }
+    check_merge(which, values.len(), from);
+    out.reserve(which.len() * 8);
+    // SAFETY: AVX2 is there, the values reach as far as `check_merge` demands, and there is room.
+    unsafe { merge_narrow(which, values, from, out) };
+    true
+}
+
+/// The same for wider words.
+pub fn merge_u64(which: &[u8], values: &[u64], from: [usize; 2], out: &mut Vec<u64>) -> bool {
+    if !is_x86_feature_detected!("avx2") {
+        return false;
+    }
+    check_merge(which, values.len(), from);
+    out.reserve(which.len() * 8);
+    // SAFETY: as above.
+    unsafe { merge_wide(which, values, from, out) };
+    true
+}
+
+fn check_merge(which: &[u8], values: usize, [zeros, ones]: [usize; 2]) {
+    let of_ones: usize = which.iter().map(|byte| byte.count_ones() as usize).sum();
+    let ends = [zeros + which.len() * 8 - of_ones, ones + of_ones];
+    assert!(ends.iter().all(|end| end + 8 <= values), "{ends:?} of {values} values");
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn merge_narrow(which: &[u8], values: &[u32], from: [usize; 2], out: &mut Vec<u32>) {
+    // SAFETY: the caller's check; loads and stores are unaligned ones.
+    unsafe {
+        let (mut zeros, mut ones) = (values.as_ptr().add(from[0]), values.as_ptr().add(from[1]));
+        let mut target = out.as_mut_ptr().add(out.len());
+        let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+        for byte in which {
+            let ranks = _mm256_cvtepu8_epi32(_mm_loadl_epi64(RANKS[*byte as usize].as_ptr().cast()));
+            let zero = _mm256_permutevar8x32_epi32(_mm256_loadu_si256(zeros.cast()), ranks);
+            let one = _mm256_permutevar8x32_epi32(_mm256_loadu_si256(ones.cast()), ranks);
+            let is_one = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(*byte as i32), bits), bits);
+            _mm256_storeu_si256(target.cast(), _mm256_blendv_epi8(zero, one, is_one));
+            let count = byte.count_ones() as usize;
+            (zeros, ones, target) = (zeros.add(8 - count), ones.add(count), target.add(8));
+        }
+        out.set_len(out.len() + which.len() * 8);
+    }
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn merge_wide(which: &[u8], values: &[u64], from: [usize; 2], out: &mut Vec<u64>) {
+    // SAFETY: the caller's check; loads and stores are unaligned ones. Four bits at a time, by the
+    // ranks of a byte of which only these are looked at.
+    unsafe {
+        let (mut zeros, mut ones) = (values.as_ptr().add(from[0]), values.as_ptr().add(from[1]));
+        let mut target = out.as_mut_ptr().add(out.len());
+        let bits = _mm256_setr_epi64x(1, 2, 4, 8);
+        for half in which.iter().flat_map(|byte| [byte & 15, byte >> 4]) {
+            let ranks = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(i32::from_le_bytes([
+                RANKS[half as usize][0],
+                RANKS[half as usize][1],
+                RANKS[half as usize][2],
+                RANKS[half as usize][3],
+            ])));
+            // A word is two lanes.
+            let twice = _mm256_slli_epi64(ranks, 1);
+            let high = _mm256_slli_epi64(_mm256_add_epi64(twice, _mm256_set1_epi64x(1)), 32);
+            let lanes = _mm256_or_si256(twice, high);
+            let zero = _mm256_permutevar8x32_epi32(_mm256_loadu_si256(zeros.cast()), lanes);
+            let one = _mm256_permutevar8x32_epi32(_mm256_loadu_si256(ones.cast()), lanes);
+            let is_one = _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(half as i64), bits), bits);
+            _mm256_storeu_si256(target.cast(), _mm256_blendv_epi8(zero, one, is_one));
+            let count = half.count_ones() as usize;
+            (zeros, ones, target) = (zeros.add(4 - count), ones.add(count), target.add(4));
+        }
+        out.set_len(out.len() + which.len() * 8);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use kubist_index::priority::{PriorityRange, Threshold};
+use kubist_index::priority::Threshold;
 use kubist_index::state::Run;
 
 use crate::readable::{Sound, grid, loss};
@@ -91,7 +91,7 @@ fn check_page(
 ) -> std::result::Result<(u64, u64), String> {
     let (geometry, location) = (frame.geometry, &run.payload);
     let (positions, coordinates) = (frame.positions(std::slice::from_ref(batch)), frame.coordinates_of(batch));
-    let zones = map.page_zones(page);
+    let (zones, kept) = (map.page_zones(page), map.kept_priorities());
     let mut first = 0;
     for zone in zones.clone() {
         let rows = first..first + map.rows[zone] as usize;
@@ -111,19 +111,16 @@ fn check_page(
         }
         let of_zone = &positions.priorities[rows];
         let (low, high) = (of_zone.iter().min().copied(), of_zone.iter().max().copied());
-        // Zone maps keep the top 32 bits.
-        let kept = PriorityRange { first: low.unwrap_or(0) >> 32 << 32, last: high.unwrap_or(0) | u32::MAX as u64 };
-        if map.priorities[zone] != kept {
+        if map.priorities[zone] != kept(low.unwrap_or(0), high.unwrap_or(0)) {
             return Err(format!("zone {zone} has other priorities than its records"));
         }
     }
     let order: Vec<u32> = (0..batch.num_rows() as u32).collect();
     for (column, array) in batch.columns().iter().enumerate().take(map.columns.len()) {
-        let found = encode_column(array.as_ref(), &order, &map.rows[zones.clone()]).zones;
+        let found = encode_column(array.as_ref(), &order, &map.rows[zones.clone()], map.compression).zones;
         let stated = &map.columns[column];
         for (index, zone) in zones.clone().enumerate() {
-            let same = found.min[index] == stated.min[zone]
-                && found.max[index] == stated.max[zone]
+            let same = map.states_bounds(column, zone, found.min[index], found.max[index])
                 && found.nulls_of(index) == stated.nulls_of(zone);
             if !same {
                 let name = snapshot.view.schema.stored.field(column).name().clone();

@@ -217,6 +217,10 @@ fn info(snapshot: &Snapshot) -> Result<serde_json::Value> {
     for key in ["location", "disk", "debt", "rows_to_move", "rows_outside"] {
         fields.remove(key);
     }
+    // Version 1 of the format has no word of it.
+    if fields["compression"] == "none" {
+        fields.remove("compression");
+    }
     // Of the first grid nothing was said before there were others.
     if fields["grid"] == 0 {
         fields.remove("grid");

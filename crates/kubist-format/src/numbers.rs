@@ -1,0 +1,338 @@
+//! The keys of one column of one page, in few bytes that are quickly read again.
+//!
+//! A chunk says itself how its keys are encoded, so that each page of each column gets what
+//! suits it ([`choose`]). Low bits that no value of the page uses are left out first. Then the
+//! keys are one frame of reference, two frames with a bit for each row that says which, numbers
+//! in a dictionary, or runs of equal keys. Each of these is read from any row on, and none needs more than
+//! a shuffle or a lookup for each value.
+//!
+//! The bytes come from disk: nothing here trusts a length or a number that it has not checked.
+
+use std::ops::Range;
+
+use arrow_schema::DataType;
+use kubist_index::with_exact_primitive;
+use kubist_types::Compression;
+
+use crate::bits::{self, Word};
+use crate::rows::{Span, bit, picked, put_bitmap};
+use crate::wire::{Reader, Short};
+
+pub mod choose;
+
+/// The encodings, by the lowest bits of a chunk's first byte.
+pub const FRAME: u8 = 0;
+pub const TWO_FRAMES: u8 = 1;
+pub const DICTIONARY: u8 = 2;
+pub const RUNS: u8 = 3;
+/// All rows of the page are null, and nothing follows.
+pub const ALL_NULL: u8 = 4;
+/// A bit of the first byte: a bitmap of the rows that are not null comes before the keys.
+const SOME_NULL: u8 = 1 << 7;
+
+/// What the encoding of a chunk of a column is called; `has_frame`: it is of version 1.
+pub fn encoding(data_type: &DataType, has_frame: bool, bytes: &[u8]) -> &'static str {
+    if !is_exact(data_type) {
+        return "lz4";
+    }
+    match bytes.first().map(|first| first & !SOME_NULL) {
+        _ if has_frame => "frame",
+        Some(FRAME) => "frame",
+        Some(TWO_FRAMES) => "two frames",
+        Some(DICTIONARY) => "dictionary",
+        Some(RUNS) => "runs",
+        Some(ALL_NULL) => "null",
+        _ => "unknown",
+    }
+}
+
+/// Are values of the type stored by their keys?
+fn is_exact(data_type: &DataType) -> bool {
+    fn yes<T>() -> bool {
+        true
+    }
+    with_exact_primitive!(data_type, T => yes::<T>(), _ => *data_type == DataType::Boolean)
+}
+
+/// Values as differences from the smallest, each in `width` bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packed<'a, W> {
+    base: W,
+    width: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a, W: Word> Packed<'a, W> {
+    fn head(reader: &mut Reader<'a>) -> Result<(W, u32), String> {
+        let width = reader.u8().map_err(short)? as u32;
+        let base = match W::BITS {
+            32 => reader.u32().map_err(short)? as u64,
+            _ => reader.u64().map_err(short)?,
+        };
+        match width <= W::BITS {
+            true => Ok((W::truncate(base), width)),
+            false => Err(format!("a column chunk has values of {width} bits")),
+        }
+    }
+
+    fn body(reader: &mut Reader<'a>, (base, width): (W, u32), count: usize) -> Result<Packed<'a, W>, String> {
+        let bytes = reader.bytes(bits::packed_len(count, width)).map_err(short)?;
+        Ok(Packed { base, width, bytes })
+    }
+
+    #[inline]
+    fn unpack(&self, indices: Range<usize>, out: &mut Vec<W>) -> Result<(), String> {
+        bits::unpack(self.bytes, self.width, indices, self.base, out).ok_or_else(|| short(Short))
+    }
+}
+
+fn short(_: Short) -> String {
+    "a column chunk is shorter than its rows".into()
+}
+
+enum Body<'a, W> {
+    Nothing,
+    Frame(Packed<'a, W>),
+    /// The bits of the rows, and the values of those whose bit is 0 and 1.
+    Two(&'a [u8], [Packed<'a, W>; 2]),
+    /// The count of values, the values and each row's.
+    Dictionary(usize, Packed<'a, W>, Packed<'a, W>),
+    /// The count of runs, the value of each and the row behind it.
+    Runs(usize, Packed<'a, W>, Packed<'a, u32>),
+}
+
+/// A chunk that was looked at.
+pub(crate) struct Chunk<'a, W> {
+    pub(crate) rows: usize,
+    /// How many of the lowest bits no value uses.
+    pub(crate) shift: u32,
+    /// Which rows are not null; `None`: all are, or none.
+    pub(crate) valid: Option<&'a [u8]>,
+    body: Body<'a, W>,
+}
+
+/// What decoding needs aside.
+pub(crate) struct Aside<W> {
+    values: Vec<W>,
+    ends: Vec<u32>,
+}
+
+impl<W> Default for Aside<W> {
+    fn default() -> Self {
+        Aside { values: Vec::new(), ends: Vec::new() }
+    }
+}
+
+impl<'a, W: Word> Chunk<'a, W> {
+    /// `Err` says what is wrong with the bytes.
+    pub(crate) fn read(bytes: &'a [u8], rows: usize) -> Result<Chunk<'a, W>, String> {
+        let reader = &mut Reader::new(bytes);
+        let kind = reader.u8().map_err(short)?;
+        if kind == ALL_NULL {
+            return Ok(Chunk { rows, shift: 0, valid: None, body: Body::Nothing });
+        }
+        let shift = reader.u8().map_err(short)? as u32;
+        if shift >= W::BITS {
+            return Err(format!("a column chunk leaves out {shift} bits of its values"));
+        }
+        let valid = match kind & SOME_NULL {
+            0 => None,
+            _ => Some(reader.bytes(rows.div_ceil(8)).map_err(short)?),
+        };
+        let body = match kind & !SOME_NULL {
+            FRAME => {
+                let head = Packed::head(reader)?;
+                Body::Frame(Packed::body(reader, head, rows)?)
+            }
+            TWO_FRAMES => {
+                let heads = (Packed::head(reader)?, Packed::head(reader)?);
+                let which = reader.bytes(rows.div_ceil(8)).map_err(short)?;
+                let ones = ones(which, 0..rows);
+                Body::Two(which, [Packed::body(reader, heads.0, rows - ones)?, Packed::body(reader, heads.1, ones)?])
+            }
+            DICTIONARY => {
+                let (count, head) = (counted(reader, rows)?, Packed::head(reader)?);
+                let values = Packed::body(reader, head, count)?;
+                let width = bits::width_of(count as u64 - 1);
+                Body::Dictionary(count, values, Packed::body(reader, (W::default(), width), rows)?)
+            }
+            RUNS => {
+                let (count, head) = (counted(reader, rows)?, Packed::head(reader)?);
+                let values = Packed::body(reader, head, count)?;
+                let width = bits::width_of(rows as u64);
+                Body::Runs(count, values, Packed::body(reader, (0, width), count)?)
+            }
+            other => return Err(format!("a column chunk has an encoding of the unknown number {other}")),
+        };
+        Ok(Chunk { rows, shift, valid, body })
+    }
+
+    /// Are all of its rows null?
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.body, Body::Nothing)
+    }
+
+    /// Appends the keys of some rows, without their lowest bits.
+    pub(crate) fn append(&self, spans: &[Span], keys: &mut Vec<W>, aside: &mut Aside<W>) -> Result<(), String> {
+        aside.values.clear();
+        match &self.body {
+            Body::Dictionary(count, values, _) => {
+                values.unpack(0..*count, &mut aside.values)?;
+                // Any number of as many bits leads to a value.
+                aside.values.resize(count.next_power_of_two(), values.base);
+            }
+            Body::Runs(count, values, ends) => {
+                aside.ends.clear();
+                values.unpack(0..*count, &mut aside.values)?;
+                ends.unpack(0..*count, &mut aside.ends)?;
+            }
+            Body::Nothing | Body::Frame(_) | Body::Two(..) => {}
+        }
+        for span in spans {
+            if span.indices.end > self.rows {
+                return Err(short(Short));
+            }
+            let before = keys.len();
+            self.append_rows(span.indices.clone(), keys, aside)?;
+            if let Some(rows) = span.some {
+                let count = picked(&mut keys[before..], rows).len();
+                keys.truncate(before + count);
+            }
+        }
+        Ok(())
+    }
+
+    fn append_rows(&self, rows: Range<usize>, keys: &mut Vec<W>, aside: &mut Aside<W>) -> Result<(), String> {
+        match &self.body {
+            Body::Nothing => keys.resize(keys.len() + rows.len(), W::default()),
+            Body::Frame(values) => values.unpack(rows, keys)?,
+            Body::Two(which, [zeros, others]) => {
+                let (before, among) = (ones(which, 0..rows.start), ones(which, rows.clone()));
+                let (first, of_zeros) = (rows.start - before, rows.len() - among);
+                aside.values.clear();
+                zeros.unpack(first..first + of_zeros, &mut aside.values)?;
+                others.unpack(before..before + among, &mut aside.values)?;
+                merge(which, rows, &mut aside.values, of_zeros, keys);
+            }
+            Body::Dictionary(_, _, codes) => {
+                let before = keys.len();
+                codes.unpack(rows, keys)?;
+                let mask = aside.values.len() - 1;
+                for key in &mut keys[before..] {
+                    *key = aside.values[Into::<u64>::into(*key) as usize & mask];
+                }
+            }
+            Body::Runs(..) => {
+                let (mut at, target) = (rows.start, keys.len() + rows.len());
+                let first = aside.ends.partition_point(|end| *end as usize <= at);
+                for (value, end) in aside.values.iter().zip(&aside.ends).skip(first) {
+                    let end = (*end as usize).min(rows.end).max(at);
+                    keys.resize(keys.len() + end - at, *value);
+                    at = end;
+                }
+                if keys.len() != target {
+                    return Err("the runs of a column chunk end before its rows".into());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A count of values, of which there is one at least and no more than rows.
+fn counted(reader: &mut Reader<'_>, rows: usize) -> Result<usize, String> {
+    let count = reader.u16().map_err(short)? as usize;
+    match (1..=rows).contains(&count) {
+        true => Ok(count),
+        false => Err(format!("a column chunk of {rows} rows has {count} values")),
+    }
+}
+
+/// How many of these bits are set.
+fn ones(bitmap: &[u8], indices: Range<usize>) -> usize {
+    let (mut at, mut count) = (indices.start, 0);
+    while at < indices.end && at % 8 != 0 {
+        count += bit(bitmap, at) as usize;
+        at += 1;
+    }
+    let whole = &bitmap[at / 8..indices.end.max(at) / 8];
+    let (words, rest) = whole.as_chunks::<8>();
+    count += words.iter().map(|word| u64::from_le_bytes(*word).count_ones() as usize).sum::<usize>();
+    count += rest.iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
+    at += whole.len() * 8;
+    count + (at..indices.end).filter(|index| bit(bitmap, *index)).count()
+}
+
+/// Appends values in the order of their rows: `both` has those of the rows whose bit is 0, which
+/// are `zeros`, and then the others. There are as many as rows.
+fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: usize, out: &mut Vec<W>) {
+    let (mut of_zeros, mut of_ones, mut at) = (0, zeros, rows.start);
+    while at < rows.end && at % 8 != 0 {
+        let from = if bit(which, at) { &mut of_ones } else { &mut of_zeros };
+        out.push(both[*from]);
+        (*from, at) = (*from + 1, at + 1);
+    }
+    let whole = &which[at / 8..rows.end.max(at) / 8];
+    // Whole blocks are read, which may reach beyond the last value.
+    both.resize(both.len() + 8, W::default());
+    if W::merge_fast(whole, both, [of_zeros, of_ones], out) {
+        let ones = ones(whole, 0..whole.len() * 8);
+        (of_zeros, of_ones) = (of_zeros + whole.len() * 8 - ones, of_ones + ones);
+        at += whole.len() * 8;
+    }
+    let mut next = |one: bool| {
+        let from = if one { of_ones } else { of_zeros };
+        of_ones += one as usize;
+        of_zeros += !one as usize;
+        both[from]
+    };
+    out.extend((at..rows.end).map(|row| next(bit(which, row))));
+}
+
+/// Appends the keys of a page's rows. `valid` says which are not null, if some are; the
+/// keys of those that are do not matter. `sign` is the bit of the sign in the keys of floats,
+/// whose lowest bits are ones where a negative value has zeros.
+pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, sign: Option<u32>, effort: Compression, out: &mut Vec<u8>) {
+    let first = match valid {
+        None => keys.first().copied(),
+        Some(valid) => keys.iter().zip(valid).find(|(_, valid)| **valid).map(|(key, _)| *key),
+    };
+    let Some(first) = first else {
+        out.push(ALL_NULL);
+        return;
+    };
+    if let Some(valid) = valid {
+        keys.iter_mut().zip(valid).filter(|(_, valid)| !**valid).for_each(|(key, _)| *key = first);
+    }
+    let shift = unused_bits(keys, sign);
+    if shift > 0 {
+        keys.iter_mut().for_each(|key| *key = W::truncate(Into::<u64>::into(*key) >> shift));
+    }
+    let plan = choose::plan(keys, effort);
+    out.push(plan.number() | if valid.is_some() { SOME_NULL } else { 0 });
+    out.push(shift as u8);
+    if let Some(valid) = valid {
+        put_bitmap(valid.iter().copied(), out);
+    }
+    plan.put(keys, out);
+}
+
+/// How many of the lowest bits are 0 in all values: none where all are equal, which takes no
+/// bits anyway.
+fn unused_bits<W: Word>(keys: &[W], sign: Option<u32>) -> u32 {
+    let mut used = 0u64;
+    for some in keys.chunks(64) {
+        for key in some {
+            let key: u64 = (*key).into();
+            let negative = sign.is_some_and(|sign| key >> sign & 1 == 0);
+            used |= if negative { !key } else { key };
+        }
+        if used & 1 == 1 {
+            return 0;
+        }
+    }
+    match keys.windows(2).all(|both| both[0] == both[1]) {
+        true => 0,
+        false => used.trailing_zeros().min(W::BITS - 1),
+    }
+}

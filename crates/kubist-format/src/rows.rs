@@ -1,0 +1,69 @@
+//! Some rows of a page: as ranges, as bits of a zone, as bitmaps.
+
+use std::ops::Range;
+
+/// Rows of a zone, one bit each from the lowest.
+pub type Rows = u128;
+
+/// All rows of a zone with `count` rows.
+pub fn all_rows(count: u8) -> Rows {
+    if count >= 128 { Rows::MAX } else { (1 << count) - 1 }
+}
+
+/// Neighbouring rows of a page that are wanted whole, or some rows of one zone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    pub indices: Range<usize>,
+    /// From the first index.
+    pub some: Option<Rows>,
+}
+
+impl Span {
+    pub fn count(&self) -> usize {
+        self.some.map_or(self.indices.len(), |rows| rows.count_ones() as usize)
+    }
+
+    pub(crate) fn for_each(&self, mut each: impl FnMut(usize)) {
+        match self.some {
+            None => self.indices.clone().for_each(each),
+            Some(rows) => for_rows(rows, |row| each(self.indices.start + row)),
+        }
+    }
+}
+
+/// Calls `each` with every row that is set.
+#[inline]
+pub fn for_rows(rows: Rows, mut each: impl FnMut(usize)) {
+    for (first, mut half) in [(0, rows as u64), (64, (rows >> 64) as u64)] {
+        while half != 0 {
+            each(first + half.trailing_zeros() as usize);
+            half &= half - 1;
+        }
+    }
+}
+
+/// Brings the values that are set to the front; says which they are.
+pub(crate) fn picked<W: Copy>(values: &mut [W], rows: Rows) -> &[W] {
+    let mut count = 0;
+    for_rows(rows, |row| {
+        values[count] = values[row];
+        count += 1;
+    });
+    &values[..count]
+}
+
+/// Is a bit of a bitmap set?
+pub(crate) fn bit(bitmap: &[u8], index: usize) -> bool {
+    bitmap[index / 8] >> (index % 8) & 1 == 1
+}
+
+/// Bits, least significant first, padded with zeros to a whole byte.
+pub(crate) fn put_bitmap(bits: impl Iterator<Item = bool>, out: &mut Vec<u8>) {
+    let start = out.len();
+    for (index, bit) in bits.enumerate() {
+        if index % 8 == 0 {
+            out.push(0);
+        }
+        out[start + index / 8] |= (bit as u8) << (index % 8);
+    }
+}

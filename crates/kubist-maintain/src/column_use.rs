@@ -1,0 +1,122 @@
+//! What each column of a table takes, how it is encoded, and how fast it is decoded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::decode::{self, PageColumn};
+use kubist_format::location::Location;
+use kubist_format::numbers;
+use kubist_format::rows::Span;
+use kubist_format::zone_map::ZoneMap;
+use kubist_index::state::Run;
+use kubist_read::runs;
+use kubist_types::{Cancel, Result};
+
+/// Runs that are looked into: of larger tables a part, from all over it.
+const LOOKED_INTO: usize = 512;
+
+/// What a column takes, as of the runs that were looked into.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct ColumnUse {
+    pub name: String,
+    /// Bytes of its values for each row, as they are stored.
+    pub bytes_per_row: f64,
+    /// The share of the rows that each encoding holds, by its name.
+    pub encodings: BTreeMap<String, f64>,
+    /// Values that one core decodes in a second.
+    pub values_per_second: f64,
+}
+
+/// What the columns of a table take.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct ColumnsUse {
+    /// In the order of the stored columns, hidden ones among them.
+    pub columns: Vec<ColumnUse>,
+    /// Bytes of zone maps for each row.
+    pub zone_map_bytes_per_row: f64,
+    /// Runs that were looked into, and how many there are.
+    pub runs_looked_into: u64,
+    pub runs: u64,
+}
+
+/// What is summed up of a column.
+#[derive(Default)]
+struct Sums {
+    rows: u64,
+    bytes: u64,
+    encodings: BTreeMap<String, u64>,
+    spent: Duration,
+}
+
+impl ColumnsUse {
+    /// Of a snapshot's primary runs, or of some of them if there are many.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Damaged`; as of [`Snapshot::directory`]; a storage error.
+    pub fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<ColumnsUse> {
+        let directory = snapshot.directory()?;
+        let primary: Vec<_> = directory.runs().iter().filter(|run| !run.is_replica()).collect();
+        let step = primary.len().div_ceil(LOOKED_INTO).max(1);
+        let some: Vec<&Arc<Run<Location>>> = primary.iter().step_by(step).copied().collect();
+        let mut sums: Vec<Sums> = Vec::new();
+        sums.resize_with(snapshot.view.schema.stored.fields().len(), Sums::default);
+        let (mut rows, mut maps) = (0, 0);
+        for run in &some {
+            cancel.check()?;
+            let map = snapshot.zone_maps(std::iter::once(*run))?.0.remove(0);
+            rows += run.rows;
+            maps += u64::from(run.payload.map_length);
+            let data = runs::data(snapshot, run, 0..run.payload.data_length)?;
+            for (column, sums) in sums.iter_mut().enumerate().take(map.columns.len()) {
+                add(snapshot, run, &map, &data, column, sums)?;
+            }
+        }
+        let schema = &snapshot.view.schema.stored;
+        let columns = sums.into_iter().zip(schema.fields()).map(|(sums, field)| {
+            let rows = sums.rows.max(1) as f64;
+            ColumnUse {
+                name: field.name().clone(),
+                bytes_per_row: sums.bytes as f64 / rows,
+                encodings: sums.encodings.into_iter().map(|(name, held)| (name, held as f64 / rows)).collect(),
+                values_per_second: sums.rows as f64 / sums.spent.as_secs_f64().max(1e-9),
+            }
+        });
+        Ok(ColumnsUse {
+            columns: columns.collect(),
+            zone_map_bytes_per_row: maps as f64 / rows.max(1) as f64,
+            runs_looked_into: some.len() as u64,
+            runs: primary.len() as u64,
+        })
+    }
+}
+
+/// Adds what a run holds of a column.
+fn add(
+    snapshot: &Snapshot,
+    run: &Run<Location>,
+    map: &ZoneMap,
+    data: &[u8],
+    column: usize,
+    sums: &mut Sums,
+) -> Result<()> {
+    let data_type = snapshot.view.schema.stored.field(column).data_type();
+    for page in 0..map.pages() {
+        let (chunk, rows) = (map.chunk(page, column), map.page_rows(page));
+        let bytes = &data[chunk.offset as usize..][..chunk.length as usize];
+        let damaged = |what: String| runs::damaged(snapshot, run, chunk.offset, what);
+        let begun = Instant::now();
+        let mut decoded = decode::column(data_type, rows);
+        let all = Span { indices: 0..rows, some: None };
+        decoded.append(&PageColumn { rows, frame: chunk.frame, bytes }, &[all]).map_err(damaged)?;
+        decoded.finish().map_err(damaged)?;
+        sums.spent += begun.elapsed();
+        sums.rows += rows as u64;
+        sums.bytes += u64::from(chunk.length);
+        let encoding = numbers::encoding(data_type, chunk.frame.is_some(), bytes);
+        *sums.encodings.entry(encoding.into()).or_default() += rows as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Runs written anew where they are: the same rows of the same cubes, in other encodings.
+//!
+//! A table goes on in its newest compression; older runs stay as they were written, and are read
+//! as such, until somebody asks for this. Nothing moves, so that no answer changes and the
+//! layout needs no judging; only copies of these rows are made again afterwards, because a
+//! replica counts only while the runs that it copies live.
+
+use std::sync::Arc;
+
+use kubist_catalog::core::Core;
+use kubist_catalog::directory::Directory;
+use kubist_catalog::error::store_error;
+use kubist_catalog::frame::Frame;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::location::Location;
+use kubist_index::cube::CubeId;
+use kubist_index::layout::Placement;
+use kubist_index::state::Run;
+use kubist_read::runs::read_run;
+use kubist_types::{Cancel, Compression, Error, Result};
+use kubist_write::build::{EncodedRun, SortedRows};
+use kubist_write::keys::LookupColumns;
+use kubist_write::output::{DEFAULT_MEMORY, Output};
+use kubist_write::publish::{Replacement, Written, create_segment, publish};
+use rayon::prelude::*;
+
+use crate::planner::movable;
+use crate::policy::OptimizeOptions;
+
+/// Runs whose zone maps are looked at together.
+const LOOKED_AT: usize = 4096;
+
+/// Writes all runs anew that are of another compression, group by group, and calls `done` after
+/// each. Runs that somebody else replaces meanwhile are left to whoever does.
+///
+/// # Errors
+///
+/// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error. What was published before stays.
+pub fn recompress(
+    core: &Arc<Core>,
+    compression: Compression,
+    options: &OptimizeOptions,
+    done: &mut dyn FnMut(Written),
+) -> Result<()> {
+    core.set_compression(compression)?;
+    let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
+    let snapshot = Snapshot::new(core.clone(), view);
+    let movable = movable(&snapshot.view);
+    let primary = directory.runs().iter().filter(|run| !run.is_replica() && movable(run));
+    let primary: Vec<&Arc<Run<Location>>> = primary.collect();
+    for looked_at in primary.chunks(LOOKED_AT) {
+        options.cancel.check()?;
+        let (maps, _) = snapshot.zone_maps(looked_at.iter().copied())?;
+        let other = looked_at.iter().zip(maps).filter(|(_, map)| map.compression != Some(compression));
+        let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| (*run).clone()).collect();
+        let mut rest = &other[..];
+        while let Some(first) = rest.first() {
+            // Of one grid, and as many as are held in memory.
+            let (grid, mut rows) = (first.cube.grid(), 0);
+            let fits = |run: &&Arc<Run<Location>>| {
+                rows += run.rows;
+                run.cube.grid() == grid && (rows <= options.rows_at_once || rows == run.rows)
+            };
+            let (group, later) = rest.split_at(rest.iter().take_while(fits).count());
+            rest = later;
+            if let Some(written) = rewrite(&snapshot, &directory, grid, group, &options.cancel)? {
+                done(written);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes some runs of one grid anew; `None` if somebody else has replaced one of them first.
+fn rewrite(
+    snapshot: &Snapshot,
+    directory: &Directory,
+    grid: u32,
+    group: &[Arc<Run<Location>>],
+    cancel: &Cancel,
+) -> Result<Option<Written>> {
+    let (core, schema) = (&snapshot.core, &snapshot.view.schema);
+    let missing =
+        || Error::NotATable { location: core.store.location().into(), why: format!("its grid {grid} is missing") };
+    let frame = core.frame(schema, grid)?.ok_or_else(missing)?;
+    let mut segment = create_segment(core, &snapshot.view)?;
+    let mut output = Output::new(core, &frame.dimensions, segment.as_mut(), DEFAULT_MEMORY, cancel);
+    let lookup = output.lookup_columns();
+    let encode = |run: &Arc<Run<Location>>| again(snapshot, directory, &frame, run, &lookup, cancel);
+    for some in group.chunks(8 * rayon::current_num_threads()) {
+        output.append(some.par_iter().map(encode).collect::<Result<_>>()?)?;
+    }
+    let (runs, bytes) = output.finish()?;
+    segment.sync().map_err(store_error)?;
+    // Each run relied on the cutoffs above it (I5).
+    let mut cubes: Vec<CubeId> = group.iter().flat_map(|run| frame.geometry.ancestors(run.cube)).collect();
+    cubes.sort_unstable();
+    cubes.dedup();
+    let cutoffs = cubes.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect();
+    let rows = group.iter().map(|run| run.rows).sum();
+    let replacement = Replacement { inputs: group.to_vec(), runs, cutoffs, ..Replacement::default() };
+    Ok(publish(core, replacement, cancel)?.then_some(Written { rows, bytes }))
+}
+
+/// The rows of a run as a run of the same cube.
+fn again(
+    snapshot: &Snapshot,
+    directory: &Directory,
+    frame: &Arc<Frame>,
+    run: &Arc<Run<Location>>,
+    lookup: &LookupColumns,
+    cancel: &Cancel,
+) -> Result<EncodedRun> {
+    cancel.check()?;
+    let schema = &snapshot.view.schema;
+    let (batch, _) = read_run(snapshot, run)?;
+    let sorted = SortedRows::new(frame, &schema.stored, schema.compression, &[batch], cancel)?;
+    let cutoff = directory.cutoff(run.cube);
+    let (within, overflow) = sorted.all().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
+    let placement = Placement { cube: run.cube, within, overflow, cutoff };
+    Ok(sorted.encode(&placement, &lookup.keys(sorted.batch())))
+}

@@ -1,0 +1,73 @@
+//! How hard a table's numbers are pressed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Which encodings a writer may choose from, for each column of each page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compression {
+    /// Frames of reference alone: the least work for writers.
+    Fast,
+    /// Whatever takes the fewest bytes of what is read at about the speed of memory.
+    #[default]
+    Balanced,
+    /// The fewest bytes, however long the choice takes and whatever it costs to read.
+    Small,
+}
+
+/// The names, from the fastest to the smallest.
+pub const COMPRESSIONS: [Compression; 3] = [Compression::Fast, Compression::Balanced, Compression::Small];
+
+impl Compression {
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::Fast => "fast",
+            Compression::Balanced => "balanced",
+            Compression::Small => "small",
+        }
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+/// A text that names no compression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NoCompression(String);
+
+impl fmt::Display for NoCompression {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:?} is no compression: it is one of fast, balanced, small", self.0)
+    }
+}
+
+impl std::error::Error for NoCompression {}
+
+impl FromStr for Compression {
+    type Err = NoCompression;
+
+    fn from_str(text: &str) -> Result<Compression, NoCompression> {
+        let found = COMPRESSIONS.into_iter().find(|one| one.name() == text.trim());
+        found.ok_or_else(|| NoCompression(text.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_is_written() {
+        for one in COMPRESSIONS {
+            assert_eq!(one.to_string().parse(), Ok(one));
+            assert_eq!(serde_json::to_string(&one).unwrap(), format!("{:?}", one.name()));
+        }
+        assert!("tiny".parse::<Compression>().unwrap_err().to_string().contains("balanced"));
+    }
+}

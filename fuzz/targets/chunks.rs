@@ -1,0 +1,21 @@
+//! Any bytes as the keys of a column of a page, of every kind of type: the first four bytes are
+//! its rows, where those begin that are wanted, and how many and which of them.
+#![no_main]
+
+use arrow_schema::DataType;
+use kubist_format::decode::{self, PageColumn};
+use kubist_format::rows::Span;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let [rows, first, count, some, bytes @ ..] = bytes else { return };
+    let (rows, indices) = (usize::from(*rows) * 16, usize::from(*first)..usize::from(*first) + usize::from(*count) / 2);
+    let some = (*some > 0).then(|| u128::from_le_bytes([*some; 16]) & ((1 << indices.len()) - 1));
+    for data_type in [DataType::Boolean, DataType::Int8, DataType::Float32, DataType::UInt64, DataType::Float64] {
+        let mut column = decode::column(&data_type, rows);
+        let spans = [Span { indices: indices.clone(), some }];
+        if column.append(&PageColumn { rows, frame: None, bytes }, &spans).is_ok() {
+            assert_eq!(column.finish().expect("values").len(), spans[0].count());
+        }
+    }
+});
