@@ -6,17 +6,19 @@
 import * as api from "./api";
 import { Drawing } from "./drawing";
 import { host } from "./host";
+import type { Second } from "./kinds";
 import { Live } from "./live";
 import { Marking } from "./marking";
 import { pause } from "./pause";
 import { middleBox } from "./pick";
 import { Player } from "./player";
 import { TableProfile } from "./profile";
-import { complete, FILTERS } from "./query";
+import { complete, FILTERS, timeOf } from "./query";
 import { selectionOf } from "./region";
 import { Requests } from "./requests";
 import { RoiBox } from "./roi";
 import { Scene } from "./scene";
+import { proposed } from "./second";
 import { State } from "./state";
 import { Trails } from "./trails";
 import { fromAddress, MOST_KEPT, toAddress, type Filter, type ViewSpec } from "./view";
@@ -78,6 +80,7 @@ export class App {
     this.drawing = new Drawing(state, this.scene, this.requests, this.roi, this.marking, marks, () => this.player.playing);
     new ResizeObserver(() => {
       this.scene.resize();
+      if (!this.scene.isPlaced) this.scene.home(null);
       invalidate();
     }).observe(stage);
     matchMedia("(prefers-color-scheme: light)").addEventListener("change", () => this.drawing.applyTheme());
@@ -254,6 +257,40 @@ export class App {
     this.requests.reloadLater(done);
   }
 
+  /** Leaves only what lies between these ends of a column; null: as far as there is anything. */
+  narrow(column: string, low: number | null, high: number | null): void {
+    const { view, profile } = this.state;
+    const isOpen = low === null && high === null;
+    if (column === timeOf(view, profile!)) {
+      const [first, last] = this.player.ends;
+      view.time = isOpen ? null : { column, low: low ?? first, high: high ?? last };
+      return;
+    }
+    const filter = view.filters.find((filter) => filter.column === column);
+    if (isOpen) view.filters = view.filters.filter((other) => other !== filter);
+    else if (filter) Object.assign(filter, { low, high });
+    else if (view.filters.length < FILTERS) view.filters.push({ column, low, high });
+    else this.state.report(new Error(`there are ${FILTERS} filters already: remove one first`));
+  }
+
+  /** Columns were narrowed beside the points: as `filtered`, and the panel has other controls. */
+  narrowed(done: boolean): void {
+    this.filtered(done);
+    if (done) this.state.rebuild();
+  }
+
+  /** Opens another second view, or closes it. */
+  setSecond(second: Second | null): void {
+    this.state.view.second = second;
+    this.state.changed();
+    this.state.rebuild();
+  }
+
+  toggleSecond(): void {
+    const { view, profile } = this.state;
+    this.setSecond(view.second ? null : proposed("histogram", view, profile!));
+  }
+
   setWhere(where: string): void {
     this.state.view.where = where.trim();
     this.requests.reload();
@@ -398,6 +435,7 @@ export class App {
       frames: drawing.frames,
       firstPoints: drawing.firstPoints,
       calls: this.scene.renderer.info.render.calls,
+      second: state.second,
       view: structuredClone(state.view),
     };
   }

@@ -10,7 +10,8 @@ import { crowdOf } from "./crowd";
 import { dateOf, millisecondsOf } from "./dates";
 import { Density } from "./density";
 import { Frame } from "./frame";
-import { Overlay, type Inks, type Legend } from "./overlay";
+import { inksOfTheme, type Inks } from "./inks";
+import { Overlay, type Legend } from "./overlay";
 import { brief } from "./numbers";
 import { extentOf } from "./query";
 import type { Requests } from "./requests";
@@ -38,7 +39,7 @@ export class Drawing {
   /** The height of the page's own line at the bottom, in pixels. */
   foot = 40;
   private scheduled = false;
-  private inks: Inks = { ink: "", faint: "", background: "" };
+  private inks: Inks = { ink: "", faint: "", background: "", accent: "" };
 
   constructor(
     private readonly state: State,
@@ -208,10 +209,8 @@ export class Drawing {
     const { theme } = this.state.view;
     const light = theme === "light" || (theme === "auto" && matchMedia("(prefers-color-scheme: light)").matches);
     document.documentElement.dataset.theme = light ? "light" : "dark";
-    const style = getComputedStyle(document.documentElement);
-    const color = (name: string) => style.getPropertyValue(name).trim();
-    this.scene.setColors(color("--night"), color("--ink"), color("--accent"));
-    this.inks = { ink: color("--ink"), faint: color("--faint"), background: color("--night") };
+    this.inks = inksOfTheme();
+    this.scene.setColors(this.inks.background, this.inks.ink, this.inks.accent);
     this.applyColors();
     this.state.changed();
   }

@@ -6,6 +6,7 @@ import { App } from "./app";
 import { Foot } from "./foot";
 import { grouped, signed } from "./numbers";
 import { Panel } from "./panel";
+import { SecondView } from "./secondview";
 import { el } from "./widgets";
 
 const KEYS: [string, string][] = [
@@ -26,6 +27,7 @@ const KEYS: [string, string][] = [
   ["S", "picture"],
   ["P", "panel"],
   ["D", "dark or light"],
+  ["V", "a second view of the selection"],
   ["T", "trails"],
   ["L", "follow commits"],
   ["?", "these keys"],
@@ -54,8 +56,9 @@ const hideCard = () => void (card.hidden = true);
 const app = new App(stage, { redraw, rebuild: () => panel.rebuild(), otherPoints: hideCard });
 const panel = new Panel(app);
 const foot = new Foot(app);
+const second = new SecondView(app);
 stage.append(el("div", { className: "head" }, title, rows), note, card, foot.root);
-document.body.append(panel.root, toggle, help);
+document.body.append(second.root, panel.root, toggle, help);
 
 new ResizeObserver(() => {
   app.drawing.foot = foot.root.offsetHeight + 14;
@@ -89,6 +92,7 @@ function redraw(): void {
     note.textContent = message ?? "";
     panel.redraw();
     foot.redraw();
+    second.redraw();
   }, 60);
 }
 
@@ -119,6 +123,7 @@ const ACTIONS: Record<string, () => void> = {
   s: () => void savePicture(),
   p: showPanel,
   d: nextTheme,
+  v: () => app.toggleSecond(),
   t: () => {
     if (app.trails.possible) app.setTrails(!app.state.view.trails);
     panel.rebuild();

@@ -5,17 +5,10 @@
 
 import { Vector3 } from "three";
 import type { Column } from "./api";
-import { dateTicks, millisecondsOf } from "./dates";
+import { labelOf, marksOf } from "./axismarks";
+import type { Inks } from "./inks";
 import type { Mark } from "./marking";
-import { brief, ticks } from "./numbers";
 import type { Scene } from "./scene";
-
-/** The colours of a theme. */
-export interface Inks {
-  ink: string;
-  faint: string;
-  background: string;
-}
 
 /** What colours mean: 256 of them, and texts at even distances along them. */
 export interface Legend {
@@ -35,7 +28,7 @@ export class Overlay {
   private readonly context: CanvasRenderingContext2D;
   private readonly at = new Vector3();
   private readonly to = new Vector3();
-  private inks: Inks = { ink: "", faint: "", background: "" };
+  private inks: Inks = { ink: "", faint: "", background: "", accent: "" };
   private width = 1;
   private height = 1;
   /** What the page's own line takes at the bottom. */
@@ -121,22 +114,6 @@ export class Overlay {
     texts.forEach((text, k) => this.put(text, left + (wide * k) / (texts.length - 1), top + 20, "center", this.inks.faint));
   }
 
-  private label(column: Column): string {
-    return column.unit ? `${column.name} [${column.unit}]` : column.name;
-  }
-
-  /** Round values of a column and their texts. */
-  private marks(column: Column, low: number, high: number, about: number): { at: number; text: string }[] {
-    const unit = millisecondsOf(column.data_type);
-    if (unit !== null) return dateTicks(low, high, about, unit);
-    const round = ticks(low, high, about);
-    const step = round.length > 1 ? round[1] - round[0] : 0;
-    // Values that differ late in their digits need all of them.
-    const size = Math.max(Math.abs(low), Math.abs(high));
-    const digits = step > 0 ? Math.ceil(Math.log10(size / step)) + 1 : 4;
-    return round.map((at) => ({ at, text: digits > 4 && digits < 16 && size < 1e15 ? String(Number(at.toPrecision(digits))) : brief(at) }));
-  }
-
   /** Round numbers along the left and the lower side. */
   private flat(scene: Scene, columns: Column[]): void {
     const { context, at, width, height } = this;
@@ -147,17 +124,17 @@ export class Overlay {
     corner(1, 1);
     const high = [scene.frame.toTable(at, 0), scene.frame.toTable(at, 1)];
     const bottom = height - this.foot - 8;
-    this.put(this.label(columns[0]), width - 12, bottom - 20, "right", ink);
-    this.put(this.label(columns[1]), 10, HEAD + 10, "left", ink);
+    this.put(labelOf(columns[0]), width - 12, bottom - 20, "right", ink);
+    this.put(labelOf(columns[1]), 10, HEAD + 10, "left", ink);
     const tick = (x: number, y: number, wide: number, tall: number) => {
       context.fillStyle = faint;
       context.fillRect(x, y, wide, tall);
     };
-    for (const { at: value, text } of this.marks(columns[1], low[1], high[1], height / 80)) {
+    for (const { at: value, text } of marksOf(columns[1], low[1], high[1], height / 80)) {
       const y = (1 - (value - low[1]) / (high[1] - low[1])) * height;
       if (y < bottom - 20 && this.put(text, 20, y, "left", faint)) tick(8, y, 6, 1);
     }
-    for (const { at: value, text } of this.marks(columns[0], low[0], high[0], width / 110)) {
+    for (const { at: value, text } of marksOf(columns[0], low[0], high[0], width / 110)) {
       const x = ((value - low[0]) / (high[0] - low[0])) * width;
       if (this.put(text, x, bottom, "center", faint)) tick(x, bottom - 13, 1, 6);
     }
@@ -215,10 +192,10 @@ export class Overlay {
     const put = (text: string, where: [number, number], by: number, color: string) =>
       this.put(text, where[0] + off[0] * by, where[1] + off[1] * by, align, color);
     if (name) {
-      put(this.label(column), center, length < 60 ? 14 : 34 + (align === "center" ? 0 : 16), this.inks.ink);
+      put(labelOf(column), center, length < 60 ? 14 : 34 + (align === "center" ? 0 : 16), this.inks.ink);
       return;
     }
-    for (const { at: value, text } of this.marks(column, frame.low[axis], frame.high[axis], length / 80)) {
+    for (const { at: value, text } of marksOf(column, frame.low[axis], frame.high[axis], length / 80)) {
       const where = place(value);
       if (where) put(text, where, 12, this.inks.faint);
     }

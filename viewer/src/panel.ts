@@ -3,11 +3,13 @@
 import type { App } from "./app";
 import { download, type Column, type RecordFormat } from "./api";
 import { ColorControls } from "./colorcontrols";
+import { KINDS, type Kind } from "./kinds";
 import { brief } from "./numbers";
 import type { TableProfile } from "./profile";
 import { pythonLines } from "./python";
 import { FILTERS } from "./query";
 import { selectionOf } from "./region";
+import { proposed } from "./second";
 import { RegionControls } from "./regioncontrols";
 import { widthOf } from "./sizes";
 import { TONES } from "./tones";
@@ -67,7 +69,10 @@ export class Panel {
       el("span", { className: "kept" },
         el("button", { textContent: String(k + 1), ariaLabel: `view ${k + 1}`, title: String(k + 1), onclick: () => app.showView(k) }),
         el("button", { className: "plain", textContent: "✕", ariaLabel: `forget view ${k + 1}`, onclick: () => app.forgetView(k) })));
-    return section("View", table, ...rows, stretch, el("div", { className: "row views" }, keep, ...kept));
+    const { second } = app.state.view;
+    const kinds = choice<Kind | "">("second view", ["", ...KINDS], second?.kind ?? "", (kind) => app.setSecond(kind ? proposed(kind, app.state.view, app.state.profile!) : null));
+    kinds.title = "V";
+    return section("View", table, ...rows, stretch, row("second", kinds), el("div", { className: "row views" }, keep, ...kept));
   }
 
   private filters(): HTMLElement {

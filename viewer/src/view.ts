@@ -1,5 +1,6 @@
 /** What is shown and how: everything that the address of the page keeps. */
 
+import { secondFromText, secondToText, type Second } from "./kinds";
 import { SHADES, type Shade } from "./shades";
 import { TONES, type Tone } from "./tones";
 
@@ -55,6 +56,8 @@ export interface ViewSpec {
   tone: Tone;
   /** What the colours of densities mean. */
   shade: Shade;
+  /** What else is shown of the selection, beside the points. */
+  second: Second | null;
   theme: "dark" | "light" | "auto";
   live: boolean;
   /** Whole trajectories, as lines. */
@@ -95,6 +98,7 @@ export const PLAIN: ViewSpec = {
   mode: "auto",
   tone: "equalised",
   shade: "records",
+  second: null,
   theme: "auto",
   live: true,
   trails: false,
@@ -141,6 +145,7 @@ export function toAddress(view: ViewSpec): string {
   if (view.mode !== PLAIN.mode) put("mode", view.mode);
   if (view.tone !== PLAIN.tone) put("tone", view.tone);
   if (view.shade !== PLAIN.shade) put("shade", view.shade);
+  if (view.second) put("second", secondToText(view.second));
   if (view.theme !== "auto") put("theme", view.theme);
   if (!view.live) put("live", "0");
   put("trails", view.trails ? "1" : "");
@@ -204,6 +209,7 @@ export function fromAddress(text: string): ViewSpec {
   view.mode = MODES.find((mode) => mode === parameters.get("mode")) ?? PLAIN.mode;
   view.tone = TONES.find((tone) => tone === parameters.get("tone")) ?? PLAIN.tone;
   view.shade = SHADES.find((shade) => shade === parameters.get("shade")) ?? PLAIN.shade;
+  view.second = secondFromText(parameters.get("second") ?? "");
   const theme = parameters.get("theme");
   view.theme = theme === "dark" || theme === "light" ? theme : "auto";
   view.live = parameters.get("live") !== "0";

@@ -13,6 +13,8 @@ const ZONE = 2.5;
 
 /** What texts beside the box of a view take, in CSS pixels. */
 const TEXTS = 130;
+/** What the legend and the texts above it take. */
+const LEGEND = 96;
 
 export class Viewpoint {
   camera: PerspectiveCamera | OrthographicCamera = new PerspectiveCamera();
@@ -91,13 +93,14 @@ export class Viewpoint {
     const wide = tall * (this.width / this.height);
     // Texts take as many pixels on a narrow screen.
     const beside = Math.min(0.86, 1 - TEXTS / this.width);
+    const above = Math.min(0.78, 1 - (2 * LEGEND) / this.height);
     // Far enough for each corner, with room for the texts around.
     let distance = 0.1;
     for (let corner = 0; corner < 8; corner++) {
       const at = new Vector3(...sides.map((side, axis) => (corner & (1 << axis) ? side : -side)));
       const across = Math.abs(at.dot(right)) / (Math.max(0.4, beside) * wide);
-      const above = Math.abs(at.dot(up)) / (0.78 * tall);
-      distance = Math.max(distance, at.dot(toward) + Math.max(across, above));
+      const along = Math.abs(at.dot(up)) / (Math.max(0.4, above) * tall);
+      distance = Math.max(distance, at.dot(toward) + Math.max(across, along));
     }
     return toward.multiplyScalar(distance);
   }
