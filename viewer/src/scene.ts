@@ -211,6 +211,8 @@ export class Scene extends Viewpoint {
     this.eye.update();
     const { uniforms } = this.material;
     const distance = this.camera.position.length();
+    uniforms.isFlat.value = this.isFlat;
+    uniforms.screen.value = [this.canvas.width, this.canvas.height];
     uniforms.zone.value = this.isFlat ? 1e9 : this.zone;
     uniforms.fadeNear.value = this.isFlat ? 1e9 : Math.max(0, distance - 1.3);
     uniforms.fadeFar.value = this.isFlat ? 2e9 : distance + 1.6;
