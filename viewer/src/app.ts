@@ -141,6 +141,7 @@ export class App {
   private place(): void {
     const { view } = this.state;
     view.camera = this.scene.isPlaced ? this.scene.where() : null;
+    view.parallel = this.scene.isParallel;
     if (view.camera) view.frame = { low: this.scene.frame.low, high: this.scene.frame.high };
   }
 
@@ -407,8 +408,23 @@ export class App {
     else this.live.stop();
   }
 
+  /** Looks along an axis of three, without perspective. */
+  lookAlong(axis: number): void {
+    if (this.state.view.axes.length === 3) this.scene.lookAlong(axis);
+  }
+
+  /** Looks along the axis of this name or, if none has one of these names, of this place among them. */
+  lookAlongNamed(name: "x" | "y" | "z"): void {
+    const { axes } = this.state.view;
+    const names = ["x", "y", "z"];
+    const isNamed = axes.some((axis) => names.includes(axis.toLowerCase()));
+    const axis = isNamed ? axes.findIndex((axis) => axis.toLowerCase() === name) : names.indexOf(name);
+    if (axis >= 0) this.lookAlong(axis);
+  }
+
   home(): void {
     this.requests.current?.tree.release();
+    this.scene.setParallel(false);
     this.scene.home(null);
     if (this.drawing.refit(true)) this.requests.reload();
     this.state.changed();

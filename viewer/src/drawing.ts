@@ -86,6 +86,7 @@ export class Drawing {
     if (reload) requests.reload();
     this.roi.show();
     scene.material.uniforms.roiClip.value = view.clip;
+    scene.material.uniforms.fog.value = view.fog;
     this.paint();
     const isEven = view.even || view.sizeIn === "spacing";
     const caption = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
@@ -175,6 +176,7 @@ export class Drawing {
     const { low, high } = extentOf(view, profile!);
     const flat = low.length < 3;
     const aspect = flat ? this.scene.width / this.scene.height : 1;
+    this.scene.isParallel = camera !== null && view.parallel && !flat;
     this.scene.setFrame(new Frame(low, high, view.stretch, aspect, profile!.mirrors(view.axes)), camera);
     this.roi.set(view.roi, view.axes);
   }

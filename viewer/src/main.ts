@@ -15,6 +15,8 @@ const KEYS: [string, string][] = [
   ["click", "the record under the pointer"],
   ["Esc", "hide the record"],
   ["H", "look at all of it"],
+  ["X, Y, Z", "along an axis, again: from the other side"],
+  ["O", "with perspective or without"],
   ["B", "box of interest"],
   ["shift drag", "a line around records of a flat view"],
   ["M", "a distance: click on both ends"],
@@ -112,6 +114,10 @@ function nextTheme(): void {
 
 const ACTIONS: Record<string, () => void> = {
   h: () => app.home(),
+  x: () => app.lookAlongNamed("x"),
+  y: () => app.lookAlongNamed("y"),
+  z: () => app.lookAlongNamed("z"),
+  o: () => app.scene.setParallel(!app.scene.isParallel),
   b: () => app.toggleRoi(),
   k: () => app.keepView(),
   m: () => app.setMeasuring(!app.marking.isMeasuring),

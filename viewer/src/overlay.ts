@@ -163,7 +163,8 @@ export class Overlay {
           const length = ends[0] && ends[1] ? Math.hypot(ends[0][0] - ends[1][0], ends[0][1] - ends[1][1]) : 0;
           best = { away, signs: [a, b], length };
         }
-      if (best) edges.push({ axis, signs: best.signs, length: best.length });
+      // An axis along the line of sight is a point.
+      if (best && best.length > 8) edges.push({ axis, signs: best.signs, length: best.length });
     }
     // Where there is no room for all, the longest are told.
     edges.sort((a, b) => b.length - a.length);

@@ -64,6 +64,9 @@ export class Panel {
         ? row("table", choice("table", app.state.tables, app.state.view.table, (name) => void app.go(name)))
         : null;
     const stretch = tick("stretch each axis", app.state.view.stretch, (value) => app.setStretch(value));
+    const along = app.state.view.axes.map((name, axis) => el("button", { textContent: name, ariaLabel: `look along ${name}`, onclick: () => app.lookAlong(axis) }));
+    const perspective = el("button", { textContent: "perspective", ariaLabel: "perspective", title: "O", onclick: () => app.scene.setParallel(false) });
+    const look = along.length === 3 ? row("along", ...along, perspective) : null;
     const keep = el("button", { textContent: "keep this view", title: "K", onclick: () => app.keepView(), disabled: app.state.view.kept.length >= MOST_KEPT });
     const kept = app.state.view.kept.map((_, k) =>
       el("span", { className: "kept" },
@@ -72,7 +75,7 @@ export class Panel {
     const { second } = app.state.view;
     const kinds = choice<Kind | "">("second view", ["", ...KINDS], second?.kind ?? "", (kind) => app.setSecond(kind ? proposed(kind, app.state.view, app.state.profile!) : null));
     kinds.title = "V";
-    return section("View", table, ...rows, stretch, row("second", kinds), el("div", { className: "row views" }, keep, ...kept));
+    return section("View", table, ...rows, stretch, look, row("second", kinds), el("div", { className: "row views" }, keep, ...kept));
   }
 
   private filters(): HTMLElement {
@@ -170,6 +173,10 @@ export class Panel {
         view.shaded = value;
         app.state.changed();
       }, "of three columns: what lies behind its neighbours is darker"),
+      ...(view.axes.length === 3 ? [slider("fog", 0, 1, view.fog, (value) => {
+        view.fog = value;
+        app.state.changed();
+      })] : []),
       ...this.sizes(slider),
       row(
         "theme",

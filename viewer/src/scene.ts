@@ -11,7 +11,6 @@ import {
   LineBasicMaterial,
   LineSegments,
   type Object3D,
-  PerspectiveCamera,
   Points,
   Scene as ThreeScene,
   Vector3,
@@ -213,7 +212,7 @@ export class Scene extends Viewpoint {
     const distance = this.camera.position.length();
     uniforms.isFlat.value = this.isFlat;
     uniforms.screen.value = [this.canvas.width, this.canvas.height];
-    uniforms.zone.value = this.isFlat ? 1e9 : this.zone;
+    uniforms.zone.value = this.isOrthographic ? 1e9 : this.zone;
     uniforms.fadeNear.value = this.isFlat ? 1e9 : Math.max(0, distance - 1.3);
     uniforms.fadeFar.value = this.isFlat ? 2e9 : distance + 1.6;
   }
@@ -228,7 +227,7 @@ export class Scene extends Viewpoint {
   }
 
   render(): void {
-    if (this.isShaded && this.camera instanceof PerspectiveCamera) this.depth.render(this.scene, this.camera);
+    if (this.isShaded && !this.isFlat) this.depth.render(this.scene, this.camera, this.isParallel ? this.distance : 0);
     else this.renderer.render(this.scene, this.camera);
     if (this.software) this.fence.put();
   }

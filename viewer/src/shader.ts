@@ -31,7 +31,7 @@ uniform vec3 roiLow, roiHigh;
 uniform bool roiOn, roiClip;
 uniform int sizeIn, sizeSlot;
 uniform float sizeOrigin, sizeUsual, perUnit;
-uniform float size, fadeNear, fadeFar, reference, zone, dim;
+uniform float size, fog, fadeNear, fadeFar, reference, zone, dim;
 uniform bool blended, isFlat;
 uniform vec2 screen;
 #ifdef SUM
@@ -154,7 +154,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   }
 #endif
   float depth = clamp((-seen.z - fadeNear) / max(1e-6, fadeFar - fadeNear), 0.0, 1.0);
-  shown = mix(shown, background, 0.35 * depth);
+  shown = mix(shown, background, fog * depth);
 #ifndef TRAIL
   shown = mix(shown, background, dim);
   if (isOutside) {
@@ -252,6 +252,8 @@ export function makeMaterial(smooth: boolean) {
     isFlat: { value: false },
     // Pixels across and up.
     screen: { value: [1, 1] },
+    // How much of the colour of what is farthest away gives way to the background.
+    fog: { value: 0 },
     fadeNear: { value: 0 },
     fadeFar: { value: 1 },
     map: { value: map },

@@ -48,6 +48,8 @@ export interface ViewSpec {
   sizeBy: string | null;
   /** The diameter in units of the axes, or the factor of the column's values; null: as the view needs it. */
   width: number | null;
+  /** How much what is far away fades. */
+  fog: number;
   /** Whether forms are shaded by their depth; null: where a graphics card draws. */
   shaded: boolean | null;
   /** Points, their density, or whichever can be read. */
@@ -66,6 +68,8 @@ export interface ViewSpec {
   kept: string[];
   /** What of the axes the camera's place refers to; null: all that the records take. */
   frame: { low: number[]; high: number[] } | null;
+  /** Whether three columns are looked at without perspective. */
+  parallel: boolean;
   /** Where the camera is, what it looks at, and how large a flat view is. */
   camera: number[] | null;
 }
@@ -94,6 +98,7 @@ export const PLAIN: ViewSpec = {
   sizeIn: "pixels",
   sizeBy: null,
   width: null,
+  fog: 0.35,
   shaded: null,
   mode: "auto",
   tone: "equalised",
@@ -104,6 +109,7 @@ export const PLAIN: ViewSpec = {
   trails: false,
   kept: [],
   frame: null,
+  parallel: false,
   camera: null,
 };
 
@@ -141,6 +147,7 @@ export function toAddress(view: ViewSpec): string {
   if (view.sizeIn !== PLAIN.sizeIn) put("sizein", view.sizeIn);
   put("sizeby", view.sizeBy);
   if (view.width !== null) put("width", String(view.width));
+  if (view.fog !== PLAIN.fog) put("fog", String(view.fog));
   if (view.shaded !== null) put("shaded", view.shaded ? "1" : "0");
   if (view.mode !== PLAIN.mode) put("mode", view.mode);
   if (view.tone !== PLAIN.tone) put("tone", view.tone);
@@ -150,6 +157,7 @@ export function toAddress(view: ViewSpec): string {
   if (!view.live) put("live", "0");
   put("trails", view.trails ? "1" : "");
   if (view.camera && view.frame) put("frame", sides(view.frame));
+  put("parallel", view.camera && view.parallel ? "1" : "");
   if (view.camera) put("camera", view.camera.map((value) => String(Number(value.toPrecision(5)))).join(","));
   for (const kept of view.kept) put("kept", kept);
   return out.toString();
@@ -204,6 +212,7 @@ export function fromAddress(text: string): ViewSpec {
   view.sizeIn = SIZES.find((kind) => kind === parameters.get("sizein")) ?? PLAIN.sizeIn;
   view.sizeBy = parameters.get("sizeby");
   if (parameters.has("width")) view.width = number("width", 1e-300, 1e300, NaN) || null;
+  view.fog = number("fog", 0, 1, PLAIN.fog);
   const shaded = parameters.get("shaded");
   view.shaded = shaded === "1" ? true : shaded === "0" ? false : null;
   view.mode = MODES.find((mode) => mode === parameters.get("mode")) ?? PLAIN.mode;
@@ -216,6 +225,7 @@ export function fromAddress(text: string): ViewSpec {
   view.trails = parameters.get("trails") === "1";
   const camera = parameters.get("camera")?.split(",").map(Number) ?? [];
   if (camera.length === 7 && camera.every(Number.isFinite)) view.camera = camera;
+  view.parallel = view.camera !== null && view.axes.length === 3 && parameters.get("parallel") === "1";
   view.frame = view.camera && sides("frame");
   if (view.frame?.low.some((low, k) => low >= view.frame!.high[k])) view.frame = null;
   return view;
