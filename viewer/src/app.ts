@@ -4,7 +4,9 @@
  */
 
 import * as api from "./api";
+import { capture } from "./capture";
 import { Drawing } from "./drawing";
+import type { FigureSpec } from "./figure";
 import { host } from "./host";
 import type { Second } from "./kinds";
 import { Live } from "./live";
@@ -45,6 +47,8 @@ export class App {
   readonly live: Live;
   readonly trails: Trails;
   readonly marking: Marking;
+  /** The figure that is saved next. */
+  readonly figure: FigureSpec = { width: 1200, height: 900, title: "", style: "as shown", isClear: false };
   private readonly roi: RoiBox;
   /** How often a table was chosen. */
   private choices = 0;
@@ -387,6 +391,25 @@ export class App {
     const side = (ends: number[], to: number) => ends.map((end, k) => (k === axis ? within(to) : end));
     this.state.view.clip = true;
     this.setRoi({ low: side(low, center - half), high: side(high, center + half) });
+  }
+
+  /** What is on the screen as a figure, as a PNG. */
+  picture(): Promise<Blob> {
+    const canvas = capture(this, this.figure);
+    return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large for this browser"))), "image/png"));
+  }
+
+  /** Saves it as a file of the table's name. */
+  async savePicture(): Promise<void> {
+    try {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(await this.picture());
+      link.download = `${this.state.view.table}.png`;
+      link.click();
+      URL.revokeObjectURL(link.href);
+    } catch (error) {
+      this.state.report(error);
+    }
   }
 
   setTrails(trails: boolean): void {

@@ -27,6 +27,8 @@ import type { Coloring } from "./sums";
 const CROWDED = 3;
 /** and until it is less than this. */
 const SPARSE = 1.5;
+/** What the page's own texts take at the top, in pixels. */
+const HEAD = 46;
 
 export class Drawing {
   /** A moving average of the milliseconds that drawing takes. */
@@ -39,7 +41,7 @@ export class Drawing {
   /** The height of the page's own line at the bottom, in pixels. */
   foot = 40;
   private scheduled = false;
-  private inks: Inks = { ink: "", faint: "", background: "", accent: "" };
+  inks: Inks = { ink: "", faint: "", background: "", accent: "" };
 
   constructor(
     private readonly state: State,
@@ -47,7 +49,7 @@ export class Drawing {
     private readonly requests: Requests,
     private readonly roi: RoiBox,
     private readonly marking: Marking,
-    private readonly marks: HTMLCanvasElement,
+    marks: HTMLCanvasElement,
     private readonly isPlaying: () => boolean,
   ) {
     this.overlay = new Overlay(marks);
@@ -90,7 +92,10 @@ export class Drawing {
     this.paint();
     const isEven = view.even || view.sizeIn === "spacing";
     const caption = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
-    this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), caption, this.marking.marks(), this.inks, this.legend(), this.foot);
+    this.overlay.draw({
+      scene, columns: view.axes.map((axis) => profile.column(axis)), caption, marks: this.marking.marks(), inks: this.inks,
+      legend: this.legend(), head: HEAD, foot: this.foot, ratio: devicePixelRatio || 1,
+    });
     if (this.firstPoints === null && shown.rows > 0) this.firstPoints = performance.now();
     this.frameTime += 0.1 * (performance.now() - begin - this.frameTime);
     this.frames++;
@@ -211,10 +216,15 @@ export class Drawing {
     const { theme } = this.state.view;
     const light = theme === "light" || (theme === "auto" && matchMedia("(prefers-color-scheme: light)").matches);
     document.documentElement.dataset.theme = light ? "light" : "dark";
-    this.inks = inksOfTheme();
-    this.scene.setColors(this.inks.background, this.inks.ink, this.inks.accent);
-    this.applyColors();
+    this.useInks(inksOfTheme());
     this.state.changed();
+  }
+
+  /** Draws in these colours from now on. */
+  useInks(inks: Inks): void {
+    this.inks = inks;
+    this.scene.setColors(inks.background, inks.ink, inks.accent);
+    this.applyColors();
   }
 
   /** The 256 colours of the map on the present background. */
@@ -276,17 +286,5 @@ export class Drawing {
       const to = high === null ? OPEN : high - origin + slack(high);
       ranges[slot].set(Math.max(ranges[slot].x, from), Math.min(ranges[slot].y, to));
     }
-  }
-
-  /** The picture with its marks, as a PNG. */
-  async picture(): Promise<Blob> {
-    this.paint();
-    const { canvas } = this.scene;
-    const both = document.createElement("canvas");
-    [both.width, both.height] = [canvas.width, canvas.height];
-    const context = both.getContext("2d")!;
-    context.drawImage(canvas, 0, 0);
-    context.drawImage(this.marks, 0, 0, both.width, both.height);
-    return new Promise((resolve) => both.toBlob((blob) => resolve(blob!), "image/png"));
   }
 }

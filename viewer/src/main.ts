@@ -102,12 +102,6 @@ function showPanel(): void {
   document.body.classList.toggle("wide");
 }
 
-async function savePicture(): Promise<void> {
-  const link = el("a", { download: `${app.state.view.table}.png`, href: URL.createObjectURL(await app.drawing.picture()) });
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
 function nextTheme(): void {
   app.setTheme(document.documentElement.dataset.theme === "light" ? "dark" : "light");
 }
@@ -126,7 +120,7 @@ const ACTIONS: Record<string, () => void> = {
   ArrowLeft: () => app.player.step(-1),
   ArrowRight: () => app.player.step(1),
   a: () => app.setTime(null),
-  s: () => void savePicture(),
+  s: () => void app.savePicture(),
   p: showPanel,
   d: nextTheme,
   v: () => app.toggleSecond(),

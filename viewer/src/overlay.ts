@@ -17,8 +17,23 @@ export interface Legend {
   texts: string[];
 }
 
-/** What the page's own texts take at the top, in pixels. */
-const HEAD = 46;
+/** What is drawn, and how. */
+export interface Content {
+  scene: Scene;
+  /** Two or three that have axes. */
+  columns: Column[];
+  /** What must be known to read the picture. */
+  caption: string;
+  marks: Mark[];
+  inks: Inks;
+  legend: Legend | null;
+  /** What the page's own texts take at the top and at the bottom, in pixels. */
+  head: number;
+  foot: number;
+  /** Pixels of the canvas in one of the page. */
+  ratio: number;
+}
+
 /** The height of a line of text. */
 const LINE = 13;
 
@@ -31,7 +46,7 @@ export class Overlay {
   private inks: Inks = { ink: "", faint: "", background: "", accent: "" };
   private width = 1;
   private height = 1;
-  /** What the page's own line takes at the bottom. */
+  private head = 0;
   private foot = 0;
   /** The rectangles of this frame's texts: left, top, right, bottom. */
   private readonly taken: [number, number, number, number][] = [];
@@ -40,9 +55,7 @@ export class Overlay {
     this.context = canvas.getContext("2d")!;
   }
 
-  /** `caption`: what must be known to read the picture. */
-  draw(scene: Scene, columns: Column[], caption: string, marks: Mark[], inks: Inks, legend: Legend | null, foot: number): void {
-    const ratio = devicePixelRatio || 1;
+  draw({ scene, columns, caption, marks, inks, legend, head, foot, ratio }: Content): void {
     const { canvas, context } = this;
     [this.width, this.height] = [scene.width, scene.height];
     const [wide, tall] = [Math.round(this.width * ratio), Math.round(this.height * ratio)];
@@ -53,14 +66,15 @@ export class Overlay {
     context.textBaseline = "middle";
     context.lineJoin = "round";
     this.inks = inks;
+    this.head = head;
     this.foot = foot;
     this.taken.length = 0;
     for (const mark of marks) this.mark(scene, mark);
     if (legend) this.legend(legend);
     // Beside the legend, or below it.
-    if (caption && !this.put(caption, this.width / 2, HEAD + 12, "center", inks.ink)) this.put(caption, this.width / 2, HEAD + 62, "center", inks.ink);
+    if (caption && !this.put(caption, this.width / 2, this.head + 12, "center", inks.ink)) this.put(caption, this.width / 2, this.head + 62, "center", inks.ink);
     if (columns.length === 2) this.flat(scene, columns);
-    else this.deep(scene, columns);
+    else if (columns.length === 3) this.deep(scene, columns);
   }
 
   /** Writes a text unless it would cover another one or leave the picture. */
@@ -69,7 +83,7 @@ export class Overlay {
     const wide = context.measureText(text).width;
     const left = align === "left" ? x : align === "right" ? x - wide : x - wide / 2;
     const box: [number, number, number, number] = [left - 4, y - LINE / 2, left + wide + 4, y + LINE / 2];
-    if (box[0] < 2 || box[2] > this.width - 2 || box[1] < HEAD || box[3] > this.height - this.foot) return false;
+    if (box[0] < 2 || box[2] > this.width - 2 || box[1] < this.head || box[3] > this.height - this.foot) return false;
     if (this.taken.some(([l, t, r, b]) => box[0] < r && l < box[2] && box[1] < b && t < box[3])) return false;
     this.taken.push(box);
     context.textAlign = "left";
@@ -103,7 +117,7 @@ export class Overlay {
   private legend({ title, colors, texts }: Legend): void {
     const { context, width } = this;
     const wide = Math.min(260, width - 48);
-    const [left, top] = [width - wide - 24, HEAD + 22];
+    const [left, top] = [width - wide - 24, this.head + 22];
     this.put(title, left + wide, top - 14, "right", this.inks.ink);
     for (let x = 0; x < wide; x++) {
       const at = 4 * Math.round((255 * x) / (wide - 1));
@@ -125,7 +139,7 @@ export class Overlay {
     const high = [scene.frame.toTable(at, 0), scene.frame.toTable(at, 1)];
     const bottom = height - this.foot - 8;
     this.put(labelOf(columns[0]), width - 12, bottom - 20, "right", ink);
-    this.put(labelOf(columns[1]), 10, HEAD + 10, "left", ink);
+    this.put(labelOf(columns[1]), 10, this.head + 10, "left", ink);
     const tick = (x: number, y: number, wide: number, tall: number) => {
       context.fillStyle = faint;
       context.fillRect(x, y, wide, tall);

@@ -3,6 +3,7 @@
 import type { App } from "./app";
 import { download, type Column, type RecordFormat } from "./api";
 import { ColorControls } from "./colorcontrols";
+import { SIDES, STYLES, type Style } from "./figure";
 import { KINDS, type Kind } from "./kinds";
 import { brief } from "./numbers";
 import type { TableProfile } from "./profile";
@@ -35,7 +36,7 @@ export class Panel {
     if (!this.app.state.profile) return;
     const focused = this.root.contains(document.activeElement) ? document.activeElement : null;
     const open = focused?.getAttribute("aria-label");
-    this.root.replaceChildren(this.axes(), this.colors.rebuild(), this.filters(), this.region.rebuild(), this.records(), this.drawing());
+    this.root.replaceChildren(this.axes(), this.colors.rebuild(), this.filters(), this.region.rebuild(), this.records(), this.drawing(), this.picture());
     if (open) this.root.querySelector<HTMLElement>(`[aria-label="${CSS.escape(open)}"]`)?.focus();
     this.redraw();
   }
@@ -184,6 +185,27 @@ export class Panel {
       ),
       tick("follow commits", view.live, (value) => app.setLive(value), "L"),
     );
+  }
+
+  /** The figure that is saved. */
+  private picture(): HTMLElement {
+    const { figure } = this.app;
+    const title = el("input", { type: "text", ariaLabel: "title of the picture", value: figure.title, oninput: () => (figure.title = title.value.trim()) });
+    const side = (name: "width" | "height") => {
+      const input = el("input", {
+        type: "text", inputMode: "numeric", ariaLabel: `${name} of the picture`, value: String(figure[name]),
+        onchange: () => {
+          const pixels = Math.round(Number(input.value.trim() || NaN));
+          if (pixels > 0) figure[name] = Math.min(SIDES[1], Math.max(SIDES[0], pixels));
+          input.value = String(figure[name]);
+        },
+      });
+      return input;
+    };
+    const style = choice<Style>("style of the picture", [...STYLES], figure.style, (value) => (figure.style = value));
+    const isClear = tick("without a ground", figure.isClear, (value) => (figure.isClear = value), "what is behind the picture is seen through it");
+    const save = el("button", { textContent: "Save", title: "S", ariaLabel: "save the picture", onclick: () => void this.app.savePicture() });
+    return section("Picture", row("title", title), row("pixels", side("width"), side("height")), row("style", style), el("div", { className: "row" }, isClear, save));
   }
 
   /** How large points are. */

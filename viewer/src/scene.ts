@@ -11,6 +11,7 @@ import {
   LineBasicMaterial,
   LineSegments,
   type Object3D,
+  OrthographicCamera,
   Points,
   Scene as ThreeScene,
   Vector3,
@@ -202,6 +203,34 @@ export class Scene extends Viewpoint {
   override resize(): void {
     super.resize();
     this.renderer.setSize(this.width, this.height, false);
+  }
+
+  /**
+   * Draws `width` times `height` pixels, of which `ratio` are one of the page's; in a flat view what lies between
+   * these ends. Afterwards all is as it was.
+   */
+  inSize<Drawn>(width: number, height: number, ratio: number, ends: { low: number[]; high: number[] } | null, draw: () => Drawn): Drawn {
+    const { renderer, camera, frame } = this;
+    const [before, kept] = [renderer.getPixelRatio(), camera.clone()];
+    try {
+      renderer.setDrawingBufferSize(width / ratio + 1e-6, height / ratio + 1e-6, ratio);
+      this.fit(width / ratio, height / ratio);
+      if (ends && camera instanceof OrthographicCamera) {
+        const [left, right, bottom, top] = [frame.along(ends.low[0], 0), frame.along(ends.high[0], 0), frame.along(ends.low[1], 1), frame.along(ends.high[1], 1)];
+        camera.position.set((left + right) / 2, (bottom + top) / 2, camera.position.z);
+        [camera.left, camera.right] = [(left - right) / 2, (right - left) / 2];
+        [camera.bottom, camera.top] = [(bottom - top) / 2, (top - bottom) / 2];
+        camera.zoom = 1;
+        camera.updateProjectionMatrix();
+      }
+      this.updateCamera();
+      return draw();
+    } finally {
+      camera.copy(kept as never);
+      renderer.setPixelRatio(before);
+      this.resize();
+      this.updateCamera();
+    }
   }
 
   /** Brings all that depends on the camera up to date; called before cells are chosen. */

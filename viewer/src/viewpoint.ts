@@ -162,9 +162,13 @@ export class Viewpoint {
   }
 
   resize(): void {
-    const { canvas, camera } = this;
-    this.width = canvas.clientWidth || 1;
-    this.height = canvas.clientHeight || 1;
+    this.fit(this.canvas.clientWidth || 1, this.canvas.clientHeight || 1);
+  }
+
+  /** Sees as much of the box in a picture of this size. */
+  protected fit(width: number, height: number): void {
+    const { camera } = this;
+    [this.width, this.height] = [width, height];
     const aspect = this.width / this.height;
     if (camera instanceof PerspectiveCamera) camera.aspect = aspect;
     else {
