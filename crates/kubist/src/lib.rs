@@ -61,7 +61,7 @@ pub use kubist_catalog::schema::KEPT_BELOW;
 pub use kubist_catalog::token::SnapshotToken;
 pub use kubist_catalog::trace::Trace;
 pub use kubist_estimate::{
-    Estimate, EstimateOptions, Estimation, Figure, Outlook, Own, Stop, in_words, texts_in_words,
+    Absolute, Estimate, EstimateOptions, Estimation, Figure, Outlook, Own, Stop, in_words, texts_in_words,
 };
 pub use kubist_expr::{ExprError, column_index};
 pub use kubist_format::history::Declared;

@@ -29,6 +29,9 @@ class Asked:
     units: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     columns: Sequence[str] | None = None
+    delimiter: str | None = None
+    names: Sequence[str] | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
     writer: str | None = None
     optimize: bool = False
     memory_bytes: int | None = None

@@ -195,7 +195,8 @@ pub struct Estimate {
     pub group_by: Vec<String>,
     /// Stop when half of each interval is at most this share of its value: 1% or 0.01
     ///
-    /// Or this much, in the unit of the value: '0.01 abs', for values that may be 0
+    /// Or this much: '0.01 abs' in the unit of the value, or with a unit, as '0.1 mm'; for values
+    /// that may be 0
     #[arg(long, value_name = "SHARE", value_parser = parse::goal)]
     pub error: Option<Goal>,
     /// Answer in this time
