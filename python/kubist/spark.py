@@ -7,8 +7,8 @@
 
 It needs Spark 4.0 or newer, and this package where the executors run. The batches are Arrow's.
 Options say which records are meant: ``box`` (JSON, as ``{"x": [0, 1]}``), ``precision``,
-``columns`` (names between commas), ``where``, and ``partitions``. A DataFrame stays at the moment when it
-is first read.
+``columns`` (names between commas), ``where``, and ``partitions``. A DataFrame stays at the
+moment when it is first read.
 
 What Spark does afterwards it does by itself: it hands its sources in Python no columns, samples,
 limits or places, and the filters that Spark 4.1 hands over stick to a DataFrame that is asked a
@@ -90,8 +90,10 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[_Task]:
         snapshot = open_table(self._location).snapshot()
-        parts = self._partitions or max(1, math.ceil(snapshot.rows / _ROWS_OF_A_TASK))
-        return [_Task(split) for split in snapshot.splits(min(parts, _MOST_PARTITIONS), **self._asked)]
+        parts = self._partitions or max(1, math.ceil(snapshot.count() / _ROWS_OF_A_TASK))
+        return [
+            _Task(split) for split in snapshot.splits(min(parts, _MOST_PARTITIONS), **self._asked)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for batch in Split.from_json(partition.value):
@@ -139,7 +141,11 @@ def _plain_type(name: str, kind: pa.DataType) -> pa.DataType:
         return pa.date32()
     if pa.types.is_large_string(kind) or kind == pa.string_view():
         return pa.string()
-    if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind) or kind == pa.binary_view():
+    if (
+        pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or kind == pa.binary_view()
+    ):
         return pa.binary()
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         return pa.decimal128(kind.precision, kind.scale)
@@ -152,18 +158,25 @@ def _plain_type(name: str, kind: pa.DataType) -> pa.DataType:
         or (pa.types.is_decimal128(kind) and kind.scale >= 0)
     )
     if not spark_has:
-        raise InvalidInput(f"column {name!r}: Spark has no type for {kind}; leave it out with option columns")
+        raise InvalidInput(
+            f"column {name!r}: Spark has no type for {kind}; leave it out with option columns"
+        )
     return kind
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    fields = [pa.field(field.name, _plain_type(field.name, field.type), field.nullable) for field in schema]
+    fields = [
+        pa.field(field.name, _plain_type(field.name, field.type), field.nullable)
+        for field in schema
+    ]
     return pa.schema(fields)
 
 
 def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     schema = _plain_schema(batch.schema)
     # Nanoseconds lose their last three digits: Spark has none for them.
-    columns = [column.cast(field.type, safe=False) for column, field in zip(batch.columns, schema, strict=True)]
+    columns = [
+        column.cast(field.type, safe=False)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-

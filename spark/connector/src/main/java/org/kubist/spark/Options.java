@@ -42,6 +42,10 @@ final class Options {
                 throw invalid("unknown option \"" + name + "\"; there are " + String.join(", ", known));
             }
         }
+        // What makes no sense is refused at once, whether it is needed or not.
+        seed();
+        partitions();
+        version();
     }
 
     static KubistException invalid(String message) {
