@@ -251,7 +251,8 @@ class Questions:
             columns: The columns to return.
             precision, limit, order_by, first: Of the records that come back, as for `query`.
                 Without ``order_by`` one path comes after the other, each in order of time:
-                by ``by``, the identity, and the first column of times.
+                by ``by``, the rest of an identity that has it, the first column of times,
+                and the identity if it is each record's own.
 
         Raises:
             InvalidInput: ``by`` is not given, and there is not one column that it could be.

@@ -89,14 +89,24 @@ def test_paths_one_after_the_other(asked: kubist.Table, frame: pd.DataFrame) -> 
 def test_trajectories_come_in_time_order(asked: kubist.Table, frame: pd.DataFrame) -> None:
     through = frame.loc[frame["x"] >= 0.999, "pid"].unique()
     chosen = frame[frame["pid"].isin(through)]
-    # By what tells them apart, the identity, and the time.
-    expected = chosen.sort_values(["pid", "HIP", "time"])["HIP"].tolist()
+    # By what tells them apart, and the time; the identity is each record's own.
+    expected = chosen.sort_values(["pid", "time", "HIP"])["HIP"].tolist()
     paths = asked.trajectories(box={"x": (0.999, None)}, by="pid")
     assert paths.to_numpy()["HIP"].tolist() == expected
     first = asked.trajectories(box={"x": (0.999, None)}, by="pid", first=10, columns=["HIP"])
     assert first.to_numpy()["HIP"].tolist() == expected[:10]
     sample = asked.trajectories(box={"x": (0.999, None)}, by="pid", order_by="priority")
     assert sample.to_numpy()["HIP"].tolist() != expected
+
+
+def test_what_else_identifies_a_path_keeps_it_whole(tmp_path: Path) -> None:
+    rows = np.random.default_rng(9).permutation(6000)
+    data = {"x": rows / 6000, "pid": rows % 20, "run": rows // 20 % 3, "time": rows // 60}
+    t = kubist.create(tmp_path / "t.kubist", data, ["x"], identity=["pid", "run"])
+    found = t.trajectories(box={"x": (0, 1)}, by="pid").to_numpy()
+    order = np.lexsort([data["time"], data["run"], data["pid"]])
+    for name in ("pid", "run", "time"):
+        assert found[name].tolist() == data[name][order].tolist()
 
 
 def test_paths_of_one_identity_are_in_order_of_time(tmp_path: Path) -> None:

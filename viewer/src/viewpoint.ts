@@ -13,6 +13,8 @@ const ZONE = 2.5;
 
 /** What texts beside the box of a view take, in CSS pixels. */
 const TEXTS = 130;
+/** What numbers beside a flat view take, on both sides. */
+const MARKS = 110;
 /** What the legend and the texts above it take. */
 const LEGEND = 96;
 /** Half the height of a parallel view at zoom 1, and how far its camera is away from what it looks at. */
@@ -172,7 +174,9 @@ export class Viewpoint {
     const aspect = this.width / this.height;
     if (camera instanceof PerspectiveCamera) camera.aspect = aspect;
     else {
-      const tall = this.isParallel ? PARALLEL : 1.24 * Math.max(this.frame.half(1), this.frame.half(0) / aspect);
+      const beside = Math.max(0.6, Math.min(1 / 1.24, 1 - MARKS / width));
+      const above = Math.max(0.4, Math.min(1 / 1.24, 1 - (2 * LEGEND) / height));
+      const tall = this.isParallel ? PARALLEL : Math.max(this.frame.half(1) / above, this.frame.half(0) / aspect / beside);
       [camera.left, camera.right, camera.top, camera.bottom] = [-tall * aspect, tall * aspect, tall, -tall];
       [camera.near, camera.far] = [0.1, 20];
     }

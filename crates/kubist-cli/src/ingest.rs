@@ -273,7 +273,7 @@ impl Ingestion<'_> {
         let (done, total) = (self.bytes_before + bytes, self.bytes_total);
         self.progress.show(done, total, |seconds| {
             let rate = human::rate(rows as f64 / seconds);
-            format!("{} rows, {rate}/s, {} of {}", human::count(rows), human::bytes(done), human::bytes(total))
+            format!("{} records, {rate}/s, {} of {}", human::count(rows), human::bytes(done), human::bytes(total))
         });
     }
 
@@ -287,7 +287,7 @@ impl Ingestion<'_> {
             _ => Vec::new(),
         };
         if let Some(part) = self.done.iter().find(|taken| !taken.whole && taken.rows > 0) {
-            kept.push(format!("the first {} of {}", human::counted(part.rows, "row"), part.file));
+            kept.push(format!("the first {} of {}", human::counted(part.rows, "record"), part.file));
         }
         match (kept.is_empty(), created) {
             (false, _) => format!("committed and kept: {}", kept.join(", ")),

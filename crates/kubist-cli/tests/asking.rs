@@ -108,14 +108,12 @@ fn a_table_is_made_by_ends_with_units() {
     let loud = ["ingest", "loud", "a.parquet", "--dimensions", "X,y", "--unit", "x=m", "--domain", "x=0:1"];
     workdir.run_of(&loud).ok();
     assert_eq!(dimensions("loud"), dimensions(&in_units));
-    workdir.run_of(&["ingest", "twice", "a.parquet", "--dimensions", "x,y", "--domain", "x=0:1,X=0:2"]).fails(
-        2,
-        &["--domain X: given twice"],
-    );
-    workdir.run_of(&["ingest", "none", "a.parquet", "--dimensions", "x,y", "--domain", "q=0:1"]).fails(
-        2,
-        &["--domain: no column `q`"],
-    );
+    workdir
+        .run_of(&["ingest", "twice", "a.parquet", "--dimensions", "x,y", "--domain", "x=0:1,X=0:2"])
+        .fails(2, &["--domain X: given twice"]);
+    workdir
+        .run_of(&["ingest", "none", "a.parquet", "--dimensions", "x,y", "--domain", "q=0:1"])
+        .fails(2, &["--domain: no column `q`"]);
 }
 
 #[test]

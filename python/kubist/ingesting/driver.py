@@ -299,7 +299,7 @@ class Ingestion:
             # The commit takes longer than all that comes before it.
             share = min((rows + pending / 3) / self._total, 1.0)
         doing = "committing " if committing else ""
-        text = f"{doing}{rows + pending:,} rows, {source.path.name} {step.label}"
+        text = f"{doing}{rows + pending:,} records, {source.path.name} {step.label}"
         self.progress(text, share, committing)
 
     def _fitted(self, part: pa.Table, source: Source, step: Step, row: int) -> pa.Table:

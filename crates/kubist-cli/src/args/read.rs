@@ -89,8 +89,8 @@ impl Answer {
 /// Get all records of whatever has a record in a region: the paths that lead through it
 ///
 /// One path after the other, each in order of time, unless --order-by says otherwise: by the
-/// column that tells paths apart, by what else identifies a record, and by the first column of
-/// times, which its type or its name tells (t, time, step, timestep, frame, tick, epoch, date).
+/// column that tells paths apart, by what else identifies a path, and by the first column of times,
+/// which its type or its name tells (t, time, step, timestep, frame, tick, epoch, date).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

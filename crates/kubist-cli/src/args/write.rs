@@ -117,8 +117,8 @@ pub struct Ingest {
     /// One commit per file (the default)
     #[arg(long, conflicts_with = "commit_rows")]
     pub commit_each_file: bool,
-    /// A commit after this many rows, and at each file's end
-    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// A commit after this many records, and at each file's end
+    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub commit_rows: Option<u64>,
     /// Restore the layout behind the commits, with a part of one core
     #[arg(long)]
