@@ -130,7 +130,7 @@ spark: build
 	$(PYTHON) scripts/jvm.py --jars
 
 QUESTIONS ?= 2000
-test-spark: build $(VENV)/.for-test $(VENV)/.for-spark
+test-spark: spark $(VENV)/.for-test $(VENV)/.for-demo $(VENV)/.for-spark
 	$(PYTHON) scripts/jvm.py --all-lines --questions $(QUESTIONS)
 	QUESTIONS=$$(($(QUESTIONS) / 10)) $(BIN)/python -m pytest -q python/tests/test_spark.py
 # The widget in JupyterLab, in a browser.
