@@ -98,6 +98,7 @@ from ._split import Split
 from ._table import Snapshot, Table, create, drop, open, salvage
 from ._view import View
 from ._writer import Writer
+from .indexing import FileIndex, index
 from .ingesting import ingest
 
 TYPE_CHECKING = False
@@ -119,6 +120,7 @@ __all__ = [
     "Estimate",
     "Explanation",
     "Figure",
+    "FileIndex",
     "Info",
     "InternalError",
     "InvalidInput",
@@ -152,6 +154,7 @@ __all__ = [
     "connect",
     "create",
     "drop",
+    "index",
     "ingest",
     "open",
     "salvage",
