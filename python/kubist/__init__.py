@@ -99,6 +99,7 @@ from ._split import Split
 from ._table import Snapshot, Table, create, drop, open, salvage
 from ._view import View
 from ._writer import Writer
+from .indexing import FileIndex, index
 from .ingesting import ingest
 
 TYPE_CHECKING = False
@@ -120,6 +121,7 @@ __all__ = [
     "Estimate",
     "Explanation",
     "Figure",
+    "FileIndex",
     "Info",
     "InternalError",
     "InvalidInput",
@@ -154,6 +156,7 @@ __all__ = [
     "connect",
     "create",
     "drop",
+    "index",
     "ingest",
     "open",
     "salvage",

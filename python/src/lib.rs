@@ -13,6 +13,7 @@ mod error;
 mod estimate;
 mod files;
 mod given;
+mod indexing;
 mod json;
 mod memory;
 mod picture;
@@ -46,6 +47,8 @@ mod _kubist {
     use crate::files::{File, FileRows, common};
     #[pymodule_export]
     use crate::given::{Given, given};
+    #[pymodule_export]
+    use crate::indexing::Files;
     #[pymodule_export]
     use crate::memory::kept;
     #[pymodule_export]

@@ -15,6 +15,7 @@ mod estimate;
 mod explain;
 mod failure;
 mod foreign;
+mod index;
 mod info;
 mod ingest;
 mod interrupt;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     let cancel = interrupt::cancel_on_signals();
     let outcome = match &arguments.command {
         Command::Ingest(command) => ingest::run(command, &cancel),
+        Command::Index(command) => index::run(command, &cancel),
         Command::Query(command) => query::run(command, &cancel),
         Command::Trajectories(command) => trajectories::run(command, &cancel),
         Command::Estimate(command) => estimate::run(command, &cancel),

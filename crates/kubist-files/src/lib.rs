@@ -41,6 +41,7 @@ use arrow_schema::{Field, Fields};
 pub use error::{Error, Kind, Result};
 use guard::guarded;
 pub use limits::Limits;
+pub use npy::Header as NpyHeader;
 pub use source::open;
 
 /// Batches that a reader may be ahead of its consumer.

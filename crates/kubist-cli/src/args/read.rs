@@ -22,10 +22,11 @@ Examples:
   kubist query airway.kubist --per-cell 1:x=0.001,y=0.001 --format csv | head
   kubist query airway.kubist --order-by 'diameter desc' --first 10
   kubist query airway.kubist --box x=0:0.1 --count
+  kubist query ocean.nc --where 'temperature > 28 AND depth < 50'
 
 Exit codes: see kubist --help")]
 pub struct Query {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
     pub table: Location,
     #[command(flatten)]
     pub region: Region,
