@@ -255,6 +255,8 @@ class Info:
 
     location: str
     format_version: int
+    shared: bool
+    """Whether several machines may write to it."""
     rows: int
     runs: int
     """Sorted sets of records, each from one commit or one rewrite."""
@@ -309,13 +311,16 @@ class Info:
     def _repr_html_(self) -> str:
         return html_table(["", ""], self._lines(), [])
 
+    def _of_machines(self) -> str:
+        return ", of several machines" if self.shared else ""
+
     def _by_older_grids(self) -> str:
         return f", {self.rows_to_move:,} of them by older grids" if self.rows_to_move else ""
 
     def _lines(self) -> list[tuple[str, str]]:
         layout = f"{self.cubes:,} cubes on {self.height} levels, {self.runs:,} runs"
         lines = [
-            ("table", f"{self.location} (format {self.format_version})"),
+            ("table", f"{self.location} (format {self.format_version}){self._of_machines()}"),
             ("records", f"{self.rows:,}"),
             ("size", f"{size(self.bytes)} ({self.bytes_per_row:.1f} bytes a record)"),
             ("disk", str(self.disk)),

@@ -20,7 +20,8 @@ fn page(info: &Info) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<12}{}", kubist::printable(&text));
     };
-    line("table", info.location.clone());
+    let shared = if info.shared { ", of several machines" } else { "" };
+    line("table", format!("{}{shared}", info.location));
     line("records", human::count(info.rows));
     line("size", format!("{} ({:.1} bytes a record)", human::bytes(info.bytes), info.bytes_per_row));
     line(

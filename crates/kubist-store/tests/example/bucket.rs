@@ -29,7 +29,7 @@ impl Store for Bucket {
     fn location(&self) -> &str { &self.location }
     fn capabilities(&self) -> Capabilities {
         let fencing = Fencing::Claim { lapse: Duration::from_secs(30) };
-        Capabilities { locality: Locality::Here, latency: Latency::Network, fencing }
+        Capabilities { locality: Locality::Here, latency: Latency::Network, fencing, staleness: Duration::ZERO }
     }
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
         check_object(name)?;
@@ -82,7 +82,7 @@ impl Store for Bucket {
         while !self.put(position(writer, next), b"fence") {
             next += 1;
         }
-        Ok(Box::new(Owned { bucket: self.clone(), writer: writer.into(), next: next + 1 }))
+        Ok(Box::new(Owned { bucket: self.clone(), writer: writer.into(), next: next + 1, lost: false }))
     }
     fn logs(&self) -> Result<Vec<String>> {
         let (keys, first) = (self.below("log/"), format!("/{:020}", 0));
@@ -129,12 +129,13 @@ impl Segment for Writing {
     fn name(&self) -> &str { &self.name }
 }
 
-struct Owned { bucket: Bucket, writer: String, next: u64 }
+struct Owned { bucket: Bucket, writer: String, next: u64, lost: bool }
 
 impl LogOwner for Owned {
     fn append(&mut self, entry: &[u8]) -> Result<u64> {
         let (key, file) = (position(&self.writer, self.next), format!("{}/{}", self.bucket.location, self.writer));
-        if !self.bucket.put(key, &[b"entry", entry].concat()) {
+        self.lost |= !self.bucket.put(key, &[b"entry", entry].concat());
+        if self.lost {
             return Err(Error::Refused { file, cause: "another owner has taken the log".into() });
         }
         self.next += 1;
@@ -145,5 +146,5 @@ impl LogOwner for Owned {
 }
 
 impl Drop for Owned {
-    fn drop(&mut self) { self.bucket.remove(&format!("claim/{}", self.writer)); }
+    fn drop(&mut self) { if !self.lost { self.bucket.remove(&format!("claim/{}", self.writer)) } }
 }
