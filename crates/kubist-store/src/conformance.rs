@@ -334,12 +334,14 @@ fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box
 /// A log that is given back is taken at once, and every entry is there for whoever has it next.
 fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut expected: Vec<Vec<u8>> = Vec::new();
+    // Where each entry ended when it was the last one: so it does for whoever reads it later.
+    let mut ends: Vec<u64> = Vec::new();
     for round in 0..12u8 {
         let store = if round % 2 == 0 { one } else { other };
         let mut owner = store.own_log("w").unwrap();
         for entry in 0..round % 4 {
             expected.push(vec![round; usize::from(entry) * 100]);
-            owner.append(expected.last().unwrap()).unwrap();
+            ends.push(owner.append(expected.last().unwrap()).unwrap());
         }
         if round % 3 == 0 {
             // As of a process that died: it gives nothing back.
@@ -348,7 +350,13 @@ fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMu
         }
     }
     for store in [one, other] {
-        assert_eq!(payloads(&store.read_log("w", 0).unwrap()), expected);
+        let tail = store.read_log("w", 0).unwrap();
+        assert_eq!(payloads(&tail), expected);
+        let begins = tail.entries.iter().skip(1).map(|entry| entry.position);
+        assert!(
+            begins.chain([tail.next]).eq(ends.iter().copied()),
+            "an entry ends elsewhere than when it was appended"
+        );
         assert_eq!(store.logs().unwrap(), ["w"]);
     }
 }

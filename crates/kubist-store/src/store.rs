@@ -461,7 +461,8 @@ pub trait LogOwner: Send {
 /// What [`Store::read_log`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogTail {
-    /// The entries, in the order in which they were appended.
+    /// The entries, in the order in which they were appended. Each ends where the next one begins,
+    /// and the last at `next`: there where [`LogOwner::append`] said, whenever it is read.
     pub entries: Vec<LogEntry>,
     /// The position after the last of them, from where to read on.
     pub next: u64,

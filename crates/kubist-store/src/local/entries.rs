@@ -1,6 +1,8 @@
 //! Logs of a shared store: an entry is a file of its own, found by its number.
 //!
-//! Positions are numbers that go up by one. A log that was one machine's before goes on behind
+//! An entry ends at the position after its number, and begins where the one before ends: the
+//! fences between two belong to the second, so that everybody says the same of the first, whenever
+//! it was read. A log that was one machine's before goes on behind
 //! its last byte: where that is, is decided once, by its seal. Whoever takes a log puts a fence
 //! under the first free number. An earlier owner then finds its next number taken and is
 //! refused for ever; if its entry came first, the fence stands behind it, and the entry is in
@@ -33,9 +35,9 @@ pub struct Known(Mutex<HashMap<String, Ends>>);
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Ends {
-    /// Entries before this position are there.
+    /// Files of all numbers before this one are there.
     there: u64,
-    /// Their names are durable up to here.
+    /// The names of those before this one are durable.
     durable: u64,
     /// Where the log begins in files of their own, once that is decided.
     start: Option<u64>,
@@ -96,12 +98,12 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     store.folders.ensure(&numbered::folder(writer, ENTRIES))?;
     let claim = Arc::new(store.claims.hold(&store.place, writer)?);
     match fence(store, writer) {
-        Ok(position) => {
+        Ok((number, position)) => {
             let renewal = store.claims.keep(&claim);
             let file = format!("{}/{}", store.location, numbered::folder(writer, ""));
             let standing = Standing::new(&*store.disk, file);
             let (place, writer) = (store.place.clone(), writer.to_owned());
-            Ok(Box::new(SharedLog { place, writer, claim, _renewal: renewal, standing, position }))
+            Ok(Box::new(SharedLog { place, writer, claim, _renewal: renewal, standing, number, position }))
         }
         Err(error) => {
             claim.give_back();
@@ -110,24 +112,30 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     }
 }
 
-/// Puts a fence under the first free number, and gives the position behind it.
-fn fence(store: &LocalStore, writer: &str) -> Result<u64> {
+/// Puts a fence under the first free number, and gives the next number, and where the last entry
+/// ends.
+fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
     let (start, folder) = (sealed(store, writer)?, numbered::folder(writer, ENTRIES));
     let mut next = whole(store, &folder, start)?.max(store.known.of(writer).there);
     loop {
         while numbered::get(store, &folder, next)?.is_some() {
             next += 1;
         }
-        let won = numbered::put(store, &folder, next, Says::Fence, b"")?;
-        next += 1;
-        if won {
-            store.known.raise(writer, |ends| (ends.there, ends.durable) = (next, next));
-            return Ok(next);
+        if numbered::put(store, &folder, next, Says::Fence, b"")? {
+            break;
         }
+        next += 1;
     }
+    let mut end = next;
+    while end > start && numbered::get(store, &folder, end - 1)?.is_some_and(|(says, _)| says != Says::Entry) {
+        end -= 1;
+    }
+    next += 1;
+    store.known.raise(writer, |ends| (ends.there, ends.durable) = (next, next));
+    Ok((next, end))
 }
 
-/// The position behind the last entry of a listing, which must have no hole.
+/// The number behind the last one of a listing, which must have no hole.
 fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
     let Some(last) = numbered::listed(store, folder)?.pop() else { return Ok(start) };
     store.patiently(|| {
@@ -148,24 +156,23 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTai
     if start_of(store, writer)?.is_none() && logs::is_there(store, writer)? {
         return logs::read(store, writer, from);
     }
-    let (mut tail, damage) = follow(store, writer, from)?;
+    let Followed { mut tail, number, damage } = follow(store, writer, from)?;
     if let Some(damage) = damage {
         return Err(damage);
     }
     let folder = numbered::folder(writer, ENTRIES);
     // A log that has lost its end says so.
-    if tail.entries.is_empty() && tail.next == from && from > 0 && !ends_at(store, writer, &folder, from)? {
+    if tail.entries.is_empty() && number == from && from > 0 && !ends_at(store, writer, &folder, from)? {
         let end = numbered::listed(store, &folder)?.pop().map_or(0, |last| last + 1);
         tail.next = end.min(from - 1);
+        tail.durable = tail.next;
+        return Ok(tail);
     }
-    let ends = store.known.of(writer);
-    if tail.next > ends.durable {
-        // To be durable is for whoever has put it; until then we can see to it ourselves.
-        let synced = store.disk.sync_directory(&store.root.join(&folder)).is_ok();
-        let durable = if synced { tail.next } else { ends.durable };
-        store.known.raise(writer, |ends| ends.durable = ends.durable.max(durable));
+    // To be durable is for whoever has put it; until then we can see to it ourselves.
+    if number > store.known.of(writer).durable && store.disk.sync_directory(&store.root.join(&folder)).is_ok() {
+        store.known.raise(writer, |ends| ends.durable = ends.durable.max(number));
     }
-    store.known.raise(writer, |ends| ends.there = ends.there.max(tail.next));
+    store.known.raise(writer, |ends| ends.there = ends.there.max(number));
     tail.durable = store.known.of(writer).durable.min(tail.next);
     Ok(tail)
 }
@@ -192,8 +199,17 @@ fn start_of(store: &LocalStore, writer: &str) -> Result<Option<u64>> {
     Ok(start)
 }
 
-/// The entries from a position on, and what is wrong with the one behind them, if anything is.
-fn follow(store: &LocalStore, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
+/// What was found of a log.
+struct Followed {
+    tail: LogTail,
+    /// Files of all numbers before this one were found.
+    number: u64,
+    /// What is wrong with the next one, if anything is.
+    damage: Option<Error>,
+}
+
+/// The entries from a position on.
+fn follow(store: &LocalStore, writer: &str, from: u64) -> Result<Followed> {
     let folder = numbered::folder(writer, ENTRIES);
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
     match start_of(store, writer)? {
@@ -201,29 +217,34 @@ fn follow(store: &LocalStore, writer: &str, from: u64) -> Result<(LogTail, Optio
             (tail.entries, tail.next) = (logs::read_sealed(store, writer, from, start)?, start);
         }
         Some(_) => {}
-        None if logs::is_there(store, writer)? => return Ok((logs::read(store, writer, from)?, None)),
+        None if logs::is_there(store, writer)? => {
+            let tail = logs::read(store, writer, from)?;
+            return Ok(Followed { number: tail.next, tail, damage: None });
+        }
         None if !is_there(store, writer)? => {
             return Err(Error::Missing { file: store.root.join(folder).display().to_string() });
         }
         None => {}
     }
-    let (there, mut attempt) = (store.known.of(writer).there, 0);
-    loop {
-        match numbered::get(store, &folder, tail.next) {
-            Ok(Some((Says::Entry, bytes))) => tail.entries.push(LogEntry { position: tail.next, bytes }),
-            Ok(Some(_)) => {}
-            // It is there, but not seen from here yet.
-            Ok(None) if tail.next < there && store.look_again(attempt) => {
-                attempt += 1;
-                continue;
+    let (there, mut attempt, mut number) = (store.known.of(writer).there, 0, tail.next);
+    let damage = loop {
+        match numbered::get(store, &folder, number) {
+            Ok(Some((says, bytes))) => {
+                number += 1;
+                if says == Says::Entry {
+                    tail.entries.push(LogEntry { position: tail.next, bytes });
+                    tail.next = number;
+                }
             }
-            Ok(None) if tail.next < there => return Ok((tail.clone(), Some(hole(store, &folder, tail.next)))),
-            Ok(None) => return Ok((tail, None)),
-            Err(damage @ (Error::Damaged { .. } | Error::Irregular { .. })) => return Ok((tail, Some(damage))),
+            // It is there, but not seen from here yet.
+            Ok(None) if number < there && store.look_again(attempt) => attempt += 1,
+            Ok(None) if number < there => break Some(hole(store, &folder, number)),
+            Ok(None) => break None,
+            Err(damage @ (Error::Damaged { .. } | Error::Irregular { .. })) => break Some(damage),
             Err(error) => return Err(error),
         }
-        tail.next += 1;
-    }
+    };
+    Ok(Followed { tail, number, damage })
 }
 
 fn hole(store: &LocalStore, folder: &str, position: u64) -> Error {
@@ -240,7 +261,7 @@ fn is_there(store: &LocalStore, writer: &str) -> Result<bool> {
 /// What is whole of a log, before its damage and behind it.
 pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<SoundLog> {
     let nothing = |damage| SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) };
-    let (tail, damage) = match follow(store, writer, from) {
+    let Followed { tail, number, damage } = match follow(store, writer, from) {
         Ok(followed) => followed,
         Err(damage @ (Error::Damaged { .. } | Error::Missing { .. } | Error::Irregular { .. })) => {
             return Ok(nothing(damage));
@@ -252,17 +273,18 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
         return Ok(sound);
     }
     let folder = numbered::folder(writer, ENTRIES);
-    let last = numbered::listed(store, &folder)?.pop().unwrap_or(tail.next);
-    for position in tail.next..=last {
-        match numbered::get(store, &folder, position) {
+    let last = numbered::listed(store, &folder)?.pop().unwrap_or(number);
+    for number in number..=last {
+        let position = sound.next;
+        match numbered::get(store, &folder, number) {
             Ok(Some((Says::Entry, bytes))) => sound.entries.push(LogEntry { position, bytes }),
-            Ok(Some(_)) => {}
+            Ok(Some(_)) => continue,
             Ok(None) | Err(Error::Damaged { .. } | Error::Irregular { .. }) => {
                 sound.broken.push(BrokenEntry { position, bytes: Default::default() });
             }
             Err(error) => return Err(error),
         }
-        sound.next = position + 1;
+        sound.next = number + 1;
     }
     Ok(sound)
 }
@@ -274,6 +296,9 @@ struct SharedLog {
     claim: Arc<Claim>,
     _renewal: Option<Arc<Renewal>>,
     standing: Standing,
+    /// Of the next entry.
+    number: u64,
+    /// Where the last one ends.
     position: u64,
 }
 
@@ -282,13 +307,14 @@ impl LogOwner for SharedLog {
         self.standing.check(&*self.place.disk)?;
         let folder = numbered::folder(&self.writer, ENTRIES);
         let put = self.claim.check().and_then(|()| {
-            match numbered::put(&self.place, &folder, self.position, Says::Entry, entry)? {
+            match numbered::put(&self.place, &folder, self.number, Says::Entry, entry)? {
                 true => Ok(()),
                 false => Err(self.claim.refused()),
             }
         });
         self.standing.note(put)?;
-        self.position += 1;
+        self.number += 1;
+        self.position = self.number;
         Ok(self.position)
     }
 

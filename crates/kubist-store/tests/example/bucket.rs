@@ -82,7 +82,8 @@ impl Store for Bucket {
         while !self.put(position(writer, next), b"fence") {
             next += 1;
         }
-        Ok(Box::new(Owned { bucket: self.clone(), writer: writer.into(), next: next + 1, lost: false }))
+        let end = self.read_log(writer, 0)?.next;
+        Ok(Box::new(Owned { bucket: self.clone(), writer: writer.into(), next: next + 1, end, lost: false }))
     }
     fn logs(&self) -> Result<Vec<String>> {
         let (keys, first) = (self.below("log/"), format!("/{:020}", 0));
@@ -94,9 +95,15 @@ impl Store for Bucket {
         if found.is_empty() {
             return Err(Error::Missing { file });
         }
-        let entries = (0..).zip(&found).skip(from as usize).filter(|(_, (_, value))| value.starts_with(b"entry"));
-        let entries = entries.map(|(position, (_, value))| LogEntry { position, bytes: value.slice(5..) }).collect();
-        Ok(LogTail { entries, next: found.len() as u64, durable: found.len() as u64 })
+        let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
+        for (number, (_, value)) in (0..).zip(&found).skip(from as usize) {
+            // A fence belongs to the entry behind it: an entry ends at once, whatever comes next.
+            if value.starts_with(b"entry") {
+                tail.entries.push(LogEntry { position: tail.next, bytes: value.slice(5..) });
+                (tail.next, tail.durable) = (number + 1, number + 1);
+            }
+        }
+        Ok(tail)
     }
     fn scratch(&self) -> Result<Box<dyn Scratch>> { local_scratch() }
     fn sizes(&self) -> Result<Vec<Size>> {
@@ -129,7 +136,7 @@ impl Segment for Writing {
     fn name(&self) -> &str { &self.name }
 }
 
-struct Owned { bucket: Bucket, writer: String, next: u64, lost: bool }
+struct Owned { bucket: Bucket, writer: String, next: u64, end: u64, lost: bool }
 
 impl LogOwner for Owned {
     fn append(&mut self, entry: &[u8]) -> Result<u64> {
@@ -139,9 +146,10 @@ impl LogOwner for Owned {
             return Err(Error::Refused { file, cause: "another owner has taken the log".into() });
         }
         self.next += 1;
-        Ok(self.next)
+        self.end = self.next;
+        Ok(self.end)
     }
-    fn position(&self) -> u64 { self.next }
+    fn position(&self) -> u64 { self.end }
     fn writer(&self) -> &str { &self.writer }
 }
 
