@@ -126,8 +126,19 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
         }
         next += 1;
     }
+    // All of these are there, whether this machine sees them yet or not.
+    let says = |number| {
+        let mut attempt = 0;
+        loop {
+            match numbered::get(store, &folder, number)? {
+                None if store.look_again(attempt) => attempt += 1,
+                None => return Err(hole(store, &folder, number)),
+                Some((says, _)) => return Ok(says),
+            }
+        }
+    };
     let mut end = next;
-    while end > start && numbered::get(store, &folder, end - 1)?.is_some_and(|(says, _)| says != Says::Entry) {
+    while end > start && says(end - 1)? != Says::Entry {
         end -= 1;
     }
     next += 1;
