@@ -87,6 +87,7 @@ from ._figures import (
     SalvageReport,
     Stages,
     Stats,
+    ThinnedSteps,
     VerifyReport,
     WriterInfo,
 )
@@ -143,6 +144,7 @@ __all__ = [
     "StorageError",
     "Table",
     "TableExists",
+    "ThinnedSteps",
     "Unavailable",
     "VerifyReport",
     "View",

@@ -11,6 +11,7 @@ mod call;
 mod column;
 mod error;
 mod estimate;
+mod files;
 mod given;
 mod json;
 mod memory;
@@ -41,6 +42,8 @@ mod _kubist {
     use crate::column::Column;
     #[pymodule_export]
     use crate::estimate::{Estimates, Figures};
+    #[pymodule_export]
+    use crate::files::{File, FileRows, common};
     #[pymodule_export]
     use crate::given::{Given, given};
     #[pymodule_export]
