@@ -294,10 +294,13 @@ fn a_log_has_one_owner(store: &dyn Store) {
     assert_eq!(payloads(&tail), [&b"still mine"[..], b"mine now"]);
 }
 
+/// Two handles on one store, as two machines have them, and what makes the claim of a writer lapse
+/// that does not renew it.
+pub type TwoMachines = (Arc<dyn Store>, Arc<dyn Store>, Box<dyn FnMut(&str)>);
+
 /// What a store with claims must do besides ([`claims`](crate::claims)), each time on a fresh, empty
-/// store, of which `make` gives two handles as two machines have them, and what makes the claim
-/// of a writer lapse that does not renew it. Panics, saying which promise was broken, if one was.
-pub fn claims(make: &mut dyn FnMut() -> (Arc<dyn Store>, Arc<dyn Store>, Box<dyn FnMut(&str)>)) {
+/// store from `make`. Panics, saying which promise was broken, if one was.
+pub fn claims(make: &mut dyn FnMut() -> TwoMachines) {
     let fencing = make().0.capabilities().fencing;
     assert!(matches!(fencing, Fencing::Claim { lapse } if !lapse.is_zero()), "{fencing:?}");
     let (one, other, lapse) = make();

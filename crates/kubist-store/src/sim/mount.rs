@@ -179,10 +179,9 @@ impl Disk for MountedProcess {
         }
         let mut found = self.process.find(path)?;
         let node = self.mount.network.node(path);
-        if let Some((found, node)) = found.as_mut().zip(node) {
-            if let Some(seen) = self.mount.network.closed_before(self.mount.number, node) {
-                found.bytes = seen.len() as u64;
-            }
+        let seen = node.and_then(|node| self.mount.network.closed_before(self.mount.number, node));
+        if let Some((found, seen)) = found.as_mut().zip(seen) {
+            found.bytes = seen.len() as u64;
         }
         match found {
             None => self.mount.remember_name(path, None),
