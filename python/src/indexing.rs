@@ -1,8 +1,8 @@
 //! Files of other programs with an index of their values beside them.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use kubist::Cancel;
 use kubist_blocks::{Block, BuildOptions, Device, Library, Question, Report, RunOptions};
@@ -16,6 +16,12 @@ use crate::error::{exception, invalid};
 /// Files that are asked as one.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Files(kubist_blocks::Files);
+
+/// The formats' library in a process beside this one: one for all files.
+fn library(python: &Path) -> Arc<Library> {
+    static LIBRARY: OnceLock<Arc<Library>> = OnceLock::new();
+    LIBRARY.get_or_init(|| Arc::new(Library::new(python))).clone()
+}
 
 /// How a question is run, as JSON has it.
 #[derive(Deserialize)]
@@ -49,15 +55,15 @@ impl Files {
         path: PathBuf,
         into: Option<PathBuf>,
         variables: Option<Vec<String>>,
-        block: &str,
-        sorted: f64,
+        block: Option<&str>,
+        sorted: Option<f64>,
         refresh: bool,
         python: PathBuf,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
-        let block: Block = block.parse().map_err(|why: String| invalid(py, &why))?;
+        let block = block.map(str::parse::<Block>).transpose().map_err(|why| invalid(py, &why))?;
         let options = BuildOptions { variables, block, sorted, ..BuildOptions::default() };
-        let library = Arc::new(Library::new(&python));
+        let library = library(&python);
         let (done, all) = (AtomicU64::new(0), AtomicU64::new(0));
         let tell = |now: u64, total: u64| {
             done.fetch_max(now, Ordering::Relaxed);
@@ -84,7 +90,7 @@ impl Files {
     #[staticmethod]
     #[pyo3(signature = (paths, *, into, any, python))]
     fn open(py: Python<'_>, paths: Vec<PathBuf>, into: Option<PathBuf>, any: bool, python: PathBuf) -> PyResult<Files> {
-        let library = Arc::new(Library::new(&python));
+        let library = library(&python);
         let cancel = Cancel::default();
         let open = if any { kubist_blocks::Files::open_any } else { kubist_blocks::Files::open };
         run(py, &cancel, || open(&paths, into.as_deref(), Some(&library), &cancel)).map(Files)

@@ -27,17 +27,19 @@ const NAMED: usize = 100;
 /// How an index is made.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// Only these variables; `None`: all.
+    /// Only these variables; `None`: all, or those that an index has already.
     pub variables: Option<Vec<String>>,
-    pub block: Block,
-    /// The share of the blocks, those of highest variance, that get a sorted copy.
-    pub sorted: f64,
+    /// `None`: as an index has them already, else the usual.
+    pub block: Option<Block>,
+    /// The share of the blocks, those of highest variance, that get a sorted copy; `None`: as an
+    /// index has them already, else none.
+    pub sorted: Option<f64>,
     pub workers: usize,
 }
 
 impl Default for BuildOptions {
     fn default() -> BuildOptions {
-        BuildOptions { variables: None, block: Block::default(), sorted: 0.0, workers: workers() }
+        BuildOptions { variables: None, block: None, sorted: None, workers: workers() }
     }
 }
 
@@ -67,8 +69,18 @@ pub fn build(
     let wanted = wanted(source, options)?;
     let mut writing = Writing::create(path)?;
     let total: u64 = wanted.iter().map(|at| stored_bytes(source, &source.layout.variables[*at])).sum();
-    let making =
-        Making { source, options, older, progress, cancel, total, done: AtomicU64::new(0), damaged: Mutex::default() };
+    let making = Making {
+        source,
+        block: options.block.clone().unwrap_or_default(),
+        sorted: options.sorted.unwrap_or(0.0),
+        options,
+        older,
+        progress,
+        cancel,
+        total,
+        done: AtomicU64::new(0),
+        damaged: Mutex::default(),
+    };
     let mut variables: Vec<Option<Indexed>> = vec![None; source.layout.variables.len()];
     for at in wanted {
         variables[at] = Some(making.variable(at, &mut writing)?);
@@ -78,6 +90,8 @@ pub fn build(
         key: *source.key(),
         layout: source.layout.clone(),
         device: source.measure(options.workers)?,
+        block: making.block,
+        sorted: making.sorted,
         variables,
         damaged: making.damaged.into_inner().unwrap_or_else(PoisonError::into_inner),
         bytes: 0,
@@ -123,6 +137,8 @@ pub fn stored_bytes(source: &Source, variable: &Variable) -> u64 {
 
 struct Making<'a> {
     source: &'a Source,
+    block: Block,
+    sorted: f64,
     options: &'a BuildOptions,
     older: Option<&'a Index>,
     progress: Progress<'a>,
@@ -135,7 +151,7 @@ struct Making<'a> {
 impl Making<'_> {
     fn variable(&self, at: usize, writing: &mut Writing) -> Result<Indexed> {
         let variable = &self.source.layout.variables[at];
-        let tiling = self.source.layout.tiling(variable, &self.options.block)?;
+        let tiling = self.source.layout.tiling(variable, &self.block)?;
         let known = self.known(variable, &tiling);
         let trusted = self.are_as_before(variable, &tiling, &known)?;
         let known = |block: u64| known(block).filter(|_| trusted);
@@ -149,14 +165,14 @@ impl Making<'_> {
             summaries[block as usize] = summary;
             variances.push((block, variance));
         }
-        let sorted = (self.options.sorted > 0.0).then(|| self.sorted(variable, &tiling, variances, writing));
+        let sorted = (self.sorted > 0.0).then(|| self.sorted(variable, &tiling, variances, writing));
         Ok(Indexed { tiling: tiling.clone(), summaries, sorted: sorted.transpose()? })
     }
 
     /// What the older index knows of a block whose bytes lie where they lay. Without sorted copies only: they
     /// are chosen among all blocks.
     fn known<'a>(&'a self, variable: &'a Variable, tiling: &'a Tiling) -> impl Fn(u64) -> Option<Summary> + 'a {
-        let before = self.older.filter(|_| self.options.sorted == 0.0).and_then(|older| {
+        let before = self.older.filter(|_| self.sorted == 0.0).and_then(|older| {
             let at = older.layout.variables.iter().position(|old| old.name == variable.name)?;
             let (old, indexed) = (&older.layout.variables[at], older.variables[at].as_ref()?);
             let same = old.number == variable.number
@@ -238,7 +254,7 @@ impl Making<'_> {
         mut variances: Vec<(u64, f64)>,
         writing: &mut Writing,
     ) -> Result<Sorted> {
-        let count = (variances.len() as f64 * self.options.sorted.min(1.0)).floor() as usize;
+        let count = (variances.len() as f64 * self.sorted.min(1.0)).floor() as usize;
         if variable.needs_library().is_some() {
             return Ok(Sorted::default());
         }

@@ -178,21 +178,38 @@ pub fn index(
         }
     }
     let source = Source::open(path, library, cancel)?;
+    let options = completed(options, older.as_ref());
     // What did not grow was changed.
     let grown = older.filter(|older| older.key.bytes < source.key().bytes);
-    let index = build::build(&source, &at, options, grown.as_ref(), progress, cancel)?;
+    let index = build::build(&source, &at, &options, grown.as_ref(), progress, cancel)?;
     Ok(built(path, index, true))
 }
 
 /// Whether an index has all that is asked for.
 fn is_as_asked(index: &Index, options: &BuildOptions) -> bool {
-    index.layout.variables.iter().zip(&index.variables).all(|(variable, indexed)| {
-        let wanted = options.variables.as_ref().is_none_or(|names| names.contains(&variable.name));
-        let Some(indexed) = indexed else { return !wanted };
-        let block = index.layout.tiling(variable, &options.block);
-        let sorted = (options.sorted > 0.0) == indexed.sorted.is_some();
-        !wanted || (sorted && block.is_ok_and(|tiling| tiling == indexed.tiling))
-    })
+    let has = |name: &String| {
+        let at = index.layout.variables.iter().position(|variable| variable.name == *name);
+        at.is_some_and(|at| index.variables[at].is_some())
+    };
+    options.block.as_ref().is_none_or(|block| *block == index.block)
+        && options.sorted.is_none_or(|share| share == index.sorted)
+        && options.variables.as_ref().is_none_or(|names| names.iter().all(has))
+}
+
+/// What is not said is as an index has it that was there before.
+fn completed(options: &BuildOptions, older: Option<&Index>) -> BuildOptions {
+    let Some(older) = older else { return options.clone() };
+    let all = older.variables.iter().all(Option::is_some);
+    let named = || {
+        let indexed = older.layout.variables.iter().zip(&older.variables).filter(|(_, indexed)| indexed.is_some());
+        indexed.map(|(variable, _)| variable.name.clone()).collect()
+    };
+    BuildOptions {
+        variables: options.variables.clone().or_else(|| (!all).then(named)),
+        block: options.block.clone().or_else(|| Some(older.block.clone())),
+        sorted: options.sorted.or(Some(older.sorted)),
+        workers: options.workers,
+    }
 }
 
 fn built(path: &Path, index: Index, is_new: bool) -> Built {

@@ -35,6 +35,8 @@ pub struct Library {
 }
 
 struct Running {
+    /// The process that started it; one that was forked from that has no part in it.
+    owner: u32,
     child: Child,
     input: ChildStdin,
     answers: Receiver<std::io::Result<(String, Vec<u8>)>>,
@@ -42,9 +44,11 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It holds nothing that could be lost; whether it had ended already does not matter.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if self.owner == std::process::id() {
+            // It holds nothing that could be lost; whether it had ended already does not matter.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 }
 
@@ -113,6 +117,9 @@ impl Library {
 
     fn ask(&self, path: &Path, question: &Value, cancel: &Cancel) -> Result<(Head, Vec<u8>)> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.as_ref().is_some_and(|process| process.owner != std::process::id()) {
+            *running = None;
+        }
         let process = match &mut *running {
             Some(process) => process,
             none => none.insert(self.start()?),
@@ -175,7 +182,7 @@ impl Library {
                 }
             }
         });
-        Ok(Running { child, input, answers })
+        Ok(Running { owner: std::process::id(), child, input, answers })
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use kubist_types::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::layout::{Chunk, Layout, Storage};
+use crate::layout::{Block, Chunk, Layout, Storage};
 use crate::model::Device;
 use crate::reading::Reading;
 use crate::shape::Tiling;
@@ -44,6 +44,9 @@ pub struct Index {
     pub key: Key,
     pub layout: Layout,
     pub device: Device,
+    /// How large its blocks were asked to be, and which share of them to have a sorted copy.
+    pub block: Block,
+    pub sorted: f64,
     /// By variable; `None`: not indexed.
     pub variables: Vec<Option<Indexed>>,
     /// Blocks that could not be read, in words.
@@ -58,6 +61,8 @@ pub struct Index {
 struct Description {
     layout: Layout,
     device: Device,
+    block: Block,
+    sorted: f64,
     variables: Vec<Option<Part>>,
     #[serde(default)]
     damaged: Vec<String>,
@@ -178,6 +183,8 @@ fn sections(index: &Index) -> Result<[Vec<u8>; 3]> {
     let description = Description {
         layout: index.layout.clone(),
         device: index.device,
+        block: index.block.clone(),
+        sorted: index.sorted,
         variables: index.variables.iter().map(|indexed| indexed.as_ref().map(part)).collect(),
         damaged: index.damaged.clone(),
     };
@@ -267,8 +274,9 @@ pub fn open(path: &Path) -> Result<Index> {
 
 fn parsed(sections: &[Vec<u8>], key: Key) -> Outcome<Index> {
     let [json, tables, blocks] = sections else { return Err("sections are missing".into()) };
-    let description: Description = serde_json::from_slice(json).map_err(|error| format!("its description: {error}"))?;
-    let mut layout = description.layout;
+    let mut description: Description =
+        serde_json::from_slice(json).map_err(|error| format!("its description: {error}"))?;
+    let mut layout = description.layout.clone();
     let mut reading = Reading::of(tables);
     for variable in &mut layout.variables {
         let Storage::Chunks { table, .. } = &mut variable.storage else { continue };
@@ -283,12 +291,13 @@ fn parsed(sections: &[Vec<u8>], key: Key) -> Outcome<Index> {
         }
     }
     layout.check(key.bytes).map_err(|error| error.to_string())?;
-    if description.variables.len() != layout.variables.len() {
+    let parts = std::mem::take(&mut description.variables);
+    if parts.len() != layout.variables.len() {
         return Err("its parts do not fit together".into());
     }
     let mut reading = Reading::of(blocks);
     let mut variables = Vec::new();
-    for (variable, part) in layout.variables.iter().zip(description.variables) {
+    for (variable, part) in layout.variables.iter().zip(parts) {
         let Some(part) = part else {
             variables.push(None);
             continue;
@@ -303,8 +312,8 @@ fn parsed(sections: &[Vec<u8>], key: Key) -> Outcome<Index> {
         let sorted = part.sorted.map(|count| sorted(&mut reading, count, &tiling)).transpose()?;
         variables.push(Some(Indexed { tiling, summaries, sorted }));
     }
-    let (damaged, device) = (description.damaged, description.device);
-    Ok(Index { key, layout, device, variables, damaged, bytes: 0, path: PathBuf::new() })
+    let Description { damaged, device, block, sorted, .. } = description;
+    Ok(Index { key, layout, device, block, sorted, variables, damaged, bytes: 0, path: PathBuf::new() })
 }
 
 fn sorted(reading: &mut Reading<'_>, count: u64, tiling: &Tiling) -> Outcome<Sorted> {

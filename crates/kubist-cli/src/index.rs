@@ -24,7 +24,7 @@ pub fn run(command: &args::Index, cancel: &Cancel) -> Result<()> {
     let options = BuildOptions {
         variables: command.variables.clone(),
         block: command.block.clone(),
-        sorted: command.sorted.unwrap_or(0.0),
+        sorted: command.sorted,
         ..BuildOptions::default()
     };
     let mut outcome = Vec::new();

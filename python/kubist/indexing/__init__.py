@@ -357,8 +357,8 @@ def index(
     files: Paths,
     *,
     variables: Sequence[str] | None = None,
-    block: str = "64KiB",
-    sorted: float = 0.0,
+    block: str | None = None,
+    sorted: float | None = None,
     into: str | os.PathLike[str] | None = None,
     refresh: bool = False,
     progress: bool | Callable[[str], object] = False,
@@ -370,9 +370,11 @@ def index(
 
     Args:
         files: A file, several, or a pattern.
-        variables: Only these; None: all arrays of numbers.
-        block: At most so many bytes of a block, or its shape, as ``16x16x16``.
-        sorted: The share of the blocks that get a sorted copy: those of highest variance.
+        variables: Only these; None: all arrays of numbers, or those of an index that is there.
+        block: At most so many bytes of a block, or its shape, as ``16x16x16``; None: as an index
+            that is there has them, else 64 KiB.
+        sorted: The share of the blocks that get a sorted copy, those of highest variance; None: as
+            an index that is there has them, else none.
         into: A folder for the indices, where the files' own may not be written to.
         refresh: Index a file that changed anew; of one that grew only what was appended.
         progress: Shows how far it is; or a function that is called with a line of text.
@@ -405,7 +407,7 @@ def index(
                 into=folder,
                 variables=None if variables is None else list(variables),
                 block=block,
-                sorted=float(sorted),
+                sorted=None if sorted is None else float(sorted),
                 refresh=refresh,
                 python=sys.executable,
                 progress=told if shown is not None else None,

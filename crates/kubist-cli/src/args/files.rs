@@ -11,7 +11,8 @@ use crate::parse;
 ///
 /// Writes FILE.kubix beside each file, a few thousandths of its size: between which values each block
 /// of each array lies. kubist query FILE then reads only the blocks that can hold an answer. The files
-/// stay as they are. Files that are indexed already are left alone.
+/// stay as they are. Files that are indexed already are left alone, unless their index lacks what is
+/// asked for.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,9 +29,9 @@ pub struct Index {
     /// Only these variables
     #[arg(long, value_delimiter = ',')]
     pub variables: Option<Vec<String>>,
-    /// At most so many bytes of a block, or its shape: 64KiB, 16x16x16
-    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
-    pub block: Block,
+    /// At most so many bytes of a block, or its shape: 64KiB (the usual), 16x16x16
+    #[arg(long, value_name = "SIZE")]
+    pub block: Option<Block>,
     /// The share of the blocks that get a sorted copy, those of highest variance: 5%
     #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
     pub sorted: Option<f64>,
