@@ -87,6 +87,7 @@ from ._figures import (
     SalvageReport,
     Stages,
     Stats,
+    ThinnedSteps,
     VerifyReport,
     WriterInfo,
 )
@@ -145,6 +146,7 @@ __all__ = [
     "StorageError",
     "Table",
     "TableExists",
+    "ThinnedSteps",
     "Unavailable",
     "VerifyReport",
     "View",

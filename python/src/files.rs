@@ -1,152 +1,131 @@
-//! Files of other programs with an index of their values beside them.
+//! Files that the engine reads itself: Parquet, Arrow, CSV, NPZ.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use kubist::Cancel;
-use kubist_blocks::{Block, BuildOptions, Device, Library, Question, Report, RunOptions};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use kubist::Error;
+use kubist_files::{Input, Kind, Limits, Options, fit};
 use pyo3::prelude::*;
-use serde::Deserialize;
 
-use crate::arrow::Batches;
-use crate::call::{run, run_to_end};
+use crate::arrow::{Batch, Schema};
+use crate::call::PATIENCE;
 use crate::error::{exception, invalid};
 
-/// Files that are asked as one.
+/// A file that has been looked at.
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct Files(kubist_blocks::Files);
+pub struct File(Input);
 
-/// The formats' library in a process beside this one: one for all files.
-fn library(python: &Path) -> Arc<Library> {
-    static LIBRARY: OnceLock<Arc<Library>> = OnceLock::new();
-    LIBRARY.get_or_init(|| Arc::new(Library::new(python))).clone()
-}
+#[pymethods]
+impl File {
+    /// Looks at its head. `text`: it is CSV, whatever it is called.
+    #[new]
+    #[pyo3(signature = (path, *, columns, delimiter, names, text, limits))]
+    fn new(
+        py: Python<'_>,
+        path: &str,
+        columns: Option<Vec<String>>,
+        delimiter: Option<&str>,
+        names: Option<Vec<String>>,
+        text: bool,
+        limits: HashMap<String, u64>,
+    ) -> PyResult<File> {
+        let delimiter =
+            delimiter.map(str::parse).transpose().map_err(|why: String| invalid(py, &format!("delimiter: {why}")))?;
+        let options = Options { columns, delimiter, names, text, limits: limits_of(&limits) };
+        let input = py.detach(|| Input::inspect(Path::new(path), &options));
+        input.map(File).map_err(|error| unread(py, &error))
+    }
 
-/// How a question is run, as JSON has it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Run {
-    workers: usize,
-    gap: Option<u64>,
-    sorted: bool,
-}
+    /// Its columns; text for those of which it shows no value.
+    fn schema(&self) -> Schema {
+        Schema(fit::settled(&self.0))
+    }
 
-impl Default for Run {
-    fn default() -> Run {
-        Run { workers: kubist_blocks::workers(), gap: None, sorted: true }
+    /// Its rows in these columns and types.
+    fn read(&self, py: Python<'_>, wanted: &Schema) -> PyResult<FileRows> {
+        let schema = wanted.0.clone();
+        fit::check(&self.0, &schema).map_err(|error| unread(py, &error))?;
+        let batches = self.0.read(schema.fields(), Arc::default());
+        let path = self.0.path.clone();
+        let rows = Rows { batches, next_row: 1 };
+        Ok(FileRows { path, schema, rows: Mutex::new(rows) })
     }
 }
 
-impl Run {
-    fn options(self) -> RunOptions {
-        RunOptions { workers: self.workers.max(1), gap: self.gap, use_sorted: self.sorted, ..RunOptions::default() }
+/// What the options of the command of these names allow.
+fn limits_of(asked: &HashMap<String, u64>) -> Limits {
+    let usual = Limits::default();
+    let of = |name: &str, usual: u64| asked.get(name).copied().unwrap_or(usual);
+    Limits {
+        record_bytes: of("max_record", usual.record_bytes),
+        columns: usize::try_from(of("max_columns", usual.columns as u64)).unwrap_or(usize::MAX),
+        inflation: of("max_inflation", usual.inflation),
+        batch_bytes: of("max_batch", usual.batch_bytes),
     }
+}
+
+/// The rows of a file as they come.
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct FileRows {
+    path: std::path::PathBuf,
+    schema: SchemaRef,
+    rows: Mutex<Rows>,
+}
+
+struct Rows {
+    batches: Receiver<kubist_files::Result<RecordBatch>>,
+    next_row: u64,
 }
 
 #[pymethods]
-impl Files {
-    /// Indexes a file; what became of it as JSON. `progress` is called with bytes done and all bytes.
-    #[staticmethod]
-    #[pyo3(signature = (path, *, into, variables, block, sorted, refresh, python, progress))]
-    #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
-    fn index(
-        py: Python<'_>,
-        path: PathBuf,
-        into: Option<PathBuf>,
-        variables: Option<Vec<String>>,
-        block: Option<&str>,
-        sorted: Option<f64>,
-        refresh: bool,
-        python: PathBuf,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<String> {
-        let block = block.map(str::parse::<Block>).transpose().map_err(|why| invalid(py, &why))?;
-        let options = BuildOptions { variables, block, sorted, ..BuildOptions::default() };
-        let library = library(&python);
-        let (done, all) = (AtomicU64::new(0), AtomicU64::new(0));
-        let tell = |now: u64, total: u64| {
-            done.fetch_max(now, Ordering::Relaxed);
-            all.store(total, Ordering::Relaxed);
-        };
-        let cancel = Cancel::default();
-        let call = || kubist_blocks::index(&path, into.as_deref(), &options, refresh, Some(&library), &tell, &cancel);
-        let meanwhile = || {
-            if let Some(progress) = &progress {
-                let now = (done.load(Ordering::Relaxed), all.load(Ordering::Relaxed));
-                // Progress that cannot be told is no reason to stop.
-                let _ = Python::attach(|py| progress.call1(py, now));
+impl FileRows {
+    /// The next batch, or `None` at the end.
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        loop {
+            let next = py.detach(|| {
+                let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+                let batch = match rows.batches.recv_timeout(PATIENCE) {
+                    Err(RecvTimeoutError::Timeout) => return None,
+                    Err(RecvTimeoutError::Disconnected) => return Some(Ok(None)),
+                    Ok(batch) => batch,
+                };
+                let first = rows.next_row;
+                let fitted = batch.and_then(|batch| fit::fitted(&self.path, &batch, &self.schema, first));
+                Some(fitted.map(|batch| {
+                    rows.next_row += batch.num_rows() as u64;
+                    Some(Batch(batch))
+                }))
+            });
+            py.check_signals()?;
+            match next {
+                Some(next) => return next.map_err(|error| unread(py, &error)),
+                None => continue,
             }
-        };
-        let ended = run_to_end(py, &cancel, call, meanwhile);
-        let built = match ended.interrupt {
-            Some(interrupt) => return Err(interrupt),
-            None => ended.answer?,
-        };
-        as_json(py, &built)
-    }
-
-    /// Opens files by their indices; with `any`, files without one too.
-    #[staticmethod]
-    #[pyo3(signature = (paths, *, into, any, python))]
-    fn open(py: Python<'_>, paths: Vec<PathBuf>, into: Option<PathBuf>, any: bool, python: PathBuf) -> PyResult<Files> {
-        let library = library(&python);
-        let cancel = Cancel::default();
-        let open = if any { kubist_blocks::Files::open_any } else { kubist_blocks::Files::open };
-        run(py, &cancel, || open(&paths, into.as_deref(), Some(&library), &cancel)).map(Files)
-    }
-
-    /// The columns of an answer as JSON; `question` is JSON.
-    fn described(&self, py: Python<'_>, question: &str) -> PyResult<String> {
-        let question: Question = from_json(py, question)?;
-        let schema = self.0.schema(&question).map_err(|error| exception(py, error))?;
-        let described = |field: &arrow_schema::FieldRef| serde_json::json!({ "name": field.name(), "data_type": field.data_type().to_string() });
-        as_json(py, &schema.fields().iter().map(described).collect::<Vec<_>>())
-    }
-
-    /// The answer, and what it cost as JSON.
-    fn query(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<(Batches, String)> {
-        let question: Question = from_json(py, question)?;
-        let options = from_json::<Run>(py, options)?.options();
-        let cancel = Cancel::default();
-        let (schema, batches, report) = run(py, &cancel, || {
-            let mut batches = Vec::new();
-            let schema = self.0.schema(&question)?;
-            let report = self.0.query(&question, &options, &cancel, &mut |batch| {
-                batches.push(batch);
-                Ok(())
-            })?;
-            Ok((schema, batches, report))
-        })?;
-        Ok((Batches { schema, batches }, as_json(py, &report)?))
-    }
-
-    /// How many positions answer, and what that cost, as JSON.
-    fn count(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
-        let question: Question = from_json(py, question)?;
-        let options = from_json::<Run>(py, options)?.options();
-        let cancel = Cancel::default();
-        let report: Report = run(py, &cancel, || self.0.count(&question, &options, &cancel))?;
-        as_json(py, &report)
-    }
-
-    /// What the files are, as JSON: their variables, their device.
-    fn about(&self, py: Python<'_>) -> PyResult<String> {
-        as_json(py, &self.0.about())
-    }
-
-    /// Sizes of blocks for a selectivity, the quickest first, as JSON. `device`: JSON, as `about` has it.
-    #[staticmethod]
-    fn advise(py: Python<'_>, elements: u64, width: u64, selectivity: f64, device: &str) -> PyResult<String> {
-        let device: Device = from_json(py, device)?;
-        as_json(py, &kubist_blocks::advise(elements, width.max(1), selectivity, &device))
+        }
     }
 }
 
-fn from_json<T: for<'a> Deserialize<'a>>(py: Python<'_>, text: &str) -> PyResult<T> {
-    serde_json::from_str(text).map_err(|error| invalid(py, &error.to_string()))
+/// The columns of a new table that takes all these files; `types` by column, where they are not
+/// to be found.
+#[pyfunction]
+pub fn common(py: Python<'_>, files: Vec<PyRef<'_, File>>, types: Vec<(String, String)>) -> PyResult<Schema> {
+    let typed = |(column, name): (String, String)| match kubist::data_type(&name) {
+        Ok(data_type) => Ok((column, data_type)),
+        Err(why) => Err(invalid(py, &format!("types: {column}: {why}"))),
+    };
+    let types = types.into_iter().map(typed).collect::<PyResult<Vec<_>>>()?;
+    let inputs: Vec<&Input> = files.iter().map(|file| &file.0).collect();
+    fit::common(&inputs, &types).map(Schema).map_err(|error| unread(py, &error))
 }
 
-fn as_json(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|error| exception(py, kubist::Error::internal(error)))
+/// The exception for a file that cannot be read.
+fn unread(py: Python<'_>, error: &kubist_files::Error) -> PyErr {
+    match error.kind() {
+        Kind::System => exception(py, Error::Refused(error.to_string())),
+        _ => invalid(py, &error.to_string()),
+    }
 }

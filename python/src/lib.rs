@@ -13,6 +13,7 @@ mod error;
 mod estimate;
 mod files;
 mod given;
+mod indexed;
 mod json;
 mod memory;
 mod picture;
@@ -43,9 +44,11 @@ mod _kubist {
     #[pymodule_export]
     use crate::estimate::{Estimates, Figures};
     #[pymodule_export]
-    use crate::files::Files;
+    use crate::files::{File, FileRows, common};
     #[pymodule_export]
     use crate::given::{Given, given};
+    #[pymodule_export]
+    use crate::indexed::Files;
     #[pymodule_export]
     use crate::memory::kept;
     #[pymodule_export]

@@ -315,7 +315,7 @@ pub struct Goal {
     #[serde(default)]
     group_by: Vec<String>,
     error: Option<f64>,
-    absolute: Option<f64>,
+    absolute: Option<kubist::Absolute>,
     /// Seconds.
     within: Option<f64>,
     max_rows: Option<u64>,

@@ -14,7 +14,6 @@ mod drop;
 mod estimate;
 mod explain;
 mod failure;
-mod fit;
 mod foreign;
 mod index;
 mod info;

@@ -58,6 +58,8 @@ pub struct Info {
     pub metadata: Metadata,
     /// Who has committed to it.
     pub writers: Vec<WriterInfo>,
+    /// What is there of steps of which only a sample was written, if there are such.
+    pub thinned: Option<ThinnedSteps>,
     /// Bytes of live runs, their zone maps and the lookups into them.
     pub bytes: u64,
     /// Those bytes, shared among the rows.
@@ -78,6 +80,17 @@ pub struct DimensionInfo {
     pub low: Option<f64>,
     /// The domain's upper end.
     pub high: Option<f64>,
+}
+
+/// Steps of which only a sample was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct ThinnedSteps {
+    /// How many.
+    pub steps: u64,
+    /// Their rows that were kept.
+    pub kept: u64,
+    /// All rows that they had.
+    pub rows: u64,
 }
 
 #[derive(Clone, Debug, serde::Serialize)]
@@ -124,6 +137,13 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     let of_runs: u64 = directory.all().map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
     let bytes = of_runs + lookups::bytes(directory.all().map(Arc::as_ref));
     let rows = directory.rows();
+    let history = &snapshot.view.history;
+    let thinned = history.thinned();
+    let thinned = (!thinned.is_empty()).then(|| ThinnedSteps {
+        steps: thinned.len() as u64,
+        kept: thinned.keys().map(|step| history.rows_of(*step)).sum(),
+        rows: thinned.values().map(|thinned| thinned.rows).sum(),
+    });
     Ok(Info {
         location: core.store.location().into(),
         format_version: core.header.format_version,
@@ -145,9 +165,8 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         replication: core.header.replication.to_string(),
         columns: snapshot.view.schema.describe(),
         metadata: snapshot.view.schema.metadata.clone(),
-        writers: snapshot
-            .view
-            .history
+        thinned,
+        writers: history
             .writers
             .iter()
             .map(|(name, progress)| WriterInfo { name: name.clone(), commits: progress.commits, rows: progress.rows })

@@ -90,8 +90,8 @@ impl Answer {
 /// Get all records of whatever has a record in a region: the paths that lead through it
 ///
 /// One path after the other, each in order of time, unless --order-by says otherwise: by the
-/// column that tells paths apart, by what else identifies a record, and by the first column of
-/// times, which its type or its name tells (t, time, step, timestep, frame, tick, epoch, date).
+/// column that tells paths apart, by what else identifies a path, and by the first column of times,
+/// which its type or its name tells (t, time, step, timestep, frame, tick, epoch, date).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -196,7 +196,8 @@ pub struct Estimate {
     pub group_by: Vec<String>,
     /// Stop when half of each interval is at most this share of its value: 1% or 0.01
     ///
-    /// Or this much, in the unit of the value: '0.01 abs', for values that may be 0
+    /// Or this much: '0.01 abs' in the unit of the value, or with a unit, as '0.1 mm'; for values
+    /// that may be 0
     #[arg(long, value_name = "SHARE", value_parser = parse::goal)]
     pub error: Option<Goal>,
     /// Answer in this time
