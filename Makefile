@@ -24,8 +24,8 @@
 # make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
 # make gallery      the pictures of docs/gallery.md, of real files of each community
-# make pictures     the pictures of the page, of `kubist plot` and of ParaView in docs/, from the
-#                   example's records
+# make pictures     the pictures and the film of the page, the pictures of `kubist plot` and of ParaView
+#                   in docs/, from the example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
@@ -135,7 +135,7 @@ spark: build
 	$(PYTHON) scripts/jvm.py --jars
 
 QUESTIONS ?= 2000
-test-spark: build $(VENV)/.for-test $(VENV)/.for-spark
+test-spark: spark $(VENV)/.for-test $(VENV)/.for-demo $(VENV)/.for-spark
 	$(PYTHON) scripts/jvm.py --all-lines --questions $(QUESTIONS)
 	QUESTIONS=$$(($(QUESTIONS) / 10)) $(BIN)/python -m pytest -q python/tests/test_spark.py
 # The widget in JupyterLab, in a browser.
@@ -161,6 +161,7 @@ bench-replication:
 
 pictures: build
 	node scripts/pictures.mjs
+	node scripts/recording.mjs
 	$(BIN)/python scripts/pictures.py
 
 gallery: build $(VENV)/.for-gallery

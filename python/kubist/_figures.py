@@ -271,6 +271,8 @@ class Info:
 
     location: str
     format_version: int
+    shared: bool
+    """Whether several machines may write to it."""
     rows: int
     runs: int
     """Sorted sets of records, each from one commit or one rewrite."""
@@ -329,12 +331,15 @@ class Info:
     def _repr_html_(self) -> str:
         return html_table(["", ""], self._lines(), [])
 
+    def _of_machines(self) -> str:
+        return ", of several machines" if self.shared else ""
+
     def _lines(self) -> list[tuple[str, str]]:
         """The lines of `kubist info`: crates/kubist-cli/src/info.rs."""
         newer = f", {self.rows_to_move:,} of them into a newer grid" if self.rows_to_move else ""
         identity = ", ".join(self.identity) or "each record by itself"
         lines = [
-            ("table", f"{self.location} (format {self.format_version})"),
+            ("table", f"{self.location} (format {self.format_version}){self._of_machines()}"),
             ("records", f"{self.rows:,}"),
             ("size", f"{size(self.bytes)} ({self.bytes_per_row:.1f} bytes per record)"),
             ("disk", str(self.disk)),

@@ -13,7 +13,7 @@ mod error;
 mod estimate;
 mod files;
 mod given;
-mod indexed;
+mod indexing;
 mod json;
 mod memory;
 mod picture;
@@ -48,7 +48,7 @@ mod _kubist {
     #[pymodule_export]
     use crate::given::{Given, given};
     #[pymodule_export]
-    use crate::indexed::Files;
+    use crate::indexing::Files;
     #[pymodule_export]
     use crate::memory::kept;
     #[pymodule_export]

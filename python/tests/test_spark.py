@@ -5,10 +5,13 @@ Spark is large: `make test-spark` brings it, and these tests are skipped where i
 
 import os
 import random
+import subprocess
 import sys
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +28,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
+ROOT = Path(__file__).resolve().parents[2]
 ROWS = 4000
 QUESTIONS = int(os.environ.get("QUESTIONS", "20"))
 
@@ -178,3 +182,40 @@ def test_what_makes_no_sense_is_refused(spark, both, options, words):
 def test_a_location_without_a_table_is_named(spark, tmp_path):
     with pytest.raises(Exception, match="nowhere"):
         spark.read.format("kubist").load(str(tmp_path / "nowhere")).count()
+
+
+def test_the_example_has_the_figures_of_its_records(tmp_path):
+    """The airway through the connector, in SQL, beside pandas."""
+    pytest.importorskip("matplotlib")
+    pd = pytest.importorskip("pandas")
+    if not list((ROOT / "spark").glob("spark-4.1/target/kubist-spark-4.1_*.jar")):
+        pytest.skip("make spark makes the jars")
+    script = ROOT / "examples/spark/airway.py"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "PushedSample: [0.0, 0.1)" in done.stdout
+    assert (tmp_path / "airway.png").stat().st_size > 10_000
+
+    steps = sorted((ROOT / "examples/airway/steps").glob("*.parquet"))
+    rows = pd.concat([pq.read_table(step).to_pandas() for step in steps])
+    last = rows[rows.deposited & (rows.time == rows.time.max())]
+    region = np.floor(last.x.astype(float) / 0.02).astype(int)
+    found = pd.read_csv(tmp_path / "deposition.csv").set_index("region")
+    assert found.droplets.to_dict() == region.value_counts().to_dict()
+
+    slab = rows[(rows.x >= np.float32(0.098)) & (rows.x <= np.float32(0.102)) & ~rows.deposited]
+    flux = pd.read_csv(tmp_path / "flux.csv")
+    assert abs(flux.seen.sum() - len(slab)) <= 2  # records on the edges, as floats of 32 bits
+
+    flying = rows[~rows.deposited].groupby("time").x.agg(["mean", "count"]).sort_index()
+    path = pd.read_csv(tmp_path / "path.csv").sort_values("time")
+    far = np.abs(path.x.to_numpy() - flying["mean"].to_numpy())
+    assert np.median(far) < 0.002
+    assert abs(path.droplets.sum() / flying["count"].sum() - 1) < 0.02

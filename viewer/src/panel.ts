@@ -67,7 +67,7 @@ export class Panel {
     const stretch = tick("stretch each axis", app.state.view.stretch, (value) => app.setStretch(value));
     const along = app.state.view.axes.map((name, axis) => el("button", { textContent: name, ariaLabel: `look along ${name}`, onclick: () => app.lookAlong(axis) }));
     const perspective = el("button", { textContent: "perspective", ariaLabel: "perspective", title: "O", onclick: () => app.scene.setParallel(false) });
-    const look = along.length === 3 ? row("along", ...along, perspective) : null;
+    const look = along.length === 3 ? el("div", { className: "row views" }, el("span", { className: "name", textContent: "along" }), ...along, perspective) : null;
     const keep = el("button", { textContent: "keep this view", title: "K", onclick: () => app.keepView(), disabled: app.state.view.kept.length >= MOST_KEPT });
     const kept = app.state.view.kept.map((_, k) =>
       el("span", { className: "kept" },

@@ -144,6 +144,7 @@ export function downOf({ top, height, y, log }: Plot, value: number): number {
 
 /** What a range leaves: all, where it has no ends. */
 type Range = [number | null, number | null];
+const meets = ([low, high]: Range, bar: Bar) => (low === null || bar.high > low) && (high === null || bar.low < high);
 const isWithin = ([low, high]: Range, value: number) => (low === null || value >= low) && (high === null || value <= high);
 
 const LINE = 14;
@@ -221,11 +222,12 @@ export class SecondPlot {
 
   private bars(plot: Plot, bars: Bar[], range: Range, { ink }: Inks, colorOf: (row: number, value: number) => string): void {
     const { context } = this;
-    for (const { low, high, value, from, to } of bars) {
+    for (const bar of bars) {
+      const { low, high, value, from, to } = bar;
       const [left, right] = [acrossOf(plot, low), acrossOf(plot, high)];
       const middle = (low + high) / 2;
       const place = downOf(plot, value);
-      context.globalAlpha = isWithin(range, middle) ? 1 : 0.25;
+      context.globalAlpha = meets(range, bar) ? 1 : 0.25;
       context.fillStyle = colorOf(-1, middle);
       context.fillRect(left, place, Math.max(1, right - left - 0.7), plot.top + plot.height - place);
       if (!(to > from)) continue;
@@ -256,7 +258,7 @@ export class SecondPlot {
     const middle = ({ low, high }: Bar) => acrossOf(plot, (low + high) / 2);
     context.fillStyle = context.strokeStyle = accent;
     for (const bar of known) {
-      context.globalAlpha = isWithin(range, (bar.low + bar.high) / 2) ? 0.35 : 0.12;
+      context.globalAlpha = meets(range, bar) ? 0.35 : 0.12;
       if (bar.to > bar.from) context.fillRect(acrossOf(plot, bar.low), downOf(plot, bar.to), acrossOf(plot, bar.high) - acrossOf(plot, bar.low), Math.max(1, downOf(plot, bar.from) - downOf(plot, bar.to)));
     }
     context.globalAlpha = 1;

@@ -56,11 +56,7 @@ describe("a figure", { skip }, () => {
       const image = new Image();
       image.src = source;
       await image.decode();
-      const canvas = document.createElement("canvas");
-      [canvas.width, canvas.height] = [image.width, image.height];
-      const context = canvas.getContext("2d");
-      context.drawImage(image, 0, 0);
-      const { data, width, height } = context.getImageData(0, 0, image.width, image.height);
+      const { data, width, height } = window.valuesOf(image);
       const isLine = (x, y) => [90, 94, 102].every((value, k) => Math.abs(data[4 * (y * width + x) + k] - value) < 3);
       // The first column and row that are a line over a good part of the picture, and the last ones.
       const columns = [], rows = [];
@@ -158,10 +154,9 @@ describe("a figure", { skip }, () => {
     page.evaluate(() => {
       const { scene } = window.kubist;
       const { low, high } = scene.frame;
-      const at = (point) => scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
-      scene.updateCamera();
-      const from = at(low);
-      const to = low.map((_, axis) => at(low.map((end, k) => (k === axis ? high[k] : end))));
+            scene.updateCamera();
+      const from = window.placed(low);
+      const to = low.map((_, axis) => window.placed(low.map((end, k) => (k === axis ? high[k] : end))));
       return { parallel: scene.isParallel, ways: to.map((place) => [place[0] - from[0], place[1] - from[1]]) };
     });
 
@@ -207,15 +202,9 @@ describe("a figure", { skip }, () => {
     const greys = async (fog) => {
       await page.getByLabel("fog").fill(String(fog));
       return page.evaluate(() => {
-        const { scene, drawing } = window.kubist;
-        scene.box.visible = false;
+        const { scene } = window.kubist;
         scene.material.uniforms.fog.value = window.kubist.state.view.fog;
-        drawing.paint();
-        const copy = document.createElement("canvas");
-        [copy.width, copy.height] = [scene.canvas.width, scene.canvas.height];
-        const context = copy.getContext("2d");
-        context.drawImage(scene.canvas, 0, 0);
-        const { data, width } = context.getImageData(0, 0, copy.width, copy.height);
+        const { data, width } = window.pictured();
         const brightest = (far) => {
           let most = 0;
           for (const cell of window.kubist.requests.current.tree.cells) {
@@ -223,7 +212,7 @@ describe("a figure", { skip }, () => {
               const point = cell.low.map((low, k) => low + cell.positions[3 * row + k]);
               // The third axis goes from 0 to 0.13.
               if (far ? point[2] > -0.015 : point[2] < 0.115) continue;
-              const at = scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
+              const at = window.placed(point);
               most = Math.max(most, data[4 * (Math.round(at[1]) * width + Math.round(at[0]))] ?? 0);
             }
           }

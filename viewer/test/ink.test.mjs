@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { found, launch, serve } from "./browser.mjs";
-import { close, run, settled } from "./visit.mjs";
+import { close, newPage, run, settled } from "./visit.mjs";
 
 const COUNT = 300_000;
 const BLOCK = 32;
@@ -54,6 +54,28 @@ function correlation(a, b) {
 /** The share of noise in what correlates so with the truth: of a sample, chance. */
 const noise = (correlation) => 1 / correlation ** 2 - 1;
 
+/** What the picture says within a page: its size, the ink in a rectangle, and where the corners of the field lie. */
+function lookAtInk() {
+  window.inked = () => {
+    const { data, width, height } = window.pictured();
+    const { scene, drawing, state } = window.kubist;
+    const [low, high] = [window.placed([0, 0]), window.placed([1, 1])];
+    const bare = Math.round(255 * scene.material.uniforms.background.value.r);
+    const dark = drawing.colors()[0];
+    const { low: least, high: most } = drawing.density.toning;
+    const told = (grey) =>
+      grey < dark ? (Math.exp(least) * (grey - bare)) / (dark - bare) : (Math.exp(most) * (grey - dark)) / (255 - dark);
+    const inkOf = state.shown.dense ? told : (grey) => grey - bare;
+    const inkIn = (left, top, right, bottom) => {
+      let ink = 0;
+      for (let y = top; y < bottom; y++) for (let x = left; x < right; x++) ink += Math.max(0, inkOf(data[4 * (y * width + x)]));
+      return ink;
+    };
+    const table = (px, axis) => (px - low[axis]) / (high[axis] - low[axis]);
+    return { width, height, inkIn, table, low, high };
+  };
+}
+
 /** The mean square of deviations from the mean, as a share of it. */
 const spread = (values) => {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -92,31 +114,12 @@ describe("the ink", { skip }, () => {
    */
   const inked = (page) =>
     page.evaluate((block) => {
-      const { scene, drawing, requests, state } = window.kubist;
-      scene.box.visible = false;
-      drawing.paint();
-      const { canvas } = scene;
-      const copy = document.createElement("canvas");
-      [copy.width, copy.height] = [canvas.width, canvas.height];
-      const context = copy.getContext("2d");
-      context.drawImage(canvas, 0, 0);
-      const { data, width, height } = context.getImageData(0, 0, canvas.width, canvas.height);
-      const place = (x, y) => scene.project(scene.frame.toScene([x, y], scene.camera.position.clone()));
-      const [low, high] = [place(0, 0), place(1, 1)];
-      const table = (px, axis) => (px - low[axis]) / (high[axis] - low[axis]);
-      const bare = Math.round(255 * scene.material.uniforms.background.value.r);
-      const dark = drawing.colors()[0];
-      const { low: least, high: most } = drawing.density.toning;
-      const told = (grey) =>
-        grey < dark ? (Math.exp(least) * (grey - bare)) / (dark - bare) : (Math.exp(most) * (grey - dark)) / (255 - dark);
-      const inkOf = state.shown.dense ? told : (grey) => grey - bare;
+      const { requests } = window.kubist;
+      const { width, height, inkIn, table, low, high } = window.inked();
       const blocks = [];
       for (let top = Math.max(0, Math.ceil(high[1])); top + block <= Math.min(height, low[1]); top += block) {
         for (let left = Math.max(0, Math.ceil(low[0])); left + block <= Math.min(width, high[0]); left += block) {
-          let ink = 0;
-          for (let y = top; y < top + block; y++) {
-            for (let x = left; x < left + block; x++) ink += Math.max(0, inkOf(data[4 * (y * width + x)]));
-          }
+          const ink = inkIn(left, top, left + block, top + block);
           blocks.push({ ink, low: [table(left, 0), table(top + block, 1)], high: [table(left + block, 0), table(top, 1)] });
         }
       }
@@ -138,29 +141,13 @@ describe("the ink", { skip }, () => {
    */
   const bordering = (page, alike) =>
     page.evaluate((alike) => {
-      const { scene, drawing, requests: { current }, state } = window.kubist;
-      scene.box.visible = scene.roiBox.visible = false;
+      const { scene, requests: { current } } = window.kubist;
+      scene.roiBox.visible = false;
       scene.material.uniforms.roiOn.value = false;
-      if (alike) {
-        current.weighted = false;
-        drawing.paint();
-        current.weighted = true;
-      } else drawing.paint();
-      const { canvas } = scene;
-      const copy = document.createElement("canvas");
-      [copy.width, copy.height] = [canvas.width, canvas.height];
-      const context = copy.getContext("2d");
-      context.drawImage(canvas, 0, 0);
-      const { data, width, height } = context.getImageData(0, 0, canvas.width, canvas.height);
-      const bare = Math.round(255 * scene.material.uniforms.background.value.r);
-      const dark = drawing.colors()[0];
-      const { low: least, high: most } = drawing.density.toning;
-      const told = (grey) =>
-        grey < dark ? (Math.exp(least) * (grey - bare)) / (dark - bare) : (Math.exp(most) * (grey - dark)) / (255 - dark);
-      const inkOf = state.shown.dense ? told : (grey) => grey - bare;
-      const place = (x, y) => scene.project(scene.frame.toScene([x, y], scene.camera.position.clone()));
-      const [zero, one] = [place(0, 0), place(1, 1)];
-      const table = (px, axis) => (px - zero[axis]) / (one[axis] - zero[axis]);
+      const { weighted } = current;
+      current.weighted &&= !alike;
+      const { width, height, inkIn, table } = window.inked();
+      current.weighted = weighted;
       const parts = [];
       const walk = (at) => {
         for (const child of at.children) {
@@ -189,11 +176,10 @@ describe("the ink", { skip }, () => {
             if (side) low[axis] = high[axis] - width8;
             else high[axis] = low[axis] + width8;
             for (const k of [0, 1]) [low[k], high[k]] = [Math.max(0, low[k]), Math.min(1, high[k])];
-            const [from, to] = [place(...low), place(...high)];
+            const [from, to] = [window.placed(low), window.placed(high)];
             const [left, right, top, bottom] = [from[0], to[0], to[1], from[1]].map(Math.round);
             if (left < 0 || top < 0 || right > width || bottom > height || right - left < 6 || bottom - top < 6) continue;
-            let ink = 0;
-            for (let y = top; y < bottom; y++) for (let x = left; x < right; x++) ink += Math.max(0, inkOf(data[4 * (y * width + x)]));
+            const ink = inkIn(left, top, right, bottom);
             const box = { low: [table(left, 0), table(bottom, 1)], high: [table(right, 0), table(top, 1)] };
             let variance = 0;
             for (const [x, y, weight] of points) {
@@ -231,9 +217,8 @@ describe("the ink", { skip }, () => {
   }
 
   async function opened(view) {
-    const page = await browser.newPage({ viewport: { width: 1036, height: 740 } });
-    page.failures = [];
-    page.on("pageerror", (error) => page.failures.push(String(error)));
+    const page = await newPage(browser, { viewport: { width: 1036, height: 740 } });
+    await page.addInitScript(lookAtInk);
     page.free = Infinity;
     page.asked = 0;
     pages.push(page);

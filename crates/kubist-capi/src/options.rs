@@ -89,6 +89,8 @@ pub struct Create {
     /// Creating what is there, and agrees, opens it: every rank of a job may create.
     #[serde(default = "yes")]
     exist_ok: bool,
+    #[serde(default)]
+    shared: bool,
 }
 
 fn yes() -> bool {
@@ -146,6 +148,7 @@ impl Create {
             units,
             metadata: self.metadata,
             exist_ok: self.exist_ok,
+            shared: self.shared,
         };
         Ok((Arc::new(Schema::new(fields)), options))
     }

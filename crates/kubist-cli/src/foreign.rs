@@ -39,6 +39,11 @@ pub fn is_wanted(command: &args::Ingest) -> bool {
 /// Becomes the package's own command; comes back only where that fails.
 pub fn become_it(command: &args::Ingest) -> Failure {
     let file = command.files.first().map_or_else(String::new, |file| file.display().to_string());
+    if command.commit_rows.is_some() {
+        return Failure::usage(format!(
+            "{file}: read by the Python package, a commit is a step or a file: leave out --commit-rows"
+        ));
+    }
     match package(&file, "kubist.ingesting") {
         Err(failure) => failure,
         Ok((python, module)) => {

@@ -21,7 +21,8 @@ fn page(info: &Info) -> String {
         let _ = writeln!(page, "{name:<12}{}", kubist::printable(&text));
     };
     // The lines of `Info` in Python: python/kubist/_figures.py.
-    line("table", format!("{} (format {})", info.location, info.format_version));
+    let shared = if info.shared { ", of several machines" } else { "" };
+    line("table", format!("{} (format {}){shared}", info.location, info.format_version));
     line("records", human::count(info.rows));
     line("size", format!("{} ({:.1} bytes per record)", human::bytes(info.bytes), info.bytes_per_row));
     line("disk", disk(&info.disk));

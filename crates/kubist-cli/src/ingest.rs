@@ -109,6 +109,7 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
         metadata: command.set.iter().cloned().collect(),
         // Another process may have made the same table meanwhile.
         exist_ok: true,
+        shared: command.shared,
     };
     Ok((Table::create(&command.table, schema, &options)?, true))
 }
@@ -138,6 +139,10 @@ fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
     }
     if let Some(policy) = command.replication.filter(|policy| policy.to_string() != info.replication) {
         return Err(differs("the replication", &info.replication, &policy));
+    }
+    if command.shared && !info.shared {
+        let what = format!("the table {} is not shared: kubist alter {0} --shared", command.table);
+        return Err(Failure::usage(what));
     }
     for (column, unit) in command.unit.iter().flat_map(|units| &units.0) {
         let here = info.columns.iter().find(|here| here.name == *column).and_then(|here| here.unit.clone());

@@ -18,6 +18,8 @@ pub struct Info {
     pub location: String,
     /// The version of the format of its files.
     pub format_version: u32,
+    /// May several machines write to it?
+    pub shared: bool,
     /// Its rows, replicas not counted.
     pub rows: u64,
     /// Its runs, replicas not counted.
@@ -147,6 +149,7 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     Ok(Info {
         location: core.store.location().into(),
         format_version: core.header.format_version,
+        shared: core.store.capabilities().fencing != kubist_store::Fencing::Lock,
         rows,
         runs: directory.runs().len() as u64,
         cubes: directory.occupied_cubes() as u64,

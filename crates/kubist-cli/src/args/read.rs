@@ -259,6 +259,11 @@ pub struct Tail {
     /// Stop after this many changes
     #[arg(long, value_name = "CHANGES")]
     pub changes: Option<u64>,
+    /// How often to look [default: as often as is cheap]
+    ///
+    /// Each look asks for every writer's log: on a file server that many share, seconds are kind.
+    #[arg(long, value_name = "SECONDS", value_parser = parse::seconds)]
+    pub every: Option<std::time::Duration>,
 }
 
 /// Look whether a table is sound

@@ -92,6 +92,12 @@ pub struct Ingest {
     /// Copies make small boxes cheaper and the table larger.
     #[arg(long, value_name = "POLICY")]
     pub replication: Option<Replication>,
+    /// Several machines write to it, of a new table: its directory is on NFS, Lustre, GPFS or the
+    /// like, and locks are not relied on
+    ///
+    /// Where the file system says that it is such a one, a new table is shared without it.
+    #[arg(long)]
+    pub shared: bool,
     /// Column types of a new table, where the files' own are not wanted: pid=int64,x=float32
     #[arg(long, value_name = "TYPES")]
     pub types: Option<Types>,
@@ -158,6 +164,7 @@ Examples:
   kubist alter airway.kubist --unit x=m,diameter=um --no-unit pid
   kubist alter airway.kubist --set solver=alya --set 'inlet={\"flow\": 0.5}' --unset draft
   kubist alter airway.kubist --of x --set axis=streamwise
+  kubist alter /lustre/run.kubist --shared
 
 Exit codes: see kubist --help")]
 pub struct Alter {
@@ -184,6 +191,9 @@ pub struct Alter {
     /// What --set and --unset are about: this column instead of the table
     #[arg(long, value_name = "COLUMN")]
     pub of: Option<String>,
+    /// From now on several machines may write to the table's directory; this stays so
+    #[arg(long)]
+    pub shared: bool,
 }
 
 /// Copy all records into a new table, perhaps with another grid

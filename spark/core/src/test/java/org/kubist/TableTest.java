@@ -185,6 +185,13 @@ class TableTest {
             }
             same(wanted, ofSplits);
 
+            try (Answer answer = snapshot.query(query)) {
+                for (Batch batch = answer.next(); batch != null; batch = answer.next()) {
+                    batch.close();
+                }
+                assertEquals((long) wanted.size(), answer.stats().get("rows_returned"));
+            }
+
             long sampled = snapshot.count("{\"precision\": 0.1}");
             assertTrue(sampled > 200 && sampled < 400, "a tenth of 3000 is " + sampled);
             Figure mean = snapshot.estimate(List.of("mean(x)"), "{}", 1e-12).get(0);
