@@ -2,7 +2,7 @@
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
 # make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
-# make test-index bench-files     indices beside 3,000 random files, against numpy
+# make test-index     indices beside 3,000 random files, against numpy
 # make demo-insitu   droplets that are looked at while they are computed: OpenFOAM where it is installed;
 #                    SHORT=1 for seconds, NO_BROWSER=1
 # make test-openfoam   OpenFOAM writes its droplets into tables; gets it from Debian's packages (120 MB)
@@ -57,7 +57,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test test-formats test-index test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark demo-insitu test-insitu-cluster \
+.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark demo-insitu test-insitu-cluster \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled

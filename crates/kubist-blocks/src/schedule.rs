@@ -80,6 +80,9 @@ pub struct Balance {
     pub fastest: f64,
 }
 
+/// What a worker did: answers by task, and the seconds that it took.
+type Done<T> = (Vec<(usize, T)>, f64);
+
 /// Does tasks on threads; answers come in the order of the tasks. The first error stops the rest.
 ///
 /// # Errors
@@ -95,7 +98,7 @@ pub fn run<T: Send>(
     let workers = workers.clamp(1, tasks.max(1));
     let schedule = Schedule::new(tasks, workers, policy);
     let failed = AtomicBool::new(false);
-    let work = |worker: usize| -> Result<(Vec<(usize, T)>, f64)> {
+    let work = |worker: usize| -> Result<Done<T>> {
         let begin = Instant::now();
         let mut done = Vec::new();
         let mut run = schedule.dealt(worker);
@@ -119,7 +122,7 @@ pub fn run<T: Send>(
             }
         }
     };
-    let outcomes: Vec<Result<(Vec<(usize, T)>, f64)>> = if workers == 1 {
+    let outcomes: Vec<Result<Done<T>>> = if workers == 1 {
         vec![work(0)]
     } else {
         std::thread::scope(|scope| {
