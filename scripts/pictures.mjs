@@ -23,9 +23,9 @@ function airway(directory) {
   return table;
 }
 
-/** Pictures of the example: droplets on their way, coloured by speed, and how many are where. */
+/** Pictures of the example: droplets at a time, coloured by speed, with their speed over time; and how many are where. */
 const EXAMPLE = [
-  ["theme=dark&axes=y,x,z&color=ux&where=NOT+deposited&shaded=1&size=2.6&budget=600000", "docs/explorer.png"],
+  ["theme=dark&axes=y,x,z&color=ux&where=NOT+deposited&time=time%3D0.3..0.6&second=series,time,ux&shaded=1&fog=0.5&size=2.6&budget=60000", "docs/explorer.png"],
   ["theme=dark&axes=y,x&mode=density&budget=600000", "docs/densities.png"],
 ];
 
@@ -40,7 +40,11 @@ try {
     const server = await serve([from]);
     const page = await browser.newPage({ viewport: SIZE });
     await page.goto(`${server.url}#${view}`);
-    await settled(page);
+    // All has come, the line below says so, and it is drawn.
+    await settled(page, (status) => status.rows > 0 && !status.second.busy && status.figures !== null);
+    await page.waitForFunction(() => document.querySelector(".dot").className === "dot");
+    const drawn = await page.evaluate(() => (window.kubist.drawing.invalidate(), window.kubist.drawing.frames));
+    await page.waitForFunction((drawn) => window.kubist.drawing.frames > drawn && window.kubist.scene.isDrawn(), drawn);
     await page.screenshot({ path: resolve(file), timeout: 120_000 });
     console.log(file);
     await page.close();

@@ -1,4 +1,4 @@
-"""Builds, runs the tests of Rust, Python and the explorer page, and sums them up.
+"""Builds, runs the tests of Rust, Python, the explorer page and Java, and sums them up.
 
 Prints how many seconds each step took, then one line with all results.
 
@@ -35,6 +35,7 @@ HOSTS = "127.0.0.1,127.0.0.2,127.0.0.3"
 COMPILE = [*CARGO, "--no-run"]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "python", "--color=no"]
 PAGE = ["node", "viewer/test/run.mjs"]
+JVM = [sys.executable, "scripts/jvm.py"]
 
 # test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; ...
 CARGO_LINE = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
@@ -43,6 +44,10 @@ PYTEST_LINE = re.compile(r"^=*\s*(\d+ \w+(?:, \d+ \w+)*) in [\d.]+s")
 # # pass 23
 PAGE_LINE = re.compile(r"^# (pass|fail|cancelled|skipped) (\d+)$")
 PAGE_WORDS = {"pass": "passed", "fail": "failed", "cancelled": "failed", "skipped": "skipped"}
+# [INFO] Tests run: 21, Failures: 0, Errors: 0, Skipped: 0, of a module; a class says its time too.
+SUREFIRE_LINE = re.compile(
+    r"^\[\w+\] Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)$"
+)
 PYTEST_WORDS = {
     "passed": "passed",
     "failed": "failed",
@@ -67,6 +72,11 @@ class Tally:
             self.passed += passed
             self.failed += failed
             self.skipped += ignored
+        elif found := SUREFIRE_LINE.match(line.rstrip()):
+            ran, failures, errors, skipped = map(int, found.groups())
+            self.passed += ran - failures - errors - skipped
+            self.failed += failures + errors
+            self.skipped += skipped
         elif found := PAGE_LINE.match(line):
             name = PAGE_WORDS[found[1]]
             setattr(self, name, getattr(self, name) + int(found[2]))
@@ -124,6 +134,8 @@ def tests(command: list[str], variables: dict[str, str]) -> Tally:
         for line in process.stdout:
             print(line, end="", flush=True)
             tally.read(line)
+    if process.returncode == NOT_TO_BE_HAD and command == JVM:
+        return tally
     # A suite that does not compile, crashes or finds no tests has failed too.
     if tally.failed == 0 and (process.returncode != 0 or tally.passed == 0):
         tally.failed = 1
@@ -171,8 +183,12 @@ def run_all() -> list[Tally]:
 
 
 def others(**cluster: str) -> list[Tally]:
-    """The suites of Python and the page."""
-    return [run("Python tests", PYTEST, **cluster), run("page tests", PAGE)]
+    """The suites of Python, the page, and Java with Spark's newest line."""
+    return [
+        run("Python tests", PYTEST, **cluster),
+        run("page tests", PAGE),
+        run("Java and Spark tests", JVM),
+    ]
 
 
 def main() -> int:

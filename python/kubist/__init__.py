@@ -87,6 +87,7 @@ from ._figures import (
     SalvageReport,
     Stages,
     Stats,
+    ThinnedSteps,
     VerifyReport,
     WriterInfo,
 )
@@ -98,6 +99,7 @@ from ._split import Split
 from ._table import Snapshot, Table, create, drop, open, salvage
 from ._view import View
 from ._writer import Writer
+from .indexing import FileIndex, index
 from .ingesting import ingest
 
 TYPE_CHECKING = False
@@ -119,6 +121,7 @@ __all__ = [
     "Estimate",
     "Explanation",
     "Figure",
+    "FileIndex",
     "Info",
     "InternalError",
     "InvalidInput",
@@ -143,6 +146,7 @@ __all__ = [
     "StorageError",
     "Table",
     "TableExists",
+    "ThinnedSteps",
     "Unavailable",
     "VerifyReport",
     "View",
@@ -152,6 +156,7 @@ __all__ = [
     "connect",
     "create",
     "drop",
+    "index",
     "ingest",
     "open",
     "salvage",

@@ -43,7 +43,7 @@ class About(TypedDict):
 class Estimate:
     """Figures, each with an interval that holds the truth with the given confidence.
 
-    One row an aggregate and group (and bin) in `to_arrow`, `to_pandas`, `to_polars`;
+    One row for each aggregate and group (and bin) in `to_arrow`, `to_pandas`, `to_polars`;
     `value`, `low` and `high` where there is a single figure:
 
     >>> e = t.estimate("mean(ux)", error=0.01)
@@ -56,7 +56,7 @@ class Estimate:
         self._about: About = json.loads(figures.about())
 
     def to_arrow(self) -> pa.Table:
-        """A row a figure, as a `pyarrow.Table`.
+        """A row for each figure, as a `pyarrow.Table`.
 
         Columns: ``aggregate``; those of ``group_by``; for histograms ``bin_low``,
         ``bin_high`` (and ``bin2_low``, ``bin2_high``); ``value``, ``low``, ``high``,
@@ -69,12 +69,12 @@ class Estimate:
         return pa.Table.from_batches([pa.record_batch(self._figures.batch())])
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row a figure, as a `pandas.DataFrame`."""
+        """A row for each figure, as a `pandas.DataFrame`."""
         need("pandas", "to_pandas()")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
-        """A row a figure, as a `polars.DataFrame`."""
+        """A row for each figure, as a `polars.DataFrame`."""
         polars = need("polars", "to_polars()")
         frame: pl.DataFrame = polars.DataFrame(self._figures.batch())
         return frame
@@ -283,8 +283,8 @@ def request(
     return asked
 
 
-def _goal(error: Any) -> tuple[Literal["error", "absolute"], float]:
-    """``0.01`` or ``"1%"`` of a value, ``"0.01 abs"`` whatever the value."""
+def _goal(error: Any) -> tuple[Literal["error", "absolute"], float | str]:
+    """``0.01`` or ``"1%"`` of a value, ``"0.01 abs"`` or ``"0.1 mm"`` whatever the value."""
     if not isinstance(error, str):
         share = _box.finite("error", error)
         if share >= 1:
@@ -295,14 +295,26 @@ def _goal(error: Any) -> tuple[Literal["error", "absolute"], float]:
             )
         return "error", share
     text = error.strip()
+    for ending, kind, part in (("abs", "absolute", 1), ("%", "error", 100)):
+        number = _number(text.removesuffix(ending))
+        if text.endswith(ending) and number is not None:
+            return cast("Literal['error', 'absolute']", kind), _box.finite("error", number / part)
+    if (plain := _number(text)) is not None:
+        return _goal(plain)
+    if text[:1] in ".0123456789" and text.isprintable() and not text.endswith(("abs", "%")):
+        # The engine knows the units.
+        return "absolute", text
+    raise InvalidInput(
+        f"error: expected a share as 0.01 or '1%', or '0.01 abs' or '0.1 mm', not {error!r}"
+    )
+
+
+def _number(text: str) -> float | None:
+    """The number that a text is, if it is one."""
     try:
-        if text.endswith("abs"):
-            return "absolute", _box.finite("error", float(text.removesuffix("abs")))
-        if text.endswith("%"):
-            return "error", _box.finite("error", float(text.removesuffix("%")) / 100)
+        return float(text)
     except ValueError:
-        pass
-    raise InvalidInput(f"error: expected a share as 0.01 or '1%', or '0.01 abs', not {error!r}")
+        return None
 
 
 def _aggregates(value: Any) -> list[str]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypedDict, TypeVar
 
-from ._kubist import duration, printable, size
+from ._kubist import duration, number, printable, size
 from ._shown import counted, html_notes, html_table
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Commit:
     """What one commit did. Once you hold it, its records survive a crash."""
 
     rows: int
-    """Rows that became visible."""
+    """Records that became visible."""
     writer: str
     """Name of the writer whose log holds the commit."""
     sequence: int
@@ -36,7 +36,7 @@ class Commit:
     seconds: float
     """Time that the commit took."""
     rows_outside: int = 0
-    """Rows outside of the domain of the grid in some dimension. They are kept and found all
+    """Records outside of the domain of the grid in some dimension. They are kept and found all
     the same; the optimizer makes a grid that fits when there are many."""
     repeated: bool = False
     """Its token was known: it had been committed before, and was not again."""
@@ -58,7 +58,7 @@ class Stats:
 
     rows_returned: int
     rows_read: int
-    """Every row of every zone that was decoded."""
+    """Every record of every zone that was decoded."""
     bytes_read: int
     pages_read: int
     cubes_visited: int
@@ -178,7 +178,7 @@ class Dimension:
     def __str__(self) -> str:
         if self.low is None or self.high is None:
             return f"{printable(self.column)}: {self.scale}, not yet learned"
-        return f"{printable(self.column)}: {self.scale}, {self.low:.6g} to {self.high:.6g}"
+        return f"{printable(self.column)}: {number(self.low)} to {number(self.high)} ({self.scale})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +199,8 @@ class Column:
     def __str__(self) -> str:
         shown = f"{self.name}: {self.data_type}"
         shown += f" in {self.unit}" if self.unit else ""
-        shown += "" if self.nullable else ", never null"
-        shown += f", added ({self.default or 'null'} before)" if self.added else ""
+        shown += "" if self.nullable else ", required"
+        shown += f", added, {self.default or 'null'} before" if self.added else ""
         return printable(shown)
 
 
@@ -215,6 +215,22 @@ class WriterInfo:
     def __str__(self) -> str:
         commits = counted(self.commits, "commit")
         return f"{printable(self.name)}: {counted(self.rows, 'record')} in {commits}"
+
+
+@dataclass(frozen=True, slots=True)
+class ThinnedSteps:
+    """Steps of which only a sample was written."""
+
+    steps: int
+    """How many."""
+    kept: int
+    """Their records that are there."""
+    rows: int
+    """All records that they had."""
+
+    def __str__(self) -> str:
+        steps = counted(self.steps, "step")
+        return f"{steps}: {self.kept:,} of {counted(self.rows, 'record')} were kept"
 
 
 _SAID = {"primary": "records"}
@@ -255,6 +271,8 @@ class Info:
 
     location: str
     format_version: int
+    shared: bool
+    """Whether several machines may write to it."""
     rows: int
     runs: int
     """Sorted sets of records, each from one commit or one rewrite."""
@@ -264,11 +282,11 @@ class Info:
     replica_rows: int
     """Copies of records in deeper cubes."""
     debt: int
-    """Rows that a fresh build would put elsewhere, or that lie in surplus runs."""
+    """Records that a fresh build would put elsewhere, or that lie in surplus runs."""
     grid: int
     """The number of the newest grid, by which records are placed; the first has 0."""
     rows_to_move: int
-    """Rows that lie by older grids, and wait for the optimizer."""
+    """Records that lie by older grids, and wait for the optimizer."""
     rows_outside: int
     """About how many records lie outside of the domain of the newest grid in some dimension. They
     are found all the same; the optimizer makes a grid that fits when there are many."""
@@ -291,6 +309,8 @@ class Info:
     """The table's metadata."""
     disk: DiskUse
     """What its files take, by now."""
+    thinned: ThinnedSteps | None = None
+    """What is there of steps of which only a sample was written, if there are such."""
 
     @classmethod
     def parse(cls, text: str) -> Info:
@@ -298,6 +318,8 @@ class Info:
         for name, kind in (("dimensions", Dimension), ("columns", Column), ("writers", WriterInfo)):
             values[name] = [_of(kind, each) for each in values[name]]
         values["disk"] = _of(DiskUse, values["disk"])
+        thinned = values.get("thinned")
+        values["thinned"] = None if thinned is None else _of(ThinnedSteps, thinned)
         return _of(cls, values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -310,30 +332,47 @@ class Info:
     def _repr_html_(self) -> str:
         return html_table(["", ""], self._lines(), [])
 
-    def _by_older_grids(self) -> str:
-        return f", {self.rows_to_move:,} of them by older grids" if self.rows_to_move else ""
+    def _of_machines(self) -> str:
+        return ", of several machines" if self.shared else ""
 
     def _lines(self) -> list[tuple[str, str]]:
-        layout = f"{self.cubes:,} cubes on {self.height} levels, {self.runs:,} runs"
+        """The lines of `kubist info`: crates/kubist-cli/src/info.rs."""
+        newer = f", {self.rows_to_move:,} of them into a newer grid" if self.rows_to_move else ""
+        identity = ", ".join(self.identity) or "each record by itself"
         lines = [
-            ("table", f"{self.location} (format {self.format_version})"),
+            ("table", f"{self.location} (format {self.format_version}){self._of_machines()}"),
             ("records", f"{self.rows:,}"),
-            ("size", f"{size(self.bytes)} ({self.bytes_per_row:.1f} bytes a record)"),
+            ("size", f"{size(self.bytes)} ({self.bytes_per_row:.1f} bytes per record)"),
             ("disk", str(self.disk)),
-            ("layout", f"{layout}, capacity {self.capacity:,}"),
-            (
-                "optimizer",
-                f"{counted(self.debt, 'record')} out of place{self._by_older_grids()}; "
-                f"replication {self.replication}, {self.replica_rows:,} copied",
-            ),
-            ("identity", ", ".join(self.identity) or "each record by itself"),
-            ("seed", str(self.seed)),
+            ("identity", f"{identity} (seed {self.seed})"),
         ]
-        if self.rows_outside:
-            outside = f"about {counted(self.rows_outside, 'record')} outside of the domain"
-            lines.append(("outside", outside))
         if self.lookup:
             lines.append(("lookup", ", ".join(self.lookup)))
+        lines += [
+            (
+                "layout",
+                f"{counted(self.cubes, 'cube')} (parts of space, about "
+                f"{counted(self.capacity, 'record')} each) on {counted(self.height, 'level')}; "
+                f"{counted(self.runs, 'run')} (sorted pieces)",
+            ),
+            (
+                "optimizer",
+                f"{counted(self.debt, 'record')} to move{newer}; {self.replica_rows:,} copied "
+                f"into deeper cubes (replication {self.replication})",
+            ),
+        ]
+        if self.thinned is not None:
+            lines.append(("thinned", str(self.thinned)))
+        if self.rows_outside:
+            share = 100 * self.rows_outside / max(self.rows, 1)
+            lines.append(
+                (
+                    "outside",
+                    f"about {counted(self.rows_outside, 'record')} ({share:.1f} %) outside of the "
+                    "domain: found all the same, more slowly; the optimizer makes a grid that fits "
+                    "when it is worth it",
+                )
+            )
         lines += _titled("dimensions", [str(each) for each in self.dimensions])
         lines += _titled("columns", [str(each) for each in self.columns])
         lines += _titled("metadata", [_in_short(*each) for each in self.metadata.items()])
@@ -391,13 +430,13 @@ class VerifyReport:
     deep: bool = False
     replicas: int = 0
     rows_lost: int = 0
-    """Rows that cannot be read."""
+    """Records that cannot be read."""
     rows_recoverable: int = 0
     """Of those, records that replicas still hold: `kubist.salvage` takes them from there."""
     losses: list[Loss] = field(default_factory=list)
     """One for each damaged location."""
     rows_unread: int = 0
-    """Rows that could not be read because the storage failed: they may be sound."""
+    """Records that could not be read because the storage failed: they may be sound."""
     unread: list[str] = field(default_factory=list)
     """One line for each thing that could not be read, which is no damage: try again."""
 
@@ -435,7 +474,7 @@ class SalvageReport:
     rows_recovered: int
     """Of those, records of damaged files that replicas, or the files that they replaced, held."""
     rows_lost: int
-    """Rows that are known to have been committed and are not in the new table."""
+    """Records that are known to have been committed and are not in the new table."""
     losses: list[Loss]
     """What each damaged location cost before replicas were used, as in `VerifyReport.losses`."""
     notes: list[str]
@@ -470,7 +509,7 @@ class OptimizeReport:
     rows_moved: int
     """Of these, records that moved from an older grid to the newest."""
     rows_copied: int
-    """Rows of new replicas."""
+    """Records of new replicas."""
     bytes_written: int
     new_grid: bool
     """Did it give the table another grid, because the data had outgrown the one before?"""
@@ -479,7 +518,7 @@ class OptimizeReport:
     left_to_others: int
     """Parts of the tree that another optimizer was at work on."""
     debt_before: int
-    """Rows that a fresh build would put elsewhere, before."""
+    """Records that a fresh build would put elsewhere, before."""
     debt_after: int
     """And now."""
 
@@ -539,6 +578,7 @@ for _kind in (
     Dimension,
     Column,
     WriterInfo,
+    ThinnedSteps,
     Info,
     VerifyReport,
     SalvageReport,

@@ -175,7 +175,7 @@ class Looks(Questions):
     def sql(self, query: str, **asked: Unpack[Rest]) -> pl.DataFrame:
         """The answer to an SQL query, by Polars; the table is ``self``.
 
-        Only the columns and rows that the query needs are read, as for `scan`.
+        Only the columns and records that the query needs are read, as for `scan`.
 
         Args:
             query: One SELECT.

@@ -87,12 +87,20 @@ def draw(
     return Picture(points.draw(stream.schema(), json.dumps(drawing)))
 
 
-def _ends(box: Mapping[str, Any] | None, column: str) -> list[float | None]:
-    """Where an axis begins and ends: where the box does, if that is a number."""
-    ends = (box or {}).get(column)
+def _ends(box: Mapping[str, Any] | None, column: str) -> list[float | str | None]:
+    """Where an axis begins and ends: where the box does, if that is a number or has a unit."""
+    # Names are found in any letter case.
+    ends = next(
+        (ends for name, ends in (box or {}).items() if name.lower() == column.lower()), None
+    )
     pair = ends if isinstance(ends, (tuple, list)) and len(ends) == 2 else (None, None)
-    numbers = [float(end) if isinstance(end, (int, float)) else None for end in pair]
-    return [None if end is None or abs(end) == float("inf") else end for end in numbers]
+    return [_end(end) for end in pair]
+
+
+def _end(end: Any) -> float | str | None:
+    if isinstance(end, (int, float)) and abs(end) != float("inf"):
+        return float(end)
+    return end if isinstance(end, str) else None
 
 
 def _region(box: Mapping[str, Any] | None, where: str | None) -> str:

@@ -251,7 +251,8 @@ class Questions:
             columns: The columns to return.
             precision, limit, order_by, first: Of the records that come back, as for `query`.
                 Without ``order_by`` one path comes after the other, each in order of time:
-                by ``by``, the identity, and the first column of times.
+                by ``by``, the rest of an identity that has it, the first column of times,
+                and the identity if it is each record's own.
 
         Raises:
             InvalidInput: ``by`` is not given, and there is not one column that it could be.
@@ -388,8 +389,8 @@ class Questions:
             group_by: Columns and expressions by whose values records are grouped, such as
                 ``bin(diameter, 1e-6)``, up to 10,000 groups.
             error: Stop when half of each interval is at most this share of its value: 0.01 or
-                ``"1%"``; or this much, in the value's unit: ``"0.01 abs"``, for values that
-                may be 0, of which no error is a small share. If the pilot expects that the
+                ``"1%"``; or this much: ``"0.01 abs"`` in the value's unit, or with a unit,
+                as ``"0.1 mm"``, for values that may be 0, of which no error is a small share. If the pilot expects that the
                 goal takes much reading, a `UserWarning` says so while it is read.
             within: Answer within this many seconds, with the best interval reached.
             max_rows: Read about this many records at most.

@@ -125,7 +125,7 @@ class Result:
                 are their values.
 
         Raises:
-            InvalidInput: Not every atom has one row in every frame.
+            InvalidInput: Not every atom has one record in every frame.
 
         Example:
             >>> a = t.query(where="pid in (3, 7)").to_numpy(frames="time", atoms="pid")
@@ -156,7 +156,7 @@ class Result:
                 arrays over them. None: one dimension, ``row``.
 
         Raises:
-            InvalidInput: There is not one row for each place of the axes.
+            InvalidInput: There is not one record for each place of the axes.
         """
         need("xarray", "to_xarray()")
         return _forms.to_xarray(self.to_arrow(), axes)
@@ -188,7 +188,7 @@ class Result:
     def write(
         self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Writes all rows to a file: .parquet, .arrow, .csv, .fits, .las, .laz, .vtp, or openPMD
+        """Writes all records to a file: .parquet, .arrow, .csv, .fits, .las, .laz, .vtp, or openPMD
         as .h5 or .bp.
 
         Args:

@@ -138,8 +138,10 @@ class CountRequest(TypedDict, total=False):
 class EstimateRequest(CountRequest, total=False):
     """A question for aggregates of a sample, with intervals."""
 
-    absolute: float
-    """Stop when half of each interval is at most this. (above 0)"""
+    absolute: float | str
+    """Stop when half of each interval is at most this: a number in the unit of the value, or
+    text with a unit of its kind, as 0.1 mm.
+    """
 
     aggregates: Required[Sequence[str]]
     """As mean(ux), p95(diameter), histogram(x, 20): docs/estimates.md."""

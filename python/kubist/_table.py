@@ -50,6 +50,7 @@ def create(
     metadata: Mapping[str, Any] | None = None,
     lookup: Sequence[str] | None = None,
     compression: str | None = None,
+    shared: bool = False,
 ) -> Table:
     """Creates a table at ``path``.
 
@@ -91,6 +92,9 @@ def create(
         compression: How hard numbers are pressed: ``"fast"`` to write, ``"small"`` on disk,
             or ``"balanced"``, the default. `Table.optimize` changes it; docs/storage.md has
             figures.
+        shared: Several machines write to the directory, which is on NFS, Lustre, GPFS or
+            the like: locks are not relied on (docs/where.md). The table remembers it. Where
+            the file system says that it is such a one, a new table is shared in any case.
 
     Returns:
         The table, open.
@@ -123,6 +127,7 @@ def create(
             units=_box.units(units),
             metadata=_box.metadata(metadata),
             exist_ok=bool(exist_ok),
+            shared=bool(shared),
         )
     )
     if data is not None:
@@ -333,7 +338,7 @@ class Table(InDirectory["Table"]):
 
     @checked_options()
     def watch(
-        self, timeout: float | None = None, since: Snapshot | None = None
+        self, timeout: float | None = None, since: Snapshot | None = None, every: float = 0.0
     ) -> Iterator[Snapshot]:
         """Yields a snapshot now, and a new one after every change, as it lands.
 
@@ -344,12 +349,16 @@ class Table(InDirectory["Table"]):
             timeout: Seconds without a change after which the iteration ends;
                 None: never.
             since: Only what comes after this moment; None: the one of now is the first.
+            every: At least so many seconds between two looks. Each asks for every
+                writer's log, which a file server that many share should not be asked
+                for hundreds of times a second.
 
         Example:
             >>> for snapshot in t.watch():
             ...     draw(snapshot.query(precision=0.01).to_arrow())
         """
         seconds = 1e9 if timeout is None else _box.number("timeout", timeout, low=0)
+        every = _box.number("every", every, low=0)
         if since is None:
             seen = self._pinned()
             yield Snapshot(self._table, seen)
@@ -358,7 +367,7 @@ class Table(InDirectory["Table"]):
         else:
             raise InvalidInput(f"since must be a snapshot of this table, not {since!r}")
         while True:
-            found = self._table.wait(seen, seconds=seconds)
+            found = self._table.wait(seen, seconds=seconds, every=every)
             if found is None:
                 return
             seen = found
@@ -424,6 +433,16 @@ class Table(InDirectory["Table"]):
         if column is not None and not isinstance(column, str):
             raise InvalidInput(f"{column!r} is not a column name")
         self._table.set_metadata(_box.metadata(values), column=column)
+
+    def share(self) -> None:
+        """Makes it a table that several machines may write to, for good.
+
+        Its directory is on a file system that all of them have mounted (docs/where.md).
+        Writers at work are refused at their next commit, and can be opened again. Nothing
+        happens if it is one already.
+        """
+        self._check()
+        self._table.share()
 
     def declare_writers(self, writers: Sequence[str] | int) -> None:
         """Declares the writers that every step waits for, by name or by their number.

@@ -44,7 +44,7 @@ class Writer:
 
     @property
     def pending_rows(self) -> int:
-        """Rows appended since the last commit."""
+        """Records appended since the last commit."""
         return self._writer.pending_rows()
 
     def append(self, data: Rows) -> None:
@@ -84,7 +84,7 @@ class Writer:
         )
 
     def committed(self, token: str) -> int | None:
-        """How many rows this writer has committed under ``token``; None: it has not used it.
+        """How many records this writer has committed under ``token``; None: it has not used it.
 
         A program that starts again so learns what it need not read.
         """

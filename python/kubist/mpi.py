@@ -22,6 +22,8 @@ import atexit
 import contextlib
 import math
 import os
+import time
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,15 +40,78 @@ __all__ = ["Run", "open"]
 
 # With more ranks than these on a node, one of them commits for all.
 _MOST_ALONE = 4
+# Bytes of the words in which a rank says why it failed.
+_WORDS = 1024
+# How long a rank sleeps between two looks at whether the others have come.
+_PAUSE = 20e-6
+
+
+class _Together:
+    """A communicator whose calls end although a rank does not come."""
+
+    def __init__(self, comm: Any, patience: float) -> None:
+        self.comm = comm
+        self.patience = patience
+        self.torn = False
+        # What a rank that never comes could still write to.
+        self._lost: list[object] = []
+
+    def wait(self, requests: Sequence[Any], *buffers: object, more: float = 0.0) -> None:
+        """Waits until all ranks have come to what was begun; ``more`` seconds are theirs."""
+        end = time.monotonic() + self.patience + max(more, 0.0)
+        while not all(request.Test() for request in requests):
+            if time.monotonic() >= end:
+                self.torn = True
+                self._lost += [*requests, *buffers]
+                raise _errors.Unavailable(
+                    f"a rank did not come to a collective call within {self.patience:g} s: "
+                    "it has died, or does something else"
+                )
+            time.sleep(_PAUSE)
+
+    def agree(self, call: Any, more: float = 0.0) -> Any:
+        """Calls what this rank has to do; a failure of one rank is raised in all."""
+        from mpi4py import MPI
+
+        comm, answer, why = self.comm, None, ""
+        if self.torn:
+            raise _errors.Unavailable("this run has lost a rank")
+        if call is not None:
+            try:
+                answer = call()
+            except Error as error:
+                why = f"{type(error).__name__}\nrank {comm.rank}: {error}"
+        mine, worst = array("i", [int(bool(why)), comm.rank]), array("i", [0, 0])
+        reduced = comm.Iallreduce([mine, MPI.INT_INT], [worst, MPI.INT_INT], MPI.MAXLOC)
+        self.wait([reduced], mine, worst, more=more)
+        if not worst[0]:
+            return answer
+        words = bytearray(why.encode()[:_WORDS].ljust(_WORDS, b"\0"))
+        self.wait([comm.Ibcast([words, MPI.BYTE], root=worst[1])], words)
+        name, _, message = words.rstrip(b"\0").decode(errors="replace").partition("\n")
+        raise getattr(_errors, name)(message)
+
+    def summed(self, words: list[int], largest: list[float]) -> tuple[list[int], list[float]]:
+        """The sum of all ranks' shares in a step."""
+        from mpi4py import MPI
+
+        mine, total = array("Q", words), array("Q", bytes(8 * len(words)))
+        own, most = array("d", largest), array("d", bytes(8 * len(largest)))
+        requests = [
+            self.comm.Iallreduce([mine, MPI.UINT64_T], [total, MPI.UINT64_T], MPI.SUM),
+            self.comm.Iallreduce([own, MPI.DOUBLE], [most, MPI.DOUBLE], MPI.MAX),
+        ]
+        self.wait(requests, mine, total, own, most)
+        return total.tolist(), most.tolist()
 
 
 class Run:
     """A table that all ranks of a communicator write to; made by `open`."""
 
-    def __init__(self, comm: Any, table: Table, mode: str) -> None:
+    def __init__(self, ranks: _Together, table: Table, mode: str) -> None:
         self.table = table
         self.mode = mode
-        self._comm = comm
+        self._ranks: _Together | None = ranks
         self._writer: _kubist.StepWriter | None = None
         self._leader: _kubist.Leader | None = None
         self._window: Any = None
@@ -68,7 +133,7 @@ class Run:
         """
         writer = self._open()
         if self._together:
-            return self._write_together(writer, step, data)
+            return self._write_together(self._ranks, writer, step, data)
         writer.begin(_box.step("step", step))
         try:
             rows = 0
@@ -82,7 +147,11 @@ class Run:
             raise
         return rows
 
-    def _write_together(self, writer: _kubist.StepWriter, step: int, data: Rows | None) -> int:
+    def _write_together(
+        self, ranks: _Together | None, writer: _kubist.StepWriter, step: int, data: Rows | None
+    ) -> int:
+        if ranks is None or ranks.torn:
+            raise _errors.Unavailable("this run is closed, or has lost a rank")
         share, failure = _kubist.failed_share(), None
         try:
             writer.begin(_box.step("step", step))
@@ -92,7 +161,7 @@ class Run:
         except BaseException as error:
             # The others are told, and wait for this rank no longer.
             failure = error
-        words, largest = _summed(self._comm, *share)
+        words, largest = ranks.summed(*share)
         try:
             if failure is not None:
                 raise failure
@@ -122,24 +191,27 @@ class Run:
         Raises:
             Error: The same in all ranks: what could not be written in time is dropped.
         """
-        if self._comm is None:
+        if self._ranks is None:
             return
-        comm, self._comm = self._comm, None
+        ranks, self._ranks = self._ranks, None
         writer, self._writer = self._writer, None
         leader, self._leader = self._leader, None
         try:
-            _agree(comm, None if writer is None else lambda: writer.close(timeout))
-            _agree(comm, None if leader is None else lambda: leader.close(timeout))
+            ranks.agree(None if writer is None else lambda: writer.close(timeout), timeout)
+            ranks.agree(None if leader is None else lambda: leader.close(timeout), timeout)
         finally:
             # Nobody uses the memory any more: it is freed after that.
             del writer
             if leader is not None:
                 leader.abort()
                 atexit.unregister(leader.abort)
-            comm.Barrier()
-            if self._window is not None:
-                self._window.Free()
-            comm.Free()
+            with contextlib.suppress(_errors.Unavailable):
+                ranks.wait([ranks.comm.Ibarrier()] if not ranks.torn else [], more=timeout)
+            # What is freed together cannot be without a rank.
+            if not ranks.torn:
+                if self._window is not None:
+                    self._window.Free()
+                ranks.comm.Free()
             self.table.close()
 
     def _open(self) -> _kubist.StepWriter:
@@ -168,6 +240,7 @@ def open(
     timeout: float = 60.0,
     lane_bytes: int = 16 << 20,
     restart_after: int | None = None,
+    collective_seconds: float = 600.0,
     budget_rows_per_step: int | None = None,
     budget_bytes_per_step: int | None = None,
     budget_bytes: int | None = None,
@@ -194,6 +267,8 @@ def open(
         timeout: Seconds to wait: for room, for the writers of an attempt that just ended.
         lane_bytes: Memory of each rank in the node's ring.
         restart_after: A step of a checkpoint: later ones are taken back before the first.
+        collective_seconds: How long a collective call waits for other ranks, beside its own
+            time. After that it raises `Unavailable`, and no collective call is possible.
         budget_rows_per_step, budget_bytes_per_step: Records of all ranks that are kept of a step,
             or bytes of their values, at most: those of lowest priority.
         budget_bytes, budget_steps: Bytes that are kept of so many steps together.
@@ -215,7 +290,7 @@ def open(
         if when_full not in ("block", "thin", "fail"):
             raise InvalidInput(f"when_full must be block, thin or fail, not {when_full!r}")
 
-    _agree(comm, check)
+    _Together(comm, collective_seconds).agree(check)
     mode, lane_bytes, restart_after = comm.bcast((mode, lane_bytes, restart_after))
     budget = {
         "budget_rows_per_step": budget_rows_per_step,
@@ -242,9 +317,11 @@ def open(
         table.declare_writers(comm.size if mode == "rank" else nodes)
         return table
 
-    table = _agree(comm, first if comm.rank == 0 else None)
-    table = _agree(comm, None if comm.rank == 0 else lambda: open_table(path)) or table
-    run = Run(comm, table, mode)
+    ranks = _Together(comm, collective_seconds)
+    agree = ranks.agree
+    table = agree(first if comm.rank == 0 else None)
+    table = agree(None if comm.rank == 0 else lambda: open_table(path)) or table
+    run = Run(ranks, table, mode)
     run._together = any(value is not None for value in comm.allreduce(list(budget.values())))
     if mode == "rank":
 
@@ -255,7 +332,7 @@ def open(
             )
             return writer
 
-        run._writer = _agree(comm, alone)
+        run._writer = agree(alone)
     else:
         ring = _kubist.ring_bytes(node.size, lane_bytes)
         # Memory that is not there is no reason to end the job.
@@ -270,14 +347,14 @@ def open(
                     f"the ranks of a node cannot share {ring} bytes ({error}): {advice}"
                 ) from error
 
-        run._window = _agree(comm, share)
+        run._window = agree(share)
         memory, _ = run._window.Shared_query(0)
         place = MPI.Get_address(memory), memory.nbytes
 
         def lead() -> _kubist.Leader:
-            name, ranks = f"node-{number}", node.size
+            name = f"node-{number}"
             leader: _kubist.Leader = table._table.leader(
-                *place, ranks, name=name, timeout=timeout, queue=queue
+                *place, node.size, name=name, timeout=timeout, queue=queue
             )
             return leader
 
@@ -287,45 +364,18 @@ def open(
             )
             return writer
 
-        run._leader = _agree(comm, lead if node.rank == 0 else None)
+        run._leader = agree(lead if node.rank == 0 else None)
         if run._leader is not None:
             # MPI takes the memory away at the end of the program, also where nobody closes.
             atexit.register(run._leader.abort)
-        run._writer = _agree(comm, attach)
+        run._writer = agree(attach)
     node.Free()
     if restart_after is not None:
         # All writers are this job's now: the old attempt's have ended.
-        _agree(comm, (lambda: table.retract(step_after=restart_after)) if comm.rank == 0 else None)
+        agree((lambda: table.retract(step_after=restart_after)) if comm.rank == 0 else None)
     return run
-
-
-def _summed(comm: Any, words: list[int], largest: list[float]) -> tuple[list[int], list[float]]:
-    """The sum of all ranks' shares in a step."""
-    import numpy as np
-    from mpi4py import MPI
-
-    mine, all_words = np.array(words, "u8"), np.empty(len(words), "u8")
-    own, all_largest = np.array(largest), np.empty(len(largest))
-    comm.Allreduce(mine, all_words, MPI.SUM)
-    comm.Allreduce(own, all_largest, MPI.MAX)
-    return all_words.tolist(), all_largest.tolist()
 
 
 def _columns(schema: Any) -> Any:
     """Of data only the columns count: rows are written step by step."""
     return schema if is_schema(schema) else Data(schema).schema
-
-
-def _agree(comm: Any, call: Any) -> Any:
-    """Calls what this rank has to do; a failure of one rank is raised in all."""
-    answer, failure = None, None
-    if call is not None:
-        try:
-            answer = call()
-        except Error as error:
-            failure = type(error).__name__, f"rank {comm.rank}: {error}"
-    failures = [failed for failed in comm.allgather(failure) if failed]
-    if failures:
-        name, message = failures[0]
-        raise getattr(_errors, name)(message)
-    return answer

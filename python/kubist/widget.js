@@ -111,7 +111,13 @@ async function fill(document, model, kernel) {
     const path = link?.getAttribute("href");
     if (!link || !path?.startsWith("/v1/")) return;
     event.preventDefault();
-    const records = await (await kernel.request(path, {})).blob();
+    const answer = await kernel.request(path, {});
+    if (!answer.ok) {
+      const said = await answer.json().catch(() => null);
+      inside.alert(`Kubist: ${said?.error?.message ?? `${path}: ${answer.status}`}`);
+      return;
+    }
+    const records = await answer.blob();
     const named = document.createElement("a");
     Object.assign(named, { href: URL.createObjectURL(records), download: link.download || "records" });
     named.click();

@@ -26,7 +26,7 @@ struct Goal {
     #[serde(default)]
     group_by: Vec<String>,
     error: Option<f64>,
-    absolute: Option<f64>,
+    absolute: Option<kubist::Absolute>,
     /// Seconds.
     within: Option<f64>,
     max_rows: Option<u64>,

@@ -11,7 +11,9 @@ mod call;
 mod column;
 mod error;
 mod estimate;
+mod files;
 mod given;
+mod indexing;
 mod json;
 mod memory;
 mod picture;
@@ -42,7 +44,11 @@ mod _kubist {
     #[pymodule_export]
     use crate::estimate::{Estimates, Figures};
     #[pymodule_export]
+    use crate::files::{File, FileRows, common};
+    #[pymodule_export]
     use crate::given::{Given, given};
+    #[pymodule_export]
+    use crate::indexing::Files;
     #[pymodule_export]
     use crate::memory::kept;
     #[pymodule_export]

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use arrow_schema::Field;
+use kubist::Meant;
 use kubist_plot::{Axis, Coloring, Colormap, Format, Points, Scale, Style};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -22,7 +24,7 @@ pub struct Picture {
 #[serde(deny_unknown_fields)]
 struct Drawing {
     /// Of the axes and the colours: fixed ends, of which an open one follows the data.
-    ends: [(Option<f64>, Option<f64>); 3],
+    ends: [(Option<End>, Option<End>); 3],
     log: bool,
     colormap: String,
     title: Option<String>,
@@ -34,6 +36,24 @@ struct Drawing {
     radius: Option<f32>,
     equal_aspect: Option<bool>,
     style: String,
+}
+
+/// An end in the column's unit, or text with another unit.
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum End {
+    Number(f64),
+    Text(String),
+}
+
+impl End {
+    fn number(&self, field: &Field) -> Option<f64> {
+        match self {
+            End::Number(number) => Some(*number),
+            // The question that was asked with it would have been refused.
+            End::Text(text) => kubist::in_unit_of(field, text, Meant::Value).ok().flatten(),
+        }
+    }
 }
 
 /// A drawn picture, to be written in several formats.
@@ -88,8 +108,15 @@ impl Picture {
         });
         let fields = fields.collect::<PyResult<Vec<_>>>()?;
         let points = self.points.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let ends = |place: usize| match (fields.get(place), &drawing.ends[place]) {
+            (Some(field), (low, high)) => {
+                let number = |end: &Option<End>| end.as_ref()?.number(field);
+                (number(low), number(high))
+            }
+            (None, _) => (None, None),
+        };
         let axis = |place: usize| -> PyResult<Axis> {
-            let (field, ends) = (fields[place], drawing.ends[place]);
+            let (field, ends) = (fields[place], ends(place));
             Ok(Axis { label: kubist_plot::label(field), scale: kubist_plot::scale(field).map_err(at_fault)?, ends })
         };
         let scale = fields.get(2).map(|field| kubist_plot::scale(field).map_err(at_fault)).transpose()?;
@@ -100,7 +127,8 @@ impl Picture {
                 _ if drawing.log => Scale::Log,
                 scale => scale.unwrap_or(Scale::Linear),
             },
-            ends: drawing.ends[2],
+            ends: ends(2),
+            kind: fields.get(2).map(|field| kubist_plot::kind(field)).unwrap_or_default(),
             map: drawing.colormap.parse::<Colormap>().map_err(|error| invalid(py, &format!("colormap: {error}")))?,
         };
         let suits = || kubist_plot::suits_equal_aspect(fields[0], fields[1], &points);

@@ -59,7 +59,7 @@ impl Table {
     /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends;
     /// `metadata`: a JSON object.
     #[staticmethod]
-    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, units, metadata, exist_ok))]
+    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, units, metadata, exist_ok, shared))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn create(
         py: Python<'_>,
@@ -75,6 +75,7 @@ impl Table {
         units: Vec<(String, String)>,
         metadata: &str,
         exist_ok: bool,
+        shared: bool,
     ) -> PyResult<Table> {
         let (dimensions, metadata) = (with_domains(dimensions), from_json(py, metadata)?);
         let replication = policy(py, replication)?.unwrap_or_default();
@@ -90,6 +91,7 @@ impl Table {
             units,
             metadata,
             exist_ok,
+            shared,
         };
         run(py, &Cancel::default(), || kubist::Table::create(location, schema.0.clone(), &options)).map(Table::new)
     }
@@ -287,12 +289,18 @@ impl Table {
         as_json(run(py, &Cancel::default(), || self.0.get()?.clean(retention))?)
     }
 
+    /// Makes it a table of several machines.
+    fn share(&self, py: Python<'_>) -> PyResult<()> {
+        run(py, &Cancel::default(), || self.0.get()?.share())
+    }
+
     /// Waits for something new since `seen`; `None` if nothing came in time.
-    #[pyo3(signature = (seen, *, seconds))]
-    fn wait(&self, py: Python<'_>, seen: &Snapshot, seconds: f64) -> PyResult<Option<Snapshot>> {
+    #[pyo3(signature = (seen, *, seconds, every))]
+    fn wait(&self, py: Python<'_>, seen: &Snapshot, seconds: f64, every: f64) -> PyResult<Option<Snapshot>> {
         let cancel = Cancel::default();
+        let every = Duration::try_from_secs_f64(every).unwrap_or(Duration::MAX / 4);
         let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4);
-        let found = run(py, &cancel, || self.0.get()?.wait(seen.0.get()?, patience, &cancel))?;
+        let found = run(py, &cancel, || self.0.get()?.wait_looking(seen.0.get()?, every, patience, &cancel))?;
         Ok(found.map(|snapshot| Snapshot(ProcessBound::new(self.0.location(), snapshot))))
     }
 

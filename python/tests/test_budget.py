@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from libkubist import CRATE, MPI, ROOT, install, need, run
+from servers import COMMAND
 
 import kubist
 
@@ -119,7 +121,9 @@ def kept(table: kubist.Table) -> list[tuple[float, int, float | None]]:
 
 
 @pytest.fixture(scope="module")
-def reference(programs: dict[str, list[str | Path]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reference(
+    programs: dict[str, list[str | Path]], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The table of one rank."""
     path = tmp_path_factory.mktemp("reference") / "t.kubist"
     start(programs, "C", 1, path, "rank", BUDGET)
@@ -157,6 +161,12 @@ def test_what_is_kept_stands_for_all(reference: Path) -> None:
     # The second step was abandoned by all, of the third nothing is worth keeping.
     assert sorted(set(times)) == [1, 4]
     assert list(table.snapshot().complete_steps()) == [1, 2, 3, 4]
+    thinned = table.info().thinned
+    assert thinned is not None
+    assert (thinned.steps, thinned.kept, thinned.rows) == (2, len(rows), 2 * PARTICLES)
+    told = subprocess.run([COMMAND, "info", reference], capture_output=True, text=True, check=True)
+    line = f"thinned     2 steps: {len(rows)} of 12,000 records were kept"
+    assert line in told.stdout.splitlines() and line in str(table.info()).splitlines()
     hot = {pid for pid in range(PARTICLES) if pid % 1500 == 7}
     for time in (1, 4):
         count = int((times == time).sum())

@@ -176,10 +176,23 @@ def test_heavy_tails_are_told_and_can_be_read_whole(tmp_path: Path) -> None:
     assert whole.high - whole.low < 0.75 * (plain.high - plain.low)
 
 
+def test_values_that_are_all_alike_are_their_mean(tmp_path: Path) -> None:
+    rows = 40_000
+    values = {"n": np.arange(rows), "same": np.full(rows, 0.1), "kind": np.arange(rows) % 3}
+    values["by_kind"] = np.array([0.0, -7.5, 1e6])[values["kind"]]
+    t = kubist.create(tmp_path / "t.kubist", values, ["n"])
+    for precision in (0.03, 0.07, 0.3, 1):
+        for name in ("mean(same)", "avg(same)"):
+            assert t.estimate(name, precision=precision).value == 0.1
+        of_kinds = t.estimate("mean(by_kind)", group_by="kind", precision=precision)
+        assert of_kinds.to_arrow()["value"].to_pylist() == [0.0, -7.5, 1e6]
+
+
 @pytest.mark.parametrize(
     ("aggregates", "how", "words"),
     [
-        ("mode(speed)", {}, "there is no aggregate"),
+        ("mode(speed)", {}, r"there is no aggregate .*known are count, sum, mean \(avg\)"),
+        ("agv(speed)", {}, r"did you mean avg\?"),
         ("mean(name)", {}, "`name` of type Utf8 is not a number"),
         ("mean(velocity)", {}, "no column `velocity`"),
         ("mean(speed)", {"error": 0}, "error must be above 0"),

@@ -43,6 +43,12 @@ def test_the_command_reads_what_python_reads(path: Path) -> None:
     assert (again["rows"], again["skipped"]) == (0, 3)
 
 
+def test_commits_of_so_many_records_are_refused_where_a_step_is_one(path: Path) -> None:
+    refused = run("ingest", path, MELT, "--commit-rows", 10)
+    assert refused.returncode == 2
+    assert "leave out --commit-rows" in refused.stderr and not path.exists()
+
+
 def test_a_folder_through_the_command(path: Path) -> None:
     done = run("ingest", path, DATA / "openfoam" / "decomposed", "--follow", "--patience", "0.1")
     assert done.returncode == 0, done.stderr

@@ -122,13 +122,22 @@ def test_metadata_that_fills_a_screen(table: kubist.Table) -> None:
     assert "run: 7" in shown and table.metadata["topology"] == "A" * 50_000
 
 
-def test_info_has_the_words_of_the_command(table: kubist.Table) -> None:
-    command = [COMMAND, "info", table.location]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for line in ("size", "disk"):
-        (theirs,) = [text for text in told.splitlines() if text.startswith(line)]
-        (ours,) = [text for text in str(table.info()).splitlines() if text.startswith(line)]
-        assert ours.split() == theirs.split()
+def outside(folder: Path) -> Path:
+    """A table with a lookup, no identity, and records outside of its domain."""
+    data = {"x": np.linspace(0, 1, 20_000), "pid": np.arange(20_000)}
+    with kubist.create(folder / "outside", data, {"x": (0, 1)}, lookup=["pid"]) as made:
+        made.append({"x": np.linspace(2, 3, 100), "pid": np.arange(100)})
+    return folder / "outside"
+
+
+def test_info_has_the_words_of_the_command(table: kubist.Table, tmp_path: Path) -> None:
+    for each in (table, kubist.open(outside(tmp_path))):
+        command = [COMMAND, "info", each.location]
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        theirs = told[: told.index("\n\n")].splitlines()
+        assert str(each.info()).splitlines()[: len(theirs)] == theirs
+        assert {line.split()[0] for line in theirs} >= {"records", "identity", "layout", "disk"}
+    assert theirs[-1].startswith("outside     about ")
 
 
 def trajectory(folder: Path) -> None:

@@ -89,14 +89,24 @@ def test_paths_one_after_the_other(asked: kubist.Table, frame: pd.DataFrame) -> 
 def test_trajectories_come_in_time_order(asked: kubist.Table, frame: pd.DataFrame) -> None:
     through = frame.loc[frame["x"] >= 0.999, "pid"].unique()
     chosen = frame[frame["pid"].isin(through)]
-    # By what tells them apart, the identity, and the time.
-    expected = chosen.sort_values(["pid", "HIP", "time"])["HIP"].tolist()
+    # By what tells them apart, and the time; the identity is each record's own.
+    expected = chosen.sort_values(["pid", "time", "HIP"])["HIP"].tolist()
     paths = asked.trajectories(box={"x": (0.999, None)}, by="pid")
     assert paths.to_numpy()["HIP"].tolist() == expected
     first = asked.trajectories(box={"x": (0.999, None)}, by="pid", first=10, columns=["HIP"])
     assert first.to_numpy()["HIP"].tolist() == expected[:10]
     sample = asked.trajectories(box={"x": (0.999, None)}, by="pid", order_by="priority")
     assert sample.to_numpy()["HIP"].tolist() != expected
+
+
+def test_what_else_identifies_a_path_keeps_it_whole(tmp_path: Path) -> None:
+    rows = np.random.default_rng(9).permutation(6000)
+    data = {"x": rows / 6000, "pid": rows % 20, "run": rows // 20 % 3, "time": rows // 60}
+    t = kubist.create(tmp_path / "t.kubist", data, ["x"], identity=["pid", "run"])
+    found = t.trajectories(box={"x": (0, 1)}, by="pid").to_numpy()
+    order = np.lexsort([data["time"], data["run"], data["pid"]])
+    for name in ("pid", "run", "time"):
+        assert found[name].tolist() == data[name][order].tolist()
 
 
 def test_paths_of_one_identity_are_in_order_of_time(tmp_path: Path) -> None:
@@ -113,9 +123,10 @@ def test_paths_of_one_identity_are_in_order_of_time(tmp_path: Path) -> None:
 def test_single_values_and_any_letter_case(asked: kubist.Table, frame: pd.DataFrame) -> None:
     assert asked.query(box={"hip": 11767}, columns=["Hip"]).to_numpy()["HIP"].tolist() == [11767]
     assert asked.count(box={"kind": "oil"}) == (frame["kind"] == "oil").sum()
-    assert asked.count(box={"pid": np.int32(7), "KIND": ("oil", "oil")}) == (
-        (frame["pid"] == 7) & (frame["kind"] == "oil")
-    ).sum()
+    assert (
+        asked.count(box={"pid": np.int32(7), "KIND": ("oil", "oil")})
+        == ((frame["pid"] == 7) & (frame["kind"] == "oil")).sum()
+    )
     grouped = asked.estimate("count()", group_by="Kind", precision=1).to_pandas()
     assert set(grouped["kind"]) == {"oil", "water", "Ä"}
 
@@ -168,6 +179,55 @@ def test_units_in_what_is_computed(asked: kubist.Table, frame: pd.DataFrame) -> 
     assert " km" not in repr(asked.estimate("mean(speed) / 2", precision=0.1))
 
 
+def test_an_error_has_a_unit(asked: kubist.Table) -> None:
+    coarse, fine = (asked.estimate("mean(x)", error=error) for error in ("5 cm", "5mm"))
+    for estimate, half in ((coarse, 0.05), (fine, 0.005)):
+        assert estimate.high - estimate.low <= 2 * half
+    assert coarse.stats.rows_read < fine.stats.rows_read
+    plain = asked.estimate("mean(x)", error="0.005 abs")
+    assert (plain.value, plain.low, plain.high) == (fine.value, fine.low, fine.high)
+    # Each aggregate by its own unit.
+    both = asked.estimate("mean(x), mean(x * x)", error="0.02 abs")
+    assert all(row["high"] - row["low"] <= 0.04 for row in both.to_dicts())
+    for aggregate, error, message in (
+        ("mean(x)", "1 s", r"mean\(x\) is in m, and 1 s is no error of it: s is of another kind"),
+        ("mean(x * x)", "1 cm", r"mean\(x \* x\) is in m\^2, and 1 cm is no error of it"),
+        ("count()", "1 cm", r"count\(\) is a number without a unit, so 1 cm is no error of it"),
+        ("mean(x)", "1 foo", "the unit `foo` of 1 foo is not known"),
+        ("mean(x)", "0 mm", "absolute must be above 0, found 0 mm"),
+        ("mean(x)", "1..2 m", "absolute: '?\"?1..2 m"),
+        ("mean(x)", "five cm", "error: expected a share"),
+    ):
+        with pytest.raises(kubist.InvalidInput, match=message):
+            asked.estimate(aggregate, error=error)
+
+
+def test_more_bins_than_there_can_be_are_told(asked: kubist.Table) -> None:
+    assert asked.estimate("histogram(x, 1mm)", precision=1).warnings == []
+    narrow = asked.estimate("histogram(x, 1um)", precision=1)
+    (warning,) = narrow.warnings
+    assert "there are 65,536 bins at most, and the last one holds all that is above" in warning
+    counts, _ = narrow.to_numpy()
+    assert counts[-1] > 0.9 * ROWS and "65,536 bins" in repr(narrow)
+
+
+def test_widths_of_cells_of_time(tmp_path: Path) -> None:
+    seconds = np.arange(600)
+    data = {
+        "t": (np.datetime64("2020-01-01", "ms") + 1000 * seconds),
+        "day": np.datetime64("2020-01-01", "D") + seconds,
+    }
+    table = kubist.create(tmp_path / "t.kubist", data, ["t", "day"])
+    for name, width, number, cells in (("t", "1 min", 60_000, 10), ("day", "10 day", 10, 60)):
+        found, plain = (
+            table.query(per_cell=(1, {name: asked})).to_numpy()[name].tolist()
+            for asked in (width, number)
+        )
+        assert found == plain and len(found) in (cells, cells + 1)
+    with pytest.raises(kubist.InvalidInput, match="column `t` is in ms, and 1 m is no width of it"):
+        table.query(per_cell=(1, {"t": "1 m"}))
+
+
 def test_cells_and_domains_have_units(
     asked: kubist.Table, frame: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -175,7 +235,7 @@ def test_cells_and_domains_have_units(
         return asked.query(per_cell=(1, {"x": width})).to_numpy()["HIP"].tolist()
 
     assert cells("25 cm") == cells(0.25) and 4 <= len(cells("25 cm")) <= 5
-    with pytest.raises(kubist.InvalidInput, match="column `x` is in m, and cannot be compared with 1 s"):
+    with pytest.raises(kubist.InvalidInput, match="column `x` is in m, and 1 s is no width of it"):
         cells("1 s")
     with pytest.raises(kubist.InvalidInput, match="neither a number nor one with a unit"):
         cells("wide")
@@ -207,7 +267,7 @@ def test_integers_go_into_float_columns_where_exact(tmp_path: Path) -> None:
     table = kubist.create(tmp_path / "t", {"x": np.array([0.5, 2.0])}, ["x"])
     table.append({"x": np.array([1, 2**53], dtype=np.int64)})
     assert table.query(order_by="x").to_numpy()["x"].tolist() == [0.5, 1, 2, 2**53]
-    with pytest.raises(kubist.InvalidInput, match="\"x\": row 1 .*9007199254740993.*Float64"):
+    with pytest.raises(kubist.InvalidInput, match='"x": row 1 .*9007199254740993.*Float64'):
         table.append({"x": np.array([1, 2**53 + 1], dtype=np.int64)})
 
 

@@ -397,6 +397,84 @@ def test_a_rank_that_does_not_come_is_not_waited_for_without_end(
         run(*mpirun(2, program, path, mode, call), env=os.environ | MPI)
 
 
+TORN_FORTRAN = """
+program torn
+  use, intrinsic :: iso_fortran_env, only: error_unit, real64
+  use mpi_f08
+  use kubist
+  use kubist_mpi
+  implicit none
+  type(kubist_mpi_run) :: run
+  character(1024) :: location, mode, called, why
+  integer :: rank, status, as
+  call MPI_Init()
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+  call get_command_argument(1, location)
+  call get_command_argument(2, mode)
+  call get_command_argument(3, called)
+  read (mode, *) as
+  call kubist_mpi_open(run, MPI_COMM_WORLD, trim(location), '{"columns": {"x": "f64", ' // &
+    '"pid": "i64"}, "dimensions": {"x": [0, 1]}, "identity": ["pid"]}', mode=as, &
+    collective_seconds=1.0_real64)
+  do while (rank == 1)
+    call execute_command_line("sleep 1")
+  end do
+  if (called == "close") call kubist_mpi_close(run, 1.0_real64, status, why)
+  if (called == "end_step") call kubist_mpi_end_step(run, stat=status, errmsg=why)
+  write (error_unit, "(a, i0, 2a)") "status ", status, " unavailable: ", trim(why)
+  call MPI_Abort(MPI_COMM_WORLD, 4)
+end program
+"""
+
+TORN_PYTHON = """
+import signal
+import sys
+import numpy as np
+from mpi4py import MPI
+import kubist.mpi
+
+rank, (path, mode, called) = MPI.COMM_WORLD.rank, sys.argv[1:]
+rows = {"x": np.zeros(2), "pid": np.arange(2)}
+run = kubist.mpi.open(
+    MPI.COMM_WORLD, path, rows, dimensions={"x": (0, 1)}, identity=["pid"],
+    mode=["auto", "rank", "node"][int(mode)], collective_seconds=1.0, budget_rows_per_step=3,
+)
+while rank == 1:
+    signal.pause()
+try:
+    run.close(1.0) if called == "close" else run.write(1, rows)
+except kubist.Unavailable as error:
+    print("unavailable:", error, file=sys.stderr, flush=True)
+MPI.COMM_WORLD.Abort(4)
+"""
+
+
+@pytest.mark.parametrize(("mode", "call"), [("1", "end_step"), ("2", "close")])
+@pytest.mark.parametrize("language", ["Fortran", "Python"])
+def test_nor_is_it_in_other_languages(
+    prefix: Path, path: Path, language: str, mode: str, call: str
+) -> None:
+    need("mpirun.openmpi")
+    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
+    if language == "Python":
+        pytest.importorskip("mpi4py")
+        (prefix / "torn.py").write_text(TORN_PYTHON)
+        program: list[str | Path] = [sys.executable, prefix / "torn.py"]
+    else:
+        need("mpif90.openmpi")
+        program = [prefix / "torn-fortran"]
+        (prefix / "torn.f90").write_text(TORN_FORTRAN)
+        parts = [
+            prefix / "share/kubist/fortran" / name for name in ("kubist.f90", "kubist_mpi.f90")
+        ]
+        link = [f"-L{prefix}/lib", "-lkubist", f"-Wl,-rpath,{prefix}/lib"]
+        made = ["mpif90.openmpi", "-std=f2008", f"-J{prefix}", *parts, prefix / "torn.f90"]
+        run(*made, "-o", program[0], *link)
+    told = r"unavailable: a rank did not come to a collective call within 1(\.0)? s"
+    with pytest.raises(AssertionError, match=told):
+        run(*mpirun(2, *program, path, mode, call), env=os.environ | MPI | paths)
+
+
 @pytest.fixture(scope="module")
 def unclosed(prefix: Path) -> Path:
     need("mpicc.openmpi")

@@ -4,19 +4,23 @@
  */
 
 import * as api from "./api";
+import { capture } from "./capture";
 import { Drawing } from "./drawing";
+import type { FigureSpec } from "./figure";
 import { host } from "./host";
+import type { Second } from "./kinds";
 import { Live } from "./live";
 import { Marking } from "./marking";
 import { pause } from "./pause";
 import { middleBox } from "./pick";
 import { Player } from "./player";
 import { TableProfile } from "./profile";
-import { complete, FILTERS } from "./query";
+import { complete, FILTERS, timeOf } from "./query";
 import { selectionOf } from "./region";
 import { Requests } from "./requests";
 import { RoiBox } from "./roi";
 import { Scene } from "./scene";
+import { proposed } from "./second";
 import { State } from "./state";
 import { Trails } from "./trails";
 import { fromAddress, MOST_KEPT, toAddress, type Filter, type ViewSpec } from "./view";
@@ -43,6 +47,8 @@ export class App {
   readonly live: Live;
   readonly trails: Trails;
   readonly marking: Marking;
+  /** The figure that is saved next. */
+  readonly figure: FigureSpec = { width: 1200, height: 900, title: "", style: "as shown", isClear: false };
   private readonly roi: RoiBox;
   /** How often a table was chosen. */
   private choices = 0;
@@ -78,6 +84,7 @@ export class App {
     this.drawing = new Drawing(state, this.scene, this.requests, this.roi, this.marking, marks, () => this.player.playing);
     new ResizeObserver(() => {
       this.scene.resize();
+      if (!this.scene.isPlaced) this.scene.home(null);
       invalidate();
     }).observe(stage);
     matchMedia("(prefers-color-scheme: light)").addEventListener("change", () => this.drawing.applyTheme());
@@ -138,6 +145,7 @@ export class App {
   private place(): void {
     const { view } = this.state;
     view.camera = this.scene.isPlaced ? this.scene.where() : null;
+    view.parallel = this.scene.isParallel;
     if (view.camera) view.frame = { low: this.scene.frame.low, high: this.scene.frame.high };
   }
 
@@ -254,6 +262,40 @@ export class App {
     this.requests.reloadLater(done);
   }
 
+  /** Leaves only what lies between these ends of a column; null: as far as there is anything. */
+  narrow(column: string, low: number | null, high: number | null): void {
+    const { view, profile } = this.state;
+    const isOpen = low === null && high === null;
+    if (column === timeOf(view, profile!)) {
+      const [first, last] = this.player.ends;
+      view.time = isOpen ? null : { column, low: low ?? first, high: high ?? last };
+      return;
+    }
+    const filter = view.filters.find((filter) => filter.column === column);
+    if (isOpen) view.filters = view.filters.filter((other) => other !== filter);
+    else if (filter) Object.assign(filter, { low, high });
+    else if (view.filters.length < FILTERS) view.filters.push({ column, low, high });
+    else this.state.report(new Error(`there are ${FILTERS} filters already: remove one first`));
+  }
+
+  /** Columns were narrowed beside the points: as `filtered`, and the panel has other controls. */
+  narrowed(done: boolean): void {
+    this.filtered(done);
+    if (done) this.state.rebuild();
+  }
+
+  /** Opens another second view, or closes it. */
+  setSecond(second: Second | null): void {
+    this.state.view.second = second;
+    this.state.changed();
+    this.state.rebuild();
+  }
+
+  toggleSecond(): void {
+    const { view, profile } = this.state;
+    this.setSecond(view.second ? null : proposed("histogram", view, profile!));
+  }
+
   setWhere(where: string): void {
     this.state.view.where = where.trim();
     this.requests.reload();
@@ -351,6 +393,25 @@ export class App {
     this.setRoi({ low: side(low, center - half), high: side(high, center + half) });
   }
 
+  /** What is on the screen as a figure, as a PNG. */
+  picture(): Promise<Blob> {
+    const canvas = capture(this, this.figure);
+    return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large for this browser"))), "image/png"));
+  }
+
+  /** Saves it as a file of the table's name. */
+  async savePicture(): Promise<void> {
+    try {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(await this.picture());
+      link.download = `${this.state.view.table}.png`;
+      link.click();
+      URL.revokeObjectURL(link.href);
+    } catch (error) {
+      this.state.report(error);
+    }
+  }
+
   setTrails(trails: boolean): void {
     this.state.view.trails = trails;
     this.trails.updateLater();
@@ -370,8 +431,23 @@ export class App {
     else this.live.stop();
   }
 
+  /** Looks along an axis of three, without perspective. */
+  lookAlong(axis: number): void {
+    if (this.state.view.axes.length === 3) this.scene.lookAlong(axis);
+  }
+
+  /** Looks along the axis of this name or, if none has one of these names, of this place among them. */
+  lookAlongNamed(name: "x" | "y" | "z"): void {
+    const { axes } = this.state.view;
+    const names = ["x", "y", "z"];
+    const isNamed = axes.some((axis) => names.includes(axis.toLowerCase()));
+    const axis = isNamed ? axes.findIndex((axis) => axis.toLowerCase() === name) : names.indexOf(name);
+    if (axis >= 0) this.lookAlong(axis);
+  }
+
   home(): void {
     this.requests.current?.tree.release();
+    this.scene.setParallel(false);
     this.scene.home(null);
     if (this.drawing.refit(true)) this.requests.reload();
     this.state.changed();
@@ -398,6 +474,7 @@ export class App {
       frames: drawing.frames,
       firstPoints: drawing.firstPoints,
       calls: this.scene.renderer.info.render.calls,
+      second: state.second,
       view: structuredClone(state.view),
     };
   }

@@ -97,11 +97,7 @@ export class ColorControls {
   }
 
   private colorOf(value: number): string {
-    const [low, high] = this.app.state.colorRange;
-    const along = this.app.state.view.log
-      ? Math.log(Math.max(value, 1e-300) / low) / Math.log(high / low)
-      : (value - low) / (high - low);
-    const at = 4 * Math.round(255 * Math.min(1, Math.max(0, along)));
+    const at = 4 * Math.round(255 * this.app.state.placing(value));
     const colors = this.app.drawing.colors();
     return `rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`;
   }

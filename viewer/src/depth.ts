@@ -13,6 +13,7 @@ import {
   GLSL3,
   Mesh,
   NearestFilter,
+  type OrthographicCamera,
   type PerspectiveCamera,
   RawShaderMaterial,
   type Scene,
@@ -37,7 +38,7 @@ precision highp float;
 uniform sampler2D colors;
 uniform highp sampler2D depths;
 uniform vec2 ends;
-uniform float radius;
+uniform float radius, reach;
 out vec4 pixel;
 
 /** The logarithm of the distance at a place; of what is behind all, 1000. */
@@ -45,6 +46,8 @@ float away(ivec2 place) {
   float depth = texelFetch(depths, clamp(place, ivec2(0), textureSize(depths, 0) - 1), 0).r;
   if (depth >= 1.0) return 1000.0;
   float near = ends.x, far = ends.y;
+  // Without perspective as if all were as far away as what is looked at.
+  if (reach > 0.0) return (near + depth * (far - near)) / reach * 1.442695;
   return log2(near * far / (far - depth * (far - near)));
 }
 
@@ -77,6 +80,7 @@ export class DepthShading {
       depths: { value: null },
       ends: { value: [0.1, 10] },
       radius: { value: 1 },
+      reach: { value: 0 },
     };
     const shaders = { vertexShader: vertex, fragmentShader: fragment };
     this.material = new RawShaderMaterial({ glslVersion: GLSL3, ...shaders, uniforms, depthTest: false, depthWrite: false });
@@ -86,8 +90,8 @@ export class DepthShading {
     this.sheet.frustumCulled = false;
   }
 
-  /** Draws the scene with its shades. */
-  render(scene: Scene, camera: PerspectiveCamera): void {
+  /** Draws the scene with its shades; `reach`: how far away a view without perspective is, 0 of one that has it. */
+  render(scene: Scene, camera: PerspectiveCamera | OrthographicCamera, reach: number): void {
     const { renderer, samples } = this;
     const { width, height } = renderer.domElement;
     if (this.target?.width !== width || this.target.height !== height) {
@@ -103,6 +107,7 @@ export class DepthShading {
     uniforms.colors.value = this.target.texture;
     uniforms.depths.value = this.target.depthTexture;
     uniforms.ends.value = [camera.near, camera.far];
+    uniforms.reach.value = reach;
     uniforms.radius.value = RADIUS * renderer.getPixelRatio();
     renderer.render(this.sheet, camera as Camera);
   }

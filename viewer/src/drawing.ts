@@ -10,7 +10,8 @@ import { crowdOf } from "./crowd";
 import { dateOf, millisecondsOf } from "./dates";
 import { Density } from "./density";
 import { Frame } from "./frame";
-import { Overlay, type Inks, type Legend } from "./overlay";
+import { inksOfTheme, type Inks } from "./inks";
+import { Overlay, type Legend } from "./overlay";
 import { brief } from "./numbers";
 import { extentOf } from "./query";
 import type { Requests } from "./requests";
@@ -26,6 +27,8 @@ import type { Coloring } from "./sums";
 const CROWDED = 3;
 /** and until it is less than this. */
 const SPARSE = 1.5;
+/** What the page's own texts take at the top, in pixels. */
+const HEAD = 46;
 
 export class Drawing {
   /** A moving average of the milliseconds that drawing takes. */
@@ -38,7 +41,7 @@ export class Drawing {
   /** The height of the page's own line at the bottom, in pixels. */
   foot = 40;
   private scheduled = false;
-  private inks: Inks = { ink: "", faint: "", background: "" };
+  inks: Inks = { ink: "", faint: "", background: "", accent: "" };
 
   constructor(
     private readonly state: State,
@@ -46,7 +49,7 @@ export class Drawing {
     private readonly requests: Requests,
     private readonly roi: RoiBox,
     private readonly marking: Marking,
-    private readonly marks: HTMLCanvasElement,
+    marks: HTMLCanvasElement,
     private readonly isPlaying: () => boolean,
   ) {
     this.overlay = new Overlay(marks);
@@ -85,10 +88,14 @@ export class Drawing {
     if (reload) requests.reload();
     this.roi.show();
     scene.material.uniforms.roiClip.value = view.clip;
+    scene.material.uniforms.fog.value = view.fog;
     this.paint();
     const isEven = view.even || view.sizeIn === "spacing";
     const caption = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
-    this.overlay.draw(scene, view.axes.map((axis) => profile.column(axis)), caption, this.marking.marks(), this.inks, this.legend(), this.foot);
+    this.overlay.draw({
+      scene, columns: view.axes.map((axis) => profile.column(axis)), caption, marks: this.marking.marks(), inks: this.inks,
+      legend: this.legend(), head: HEAD, foot: this.foot, ratio: devicePixelRatio || 1,
+    });
     if (this.firstPoints === null && shown.rows > 0) this.firstPoints = performance.now();
     this.frameTime += 0.1 * (performance.now() - begin - this.frameTime);
     this.frames++;
@@ -174,6 +181,7 @@ export class Drawing {
     const { low, high } = extentOf(view, profile!);
     const flat = low.length < 3;
     const aspect = flat ? this.scene.width / this.scene.height : 1;
+    this.scene.isParallel = camera !== null && view.parallel && !flat;
     this.scene.setFrame(new Frame(low, high, view.stretch, aspect, profile!.mirrors(view.axes)), camera);
     this.roi.set(view.roi, view.axes);
   }
@@ -208,12 +216,15 @@ export class Drawing {
     const { theme } = this.state.view;
     const light = theme === "light" || (theme === "auto" && matchMedia("(prefers-color-scheme: light)").matches);
     document.documentElement.dataset.theme = light ? "light" : "dark";
-    const style = getComputedStyle(document.documentElement);
-    const color = (name: string) => style.getPropertyValue(name).trim();
-    this.scene.setColors(color("--night"), color("--ink"), color("--accent"));
-    this.inks = { ink: color("--ink"), faint: color("--faint"), background: color("--night") };
-    this.applyColors();
+    this.useInks(inksOfTheme());
     this.state.changed();
+  }
+
+  /** Draws in these colours from now on. */
+  useInks(inks: Inks): void {
+    this.inks = inks;
+    this.scene.setColors(inks.background, inks.ink, inks.accent);
+    this.applyColors();
   }
 
   /** The 256 colours of the map on the present background. */
@@ -275,17 +286,5 @@ export class Drawing {
       const to = high === null ? OPEN : high - origin + slack(high);
       ranges[slot].set(Math.max(ranges[slot].x, from), Math.min(ranges[slot].y, to));
     }
-  }
-
-  /** The picture with its marks, as a PNG. */
-  async picture(): Promise<Blob> {
-    this.paint();
-    const { canvas } = this.scene;
-    const both = document.createElement("canvas");
-    [both.width, both.height] = [canvas.width, canvas.height];
-    const context = both.getContext("2d")!;
-    context.drawImage(canvas, 0, 0);
-    context.drawImage(this.marks, 0, 0, both.width, both.height);
-    return new Promise((resolve) => both.toBlob((blob) => resolve(blob!), "image/png"));
   }
 }

@@ -60,7 +60,7 @@ export class CellEye implements Eye {
 
   /** Within the zone records appear equally large, beyond it as perspective has it, in steps of two. */
   nearness(cell: Cell): number {
-    if (this.viewpoint.isFlat) return 1;
+    if (this.viewpoint.isOrthographic) return 1;
     this.around(cell);
     const beyond = this.distance() / this.viewpoint.zone;
     return beyond <= 1 ? 1 : 2 ** -Math.round(2 * Math.log2(beyond));
@@ -73,7 +73,7 @@ export class CellEye implements Eye {
   /** In a flat view the share of its area; otherwise all of a cell that is in view at all. */
   visible(cell: Cell): number {
     const { camera, frame } = this.viewpoint;
-    if (!(camera instanceof OrthographicCamera)) return 1;
+    if (!(camera instanceof OrthographicCamera) || !this.viewpoint.isFlat) return 1;
     let share = 1;
     for (let k = 0; k < 2; k++) {
       const half = (k === 0 ? camera.right : camera.top) / camera.zoom;

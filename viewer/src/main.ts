@@ -6,6 +6,7 @@ import { App } from "./app";
 import { Foot } from "./foot";
 import { grouped, signed } from "./numbers";
 import { Panel } from "./panel";
+import { SecondView } from "./secondview";
 import { el } from "./widgets";
 
 const KEYS: [string, string][] = [
@@ -14,6 +15,8 @@ const KEYS: [string, string][] = [
   ["click", "the record under the pointer"],
   ["Esc", "hide the record"],
   ["H", "look at all of it"],
+  ["X, Y, Z", "along an axis, again: from the other side"],
+  ["O", "with perspective or without"],
   ["B", "box of interest"],
   ["shift drag", "a line around records of a flat view"],
   ["M", "a distance: click on both ends"],
@@ -26,6 +29,7 @@ const KEYS: [string, string][] = [
   ["S", "picture"],
   ["P", "panel"],
   ["D", "dark or light"],
+  ["V", "a second view of the selection"],
   ["T", "trails"],
   ["L", "follow commits"],
   ["?", "these keys"],
@@ -54,8 +58,9 @@ const hideCard = () => void (card.hidden = true);
 const app = new App(stage, { redraw, rebuild: () => panel.rebuild(), otherPoints: hideCard });
 const panel = new Panel(app);
 const foot = new Foot(app);
+const second = new SecondView(app);
 stage.append(el("div", { className: "head" }, title, rows), note, card, foot.root);
-document.body.append(panel.root, toggle, help);
+document.body.append(second.root, panel.root, toggle, help);
 
 new ResizeObserver(() => {
   app.drawing.foot = foot.root.offsetHeight + 14;
@@ -89,17 +94,12 @@ function redraw(): void {
     note.textContent = message ?? "";
     panel.redraw();
     foot.redraw();
+    second.redraw();
   }, 60);
 }
 
 function showPanel(): void {
   document.body.classList.toggle("wide");
-}
-
-async function savePicture(): Promise<void> {
-  const link = el("a", { download: `${app.state.view.table}.png`, href: URL.createObjectURL(await app.drawing.picture()) });
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
 
 function nextTheme(): void {
@@ -108,6 +108,10 @@ function nextTheme(): void {
 
 const ACTIONS: Record<string, () => void> = {
   h: () => app.home(),
+  x: () => app.lookAlongNamed("x"),
+  y: () => app.lookAlongNamed("y"),
+  z: () => app.lookAlongNamed("z"),
+  o: () => app.scene.setParallel(!app.scene.isParallel),
   b: () => app.toggleRoi(),
   k: () => app.keepView(),
   m: () => app.setMeasuring(!app.marking.isMeasuring),
@@ -116,9 +120,10 @@ const ACTIONS: Record<string, () => void> = {
   ArrowLeft: () => app.player.step(-1),
   ArrowRight: () => app.player.step(1),
   a: () => app.setTime(null),
-  s: () => void savePicture(),
+  s: () => void app.savePicture(),
   p: showPanel,
   d: nextTheme,
+  v: () => app.toggleSecond(),
   t: () => {
     if (app.trails.possible) app.setTrails(!app.state.view.trails);
     panel.rebuild();

@@ -5,17 +5,10 @@
 
 import { Vector3 } from "three";
 import type { Column } from "./api";
-import { dateTicks, millisecondsOf } from "./dates";
+import { labelOf, marksOf } from "./axismarks";
+import type { Inks } from "./inks";
 import type { Mark } from "./marking";
-import { brief, ticks } from "./numbers";
 import type { Scene } from "./scene";
-
-/** The colours of a theme. */
-export interface Inks {
-  ink: string;
-  faint: string;
-  background: string;
-}
 
 /** What colours mean: 256 of them, and texts at even distances along them. */
 export interface Legend {
@@ -24,8 +17,23 @@ export interface Legend {
   texts: string[];
 }
 
-/** What the page's own texts take at the top, in pixels. */
-const HEAD = 46;
+/** What is drawn, and how. */
+export interface Content {
+  scene: Scene;
+  /** Two or three that have axes. */
+  columns: Column[];
+  /** What must be known to read the picture. */
+  caption: string;
+  marks: Mark[];
+  inks: Inks;
+  legend: Legend | null;
+  /** What the page's own texts take at the top and at the bottom, in pixels. */
+  head: number;
+  foot: number;
+  /** Pixels of the canvas in one of the page. */
+  ratio: number;
+}
+
 /** The height of a line of text. */
 const LINE = 13;
 
@@ -35,10 +43,10 @@ export class Overlay {
   private readonly context: CanvasRenderingContext2D;
   private readonly at = new Vector3();
   private readonly to = new Vector3();
-  private inks: Inks = { ink: "", faint: "", background: "" };
+  private inks: Inks = { ink: "", faint: "", background: "", accent: "" };
   private width = 1;
   private height = 1;
-  /** What the page's own line takes at the bottom. */
+  private head = 0;
   private foot = 0;
   /** The rectangles of this frame's texts: left, top, right, bottom. */
   private readonly taken: [number, number, number, number][] = [];
@@ -47,9 +55,7 @@ export class Overlay {
     this.context = canvas.getContext("2d")!;
   }
 
-  /** `caption`: what must be known to read the picture. */
-  draw(scene: Scene, columns: Column[], caption: string, marks: Mark[], inks: Inks, legend: Legend | null, foot: number): void {
-    const ratio = devicePixelRatio || 1;
+  draw({ scene, columns, caption, marks, inks, legend, head, foot, ratio }: Content): void {
     const { canvas, context } = this;
     [this.width, this.height] = [scene.width, scene.height];
     const [wide, tall] = [Math.round(this.width * ratio), Math.round(this.height * ratio)];
@@ -60,14 +66,15 @@ export class Overlay {
     context.textBaseline = "middle";
     context.lineJoin = "round";
     this.inks = inks;
+    this.head = head;
     this.foot = foot;
     this.taken.length = 0;
     for (const mark of marks) this.mark(scene, mark);
     if (legend) this.legend(legend);
     // Beside the legend, or below it.
-    if (caption && !this.put(caption, this.width / 2, HEAD + 12, "center", inks.ink)) this.put(caption, this.width / 2, HEAD + 62, "center", inks.ink);
+    if (caption && !this.put(caption, this.width / 2, this.head + 12, "center", inks.ink)) this.put(caption, this.width / 2, this.head + 62, "center", inks.ink);
     if (columns.length === 2) this.flat(scene, columns);
-    else this.deep(scene, columns);
+    else if (columns.length === 3) this.deep(scene, columns);
   }
 
   /** Writes a text unless it would cover another one or leave the picture. */
@@ -76,7 +83,7 @@ export class Overlay {
     const wide = context.measureText(text).width;
     const left = align === "left" ? x : align === "right" ? x - wide : x - wide / 2;
     const box: [number, number, number, number] = [left - 4, y - LINE / 2, left + wide + 4, y + LINE / 2];
-    if (box[0] < 2 || box[2] > this.width - 2 || box[1] < HEAD || box[3] > this.height - this.foot) return false;
+    if (box[0] < 2 || box[2] > this.width - 2 || box[1] < this.head || box[3] > this.height - this.foot) return false;
     if (this.taken.some(([l, t, r, b]) => box[0] < r && l < box[2] && box[1] < b && t < box[3])) return false;
     this.taken.push(box);
     context.textAlign = "left";
@@ -110,7 +117,7 @@ export class Overlay {
   private legend({ title, colors, texts }: Legend): void {
     const { context, width } = this;
     const wide = Math.min(260, width - 48);
-    const [left, top] = [width - wide - 24, HEAD + 22];
+    const [left, top] = [width - wide - 24, this.head + 22];
     this.put(title, left + wide, top - 14, "right", this.inks.ink);
     for (let x = 0; x < wide; x++) {
       const at = 4 * Math.round((255 * x) / (wide - 1));
@@ -119,22 +126,6 @@ export class Overlay {
     }
     this.taken.push([left - 4, top - 4, left + wide + 4, top + 12]);
     texts.forEach((text, k) => this.put(text, left + (wide * k) / (texts.length - 1), top + 20, "center", this.inks.faint));
-  }
-
-  private label(column: Column): string {
-    return column.unit ? `${column.name} [${column.unit}]` : column.name;
-  }
-
-  /** Round values of a column and their texts. */
-  private marks(column: Column, low: number, high: number, about: number): { at: number; text: string }[] {
-    const unit = millisecondsOf(column.data_type);
-    if (unit !== null) return dateTicks(low, high, about, unit);
-    const round = ticks(low, high, about);
-    const step = round.length > 1 ? round[1] - round[0] : 0;
-    // Values that differ late in their digits need all of them.
-    const size = Math.max(Math.abs(low), Math.abs(high));
-    const digits = step > 0 ? Math.ceil(Math.log10(size / step)) + 1 : 4;
-    return round.map((at) => ({ at, text: digits > 4 && digits < 16 && size < 1e15 ? String(Number(at.toPrecision(digits))) : brief(at) }));
   }
 
   /** Round numbers along the left and the lower side. */
@@ -147,17 +138,17 @@ export class Overlay {
     corner(1, 1);
     const high = [scene.frame.toTable(at, 0), scene.frame.toTable(at, 1)];
     const bottom = height - this.foot - 8;
-    this.put(this.label(columns[0]), width - 12, bottom - 20, "right", ink);
-    this.put(this.label(columns[1]), 10, HEAD + 10, "left", ink);
+    this.put(labelOf(columns[0]), width - 12, bottom - 20, "right", ink);
+    this.put(labelOf(columns[1]), 10, this.head + 10, "left", ink);
     const tick = (x: number, y: number, wide: number, tall: number) => {
       context.fillStyle = faint;
       context.fillRect(x, y, wide, tall);
     };
-    for (const { at: value, text } of this.marks(columns[1], low[1], high[1], height / 80)) {
+    for (const { at: value, text } of marksOf(columns[1], low[1], high[1], height / 80)) {
       const y = (1 - (value - low[1]) / (high[1] - low[1])) * height;
       if (y < bottom - 20 && this.put(text, 20, y, "left", faint)) tick(8, y, 6, 1);
     }
-    for (const { at: value, text } of this.marks(columns[0], low[0], high[0], width / 110)) {
+    for (const { at: value, text } of marksOf(columns[0], low[0], high[0], width / 110)) {
       const x = ((value - low[0]) / (high[0] - low[0])) * width;
       if (this.put(text, x, bottom, "center", faint)) tick(x, bottom - 13, 1, 6);
     }
@@ -186,7 +177,8 @@ export class Overlay {
           const length = ends[0] && ends[1] ? Math.hypot(ends[0][0] - ends[1][0], ends[0][1] - ends[1][1]) : 0;
           best = { away, signs: [a, b], length };
         }
-      if (best) edges.push({ axis, signs: best.signs, length: best.length });
+      // An axis along the line of sight is a point.
+      if (best && best.length > 8) edges.push({ axis, signs: best.signs, length: best.length });
     }
     // Where there is no room for all, the longest are told.
     edges.sort((a, b) => b.length - a.length);
@@ -215,10 +207,10 @@ export class Overlay {
     const put = (text: string, where: [number, number], by: number, color: string) =>
       this.put(text, where[0] + off[0] * by, where[1] + off[1] * by, align, color);
     if (name) {
-      put(this.label(column), center, length < 60 ? 14 : 34 + (align === "center" ? 0 : 16), this.inks.ink);
+      put(labelOf(column), center, length < 60 ? 14 : 34 + (align === "center" ? 0 : 16), this.inks.ink);
       return;
     }
-    for (const { at: value, text } of this.marks(column, frame.low[axis], frame.high[axis], length / 80)) {
+    for (const { at: value, text } of marksOf(column, frame.low[axis], frame.high[axis], length / 80)) {
       const where = place(value);
       if (where) put(text, where, 12, this.inks.faint);
     }

@@ -3,11 +3,14 @@
 import type { App } from "./app";
 import { download, type Column, type RecordFormat } from "./api";
 import { ColorControls } from "./colorcontrols";
+import { SIDES, STYLES, type Style } from "./figure";
+import { KINDS, type Kind } from "./kinds";
 import { brief } from "./numbers";
 import type { TableProfile } from "./profile";
 import { pythonLines } from "./python";
 import { FILTERS } from "./query";
 import { selectionOf } from "./region";
+import { proposed } from "./second";
 import { RegionControls } from "./regioncontrols";
 import { widthOf } from "./sizes";
 import { TONES } from "./tones";
@@ -33,7 +36,7 @@ export class Panel {
     if (!this.app.state.profile) return;
     const focused = this.root.contains(document.activeElement) ? document.activeElement : null;
     const open = focused?.getAttribute("aria-label");
-    this.root.replaceChildren(this.axes(), this.colors.rebuild(), this.filters(), this.region.rebuild(), this.records(), this.drawing());
+    this.root.replaceChildren(this.axes(), this.colors.rebuild(), this.filters(), this.region.rebuild(), this.records(), this.drawing(), this.picture());
     if (open) this.root.querySelector<HTMLElement>(`[aria-label="${CSS.escape(open)}"]`)?.focus();
     this.redraw();
   }
@@ -62,12 +65,18 @@ export class Panel {
         ? row("table", choice("table", app.state.tables, app.state.view.table, (name) => void app.go(name)))
         : null;
     const stretch = tick("stretch each axis", app.state.view.stretch, (value) => app.setStretch(value));
+    const along = app.state.view.axes.map((name, axis) => el("button", { textContent: name, ariaLabel: `look along ${name}`, onclick: () => app.lookAlong(axis) }));
+    const perspective = el("button", { textContent: "perspective", ariaLabel: "perspective", title: "O", onclick: () => app.scene.setParallel(false) });
+    const look = along.length === 3 ? el("div", { className: "row views" }, el("span", { className: "name", textContent: "along" }), ...along, perspective) : null;
     const keep = el("button", { textContent: "keep this view", title: "K", onclick: () => app.keepView(), disabled: app.state.view.kept.length >= MOST_KEPT });
     const kept = app.state.view.kept.map((_, k) =>
       el("span", { className: "kept" },
         el("button", { textContent: String(k + 1), ariaLabel: `view ${k + 1}`, title: String(k + 1), onclick: () => app.showView(k) }),
         el("button", { className: "plain", textContent: "✕", ariaLabel: `forget view ${k + 1}`, onclick: () => app.forgetView(k) })));
-    return section("View", table, ...rows, stretch, el("div", { className: "row views" }, keep, ...kept));
+    const { second } = app.state.view;
+    const kinds = choice<Kind | "">("second view", ["", ...KINDS], second?.kind ?? "", (kind) => app.setSecond(kind ? proposed(kind, app.state.view, app.state.profile!) : null));
+    kinds.title = "V";
+    return section("View", table, ...rows, stretch, look, row("second", kinds), el("div", { className: "row views" }, keep, ...kept));
   }
 
   private filters(): HTMLElement {
@@ -165,6 +174,10 @@ export class Panel {
         view.shaded = value;
         app.state.changed();
       }, "of three columns: what lies behind its neighbours is darker"),
+      ...(view.axes.length === 3 ? [slider("fog", 0, 1, view.fog, (value) => {
+        view.fog = value;
+        app.state.changed();
+      })] : []),
       ...this.sizes(slider),
       row(
         "theme",
@@ -172,6 +185,27 @@ export class Panel {
       ),
       tick("follow commits", view.live, (value) => app.setLive(value), "L"),
     );
+  }
+
+  /** The figure that is saved. */
+  private picture(): HTMLElement {
+    const { figure } = this.app;
+    const title = el("input", { type: "text", ariaLabel: "title of the picture", value: figure.title, oninput: () => (figure.title = title.value.trim()) });
+    const side = (name: "width" | "height") => {
+      const input = el("input", {
+        type: "text", inputMode: "numeric", ariaLabel: `${name} of the picture`, value: String(figure[name]),
+        onchange: () => {
+          const pixels = Math.round(Number(input.value.trim() || NaN));
+          if (pixels > 0) figure[name] = Math.min(SIDES[1], Math.max(SIDES[0], pixels));
+          input.value = String(figure[name]);
+        },
+      });
+      return input;
+    };
+    const style = choice<Style>("style of the picture", [...STYLES], figure.style, (value) => (figure.style = value));
+    const isClear = tick("without a ground", figure.isClear, (value) => (figure.isClear = value), "what is behind the picture is seen through it");
+    const save = el("button", { textContent: "Save", title: "S", ariaLabel: "save the picture", onclick: () => void this.app.savePicture() });
+    return section("Picture", row("title", title), row("pixels", side("width"), side("height")), row("style", style), el("div", { className: "row" }, isClear, save));
   }
 
   /** How large points are. */

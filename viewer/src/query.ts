@@ -4,6 +4,7 @@ import type { Region } from "./api";
 import type { PointsColumn, PointsRequest } from "./generated/query";
 import { host } from "./host";
 import type { TableProfile } from "./profile";
+import { isPossible } from "./second";
 import type { ViewSpec } from "./view";
 import { regionOf } from "./region";
 import type { Cell } from "./cell";
@@ -38,19 +39,24 @@ export function complete(view: ViewSpec, profile: TableProfile): void {
   if (!profile.knows(view.sizeBy) || profile.column(view.sizeBy!).kind !== "number") view.sizeBy = null;
   view.filters = view.filters.filter((filter) => profile.knows(filter.column)).slice(0, FILTERS);
   if (view.time && !profile.knows(view.time.column)) view.time = null;
+  if (view.second && !isPossible(view.second, profile)) view.second = null;
 }
 
 /** The column that time is played along, if there is one. */
 export const timeOf = (view: ViewSpec, profile: TableProfile): string | null => view.time?.column ?? profile.time;
 
+/** How a column's values come as float32. */
+export function pointsOf(profile: TableProfile, name: string): PointsColumn {
+  const { low = 0, high = 0, values } = profile.histograms.get(name) ?? {};
+  // Values far from 0 beside their spread would lose it as float32.
+  const origin = Math.abs(low) > 1e4 * (high - low) ? low : 0;
+  return values ? { name, origin: 0, values: values.map(([value]) => value) } : { name, origin };
+}
+
 export function pointsSpec(view: ViewSpec, profile: TableProfile): PointsSpec {
   const names = [view.color, view.sizeBy, ...view.filters.map((filter) => filter.column), timeOf(view, profile)];
-  const columns = [...new Set(names.filter((name): name is string => Boolean(name)))].slice(0, SLOTS).map((name) => {
-    const { low = 0, high = 0, values } = profile.histograms.get(name) ?? {};
-    // Values far from 0 beside their spread would lose it as float32.
-    const origin = Math.abs(low) > 1e4 * (high - low) ? low : 0;
-    return values ? { name, origin: 0, values: values.map(([value]) => value) } : { name, origin };
-  });
+  const wanted = [...new Set(names.filter((name): name is string => Boolean(name)))].slice(0, SLOTS);
+  const columns = wanted.map((name) => pointsOf(profile, name));
   return {
     table: view.table,
     region: { ...regionOf(view, profile), version: profile.info.version },

@@ -11,7 +11,7 @@ import {
   LineBasicMaterial,
   LineSegments,
   type Object3D,
-  PerspectiveCamera,
+  OrthographicCamera,
   Points,
   Scene as ThreeScene,
   Vector3,
@@ -205,13 +205,43 @@ export class Scene extends Viewpoint {
     this.renderer.setSize(this.width, this.height, false);
   }
 
+  /**
+   * Draws `width` times `height` pixels, of which `ratio` are one of the page's; in a flat view what lies between
+   * these ends. Afterwards all is as it was.
+   */
+  inSize<Drawn>(width: number, height: number, ratio: number, ends: { low: number[]; high: number[] } | null, draw: () => Drawn): Drawn {
+    const { renderer, camera, frame } = this;
+    const [before, kept] = [renderer.getPixelRatio(), camera.clone()];
+    try {
+      renderer.setDrawingBufferSize(width / ratio + 1e-6, height / ratio + 1e-6, ratio);
+      this.fit(width / ratio, height / ratio);
+      if (ends && camera instanceof OrthographicCamera) {
+        const [left, right, bottom, top] = [frame.along(ends.low[0], 0), frame.along(ends.high[0], 0), frame.along(ends.low[1], 1), frame.along(ends.high[1], 1)];
+        camera.position.set((left + right) / 2, (bottom + top) / 2, camera.position.z);
+        [camera.left, camera.right] = [(left - right) / 2, (right - left) / 2];
+        [camera.bottom, camera.top] = [(bottom - top) / 2, (top - bottom) / 2];
+        camera.zoom = 1;
+        camera.updateProjectionMatrix();
+      }
+      this.updateCamera();
+      return draw();
+    } finally {
+      camera.copy(kept as never);
+      renderer.setPixelRatio(before);
+      this.resize();
+      this.updateCamera();
+    }
+  }
+
   /** Brings all that depends on the camera up to date; called before cells are chosen. */
   override updateCamera(): void {
     super.updateCamera();
     this.eye.update();
     const { uniforms } = this.material;
     const distance = this.camera.position.length();
-    uniforms.zone.value = this.isFlat ? 1e9 : this.zone;
+    uniforms.isFlat.value = this.isFlat;
+    uniforms.screen.value = [this.canvas.width, this.canvas.height];
+    uniforms.zone.value = this.isOrthographic ? 1e9 : this.zone;
     uniforms.fadeNear.value = this.isFlat ? 1e9 : Math.max(0, distance - 1.3);
     uniforms.fadeFar.value = this.isFlat ? 2e9 : distance + 1.6;
   }
@@ -226,7 +256,7 @@ export class Scene extends Viewpoint {
   }
 
   render(): void {
-    if (this.isShaded && this.camera instanceof PerspectiveCamera) this.depth.render(this.scene, this.camera);
+    if (this.isShaded && !this.isFlat) this.depth.render(this.scene, this.camera, this.isParallel ? this.distance : 0);
     else this.renderer.render(this.scene, this.camera);
     if (this.software) this.fence.put();
   }

@@ -31,8 +31,9 @@ uniform vec3 roiLow, roiHigh;
 uniform bool roiOn, roiClip;
 uniform int sizeIn, sizeSlot;
 uniform float sizeOrigin, sizeUsual, perUnit;
-uniform float size, fadeNear, fadeFar, reference, zone, dim;
-uniform bool blended;
+uniform float size, fog, fadeNear, fadeFar, reference, zone, dim;
+uniform bool blended, isFlat;
+uniform vec2 screen;
 #ifdef SUM
 uniform float alike;
 uniform int shade;
@@ -43,6 +44,8 @@ in vec3 position;
 in float weight, spacing;
 ${slots.map((k) => `#if USED > ${k}\nin float a${k};\n#endif`).join("\n")}
 out vec4 color;
+/** How much darker its rim is. */
+flat out float rim;
 
 float share(float value) {
   if (colorNames) return (mod(value, 256.0) + 0.5) / 256.0;
@@ -51,7 +54,14 @@ float share(float value) {
   return (log(value + colorOrigin) - low) / (log(colorRange.y + colorOrigin) - low);
 }
 
+/** How many pixels a disc of this diameter covers; a small one that stands on whole pixels. */
+float covered(float wide) {
+  return wide <= 3.0 ? wide * wide : 0.7854 * wide * wide;
+}
+
 void main() {
+  // Where points have weights, ink has no other shades.
+  rim = blended ? 0.0 : 0.22;
 #if USED > 0
   float values[USED];
 ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n")}
@@ -101,6 +111,25 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
     ink *= wide * wide / (gl_PointSize * gl_PointSize);
   }
   ink *= faint;
+#ifndef SUM
+  if (isFlat && sizeIn == 0 && sizeSlot < 0) {
+    // A small disc would cover now more and now fewer pixels, by where it lies between them, and ink would be
+    // uneven by that. It stands on whole ones; of which it is a part of the ink where points have weights.
+    float usual = floor(wide + 0.5) <= 3.0 ? max(1.0, floor(wide + 0.5)) : wide;
+    float pixels = gl_PointSize * gl_PointSize * covered(usual) / (wide * wide);
+    float whole = 1.0;
+    if (blended) while (whole < 4.0 && covered(whole) < 0.95 * pixels) whole += 1.0;
+    else whole = usual;
+    if (whole <= 3.0) {
+      vec2 place = (gl_Position.xy * 0.5 + 0.5) * screen;
+      place = whole == 2.0 ? floor(place + 0.5) : floor(place) + 0.5;
+      gl_Position.xy = place / screen * 2.0 - 1.0;
+      gl_PointSize = whole;
+      rim = 0.0;
+    }
+    ink = min(1.0, ink) * min(1.0, pixels / covered(gl_PointSize));
+  }
+#endif
 #endif
 #if USED > 0 && !defined(TRAIL)
   bool hidden = false;
@@ -125,7 +154,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   }
 #endif
   float depth = clamp((-seen.z - fadeNear) / max(1e-6, fadeFar - fadeNear), 0.0, 1.0);
-  shown = mix(shown, background, 0.35 * depth);
+  shown = mix(shown, background, fog * depth);
 #ifndef TRAIL
   shown = mix(shown, background, dim);
   if (isOutside) {
@@ -157,21 +186,22 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
 const fragment = /* glsl */ `
 precision mediump float;
 in vec4 color;
+flat in float rim;
 out vec4 pixel;
 void main() {
   vec2 off = gl_PointCoord - 0.5;
   float r = 4.0 * dot(off, off);
 #ifdef SMOOTH
   float away = sqrt(r);
-  float rim = fwidth(away);
+  float soft = fwidth(away);
   // A small point is hardly more than its rim, through which one would see what is behind all others.
-  float cover = rim < 0.6 ? 1.0 - smoothstep(1.0 - rim, 1.0 + 0.5 * rim, away) : step(away, 1.0);
+  float cover = soft < 0.6 ? 1.0 - smoothstep(1.0 - soft, 1.0 + 0.5 * soft, away) : step(away, 1.0);
   if (cover <= 0.0) discard;
 #else
   float cover = 1.0;
   if (r > 1.0) discard;
 #endif
-  pixel = vec4(color.rgb * (1.0 - 0.22 * min(1.0, r)), color.a * cover);
+  pixel = vec4(color.rgb * (1.0 - rim * min(1.0, r)), color.a * cover);
 }`;
 
 const sumFragment = /* glsl */ `
@@ -219,6 +249,11 @@ export function makeMaterial(smooth: boolean) {
     zone: { value: 1 },
     dim: { value: 0 },
     blended: { value: false },
+    isFlat: { value: false },
+    // Pixels across and up.
+    screen: { value: [1, 1] },
+    // How much of the colour of what is farthest away gives way to the background.
+    fog: { value: 0 },
     fadeNear: { value: 0 },
     fadeFar: { value: 1 },
     map: { value: map },

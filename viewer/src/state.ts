@@ -6,6 +6,7 @@
 import { ApiError, type Figure, type TableInfo } from "./api";
 import { DIVERGING } from "./colormaps";
 import type { TableProfile } from "./profile";
+import type { Content, Plot } from "./secondplot";
 import { shadeOf, type Shade } from "./shades";
 import { fromAddress, type ViewSpec } from "./view";
 
@@ -51,6 +52,8 @@ export class State {
   inRoi: number | null = null;
   /** Estimates of the colouring column in the region. */
   figures: Figure[] | null = null;
+  /** What the second view shows, where, and whether more is to come. */
+  second: { content: Content | null; plot: Plot | null; busy: boolean } = { content: null, plot: null, busy: false };
   /** The error to show, if there is one. */
   message: string | null = null;
   /** Records added since the table was opened, and by the last change. */
@@ -134,6 +137,15 @@ export class State {
     if (!range && !log && from < 0 && to > 0 && DIVERGING.includes(this.view.map)) [from, to] = [-Math.max(to, -from), Math.max(to, -from)];
     if (log) from = Math.max(from, range ? 1e-300 : (least_positive ?? 1e-300));
     return from < to ? [from, to] : [from, from + (Math.abs(from) || 1)];
+  }
+
+  /** Where values of the colouring column are in the colour map: from 0 to 1, NaN if they are missing. */
+  get placing(): (value: number) => number {
+    const [low, high] = this.colorRange;
+    const along = this.view.log
+      ? (value: number) => Math.log(Math.max(value, 1e-300) / low) / Math.log(high / low)
+      : (value: number) => (value - low) / (high - low);
+    return (value) => Math.min(1, Math.max(0, along(value)));
   }
 }
 

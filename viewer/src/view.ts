@@ -1,5 +1,6 @@
 /** What is shown and how: everything that the address of the page keeps. */
 
+import { secondFromText, secondToText, type Second } from "./kinds";
 import { SHADES, type Shade } from "./shades";
 import { TONES, type Tone } from "./tones";
 
@@ -47,6 +48,8 @@ export interface ViewSpec {
   sizeBy: string | null;
   /** The diameter in units of the axes, or the factor of the column's values; null: as the view needs it. */
   width: number | null;
+  /** How much what is far away fades. */
+  fog: number;
   /** Whether forms are shaded by their depth; null: where a graphics card draws. */
   shaded: boolean | null;
   /** Points, their density, or whichever can be read. */
@@ -55,6 +58,8 @@ export interface ViewSpec {
   tone: Tone;
   /** What the colours of densities mean. */
   shade: Shade;
+  /** What else is shown of the selection, beside the points. */
+  second: Second | null;
   theme: "dark" | "light" | "auto";
   live: boolean;
   /** Whole trajectories, as lines. */
@@ -63,6 +68,8 @@ export interface ViewSpec {
   kept: string[];
   /** What of the axes the camera's place refers to; null: all that the records take. */
   frame: { low: number[]; high: number[] } | null;
+  /** Whether three columns are looked at without perspective. */
+  parallel: boolean;
   /** Where the camera is, what it looks at, and how large a flat view is. */
   camera: number[] | null;
 }
@@ -91,15 +98,18 @@ export const PLAIN: ViewSpec = {
   sizeIn: "pixels",
   sizeBy: null,
   width: null,
+  fog: 0.35,
   shaded: null,
   mode: "auto",
   tone: "equalised",
   shade: "records",
+  second: null,
   theme: "auto",
   live: true,
   trails: false,
   kept: [],
   frame: null,
+  parallel: false,
   camera: null,
 };
 
@@ -137,14 +147,17 @@ export function toAddress(view: ViewSpec): string {
   if (view.sizeIn !== PLAIN.sizeIn) put("sizein", view.sizeIn);
   put("sizeby", view.sizeBy);
   if (view.width !== null) put("width", String(view.width));
+  if (view.fog !== PLAIN.fog) put("fog", String(view.fog));
   if (view.shaded !== null) put("shaded", view.shaded ? "1" : "0");
   if (view.mode !== PLAIN.mode) put("mode", view.mode);
   if (view.tone !== PLAIN.tone) put("tone", view.tone);
   if (view.shade !== PLAIN.shade) put("shade", view.shade);
+  if (view.second) put("second", secondToText(view.second));
   if (view.theme !== "auto") put("theme", view.theme);
   if (!view.live) put("live", "0");
   put("trails", view.trails ? "1" : "");
   if (view.camera && view.frame) put("frame", sides(view.frame));
+  put("parallel", view.camera && view.parallel ? "1" : "");
   if (view.camera) put("camera", view.camera.map((value) => String(Number(value.toPrecision(5)))).join(","));
   for (const kept of view.kept) put("kept", kept);
   return out.toString();
@@ -199,17 +212,20 @@ export function fromAddress(text: string): ViewSpec {
   view.sizeIn = SIZES.find((kind) => kind === parameters.get("sizein")) ?? PLAIN.sizeIn;
   view.sizeBy = parameters.get("sizeby");
   if (parameters.has("width")) view.width = number("width", 1e-300, 1e300, NaN) || null;
+  view.fog = number("fog", 0, 1, PLAIN.fog);
   const shaded = parameters.get("shaded");
   view.shaded = shaded === "1" ? true : shaded === "0" ? false : null;
   view.mode = MODES.find((mode) => mode === parameters.get("mode")) ?? PLAIN.mode;
   view.tone = TONES.find((tone) => tone === parameters.get("tone")) ?? PLAIN.tone;
   view.shade = SHADES.find((shade) => shade === parameters.get("shade")) ?? PLAIN.shade;
+  view.second = secondFromText(parameters.get("second") ?? "");
   const theme = parameters.get("theme");
   view.theme = theme === "dark" || theme === "light" ? theme : "auto";
   view.live = parameters.get("live") !== "0";
   view.trails = parameters.get("trails") === "1";
   const camera = parameters.get("camera")?.split(",").map(Number) ?? [];
   if (camera.length === 7 && camera.every(Number.isFinite)) view.camera = camera;
+  view.parallel = view.camera !== null && view.axes.length === 3 && parameters.get("parallel") === "1";
   view.frame = view.camera && sides("frame");
   if (view.frame?.low.some((low, k) => low >= view.frame!.high[k])) view.frame = null;
   return view;

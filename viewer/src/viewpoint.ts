@@ -13,6 +13,14 @@ const ZONE = 2.5;
 
 /** What texts beside the box of a view take, in CSS pixels. */
 const TEXTS = 130;
+/** What numbers beside a flat view take, on both sides. */
+const MARKS = 110;
+/** What the legend and the texts above it take. */
+const LEGEND = 96;
+/** Half the height of a parallel view at zoom 1, and how far its camera is away from what it looks at. */
+const PARALLEL = 1.24;
+const AWAY = 10;
+const SLOPE = Math.tan((FIELD * Math.PI) / 360);
 
 export class Viewpoint {
   camera: PerspectiveCamera | OrthographicCamera = new PerspectiveCamera();
@@ -23,6 +31,8 @@ export class Viewpoint {
   height = 1;
   /** Whether the camera is where somebody put it, rather than where it sees all. */
   isPlaced = false;
+  /** Whether three columns are looked at without perspective. */
+  isParallel = false;
   private isHoming = false;
   private readonly point = new Vector3();
 
@@ -38,11 +48,23 @@ export class Viewpoint {
     return this.frame.low.length < 3;
   }
 
+  /** Whether all that is looked at appears equally large. */
+  get isOrthographic(): boolean {
+    return this.isFlat || this.isParallel;
+  }
+
   /** Looks at another box: all of it, or what the camera saw. */
   setFrame(frame: Frame, camera: number[] | null): void {
     this.frame = frame;
+    this.isParallel &&= camera !== null;
+    this.setUp();
+    this.home(camera);
+  }
+
+  /** A camera and its controls. */
+  private setUp(): void {
     this.controls.dispose();
-    this.camera = this.isFlat ? new OrthographicCamera() : new PerspectiveCamera(FIELD);
+    this.camera = this.isOrthographic ? new OrthographicCamera() : new PerspectiveCamera(FIELD);
     this.controls = new OrbitControls(this.camera, this.canvas);
     this.controls.addEventListener("change", () => {
       this.isPlaced ||= !this.isHoming;
@@ -55,7 +77,41 @@ export class Viewpoint {
       this.controls.mouseButtons.LEFT = MOUSE.PAN;
       this.controls.touches.ONE = TOUCH.PAN;
     }
+  }
+
+  /** Looks along an axis without perspective, and from the other side if it did so before. */
+  lookAlong(axis: number): void {
+    const { frame, controls } = this;
+    const [right, up] = [axis === 0 ? 2 : 0, axis === 1 ? 2 : 1];
+    const toward = this.camera.position.clone().sub(controls.target).normalize();
+    // From where the third axis goes to the right, or up.
+    let side = axis === 2 ? 1 : -Math.sign(frame.scale[2]);
+    if (this.isParallel && side * toward.getComponent(axis) > 0.9999) side = -side;
+    const beside = Math.max(0.4, Math.min(0.86, 1 - TEXTS / this.width));
+    const above = Math.max(0.4, Math.min(0.78, 1 - (2 * LEGEND) / this.height));
+    const tall = Math.max(frame.half(up) / above, (frame.half(right) * this.height) / (beside * this.width), 1e-6);
+    const at = [0, 0, 0];
+    at[axis] = side * AWAY;
+    this.isParallel = true;
+    this.standAt([...at, 0, 0, 0, PARALLEL / tall]);
+  }
+
+  /** With perspective or without, as large as it was in the middle of the picture. */
+  setParallel(isParallel: boolean): void {
+    if (this.isFlat || isParallel === this.isParallel) return;
+    const { camera, controls: { target } } = this;
+    const toward = camera.position.clone().sub(target);
+    const half = this.isParallel ? PARALLEL / camera.zoom : toward.length() * SLOPE;
+    const away = isParallel ? AWAY : half / SLOPE;
+    this.isParallel = isParallel;
+    this.standAt([...toward.setLength(away).add(target).toArray(), ...target.toArray(), isParallel ? PARALLEL / half : 1]);
+  }
+
+  /** Another kind of camera at this place. */
+  private standAt(camera: number[]): void {
+    this.setUp();
     this.home(camera);
+    this.moved();
   }
 
   /** Shows all of it, or what the camera saw. */
@@ -87,17 +143,18 @@ export class Viewpoint {
     const toward = new Vector3(isDeep ? 0.55 : 0.2, isDeep ? 0.45 : 0.16, 1).normalize();
     const right = new Vector3(0, 1, 0).cross(toward).normalize();
     const up = toward.clone().cross(right);
-    const tall = Math.tan((FIELD * Math.PI) / 360);
+    const tall = SLOPE;
     const wide = tall * (this.width / this.height);
     // Texts take as many pixels on a narrow screen.
     const beside = Math.min(0.86, 1 - TEXTS / this.width);
+    const above = Math.min(0.78, 1 - (2 * LEGEND) / this.height);
     // Far enough for each corner, with room for the texts around.
     let distance = 0.1;
     for (let corner = 0; corner < 8; corner++) {
       const at = new Vector3(...sides.map((side, axis) => (corner & (1 << axis) ? side : -side)));
       const across = Math.abs(at.dot(right)) / (Math.max(0.4, beside) * wide);
-      const above = Math.abs(at.dot(up)) / (0.78 * tall);
-      distance = Math.max(distance, at.dot(toward) + Math.max(across, above));
+      const along = Math.abs(at.dot(up)) / (Math.max(0.4, above) * tall);
+      distance = Math.max(distance, at.dot(toward) + Math.max(across, along));
     }
     return toward.multiplyScalar(distance);
   }
@@ -107,13 +164,19 @@ export class Viewpoint {
   }
 
   resize(): void {
-    const { canvas, camera } = this;
-    this.width = canvas.clientWidth || 1;
-    this.height = canvas.clientHeight || 1;
+    this.fit(this.canvas.clientWidth || 1, this.canvas.clientHeight || 1);
+  }
+
+  /** Sees as much of the box in a picture of this size. */
+  protected fit(width: number, height: number): void {
+    const { camera } = this;
+    [this.width, this.height] = [width, height];
     const aspect = this.width / this.height;
     if (camera instanceof PerspectiveCamera) camera.aspect = aspect;
     else {
-      const tall = 1.24 * Math.max(this.frame.half(1), this.frame.half(0) / aspect);
+      const beside = Math.max(0.6, Math.min(1 / 1.24, 1 - MARKS / width));
+      const above = Math.max(0.4, Math.min(1 / 1.24, 1 - (2 * LEGEND) / height));
+      const tall = this.isParallel ? PARALLEL : Math.max(this.frame.half(1) / above, this.frame.half(0) / aspect / beside);
       [camera.left, camera.right, camera.top, camera.bottom] = [-tall * aspect, tall * aspect, tall, -tall];
       [camera.near, camera.far] = [0.1, 20];
     }
@@ -131,6 +194,11 @@ export class Viewpoint {
     camera.updateMatrixWorld();
   }
 
+  /** How far away a camera with perspective sees as much as this one. */
+  get distance(): number {
+    return this.isParallel ? PARALLEL / this.camera.zoom / SLOPE : this.camera.position.distanceTo(this.controls.target);
+  }
+
   /** Records at up to this distance from the camera appear equally large. */
   get zone(): number {
     return ZONE * this.camera.position.distanceTo(this.controls.target);
@@ -146,7 +214,7 @@ export class Viewpoint {
   /** The area of a square of so many CSS pixels, and its unit. */
   areaOf(side: number, axes: { unit: string | null; kind: string }[]): { area: number; unit: string } {
     const { camera, frame } = this;
-    if (!(camera instanceof OrthographicCamera) || axes.some(({ kind }) => kind === "time")) {
+    if (!(camera instanceof OrthographicCamera) || !this.isFlat || axes.some(({ kind }) => kind === "time")) {
       return { area: side ** 2, unit: "pixel" };
     }
     const step = (side * (camera.right - camera.left)) / camera.zoom / this.width;

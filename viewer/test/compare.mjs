@@ -8,11 +8,7 @@ export function compare(page, records) {
     app.scene.updateCamera();
     app.scene.render();
     const { canvas, frame } = app.scene;
-    const copy = document.createElement("canvas");
-    [copy.width, copy.height] = [canvas.width, canvas.height];
-    const context = copy.getContext("2d");
-    context.drawImage(canvas, 0, 0);
-    const { data, width, height } = context.getImageData(0, 0, canvas.width, canvas.height);
+    const { data, width, height } = window.valuesOf(canvas);
     const lit = new Uint8Array(width * height);
     const night = data.slice(0, 3);
     for (let k = 0; k < lit.length; k++) {

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { found, launch, root, serve } from "./browser.mjs";
-import { close, run, settled, status, visit } from "./visit.mjs";
+import { close, newPage, run, settled, status, visit } from "./visit.mjs";
 
 const steps = join(root, "examples/airway/steps");
 const files = readdirSync(steps).sort().map((name) => join(steps, name));
@@ -84,7 +84,7 @@ describe("the first look", { skip }, () => {
       for (const cell of current.tree.cells) {
         for (let row = 0; row < cell.count; row++) {
           const point = cell.low.map((low, k) => low + cell.positions[3 * row + k]);
-          const at = scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
+          const at = window.placed(point);
           if (!at || at[0] < 0 || at[1] < 0 || at[0] > scene.width || at[1] > scene.height) out++;
         }
       }
@@ -142,7 +142,7 @@ describe("the first look", { skip }, () => {
         const { scene, requests: { current } } = window.kubist;
         const cell = [...current.tree.cells].find((cell) => cell.count > 0);
         const point = cell.low.map((low, k) => low + cell.positions[k]);
-        return scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
+        return window.placed(point);
       });
       await page.mouse.click(at[0], at[1]);
       await card.waitFor({ state: "visible" });
@@ -179,15 +179,8 @@ describe("the first look", { skip }, () => {
   /** The brightness of the pixels where something is drawn, and of the corner where nothing is. */
   const brightness = (page) =>
     page.evaluate(() => {
-      const { scene, drawing } = window.kubist;
-      scene.box.visible = false;
-      drawing.paint();
-      const { canvas } = scene;
-      const copy = document.createElement("canvas");
-      [copy.width, copy.height] = [canvas.width, canvas.height];
-      const context = copy.getContext("2d");
-      context.drawImage(canvas, 0, 0);
-      const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+      const { scene } = window.kubist;
+      const { data } = window.pictured();
       const night = [...data.slice(0, 3)];
       let [sum, lit] = [0, 0];
       for (let at = 0; at < data.length; at += 4) {
@@ -216,9 +209,7 @@ describe("the first look", { skip }, () => {
     const plain = await open("table=airway&budget=20000000&size=5&color=&shaded=0");
     const software = await brightness(plain);
     await close(plain);
-    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-    page.failures = [];
-    page.on("pageerror", (error) => page.failures.push(String(error)));
+    const page = await newPage(browser, { viewport: { width: 1280, height: 800 } });
     page.on("console", (message) => message.type() === "error" && page.failures.push(message.text()));
     // The page takes the browser's software for a card.
     await page.addInitScript(() => {
@@ -267,7 +258,7 @@ describe("the first look", { skip }, () => {
         for (const cell of current.tree.cells) {
           for (let row = 0; row < cell.count; row++) {
             const point = cell.low.map((low, k) => low + cell.positions[2 * row + k]);
-            const [x, y] = scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
+            const [x, y] = window.placed(point);
             const at = Math.floor((scene.height - y) / place) * wide + Math.floor(x / place);
             found.set(at, [...(found.get(at) ?? []), cell.columns[slot][row]]);
           }
@@ -304,15 +295,10 @@ describe("the first look", { skip }, () => {
       await settled(page, (status) => status.view.color === "z");
       await page.getByLabel("density shows").selectOption(shade);
       const off = await page.evaluate(() => {
-        const { scene: { canvas }, drawing } = window.kubist;
+        const { drawing } = window.kubist;
         const pictures = [true, false].map((card) => {
           drawing.density.onCard = card;
-          drawing.paint();
-          const copy = document.createElement("canvas");
-          [copy.width, copy.height] = [canvas.width, canvas.height];
-          const context = copy.getContext("2d");
-          context.drawImage(canvas, 0, 0);
-          return context.getImageData(0, 0, copy.width, copy.height).data;
+          return window.pictured().data;
         });
         let off = 0;
         pictures[0].forEach((value, k) => (off += Math.abs(value - pictures[1][k]) > 40 ? 1 : 0));
@@ -328,22 +314,14 @@ describe("the first look", { skip }, () => {
     /** Beside each disc's diameter, that of a disc which covers as many pixels as are lit around its middle. */
     const measured = () =>
       page.evaluate(() => {
-        const { scene, drawing, requests: { current } } = window.kubist;
-        scene.box.visible = false;
-        drawing.paint();
-        const { canvas } = scene;
-        const copy = document.createElement("canvas");
-        [copy.width, copy.height] = [canvas.width, canvas.height];
-        const context = copy.getContext("2d");
-        context.drawImage(canvas, 0, 0);
-        const { data, width } = context.getImageData(0, 0, canvas.width, canvas.height);
-        const place = (at) => scene.project(scene.frame.toScene(at, scene.camera.position.clone()));
-        const unit = place([2, 1])[0] - place([1, 1])[0];
+        const { requests: { current } } = window.kubist;
+        const { data, width } = window.pictured();
+        const unit = window.placed([2, 1])[0] - window.placed([1, 1])[0];
         const slot = current.spec.columns.findIndex(({ name }) => name === "wide");
         const [cell] = current.tree.cells;
         return Array.from({ length: cell.rows }, (_, row) => {
           const at = cell.low.map((low, k) => low + cell.positions[2 * row + k]);
-          const [x, y] = place(at).map(Math.round);
+          const [x, y] = window.placed(at).map(Math.round);
           let lit = 0;
           const reach = Math.round(0.6 * unit);
           for (let dy = -reach; dy <= reach; dy++) for (let dx = -reach; dx <= reach; dx++) if (data[4 * ((y + dy) * width + x + dx)] > 80) lit++;
@@ -371,18 +349,12 @@ describe("the first look", { skip }, () => {
     const page = await open("table=sheet&axes=x,y&color=&mode=points");
     const covered = () =>
       page.evaluate(() => {
-        const { scene, drawing } = window.kubist;
-        scene.box.visible = false;
-        drawing.paint();
-        const { canvas } = scene;
-        const copy = document.createElement("canvas");
-        [copy.width, copy.height] = [canvas.width, canvas.height];
-        const context = copy.getContext("2d");
-        context.drawImage(canvas, 0, 0);
-        const [left, bottom] = scene.project(scene.frame.toScene([25, 25], scene.camera.position.clone()));
-        const [right, top] = scene.project(scene.frame.toScene([35, 35], scene.camera.position.clone()));
-        const { data } = context.getImageData(left, top, right - left, bottom - top);
-        return data.filter((value, k) => k % 4 === 0 && value > 80).length / (data.length / 4);
+        const { data, width } = window.pictured();
+        const [left, bottom] = window.placed([25, 25]).map(Math.round);
+        const [right, top] = window.placed([35, 35]).map(Math.round);
+        let lit = 0;
+        for (let y = top; y < bottom; y++) for (let x = left; x < right; x++) if (data[4 * (y * width + x)] > 80) lit++;
+        return lit / ((right - left) * (bottom - top));
       });
     const pixels = await covered();
     assert(pixels < 0.25, `${pixels}`);

@@ -187,7 +187,7 @@ describe("the page", { skip }, () => {
     const [x, y] = [handle.x + 7, handle.y + 7];
     const away = await page.evaluate(() => {
       const { scene, state: { view: { roi } } } = window.kubist;
-      const at = (value) => scene.project(scene.frame.toScene([value, 0, 0.01], scene.camera.position.clone()));
+      const at = (value) => window.placed([value, 0, 0.01]);
       const [low, high] = [at(roi.low[0]), at(roi.high[0])];
       return [high[0] - low[0], high[1] - low[1]];
     });
@@ -300,7 +300,7 @@ describe("the page", { skip }, () => {
       for (const cell of current.tree.cells) {
         for (let row = 0; row < cell.count; row++) {
           const at = cell.low.map((low, k) => low + cell.positions[3 * row + k]);
-          on.push({ at, place: scene.project(scene.frame.toScene(at, scene.camera.position.clone())) });
+          on.push({ at, place: window.placed(at) });
         }
       }
       on.sort((a, b) => a.place[0] - b.place[0]);
@@ -355,7 +355,7 @@ describe("the page", { skip }, () => {
       const { scene, requests: { current } } = window.kubist;
       const [cell] = [...current.tree.cells].filter((cell) => cell.drawn && cell.rows > 0);
       const point = cell.low.map((low, k) => low + cell.positions[k]);
-      return scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
+      return window.placed(point);
     });
     await page.mouse.click(at[0], at[1]);
     const card = page.locator(".card");

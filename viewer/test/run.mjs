@@ -20,6 +20,6 @@ await build({
 });
 const types = spawnSync("node_modules/.bin/tsc", ["--noEmit"], { stdio: "inherit" });
 if (types.status !== 0) process.exit(1);
-const files = [...parts.map((name) => `results/built/${name}.test.mjs`), "test/page.test.mjs", "test/look.test.mjs", "test/ink.test.mjs"];
+const files = [...parts.map((name) => `results/built/${name}.test.mjs`), "test/page.test.mjs", "test/look.test.mjs", "test/linked.test.mjs", "test/figure.test.mjs", "test/ink.test.mjs", "test/widget.test.mjs"];
 const run = spawnSync(process.execPath, ["--test", "--test-reporter=tap", "--test-concurrency=1", ...process.argv.slice(2), ...files], { stdio: "inherit" });
 process.exit(run.status ?? 1);

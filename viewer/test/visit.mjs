@@ -11,11 +11,42 @@ export function run(...argumentsOf) {
   return done.stdout;
 }
 
-/** The page at this address with this view, once all of it has come. Few points are soon drawn without a card. */
-export async function visit(browser, url, view = "", options = {}) {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...options });
+/** What tests look at from within a page. */
+function lookFromWithin() {
+  /** The values of a picture: {data, width, height}, four a pixel. */
+  window.valuesOf = (image) => {
+    const copy = document.createElement("canvas");
+    [copy.width, copy.height] = [image.width, image.height];
+    const context = copy.getContext("2d");
+    context.drawImage(image, 0, 0);
+    return context.getImageData(0, 0, copy.width, copy.height);
+  };
+  /** Those of the points, drawn anew without the box around them. */
+  window.pictured = () => {
+    const { scene, drawing } = window.kubist;
+    scene.box.visible = false;
+    drawing.paint();
+    return window.valuesOf(scene.canvas);
+  };
+  /** Where a place of the table is on the screen, in pixels. */
+  window.placed = (point) => {
+    const { scene } = window.kubist;
+    return scene.project(scene.frame.toScene(point, scene.camera.position.clone()));
+  };
+}
+
+/** A page that tests can look at from within; what fails in it is kept. */
+export async function newPage(browser, options) {
+  const page = await browser.newPage(options);
   page.failures = [];
   page.on("pageerror", (error) => page.failures.push(String(error)));
+  await page.addInitScript(lookFromWithin);
+  return page;
+}
+
+/** The page at this address with this view, once all of it has come. Few points are soon drawn without a card. */
+export async function visit(browser, url, view = "", options = {}) {
+  const page = await newPage(browser, { viewport: { width: 1280, height: 800 }, ...options });
   await page.goto(`${url}#theme=dark${/\bbudget=/.test(view) ? "" : "&budget=40000"}&${view}`);
   await settled(page);
   return page;

@@ -35,6 +35,10 @@ module kubist_mpi
     integer :: mode = KUBIST_MPI_AUTO
     type(MPI_Comm) :: comm = MPI_COMM_NULL, node = MPI_COMM_NULL
     type(MPI_Win) :: window = MPI_WIN_NULL
+    ! Seconds that a collective call waits for other ranks.
+    real(real64) :: patience = 600
+    ! A rank did not come: no collective call is possible any more.
+    logical :: torn = .false.
     character(1024) :: message = ""
   end type
 
@@ -109,9 +113,10 @@ module kubist_mpi
 contains
 
   ! Opens the table for all ranks; the first makes it, if table_options are there. writer_options
-  ! are those of a writer without its name; steps after restart_after are taken back.
+  ! are those of a writer without its name; steps after restart_after are taken back. A collective call
+  ! waits for collective_seconds (600) for other ranks, beside its own time.
   subroutine open_f08(run, comm, location, table_options, mode, lane_bytes, writer_options, &
-                      restart_after, stat, errmsg)
+                      restart_after, stat, errmsg, collective_seconds)
     type(kubist_mpi_run), intent(out) :: run
     type(MPI_Comm), intent(in) :: comm
     character(*), intent(in) :: location
@@ -120,6 +125,7 @@ contains
     integer(int64), intent(in), optional :: lane_bytes, restart_after
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    real(real64), intent(in), optional :: collective_seconds
     integer :: rank, ranks, node_rank, node_ranks, most, leads, nodes, node_number, status
     integer(int64) :: lane, shared(4)
     character(64) :: writers
@@ -128,6 +134,9 @@ contains
     if (status /= KUBIST_OK) then
       call say(run, status, stat, errmsg)
       return
+    end if
+    if (present(collective_seconds)) then
+      if (collective_seconds > 0) run%patience = collective_seconds
     end if
     call MPI_Comm_dup(comm, run%comm)
     call MPI_Comm_rank(run%comm, rank)
@@ -193,7 +202,7 @@ contains
 
   ! The same for the integers of mpif.h and module mpi.
   subroutine open_integer(run, comm, location, table_options, mode, lane_bytes, writer_options, &
-                          restart_after, stat, errmsg)
+                          restart_after, stat, errmsg, collective_seconds)
     type(kubist_mpi_run), intent(out) :: run
     integer, intent(in) :: comm
     character(*), intent(in) :: location
@@ -202,9 +211,11 @@ contains
     integer(int64), intent(in), optional :: lane_bytes, restart_after
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    real(real64), intent(in), optional :: collective_seconds
     type(MPI_Comm) :: of_f08
     of_f08%MPI_VAL = comm
-    call open_f08(run, of_f08, location, table_options, mode, lane_bytes, writer_options, restart_after, stat, errmsg)
+    call open_f08(run, of_f08, location, table_options, mode, lane_bytes, writer_options, restart_after, stat, errmsg, &
+                  collective_seconds)
   end subroutine
 
   ! The ring, its leader, and this rank's place in it.
@@ -261,17 +272,25 @@ contains
     character(*), intent(in), optional :: options
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    integer(c_int64_t) :: mine(share_words), words(share_words)
-    real(c_double) :: own(share_largest), largest(share_largest)
-    integer :: status
-    if (run%comm == MPI_COMM_NULL) then
-      run%message = "this run is closed"
+    ! What a rank that never comes could still write to is not freed.
+    integer(c_int64_t), pointer, contiguous, asynchronous :: mine(:), words(:)
+    real(c_double), pointer, contiguous, asynchronous :: own(:), largest(:)
+    type(MPI_Request) :: requests(2)
+    integer :: status, ended
+    if (run%torn .or. run%comm == MPI_COMM_NULL) then
+      run%message = "this run is closed, or has lost a rank"
       call say(run, KUBIST_UNAVAILABLE, stat, errmsg)
       return
     end if
+    allocate (mine(share_words), words(share_words), own(share_largest), largest(share_largest))
     call kubist_settle(c_step_share(run%writer%handle, mine, own), status, run%message)
-    call MPI_Allreduce(mine, words, share_words, MPI_INTEGER8, MPI_SUM, run%comm)
-    call MPI_Allreduce(own, largest, share_largest, MPI_DOUBLE_PRECISION, MPI_MAX, run%comm)
+    call MPI_Iallreduce(mine, words, share_words, MPI_INTEGER8, MPI_SUM, run%comm, requests(1))
+    call MPI_Iallreduce(own, largest, share_largest, MPI_DOUBLE_PRECISION, MPI_MAX, run%comm, requests(2))
+    call await(run, requests, 0.0_real64, ended)
+    if (ended /= KUBIST_OK) then
+      call say(run, ended, stat, errmsg)
+      return
+    end if
     if (status == KUBIST_OK) then
       if (present(options)) then
         call kubist_settle( &
@@ -281,6 +300,7 @@ contains
           c_step_settle(run%writer%handle, words, largest, letters("{}"), c_null_ptr), status, run%message)
       end if
     end if
+    deallocate (mine, words, own, largest)
     call say(run, status, stat, errmsg)
   end subroutine
 
@@ -293,6 +313,7 @@ contains
     character(*), intent(inout), optional :: errmsg
     integer :: status, of_leader
     real(c_double) :: seconds
+    character(1024) :: why
     ! Nothing is open: opening failed, or it was closed before.
     if (run%comm == MPI_COMM_NULL) then
       call say(run, KUBIST_OK, stat, errmsg)
@@ -302,18 +323,20 @@ contains
     if (present(timeout)) seconds = timeout
     run%message = ""
     call kubist_close(run%writer, seconds, status, run%message)
-    call agree(run, status)
+    call agree(run, status, seconds)
+    why = run%message
     of_leader = KUBIST_OK
     if (c_associated(run%leader)) then
-      if (status /= KUBIST_OK) seconds = 0
-      call kubist_settle(c_leader_close(run%leader, seconds), of_leader, run%message)
+      call kubist_settle(c_leader_close(run%leader, merge(seconds, 0.0_c_double, status == KUBIST_OK)), of_leader, &
+                         run%message)
       if (of_leader /= KUBIST_BUSY .and. of_leader /= KUBIST_CANCELLED) run%leader = c_null_ptr
     end if
+    ! After a failure too: nobody frees what another still uses.
+    call agree(run, of_leader, seconds)
     if (status == KUBIST_OK) then
       status = of_leader
-      call agree(run, status)
     else
-      call MPI_Barrier(run%comm)
+      run%message = why
     end if
     call release(run)
     call say(run, status, stat, errmsg)
@@ -348,16 +371,65 @@ contains
     end do
   end subroutine
 
-  ! The worst status of all ranks, and its message, in all of them.
-  subroutine agree(run, status)
+  ! Waits until all ranks have come to what was begun; more seconds are theirs besides.
+  subroutine await(run, requests, more, status)
+    type(kubist_mpi_run), intent(inout) :: run
+    type(MPI_Request), intent(inout) :: requests(:)
+    real(real64), intent(in) :: more
+    integer, intent(out) :: status
+    real(real64) :: end
+    logical :: done
+    end = MPI_Wtime() + run%patience + max(more, 0.0_real64)
+    do
+      call MPI_Testall(size(requests), requests, done, MPI_STATUSES_IGNORE)
+      status = KUBIST_OK
+      if (done) return
+      if (MPI_Wtime() >= end) exit
+    end do
+    run%torn = .true.
+    write (run%message, "(a, f0.1, a)") "a rank did not come to a collective call within ", run%patience, &
+      " s: it has died, or does something else"
+    status = KUBIST_UNAVAILABLE
+  end subroutine
+
+  ! The worst status of all ranks, and its message, in all of them. What a rank that never comes could
+  ! still write to is not freed.
+  subroutine agree(run, status, more)
     type(kubist_mpi_run), intent(inout) :: run
     integer, intent(inout) :: status
-    integer :: mine(2), worst(2)
+    real(real64), intent(in), optional :: more
+    integer, pointer, contiguous, asynchronous :: mine(:), worst(:)
+    character(len(run%message)), pointer, asynchronous :: message
+    type(MPI_Request) :: request(1)
+    real(real64) :: besides
+    integer :: ended
+    if (run%torn) then
+      status = KUBIST_UNAVAILABLE
+      return
+    end if
+    besides = 0
+    if (present(more)) besides = more
+    allocate (mine(2), worst(2))
     mine(1) = status
     call MPI_Comm_rank(run%comm, mine(2))
-    call MPI_Allreduce(mine, worst, 1, MPI_2INTEGER, MPI_MAXLOC, run%comm)
+    call MPI_Iallreduce(mine, worst, 1, MPI_2INTEGER, MPI_MAXLOC, run%comm, request(1))
+    call await(run, request, besides, ended)
+    status = ended
+    if (ended /= KUBIST_OK) return
     status = worst(1)
-    if (status /= KUBIST_OK) call MPI_Bcast(run%message, len(run%message), MPI_CHARACTER, worst(2), run%comm)
+    if (status /= KUBIST_OK) then
+      allocate (message)
+      message = run%message
+      call MPI_Ibcast(message, len(message), MPI_CHARACTER, worst(2), run%comm, request(1))
+      call await(run, request, 0.0_real64, ended)
+      if (ended /= KUBIST_OK) then
+        status = ended
+        return
+      end if
+      run%message = message
+      deallocate (message)
+    end if
+    deallocate (mine, worst)
   end subroutine
 
   ! Has MPI_Finalize end the leader, if the run is not closed before: the memory that its thread looks
@@ -400,6 +472,10 @@ contains
     run%writer%handle = c_null_ptr
     run%leader = c_null_ptr
     call kubist_close(run%table, unheard)
+    ! What is freed together cannot be without a rank.
+    if (run%torn) run%window = MPI_WIN_NULL
+    if (run%torn) run%node = MPI_COMM_NULL
+    if (run%torn) run%comm = MPI_COMM_NULL
     if (run%window /= MPI_WIN_NULL) call MPI_Win_free(run%window)
     if (run%node /= MPI_COMM_NULL) call MPI_Comm_free(run%node)
     if (run%comm /= MPI_COMM_NULL) call MPI_Comm_free(run%comm)

@@ -90,6 +90,8 @@ pub struct Create {
     /// Creating what is there, and agrees, opens it: every rank of a job may create.
     #[serde(default = "yes")]
     exist_ok: bool,
+    #[serde(default)]
+    shared: bool,
 }
 
 fn yes() -> bool {
@@ -149,6 +151,7 @@ impl Create {
             units,
             metadata: self.metadata,
             exist_ok: self.exist_ok,
+            shared: self.shared,
         };
         Ok((Arc::new(Schema::new(fields)), options))
     }
@@ -327,7 +330,7 @@ pub struct Goal {
     #[serde(default)]
     group_by: Vec<String>,
     error: Option<f64>,
-    absolute: Option<f64>,
+    absolute: Option<kubist::Absolute>,
     /// Seconds.
     within: Option<f64>,
     max_rows: Option<u64>,

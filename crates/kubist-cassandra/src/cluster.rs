@@ -125,10 +125,6 @@ impl Link {
         }
     }
 
-    pub fn process(&self) -> Result<&'static Process> {
-        here(&self.location)
-    }
-
     pub fn nodes(&self) -> usize {
         self.cluster.session.get_cluster_state().get_nodes_info().len()
     }

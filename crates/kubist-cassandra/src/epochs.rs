@@ -9,13 +9,11 @@
 //! [`HELD`], unless it is renewed, and it is taken over at once from a process of this
 //! machine that is dead. Nothing is lost when two believe that they hold: their epochs differ.
 
-use std::time::Duration;
-
+use kubist_store::claims::{Holder, Life, life};
 use kubist_store::{Error, Result};
 use uuid::Uuid;
 
 use crate::cluster::{Agreed, Link};
-use crate::holder::Holder;
 
 const LIST: &str = "SELECT epoch, start, nonce FROM kubist_epochs WHERE store = ? AND writer = ?";
 const NEWEST: &str = "SELECT epoch FROM kubist_epochs WHERE store = ? AND writer = ? LIMIT 1";
@@ -27,8 +25,8 @@ const RELEASE: &str = "UPDATE kubist_epochs SET holder = null WHERE store = ? AN
 /// Younger than any transaction, whatever this machine's clock says; no store is used again.
 const DELETE: &str = "DELETE FROM kubist_epochs USING TIMESTAMP 9223372036854775806 WHERE store = ? AND writer = ?";
 
-/// How long a holder holds that does not renew, as in the statements.
-pub const HELD: Duration = Duration::from_secs(30);
+/// How long a holder holds that does not renew: in the statements it is a number.
+pub use kubist_store::claims::LAPSE as HELD;
 
 /// Epochs fetched at once. The newest come first, and a reader seldom needs more.
 const AT_A_TIME: i32 = 100;
@@ -99,7 +97,7 @@ pub async fn hold(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result
         if decision.applied || other == me.text() {
             return Ok(());
         }
-        if !Holder::is_dead(&other, link.process()?) {
+        if life(&other) != Life::Ended {
             return Err(Error::Busy { writer: writer.into(), file: format!("{}/logs/{writer}", link.location) });
         }
         decision = link.decide(RENEW, &(me.text(), store, writer, &other)).await?;

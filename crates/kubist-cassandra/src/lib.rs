@@ -28,7 +28,6 @@
 mod blocks;
 mod cluster;
 mod epochs;
-mod holder;
 mod identity;
 mod limiter;
 mod location;

@@ -49,6 +49,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::try_join_all;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
+use kubist_store::claims::{Holder, RENEWAL, this_process};
 use kubist_store::names::check_part;
 use kubist_store::{Error, Kept, LogEntry, LogOwner, LogTail, Result, Size};
 use scylla::value::MaybeUnset::{Set, Unset};
@@ -56,8 +57,7 @@ use tokio::task::AbortHandle;
 use uuid::Uuid;
 
 use crate::cluster::{Agreed, Link};
-use crate::epochs::{self, Epochs, HELD};
-use crate::holder::Holder;
+use crate::epochs::{self, Epochs};
 use crate::names::{self, Kind};
 
 /// Positions of one partition.
@@ -282,13 +282,12 @@ pub async fn delete(link: &Link, store: Uuid, writer: &str) -> Result<()> {
 
 pub async fn own(link: Link, store: Uuid, writer: &str) -> Result<Box<dyn LogOwner>> {
     check_part(writer)?;
-    let here = link.process()?;
-    let me = Holder::new(here);
+    let me = Holder::new(&this_process());
     let held = epochs::hold(&link, store, writer, &me).await;
-    held.inspect_err(|_| me.end(here))?;
+    held.inspect_err(|_| me.end())?;
     let taken = take(&link, store, writer).await;
     if taken.is_err() {
-        me.end(here);
+        me.end();
         // It ends by itself if this fails too.
         let _ = epochs::release(&link, store, writer, &me).await;
     }
@@ -297,7 +296,7 @@ pub async fn own(link: Link, store: Uuid, writer: &str) -> Result<Box<dyn LogOwn
         let (link, writer, me) = (link.clone(), writer.to_owned(), me.clone());
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(HELD / 3).await;
+                tokio::time::sleep(RENEWAL).await;
                 // Tried again the next time.
                 let _ = epochs::renew(&link, store, &writer, &me).await;
             }
@@ -400,11 +399,9 @@ impl LogOwner for CassandraLog {
 
 impl Drop for CassandraLog {
     fn drop(&mut self) {
-        if let Ok(process) = self.link.process()
-            && self.link.is_this_process()
-        {
+        if self.link.is_this_process() {
             self.renewal.abort();
-            self.me.end(process);
+            self.me.end();
             // It ends by itself if this fails.
             let _ = self.link.wait(epochs::release(&self.link, self.store, &self.writer, &self.me));
         }

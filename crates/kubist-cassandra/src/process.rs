@@ -5,10 +5,10 @@
 //! connections. So both belong to the process that made them: in a child, fresh ones are
 //! made when they are first needed, and the parent's are let be.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::OnceCell;
@@ -19,7 +19,6 @@ pub struct Process {
     id: u32,
     pub runtime: Runtime,
     sessions: Mutex<HashMap<String, Arc<OnceCell<Arc<Cluster>>>>>,
-    holders: Mutex<HashSet<String>>,
 }
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
@@ -35,8 +34,7 @@ impl Process {
         }
         let runtime =
             Builder::new_multi_thread().worker_threads(2).thread_name("kubist-cassandra").enable_all().build()?;
-        let made =
-            Box::into_raw(Box::new(Process { id, runtime, sessions: Mutex::default(), holders: Mutex::default() }));
+        let made = Box::into_raw(Box::new(Process { id, runtime, sessions: Mutex::default() }));
         match PROCESS.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: published now, so never freed.
             Ok(_) => Ok(unsafe { &*made }),
@@ -49,11 +47,6 @@ impl Process {
                 }
             }
         }
-    }
-
-    /// The holders of logs that handles of this process have.
-    pub fn holders(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The slot of a session; the first to use it connects.

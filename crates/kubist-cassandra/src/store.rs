@@ -1,6 +1,7 @@
 //! The store: each operation, waited for.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{join_all, try_join3};
@@ -89,7 +90,7 @@ impl Store for CassandraStore {
 
     fn capabilities(&self) -> Capabilities {
         let fencing = Fencing::Claim { lapse: epochs::HELD };
-        Capabilities { locality: Locality::Hosts, latency: Latency::Network, fencing }
+        Capabilities { locality: Locality::Hosts, latency: Latency::Network, fencing, staleness: Duration::ZERO }
     }
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {

@@ -50,6 +50,17 @@ fn a_cluster_keeps_the_promises_of_a_store() {
 
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
+fn a_cluster_keeps_logs_to_one_owner_by_claims() {
+    conformance::claims(&mut || {
+        let database = Database::open();
+        let (store, location, id) = known_store(&database);
+        let other = Arc::new(CassandraStore::open(location).unwrap());
+        (store, other, Box::new(move |_| forget_holder(&database, id)))
+    });
+}
+
+#[test]
+#[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn an_owner_that_slept_is_refused_and_what_it_wrote_is_void() {
     let database = Database::open();
     let (store, location, id) = known_store(&database);

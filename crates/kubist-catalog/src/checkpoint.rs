@@ -39,14 +39,17 @@ pub struct Held {
 ///
 /// `Damaged`, `Newer`, `Cancelled` or a storage error.
 pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<Held>> {
-    // One that disappears between the two calls was replaced by a newer one.
-    loop {
+    // One that disappears between the two calls was replaced by a newer one, which an old
+    // listing does not have yet.
+    for attempt in 0.. {
         cancel.check()?;
         let Some(name) = files.store.list(CHECKPOINTS).map_err(store_error)?.pop() else { return Ok(None) };
         if let Some(held) = read(files, &name)? {
             return Ok(Some(held));
         }
+        files.store.look_again(attempt);
     }
+    Ok(None)
 }
 
 /// What a checkpoint says, unless it is gone.

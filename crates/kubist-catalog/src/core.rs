@@ -72,7 +72,7 @@ struct Refresh<'a> {
 impl Refresh<'_> {
     fn run(&mut self, cancel: &Cancel) -> Result<Arc<View>> {
         let (files, tail) = (&self.core.files, &mut self.tail);
-        let followed = follow::to_now(files, tail, cancel);
+        let followed = follow::once_seen(files, || follow::to_now(files, tail, cancel));
         // What has changed may be another table's, made at the location of this one.
         match followed {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
@@ -298,12 +298,13 @@ impl Core {
     }
 
     /// Waits until something was committed, rewritten or altered since `seen`, at most for
-    /// `patience`; the new view, or `None`. Checks every few milliseconds.
+    /// `patience`; the new view, or `None`. Looks as often as `every` says, and at most every few
+    /// milliseconds.
     ///
     /// # Errors
     ///
     /// `Cancelled`, or as of [`Core::view`].
-    pub fn wait(&self, seen: &View, patience: Duration, cancel: &Cancel) -> Result<Option<Arc<View>>> {
+    pub fn wait(&self, seen: &View, every: Duration, patience: Duration, cancel: &Cancel) -> Result<Option<Arc<View>>> {
         let begin = Instant::now();
         loop {
             cancel.check()?;
@@ -317,8 +318,12 @@ impl Core {
                 return Ok(None);
             }
             // With many logs looking takes longer: spend no more than a tenth of a core on it.
-            let pause = (look.elapsed() * 10).max(Duration::from_millis(2));
-            std::thread::sleep(pause.min(patience.saturating_sub(begin.elapsed())));
+            let pause = (look.elapsed() * 10).max(Duration::from_millis(2)).max(every.saturating_sub(look.elapsed()));
+            let (end, pausing) = (pause.min(patience.saturating_sub(begin.elapsed())), Instant::now());
+            while pausing.elapsed() < end {
+                cancel.check()?;
+                std::thread::sleep(LOOK.min(end.saturating_sub(pausing.elapsed())));
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, SchemaRef};
 use kubist_expr::{Meant, Value, column_index, in_unit_of};
 use kubist_index::grid::Scale;
 use kubist_index::order;
-use kubist_store::Store;
+use kubist_store::{Fencing, Store};
 
 use kubist_format::header::{self, FORMAT_VERSION, Header, HeaderDimension};
 use kubist_format::names::TABLE;
@@ -29,6 +29,10 @@ const DEFAULT_CAPACITY: u32 = 2048;
 /// `Exists` if something is there that `exist_ok` does not allow, or that disagrees; `Damaged`;
 /// `Newer`; a storage error.
 pub fn make(store: Arc<dyn Store>, plan: Plan, exist_ok: bool) -> Result<Arc<Core>> {
+    // Before there is a table: no writer of it ever relies on a lock.
+    if plan.shared && store.get(TABLE).map_err(store_error)?.is_none() {
+        store.share().map_err(store_error)?;
+    }
     let bytes = header::encode_header(&plan.header, &plan.schema.user).map_err(Error::invalid)?;
     if !store.put_if_absent(TABLE, &bytes).map_err(store_error)? {
         let core = Core::open(store, &Cancel::default())?;
@@ -69,6 +73,9 @@ impl Core {
             "capacity"
         } else if own.replication != other.replication {
             "replication"
+        } else if plan.shared && self.store.capabilities().fencing == Fencing::Lock {
+            let why = "it is not shared: `kubist alter --shared` makes it so".into();
+            return Err(Error::Exists { location: self.store.location().into(), why });
         } else {
             return Ok(());
         };
@@ -83,6 +90,8 @@ pub struct Plan {
     pub schema: TableSchema,
     /// If no domain has to be learned.
     pub scales: Option<Vec<Scale>>,
+    /// Several machines are to write to it.
+    pub shared: bool,
 }
 
 impl Plan {
@@ -124,7 +133,7 @@ impl Plan {
             metadata: options.metadata.clone(),
         };
         let scales = (scales.len() == options.dimensions.len()).then_some(scales);
-        Ok(Plan { header, schema: checked, scales })
+        Ok(Plan { header, schema: checked, scales, shared: options.shared })
     }
 }
 

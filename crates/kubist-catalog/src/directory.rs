@@ -17,6 +17,7 @@ use kubist_format::error::EntryError;
 use kubist_format::location::Location;
 use kubist_index::cube::CubeId;
 use kubist_index::forest::{Forest, Region};
+use kubist_index::layers;
 use kubist_index::pages::Summary;
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::spread::SpreadSet;
@@ -30,6 +31,7 @@ use crate::fetch::{Fetched, Piece, fetch};
 use crate::files::TableFiles;
 
 pub type Directory = directory::Directory<Location>;
+pub type Layers = layers::Layers<Location>;
 pub type Entry = pages::Entry<Location>;
 
 /// Pages that a writer loads of a directory that is not held as a whole.
@@ -174,43 +176,41 @@ type Gathered = (Vec<Arc<Run<Location>>>, Vec<(CubeId, Threshold)>);
 pub struct Runs {
     pub base: Option<Arc<Base>>,
     /// What came since the base; all there is if there is none.
-    recent: Arc<Directory>,
+    recent: Layers,
     /// Runs of either that are no more.
     removed: Arc<SpreadSet<RunId>>,
     /// All, once that was asked for often enough.
-    whole: std::sync::OnceLock<Arc<Directory>>,
+    whole: std::sync::OnceLock<Layers>,
 }
 
 impl Runs {
     pub fn new(base: Option<Arc<Base>>, recent: Directory, removed: Arc<SpreadSet<RunId>>) -> Runs {
-        Runs { base, recent: Arc::new(recent), removed, whole: Default::default() }
+        Runs { base, recent: Layers::new(Arc::new(recent)), removed, whole: Default::default() }
     }
 
     /// With primary runs and the cutoffs that came with them, and nothing taken away.
-    pub fn with_added(
-        &self,
-        forest: &Forest,
-        lowered: impl Iterator<Item = (CubeId, Threshold)> + Clone,
-        added: Vec<Arc<Run<Location>>>,
-    ) -> Runs {
-        let grow = |directory: &Directory| directory.with_added(forest.clone(), lowered.clone(), added.clone());
-        let grown = self.whole.get().map(|whole| grow(whole));
-        let recent = grow(&self.recent);
-        let runs = Runs::new(self.base.clone(), recent, self.removed.clone());
-        if let Some(whole) = grown {
-            let _ = runs.whole.set(Arc::new(whole));
+    pub fn with_added(&self, forest: &Forest, cutoffs: &[(CubeId, Threshold)], added: &[Arc<Run<Location>>]) -> Runs {
+        let grow = |layers: &Layers| layers.with_added(forest, cutoffs, added);
+        let whole = std::sync::OnceLock::new();
+        if let Some(grown) = self.whole.get().map(grow) {
+            let _ = whole.set(grown);
         }
-        runs
+        Runs { base: self.base.clone(), recent: grow(&self.recent), removed: self.removed.clone(), whole }
     }
 
     /// How many there are, but for those of the base that were removed since.
     pub fn about(&self) -> u64 {
-        self.base.as_ref().map_or(0, |base| base.runs()) + self.recent.all().count() as u64
+        self.base.as_ref().map_or(0, |base| base.runs()) + self.recent.len() as u64
+    }
+
+    /// Live primary records of those that came since the base.
+    pub fn recent_rows(&self) -> u64 {
+        self.recent.rows()
     }
 
     /// Those that came since the base, and all if there is none.
     pub fn recent(&self) -> &Arc<Directory> {
-        &self.recent
+        self.recent.joined()
     }
 
     fn lives(&self, run: &Run<Location>) -> bool {
@@ -227,17 +227,36 @@ impl Runs {
     }
 
     fn all(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<Arc<Directory>> {
-        let Some(base) = &self.base else { return Ok(self.recent.clone()) };
-        if let Some(whole) = self.whole.get() {
-            return Ok(whole.clone());
+        match (self.held(files, stats, cancel)?, &self.base) {
+            (Some(layers), _) => Ok(layers.joined().clone()),
+            (None, Some(base)) => self.load_whole(files, base, stats, cancel),
+            (None, None) => Ok(self.recent().clone()),
         }
+    }
+
+    fn load_whole(
+        &self,
+        files: &TableFiles,
+        base: &Base,
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Arc<Directory>> {
         let all: Vec<usize> = (0..base.pages.len()).collect();
         let (live, cutoffs) = self.gather(files, base, &all, |_| true, stats, cancel)?;
-        let whole = Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?);
-        match files.fits_in_memory(base.runs()) {
-            true => Ok(self.whole.get_or_init(|| whole).clone()),
-            false => Ok(whole),
+        Ok(Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?))
+    }
+
+    /// All of them, unless they are too many to be held in memory.
+    fn held(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<Option<&Layers>> {
+        let Some(base) = &self.base else { return Ok(Some(&self.recent)) };
+        if self.whole.get().is_none() {
+            if !files.fits_in_memory(base.runs()) {
+                return Ok(None);
+            }
+            let whole = self.load_whole(files, base, stats, cancel)?;
+            self.whole.get_or_init(|| Layers::new(whole));
         }
+        Ok(self.whole.get())
     }
 
     /// Those that a question about a region and a range of priorities has to do with, and
@@ -271,22 +290,23 @@ impl Runs {
         Ok(Arc::new(Directory::of_part(forest, live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
-    /// What a writer goes by. Of many pages it takes the upper ones, where its rows come
+    /// What a writer goes by: all of these directories together. Of many pages it takes the upper ones, where its rows come
     /// through, and some of the others: what it does not know of a cube it takes for a cutoff
     /// of 1 and no rows, which is safe (thesis 4.4.3: any upper bound of a cutoff is).
     ///
     /// # Errors
     ///
     /// As of [`Runs::whole`].
-    pub fn worth_knowing(&self, files: &TableFiles, cancel: &Cancel) -> Result<Arc<Directory>> {
-        let Some(base) = self.base.as_ref().filter(|base| !files.fits_in_memory(base.runs())) else {
-            return self.whole(files, cancel);
-        };
+    pub fn worth_knowing(&self, files: &TableFiles, cancel: &Cancel) -> Result<Vec<Arc<Directory>>> {
+        if let Some(layers) = self.held(files, &mut Stats::default(), cancel)? {
+            return Ok(layers.parts());
+        }
+        let Some(base) = &self.base else { return Ok(self.recent.parts()) };
         let (upper, lower): (Vec<usize>, Vec<usize>) =
             (0..base.pages.len()).partition(|page| base.pages[*page].summary.upper);
         let wanted: Vec<usize> = upper.into_iter().chain(lower).take(WRITER_PAGES).collect();
         let (live, cutoffs) = self.gather(files, base, &wanted, |_| true, &mut Stats::default(), cancel)?;
-        Ok(Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?))
+        Ok(vec![Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?)])
     }
 
     /// The wanted runs of some pages and of what came since, and the cutoffs of both.
@@ -307,8 +327,8 @@ impl Runs {
                 cutoffs.extend_from_slice(&page.cutoffs);
             }
         }
-        live.extend(self.recent.all().filter(|run| wanted(run)).cloned());
-        cutoffs.extend(self.recent.cutoffs());
+        live.extend(self.recent().all().filter(|run| wanted(run)).cloned());
+        cutoffs.extend(self.recent().cutoffs());
         Ok((live, cutoffs))
     }
 
@@ -318,7 +338,7 @@ impl Runs {
     ///
     /// As of [`Runs::whole`].
     pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Arc<Run<Location>>)) -> Result<()> {
-        self.recent.all().for_each(&mut work);
+        self.recent().all().for_each(&mut work);
         match &self.base {
             Some(base) => base.each(files, cancel, |page| {
                 page.runs.iter().filter(|run| self.lives(run)).for_each(&mut work);
@@ -340,8 +360,8 @@ impl Runs {
         cancel: &Cancel,
         mut work: impl FnMut(Entry) -> Result<()>,
     ) -> Result<()> {
-        let mut recent: Vec<Entry> = self.recent.all().cloned().map(Entry::Run).collect();
-        recent.extend(self.recent.cutoffs().map(|(cube, cutoff)| Entry::Cutoff(cube, cutoff)));
+        let mut recent: Vec<Entry> = self.recent().all().cloned().map(Entry::Run).collect();
+        recent.extend(self.recent().cutoffs().map(|(cube, cutoff)| Entry::Cutoff(cube, cutoff)));
         recent.sort_by_key(Entry::cube);
         let mut sources: Vec<std::iter::Peekable<Box<dyn Iterator<Item = Result<Entry>>>>> = Vec::new();
         let recent: Box<dyn Iterator<Item = Result<Entry>>> = Box::new(recent.into_iter().map(Ok));

@@ -24,6 +24,22 @@ const LOGS_AT_ONCE: usize = 256;
 /// How often a state is begun anew because others clean up meanwhile.
 const MOST_RESTARTS: usize = 8;
 
+/// Follows again what seems damaged while that may be because this machine sees something late:
+/// a rewrite, say, before a commit that it needs.
+///
+/// # Errors
+///
+/// Those of `follow`.
+pub fn once_seen<T>(files: &TableFiles, mut follow: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut attempt = 0;
+    loop {
+        match follow() {
+            Err(Error::Damaged { .. }) if files.store.look_again(attempt) => attempt += 1,
+            followed => return followed,
+        }
+    }
+}
+
 /// Follows everything that says what the table is, up to now: what was durable before the
 /// call is joined after it.
 ///
@@ -43,7 +59,7 @@ pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
         cancel.check()?;
         // Listed before the logs are read: a rewrite is published only after the commits
         // that it needs are durable, so what it needs is seen (I5).
-        let new = files.store.list_after(REWRITES, &rewrite_name(tail.state.rewrites())).map_err(store_error)?;
+        let new = new_rewrites(files, tail.state.rewrites())?;
         if follow_logs(files, tail, cancel)? && follow_rewrites(files, tail, &new, cancel)? {
             break;
         }
@@ -79,6 +95,7 @@ pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> R
     let mut tail = Tail::default();
     let held = checkpoint::load(files, cancel)?;
     tail.begin(held.filter(|held| token.is_at_or_after(&held.state)));
+    see_positions(files, token, cancel)?;
     for (writer, position) in &token.positions {
         cancel.check()?;
         let read = files.store.read_log(writer, tail.state.position(writer)).map_err(store_error)?;
@@ -100,6 +117,37 @@ pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> R
         return Err(expired("its columns are not known here"));
     }
     Ok(tail.view(files))
+}
+
+/// Waits until this machine sees the logs as far as a token names them, or would.
+fn see_positions(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> Result<()> {
+    let mut attempt = 0;
+    for (writer, position) in &token.positions {
+        let is_short = || match files.store.read_log(writer, *position) {
+            Ok(read) => Ok(read.next < *position),
+            Err(kubist_store::Error::Missing { .. }) => Ok(true),
+            Err(error) => Err(store_error(error)),
+        };
+        while !files.store.capabilities().staleness.is_zero() && is_short()? && files.store.look_again(attempt) {
+            cancel.check()?;
+            attempt += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The rewrites behind a number. A listing that is old lacks the last ones, which are found by
+/// their numbers.
+fn new_rewrites(files: &TableFiles, behind: u64) -> Result<Vec<String>> {
+    let mut names = files.store.list_after(REWRITES, &rewrite_name(behind)).map_err(store_error)?;
+    if !files.store.capabilities().staleness.is_zero() {
+        let mut next = names.last().map_or(behind, |name| number_of(name)) + 1;
+        while files.store.get(&rewrite_name(next)).map_err(store_error)?.is_some() {
+            names.push(rewrite_name(next));
+            next += 1;
+        }
+    }
+    Ok(names)
 }
 
 fn rewrite_name(number: u64) -> String {

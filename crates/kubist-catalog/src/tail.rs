@@ -11,6 +11,8 @@ use kubist_format::entry::{CommitEntry, RewriteEntry};
 use kubist_format::error::EntryError;
 use kubist_format::history::{Declared, History};
 use kubist_format::location::{Location, Origin};
+use kubist_index::cube::CubeId;
+use kubist_index::priority::Threshold;
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::{Run, RunId, State};
 use kubist_store::LogTail;
@@ -23,6 +25,13 @@ use crate::files::TableFiles;
 use crate::schema::TableSchema;
 use crate::view::{Joined, View};
 use crate::vouched::{self, Vouched};
+
+/// What commits brought.
+#[derive(Default)]
+struct Gained {
+    runs: Vec<Arc<Run<Location>>>,
+    cutoffs: Vec<(CubeId, Threshold)>,
+}
 
 /// The logs as far as they were read.
 #[derive(Default)]
@@ -41,8 +50,8 @@ pub struct Tail {
     view: Option<Arc<View>>,
     /// The state has changed since the view was made (also if an error came between).
     stale: bool,
-    /// The runs that it gained since; `None` if it changed in other ways too.
-    gained: Option<Vec<Arc<Run<Location>>>>,
+    /// The runs and cutoffs that it gained since; `None` if it changed in other ways too.
+    gained: Option<Gained>,
     /// All that was ever joined, and the part of it that a checkpoint was begun with spares.
     joined: Joined,
     pub checkpointed: Joined,
@@ -118,13 +127,14 @@ impl Tail {
             for run in &mut entry.commit.runs {
                 Arc::make_mut(run).payload.origin = Some(origin.clone());
             }
-            let ids: Vec<RunId> = match self.gained {
-                Some(_) => entry.commit.runs.iter().map(|run| run.id).collect(),
-                None => Vec::new(),
-            };
+            let mut ids: Vec<RunId> = Vec::new();
+            if let Some(gained) = &mut self.gained {
+                ids.extend(entry.commit.runs.iter().map(|run| run.id));
+                gained.cutoffs.extend_from_slice(&entry.commit.cutoffs);
+            }
             self.state.commit(writer, after, entry.commit);
             if let Some(gained) = &mut self.gained {
-                gained.extend(ids.into_iter().filter_map(|id| self.state.run(id).cloned()));
+                gained.runs.extend(ids.into_iter().filter_map(|id| self.state.run(id).cloned()));
             }
         }
         Ok(())
@@ -181,7 +191,7 @@ impl Tail {
         }
         let gained = self.gained.take();
         let runs = match (&self.view, gained) {
-            (Some(view), Some(gained)) => view.runs.with_added(&files.forest(), self.state.cutoffs(), gained),
+            (Some(view), Some(gained)) => view.runs.with_added(&files.forest(), &gained.cutoffs, &gained.runs),
             _ => {
                 self.removed = Arc::new(self.state.removed().clone());
                 Runs::new(self.base.clone(), Directory::new(files.forest(), &self.state), self.removed.clone())
@@ -192,7 +202,7 @@ impl Tail {
         let view = Arc::new(view);
         self.view = Some(view.clone());
         self.stale = false;
-        self.gained = Some(Vec::new());
+        self.gained = Some(Gained::default());
         view
     }
 }

@@ -58,7 +58,7 @@ impl View {
     /// Live primary records.
     pub fn rows(&self) -> u64 {
         match &self.runs.base {
-            None => self.runs.recent().rows(),
+            None => self.runs.recent_rows(),
             // Rewrites keep rows, but for those that retract, which the history knows of.
             Some(_) => self.history.live_rows(),
         }

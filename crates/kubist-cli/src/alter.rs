@@ -20,10 +20,17 @@ pub fn run(command: &args::Alter) -> Result<()> {
     if command.of.is_some() && values.is_empty() {
         return Err(Failure::usage("--of says what --set and --unset are about, and neither is given"));
     }
-    if command.add_column.is_empty() && units.is_empty() && command.no_unit.is_empty() && values.is_empty() {
-        return Err(Failure::usage("nothing to change: see --add-column, --unit, --no-unit, --set and --unset"));
+    let changes = !command.add_column.is_empty() || !units.is_empty() || !command.no_unit.is_empty();
+    if !changes && values.is_empty() && !command.shared {
+        return Err(Failure::usage(
+            "nothing to change: see --add-column, --unit, --no-unit, --set, --unset and --shared",
+        ));
     }
     let report = |what: String| remark(&format!("{}: {what}", command.table));
+    if command.shared {
+        table.share()?;
+        report("several machines may write to it".into());
+    }
     for column in &command.add_column {
         let parse::ColumnText { name, data_type, default } = column;
         let field = Field::new(name, data_type.clone(), !command.required);

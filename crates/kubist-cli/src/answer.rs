@@ -14,7 +14,7 @@ use crate::output::{Encoding, Records, json, print, print_json, remark, remark_r
 use crate::table::Preview;
 
 /// Records shown to a person who did not say how many.
-const PREVIEW_RECORDS: usize = 40;
+pub const PREVIEW_RECORDS: usize = 40;
 
 /// Sends the records that `ask` gets to where they are wanted; what is wrong with that is said
 /// before it asks.
@@ -40,7 +40,8 @@ fn is_of_others(path: &Path) -> bool {
     ending.is_some_and(|ending| foreign::ENDINGS.contains(&ending.as_str()))
 }
 
-fn format(asked: &Answer, path: Option<&Path>) -> Result<Format> {
+/// The format that is asked for, or that the output's name says.
+pub fn format(asked: &Answer, path: Option<&Path>) -> Result<Format> {
     let terminal = std::io::stdout().is_terminal();
     let format = match (asked.format, path) {
         (Some(format), _) => format,
@@ -69,14 +70,19 @@ fn format(asked: &Answer, path: Option<&Path>) -> Result<Format> {
     Ok(format)
 }
 
+/// How the bytes of a format are made; a table for people has none.
+pub fn encoding(format: Format) -> Option<Encoding> {
+    match format {
+        Format::Table => None,
+        Format::Csv => Some(Encoding::Csv),
+        Format::Parquet => Some(Encoding::Parquet),
+        Format::Arrow => Some(Encoding::ArrowFile),
+        Format::Arrows => Some(Encoding::ArrowStream),
+    }
+}
+
 fn written(asked: &Answer, path: Option<&Path>, format: Format, mut stream: QueryStream) -> Result<()> {
-    let encoding = match format {
-        Format::Table => return preview(asked, path, stream),
-        Format::Csv => Encoding::Csv,
-        Format::Parquet => Encoding::Parquet,
-        Format::Arrow => Encoding::ArrowFile,
-        Format::Arrows => Encoding::ArrowStream,
-    };
+    let Some(encoding) = encoding(format) else { return preview(asked, path, stream) };
     let mut records = Records::create(path, encoding, &stream.schema())?;
     for batch in &mut stream {
         records.write(&batch?)?;

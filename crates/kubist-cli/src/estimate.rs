@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind, Result};
 use crate::output::{print, print_json, remark};
+use crate::parse::Goal;
 use crate::progress::Progress;
 use crate::table::aligned;
 use crate::{args, human, parse};
@@ -40,8 +41,8 @@ fn options(command: &args::Estimate, snapshot: &Snapshot, cancel: &Cancel) -> Re
         group_by: command.group_by.clone(),
         query,
         run: RunOptions::with_cancel(cancel),
-        error: command.error.and_then(|goal| goal.share()),
-        absolute: command.error.and_then(|goal| goal.absolute()),
+        error: command.error.as_ref().and_then(Goal::share),
+        absolute: command.error.as_ref().and_then(Goal::absolute),
         within: command.within,
         max_rows: command.max_rows,
         max_bytes: command.max_bytes.map(|bytes| bytes as u64),

@@ -39,6 +39,11 @@ pub fn is_wanted(command: &args::Ingest) -> bool {
 /// Becomes the package's own command; comes back only where that fails.
 pub fn become_it(command: &args::Ingest) -> Failure {
     let file = command.files.first().map_or_else(String::new, |file| file.display().to_string());
+    if command.commit_rows.is_some() {
+        return Failure::usage(format!(
+            "{file}: read by the Python package, a commit is a step or a file: leave out --commit-rows"
+        ));
+    }
     match package(&file, "kubist.ingesting") {
         Err(failure) => failure,
         Ok((python, module)) => {
@@ -149,6 +154,12 @@ fn question(command: &args::Ingest) -> Value {
         "units": pairs(&units),
         "metadata": set,
         "columns": command.columns,
+        "delimiter": command.delimiter.map(|delimiter| delimiter.to_string()),
+        "names": command.names,
+        "max_record": command.max_record,
+        "max_columns": command.max_columns,
+        "max_inflation": command.max_inflation,
+        "max_batch": command.max_batch,
         "writer": command.writer,
         "optimize": command.optimize,
         "memory_bytes": command.memory,

@@ -25,43 +25,51 @@ fn page(info: &Info) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<12}{}", kubist::printable(&text));
     };
-    line("table", info.location.clone());
+    // The lines of `Info` in Python: python/kubist/_figures.py.
+    let shared = if info.shared { ", of several machines" } else { "" };
+    line("table", format!("{} (format {}){shared}", info.location, info.format_version));
     line("records", human::count(info.rows));
-    line("size", format!("{} ({:.1} bytes a record)", human::bytes(info.bytes), info.bytes_per_row));
+    line("size", format!("{} ({:.1} bytes per record)", human::bytes(info.bytes), info.bytes_per_row));
+    line("disk", disk(&info.disk));
+    let identity = match info.identity.is_empty() {
+        true => "each record by itself".to_string(),
+        false => info.identity.join(", "),
+    };
+    line("identity", format!("{identity} (seed {})", info.seed));
+    if !info.lookup.is_empty() {
+        line("lookup", info.lookup.join(", "));
+    }
     line(
         "layout",
         format!(
-            "{}, {}, height {}, capacity {}, format version {}, compression {}",
+            "{} (parts of space, about {} each) on {}; {} (sorted pieces), compression {}",
             human::counted(info.cubes, "cube"),
+            human::counted(info.capacity.into(), "record"),
+            human::counted(info.height.into(), "level"),
             human::counted(info.runs, "run"),
-            info.height,
-            human::count(info.capacity.into()),
-            info.format_version,
             info.compression
         ),
     );
     line(
         "optimizer",
         format!(
-            "{} out of place{}; replication {}, {} copied",
+            "{} to move{}; {} copied into deeper cubes (replication {})",
             human::counted(info.debt, "record"),
             match info.rows_to_move {
                 0 => String::new(),
-                rows => format!(", {} of them by older grids", human::count(rows)),
+                rows => format!(", {} of them into a newer grid", human::count(rows)),
             },
+            human::count(info.replica_rows),
             info.replication,
-            human::count(info.replica_rows)
         ),
     );
+    if let Some(thinned) = &info.thinned {
+        let (steps, rows) = (human::counted(thinned.steps, "step"), human::counted(thinned.rows, "record"));
+        line("thinned", format!("{steps}: {} of {rows} were kept", human::count(thinned.kept)));
+    }
     if info.rows_outside > 0 {
         line("outside", outside(info.rows_outside, info.rows, "about "));
     }
-    let identity = if info.identity.is_empty() { "each record its own".to_string() } else { info.identity.join(", ") };
-    line("identity", format!("{identity} (seed {})", info.seed));
-    if !info.lookup.is_empty() {
-        line("lookup", info.lookup.join(", "));
-    }
-    line("disk", disk(&info.disk));
     page.push('\n');
     let dimensions = info.dimensions.iter().map(|dimension| vec![dimension.column.clone(), domain(dimension)]);
     page += &table::aligned(&["dimension", "domain"], &[], &dimensions.collect::<Vec<_>>());
@@ -164,6 +172,6 @@ fn disk(disk: &DiskUse) -> String {
 fn domain(dimension: &DimensionInfo) -> String {
     match (dimension.low, dimension.high) {
         (Some(low), Some(high)) => format!("{} to {} ({})", human::number(low), human::number(high), dimension.scale),
-        _ => dimension.scale.clone(),
+        _ => format!("{}, not yet learned", dimension.scale),
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use kubist::{Cancel, ErrorKind, Table, TableOptions, Writer, WriterOptions};
-use kubist_files::{Input, Limits, Options};
+use kubist_files::{Input, Limits, Options, fit};
 use serde::Serialize;
 
 use crate::args;
@@ -22,7 +22,7 @@ use crate::failure::{Failure, Kind, Result};
 use crate::location::Location;
 use crate::output::{print_json, remark};
 use crate::progress::Progress;
-use crate::{fit, foreign, human, info, parse};
+use crate::{foreign, human, info, parse};
 
 /// How soon Ctrl-C is noticed while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -38,7 +38,13 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
         inflation: command.max_inflation.unwrap_or(usual.inflation),
         batch_bytes: command.max_batch.map_or(usual.batch_bytes, |bytes| bytes as u64),
     };
-    let options = Options { columns: command.columns.clone(), delimiter: command.delimiter, limits };
+    let options = Options {
+        columns: command.columns.clone(),
+        delimiter: command.delimiter,
+        names: command.names.clone(),
+        text: false,
+        limits,
+    };
     let look = |path: &PathBuf| {
         cancel.check()?;
         Ok(Input::inspect(path, &options)?)
@@ -91,7 +97,7 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
         });
     }
     let types = command.types.as_ref().map_or(&[][..], |types| &types.0);
-    let schema = fit::common(inputs, types)?;
+    let schema = fit::common(&inputs.iter().collect::<Vec<_>>(), types)?;
     let options = TableOptions {
         dimensions: parse::dimensions(&command.dimensions, &command.domain, &schema)?,
         identity: command.identity.clone(),
@@ -104,6 +110,7 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
         metadata: command.set.iter().cloned().collect(),
         // Another process may have made the same table meanwhile.
         exist_ok: true,
+        shared: command.shared,
     };
     Ok((Table::create(&command.table, schema, &options)?, true))
 }
@@ -136,6 +143,10 @@ fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
     }
     if let Some(compression) = command.compression.filter(|compression| compression.name() != info.compression) {
         return Err(differs("the compression", &info.compression, &compression));
+    }
+    if command.shared && !info.shared {
+        let what = format!("the table {} is not shared: kubist alter {0} --shared", command.table);
+        return Err(Failure::usage(what));
     }
     for (column, unit) in command.unit.iter().flat_map(|units| &units.0) {
         let here = info.columns.iter().find(|here| here.name == *column).and_then(|here| here.unit.clone());
@@ -271,7 +282,7 @@ impl Ingestion<'_> {
         let (done, total) = (self.bytes_before + bytes, self.bytes_total);
         self.progress.show(done, total, |seconds| {
             let rate = human::rate(rows as f64 / seconds);
-            format!("{} rows, {rate}/s, {} of {}", human::count(rows), human::bytes(done), human::bytes(total))
+            format!("{} records, {rate}/s, {} of {}", human::count(rows), human::bytes(done), human::bytes(total))
         });
     }
 
@@ -285,7 +296,7 @@ impl Ingestion<'_> {
             _ => Vec::new(),
         };
         if let Some(part) = self.done.iter().find(|taken| !taken.whole && taken.rows > 0) {
-            kept.push(format!("the first {} of {}", human::counted(part.rows, "row"), part.file));
+            kept.push(format!("the first {} of {}", human::counted(part.rows, "record"), part.file));
         }
         match (kept.is_empty(), created) {
             (false, _) => format!("committed and kept: {}", kept.join(", ")),

@@ -14,8 +14,8 @@ mod drop;
 mod estimate;
 mod explain;
 mod failure;
-mod fit;
 mod foreign;
+mod index;
 mod info;
 mod ingest;
 mod interrupt;
@@ -62,6 +62,7 @@ fn main() -> ExitCode {
     let cancel = interrupt::cancel_on_signals();
     let outcome = match &arguments.command {
         Command::Ingest(command) => ingest::run(command, &cancel),
+        Command::Index(command) => index::run(command, &cancel),
         Command::Query(command) => query::run(command, &cancel),
         Command::Trajectories(command) => trajectories::run(command, &cancel),
         Command::Estimate(command) => estimate::run(command, &cancel),

@@ -10,7 +10,7 @@ mod reel;
 use std::path::Path;
 
 use arrow_schema::{Field, Schema};
-use kubist::{Cancel, QuerySpec, RunOptions, Snapshot, Stats, Table, Value};
+use kubist::{Cancel, Meant, QuerySpec, RunOptions, Snapshot, Stats, Table, Value};
 
 use kubist_plot::{Axis, Coloring, Colormap, Format, Picture, Points, RADII, Scale, Style};
 
@@ -128,6 +128,7 @@ impl<'a> Asked<'a> {
             },
             ends: command.range.unwrap_or_default(),
             map: colormap(command.colormap),
+            kind: color.as_ref().map(kubist_plot::kind).unwrap_or_default(),
         };
         Ok(Picture {
             x: self.axis(x)?,
@@ -154,6 +155,7 @@ impl<'a> Asked<'a> {
 
     fn axis(&self, field: &Field) -> Result<Axis> {
         let bounds = self.query.bounds.iter().filter(|bound| &bound.column == field.name());
+        let number = |end: &Option<Value>| number(field, end.as_ref()?);
         let ends =
             bounds.fold((None, None), |ends, bound| (number(&bound.low).or(ends.0), number(&bound.high).or(ends.1)));
         Ok(Axis { label: kubist_plot::label(field), scale: kubist_plot::scale(field)?, ends })
@@ -213,13 +215,16 @@ fn question(command: &args::Plot, schema: &Schema, axes: [&Field; 2], color: Opt
     })
 }
 
-/// The end of a box as a number that an axis can begin or end at.
-fn number(value: &Option<Value>) -> Option<f64> {
-    match value {
-        Some(Value::Int(whole)) => Some(*whole as f64),
-        Some(Value::Float(number)) => Some(*number).filter(|number| number.is_finite()),
+/// The end of a box as a number that an axis can begin or end at, in the column's unit.
+fn number(field: &Field, end: &Value) -> Option<f64> {
+    let number = match end {
+        Value::Int(whole) => Some(*whole as f64),
+        Value::Float(number) => Some(*number),
+        // The question that was asked with it would have been refused.
+        Value::Text(text) => kubist::in_unit_of(field, text, Meant::Value).ok().flatten(),
         _ => None,
-    }
+    };
+    number.filter(|number| number.is_finite())
 }
 
 fn colormap(named: args::Colormap) -> Colormap {

@@ -6,9 +6,15 @@ use std::process::Command;
 
 /// What the first Python answers that can run `program`, and where that Python is.
 pub fn asked(program: &str) -> Option<(PathBuf, String)> {
+    let mut known = vec![interpreter(), PathBuf::from("python3")];
+    known.dedup();
+    known.into_iter().find_map(|python| answer(&python, program).map(|answer| (python, answer)))
+}
+
+/// The Python beside this command, or else the one on the path; it may lack the package.
+pub fn interpreter() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("python3")));
-    let known = [beside.filter(|python| python.exists()), Some(PathBuf::from("python3"))];
-    known.into_iter().flatten().find_map(|python| answer(&python, program).map(|answer| (python, answer)))
+    beside.filter(|python| python.exists()).unwrap_or_else(|| PathBuf::from("python3"))
 }
 
 fn answer(python: &Path, program: &str) -> Option<String> {

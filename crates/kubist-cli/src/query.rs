@@ -1,16 +1,22 @@
 //! `kubist query`: records of a region.
 
+use std::path::Path;
+
 use kubist::{Cancel, QuerySpec, Request, RunOptions, Snapshot, Table};
 
 use crate::answer;
 use crate::args;
 use crate::failure::{Failure, Result};
+use crate::index;
 use crate::output::{print, print_json};
 use crate::parse;
 
 pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
     if command.answer.first.is_some() && command.answer.order_by.is_none() {
         return Err(Failure::usage("--first: of which order? Give --order-by too; --limit draws a uniform sample"));
+    }
+    if kubist_blocks::is_array_file(Path::new(&*command.table)) {
+        return index::query(command, cancel);
     }
     let snapshot = Table::open(&command.table)?.snapshot()?;
     let query = question(command, &snapshot, cancel)?;

@@ -10,8 +10,8 @@ use crate::failure::Result;
 use crate::human;
 use crate::output::{print, print_raw};
 
-/// How long to wait for a change before looking whether to stop.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// Without end, as far as anybody waits.
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
     let table = Table::open(&command.table)?;
@@ -19,8 +19,9 @@ pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
     let mut before = BTreeMap::new();
     print_changes(command, &seen, &mut before)?;
     let mut left = command.changes.unwrap_or(u64::MAX);
+    let every = command.every.unwrap_or_default();
     while left > 0 {
-        if let Some(now) = table.wait(&seen, PATIENCE, cancel)? {
+        if let Some(now) = table.wait_looking(&seen, every, FOR_EVER, cancel)? {
             print_changes(command, &now, &mut before)?;
             seen = now;
             left -= 1;

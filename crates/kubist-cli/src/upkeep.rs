@@ -34,7 +34,7 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
             print_json(&report)?;
         } else if report.rewrites > 0 || !command.watch {
             print(&format!(
-                "{} placed anew and {} copied in {}, {} written; out of place: {} before, {} now\n",
+                "{} placed anew and {} copied in {}, {} written; records to move: {} before, {} now\n",
                 human::counted(report.rows_rewritten, "record"),
                 human::count(report.rows_copied),
                 human::counted(report.rewrites, "rewrite"),

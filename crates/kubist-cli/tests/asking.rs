@@ -80,7 +80,7 @@ fn units_of_columns_are_understood() {
     assert_eq!(by("bin(x, 10cm)"), by("bin(x, 0.1)"));
     assert_eq!(figures(&["histogram(x, 25cm, 0cm, 1m)"]), figures(&["histogram(x, 4, 0, 1)"]));
     assert_eq!(figures(&["histogram(x, '0.25 m')"]).len(), 4);
-    workdir.run_of(&["estimate", "t", "histogram(x, 1s)"]).fails(2, &["cannot be compared with 1 s"]);
+    workdir.run_of(&["estimate", "t", "histogram(x, 1s)"]).fails(2, &["column `x` is in m, and 1 s is no width of it"]);
     assert!(workdir.run_of(&["estimate", "t", "mean(x * x)"]).ok().out.contains(" m^2"));
     assert_eq!(of_condition("x > 1 + 49cm"), of_condition("x > 0.5"));
 }
@@ -104,6 +104,16 @@ fn a_table_is_made_by_ends_with_units() {
     ingest("x=0s:1 s").0.fails(2, &["dimension \"x\": column `x` is in m, and cannot be compared with 0 s"]);
     ingest("y=0cm:1 cm").0.fails(2, &["dimension \"y\": column `y` has no unit, so 0 cm cannot stand beside it"]);
     workdir.run_of(&["regrid", &plain, "--domain", "x=0mm:2000mm"]).ok();
+    // Columns are found in any letter case, as everywhere.
+    let loud = ["ingest", "loud", "a.parquet", "--dimensions", "X,y", "--unit", "x=m", "--domain", "x=0:1"];
+    workdir.run_of(&loud).ok();
+    assert_eq!(dimensions("loud"), dimensions(&in_units));
+    workdir
+        .run_of(&["ingest", "twice", "a.parquet", "--dimensions", "x,y", "--domain", "x=0:1,X=0:2"])
+        .fails(2, &["--domain X: given twice"]);
+    workdir
+        .run_of(&["ingest", "none", "a.parquet", "--dimensions", "x,y", "--domain", "q=0:1"])
+        .fails(2, &["--domain: no column `q`"]);
 }
 
 #[test]

@@ -545,9 +545,20 @@ fn help_has_examples_and_exit_codes() {
     for code in ["0    done", "1    the table", "2    wrong usage", "3    something", "4    the operating", "130  "] {
         assert!(help.contains(code), "{code}");
     }
-    for command in
-        ["ingest", "query", "trajectories", "info", "verify", "salvage", "plot", "alter", "copy", "regrid", "drop"]
-    {
+    for command in [
+        "ingest",
+        "index",
+        "query",
+        "trajectories",
+        "info",
+        "verify",
+        "salvage",
+        "plot",
+        "alter",
+        "copy",
+        "regrid",
+        "drop",
+    ] {
         let help = workdir.run(&format!("{command} --help")).ok().out;
         assert!(help.contains("Examples:\n  kubist ") && help.contains("Exit codes:"), "{command}");
     }

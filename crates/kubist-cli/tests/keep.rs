@@ -249,7 +249,7 @@ fn the_optimizer_copies_what_the_table_says() {
     workdir.run("ingest t in.parquet --replication none").fails(2, &["replication full, not none"]);
     workdir.run("ingest u in.parquet --dimensions x --replication most").fails(2, &["none, outlook, outlook(BOOST)"]);
     let info = workdir.run("info t").ok().out;
-    assert!(info.contains("replication full, 0 copied"), "{info}");
+    assert!(info.contains("0 copied into deeper cubes (replication full)"), "{info}");
     let report = workdir.run("optimize t --json").ok().json();
     assert!(report["rows_copied"].as_u64() > Some(0), "{report}");
     assert_eq!(workdir.run("info t --json").ok().json()["replica_rows"], report["rows_copied"]);

@@ -56,6 +56,41 @@ fn mebibytes(out: &mut dyn Write, byte: u8, count: usize) {
 }
 
 #[test]
+fn text_without_names_and_between_blanks() {
+    let workdir = Workdir::new();
+    let columns = |table: &str| {
+        let found = workdir.run(&format!("query {table} --order-by ra --format csv")).ok().out;
+        found.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    workdir.write("a.csv", "1,0.5,-3\n2,1.5,4\n");
+    let expected = "a.csv: the first line holds numbers, and names of columns are expected: --names gives them";
+    workdir.run("ingest t a.csv --dimensions ra").fails(2, &[expected]);
+    workdir.run("ingest t a.csv --dimensions ra --names hip,ra,dec").ok();
+    assert_eq!(columns("t"), ["hip,ra,dec", "1,0.5,-3", "2,1.5,4"]);
+    workdir
+        .run("ingest u a.csv --dimensions ra --names hip,ra")
+        .fails(2, &["a.csv: 2 names were given, and the first line has 3 fields"]);
+    workdir.run("ingest u a.csv --dimensions ra --names ra,ra,dec").fails(2, &["two columns are named \"ra\""]);
+    // As catalogues have it, and with names.
+    workdir.write("hip.dat", "     1   0.5  -3  \n\t 2\t 1.5   4\n\n");
+    let expected = "hip.dat: the first line holds numbers between blanks, and names of columns are expected";
+    workdir.run("ingest v hip.dat --dimensions ra").fails(2, &[expected, "--delimiter space"]);
+    workdir.run("ingest v hip.dat --dimensions ra --delimiter space --names hip,ra,dec").ok();
+    assert_eq!(columns("v"), columns("t"));
+    workdir.write("named.txt", "hip  ra    kind\n1  0.5  \"two  words\"\n2 1.5 x\n");
+    workdir.run("ingest w named.txt --dimensions ra --delimiter space").ok();
+    assert_eq!(columns("w"), ["hip,ra,kind", "1,0.5,two  words", "2,1.5,x"]);
+    gzip(&workdir, "hip.dat.gz", |out| (0..70_000).for_each(|row| writeln!(out, "  {row}   0.25  7").unwrap()));
+    workdir.run("ingest x hip.dat.gz --dimensions ra --delimiter space --names hip,ra,dec").ok();
+    assert_eq!(workdir.run("query x --count").ok().out, "70000\n");
+    workdir.write("short.dat", "1 2 3\n4 5\n");
+    workdir
+        .run("ingest y short.dat --dimensions b --delimiter space --names a,b,c")
+        .fails(2, &["short.dat", "incorrect number of fields", "expected 3 got 2"]);
+    workdir.run("ingest y a.csv --delimiter ;;").fails(2, &["one ASCII character, tab, or space"]);
+}
+
+#[test]
 fn text_that_inflates_without_end() {
     let workdir = Workdir::new();
     gzip(&workdir, "lines.csv.gz", |out| {

@@ -169,6 +169,11 @@ impl PilotFindings {
                 .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
             (ends.0 <= ends.1).then_some(ends)
         };
+        let shift = |aggregate: usize, argument: usize| match ends(aggregate, argument) {
+            // Values that are all this one are 0 beside it.
+            Some((low, high)) if low == high => low,
+            _ => short(mean(aggregate, argument)),
+        };
         let positive = |aggregate: usize, argument: usize| {
             known(aggregate, argument).filter(|value| *value > 0.0).min_by(f64::total_cmp)
         };
@@ -178,7 +183,7 @@ impl PilotFindings {
         priorities.sort_unstable();
         PilotFindings {
             shifts: counts()
-                .map(|(number, count)| (0..count).map(|argument| short(mean(number, argument))).collect())
+                .map(|(number, count)| (0..count).map(|argument| shift(number, argument)).collect())
                 .collect(),
             ends: counts().map(|(number, count)| (0..count).map(|argument| ends(number, argument)).collect()).collect(),
             positive: counts()

@@ -185,8 +185,8 @@ pub trait Accumulator: Any + Debug + Send + Sync {
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found>;
 
-    /// Why there is no figure, where what was added up cannot be made one.
-    fn mistake(&self, _conditions: &Conditions) -> Option<String> {
+    /// What must be said of its figures: why there is none, or what bins leave out.
+    fn remark(&self, _conditions: &Conditions) -> Option<String> {
         None
     }
 

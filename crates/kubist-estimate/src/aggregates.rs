@@ -63,7 +63,8 @@ pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
         None => match formula::bind(text, schema, |name| definition(name).is_some()).map_err(at_fault)? {
             Some(formula) => Ok(formula),
             None => {
-                let near = nearest(name, TABLE.iter().map(|definition| definition.listed));
+                let words = TABLE.iter().flat_map(|definition| definition.listed.split([',', ' ', '(', ')']));
+                let near = nearest(name, words.filter(|word| definition(word).is_some()));
                 let meant = near.first().map_or(String::new(), |near| format!("; did you mean {near}?"));
                 Err(at_fault(format!("there is no aggregate {name:?}{meant}; known are {}", known())))
             }
@@ -191,7 +192,9 @@ mod tests {
     fn mistakes_are_named() {
         for (text, part) in [
             ("x", "expected an aggregate like mean(x)"),
-            ("mode(x)", "there is no aggregate \"mode\"; known are count, sum"),
+            ("mode(x)", "there is no aggregate \"mode\"; known are count, sum, mean (avg)"),
+            ("stdev(x)", "did you mean stddev?"),
+            ("agv(x)", "did you mean avg?"),
             ("mean(name)", "column `name` of type Utf8 is not a number"),
             ("mean(speed)", "no column `speed`"),
             ("mean(x, n)", "takes one argument, found 2"),
@@ -316,7 +319,7 @@ mod tests {
     fn formulas_that_cannot_be_computed_say_why() {
         let mut sums = accumulated("CAST(sum(x) AS tinyint)", &[&[100.0, 100.0]], &[0.0], None);
         assert_eq!(found(&mut *sums, &EXACT), Interval::unknown());
-        assert!(sums.mistake(&EXACT).unwrap().contains("CAST: 200 does not fit Int8"));
+        assert!(sums.remark(&EXACT).unwrap().contains("CAST: 200 does not fit Int8"));
     }
 
     #[test]

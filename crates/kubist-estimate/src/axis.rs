@@ -3,6 +3,7 @@
 use crate::aggregate::Pilot;
 use crate::call::Call;
 use kubist_expr::Meant;
+use kubist_types::human::{grouped, number};
 
 /// Bins, at most.
 pub const MOST_BINS: f64 = 65_536.0;
@@ -99,7 +100,8 @@ impl Bins {
             (None, ..) => (0.0, 1.0),
         });
         if let Some(width) = self.width {
-            return Axis::new(multiples(low, high, width, self.count));
+            let wanted = (high / width).ceil() - (low / width).floor();
+            return Axis { of_more: wanted > self.count as f64, ..Axis::new(multiples(low, high, width, self.count)) };
         }
         let edges = match self.form {
             Form { log: false, round: false } => equal(low, high, self.count),
@@ -181,6 +183,8 @@ fn decades(low: f64, high: f64, count: usize) -> Vec<f64> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     edges: Vec<f64>,
+    /// Bins of the width that was asked for would go on behind the last one.
+    of_more: bool,
 }
 
 impl Axis {
@@ -190,11 +194,24 @@ impl Axis {
         if let [only] = edges[..] {
             edges = vec![only, only.next_up()];
         }
-        Axis { edges }
+        Axis { edges, of_more: false }
     }
 
     pub fn bins(&self) -> usize {
         self.edges.len() - 1
+    }
+
+    /// That the last bin holds what further ones would, if it does.
+    pub fn cut_off(&self) -> Option<String> {
+        let [.., begin, _] = self.edges[..] else { return None };
+        self.of_more.then(|| {
+            format!(
+                "there are {} bins at most, and the last one holds all that is above {}: take wider bins, or give \
+                 the ends of a part",
+                grouped(&self.bins().to_string()),
+                number(begin)
+            )
+        })
     }
 
     pub fn bin(&self, value: f64) -> usize {

@@ -61,6 +61,8 @@ pub struct Estimation {
     wanted: Wanted,
     groups: SchemaRef,
     units: BTreeMap<String, String>,
+    /// By aggregate: what half of its intervals may be at most, in its own unit.
+    absolute: Vec<Option<f64>>,
     pilot: Option<Arc<PilotFindings>>,
     tails: Option<Tails>,
     /// Where steps were thinned as they were written.
@@ -100,7 +102,8 @@ impl Estimation {
         let mut options = options.clone();
         let unbounded = options.within.is_none() && options.max_rows.is_none() && options.max_bytes.is_none();
         let query = &options.query;
-        if options.error.or(options.absolute).is_none()
+        if options.error.is_none()
+            && options.absolute.is_none()
             && unbounded
             && query.precision.or(query.window.map(|w| w.1)).is_none()
         {
@@ -123,7 +126,12 @@ impl Estimation {
             None => unit::of(bound.properties.unit, &bound.arguments),
         };
         let units = aggregates.iter().filter_map(|asked| Some((asked.name.clone(), unit_of(asked)?)));
-        let units = units.collect();
+        let units: BTreeMap<String, String> = units.collect();
+        let absolute = aggregates.iter().map(|Asked { name, .. }| {
+            let goal = options.absolute.as_ref();
+            goal.map(|goal| goal.of(name, units.get(name).map(String::as_str))).transpose()
+        });
+        let absolute = absolute.collect::<Result<Vec<Option<f64>>>>()?;
         let parts = options.group_by.iter().flat_map(|text| match schema.column(text) {
             // A name may have commas.
             Ok(_) => vec![text.as_str()],
@@ -176,6 +184,7 @@ impl Estimation {
             wanted: Wanted { columns, priorities: true },
             groups,
             units,
+            absolute,
             pilot: None,
             tails,
             rows: known.as_ref().and_then(Known::rows),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::goal::Absolute;
 use kubist_read::request::RunOptions;
 use kubist_types::QuerySpec;
 use kubist_types::error::{Error, Result};
@@ -28,8 +29,8 @@ pub struct EstimateOptions {
     pub run: RunOptions,
     /// Half of each interval is at most this share of its value.
     pub error: Option<f64>,
-    /// Half of each interval is at most this, in the unit of the value.
-    pub absolute: Option<f64>,
+    /// Half of each interval is at most this, in the unit of the value or in another of its kind.
+    pub absolute: Option<Absolute>,
     /// Time to answer in.
     pub within: Option<Duration>,
     /// About how many records are read at most.
@@ -64,7 +65,7 @@ impl Default for EstimateOptions {
 
 /// Refuses options that make no sense.
 pub fn check(options: &EstimateOptions) -> Result<()> {
-    let EstimateOptions { query, confidence, error, absolute, tails, .. } = options;
+    let EstimateOptions { query, confidence, error, tails, .. } = options;
     if options.aggregates.is_empty() {
         return Err(Error::invalid("estimate what? Name at least one aggregate, like mean(x)"));
     }
@@ -83,10 +84,8 @@ pub fn check(options: &EstimateOptions) -> Result<()> {
     if !(*confidence > 0.0 && *confidence < 1.0) {
         return Err(Error::invalid(format!("confidence must be between 0 and 1, found {confidence}")));
     }
-    for (name, value) in [("error", error), ("absolute", absolute)] {
-        if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {
-            return Err(Error::invalid(format!("{name} must be above 0, found {value}")));
-        }
+    if let Some(error) = error.filter(|error| !(*error > 0.0 && error.is_finite())) {
+        return Err(Error::invalid(format!("error must be above 0, found {error}")));
     }
     if let Some(error) = error.filter(|error| *error >= 1.0) {
         let percent = human::number(error * 100.0);

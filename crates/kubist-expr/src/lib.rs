@@ -111,6 +111,7 @@ pub use keys::Keys;
 pub use measured::Meant;
 pub use names::{column_index, nearest};
 pub use steps::{Shape, Steps};
+pub use unit::error_in;
 pub use value::Value;
 pub use zone::{Nulls, Verdict, Zone};
 
@@ -278,7 +279,7 @@ impl fmt::Display for Predicate {
 }
 
 /// What a text with a unit, as `2 cm`, is in the unit of a column; `None` if the text has none, or
-/// the column no numbers.
+/// the column no numbers. Distances of dates and times are in the unit in which their type counts.
 ///
 /// # Errors
 ///
@@ -290,7 +291,12 @@ pub fn in_unit_of(field: &Field, text: &str, meant: Meant) -> Result<Option<f64>
         Family::Int { .. } | Family::Decimal { .. } | Family::Float(_) | Family::Duration { .. } => {
             measured::of_text(text, &column, meant)
         }
-        _ => Ok(None),
+        _ => match (meant, names::counted_in(field.data_type())) {
+            (Meant::Distance, Some(unit)) => {
+                unit::distance_in(text, unit, &format!("column `{}`", field.name()), unit::Role::Width)
+            }
+            _ => Ok(None),
+        },
     }
 }
 

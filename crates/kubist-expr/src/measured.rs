@@ -9,7 +9,7 @@ use crate::domain::Family;
 use crate::error::ExprError;
 use crate::meaning::{Meaning, computed, family};
 use crate::number::{Decimal, MOST_WIDTH_DIGITS, Number};
-use crate::unit::{Change, Quantity, Unit, Units};
+use crate::unit::{Change, Quantity, Role, Unit, Units};
 use crate::value::Literal;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -169,7 +169,7 @@ fn alike(
     let mut alike = Vec::with_capacity(operands.len());
     for operand in operands {
         if let Some(quantity) = quantity(&operand) {
-            alike.push(Meaning::from(unit.distance(&quantity, &what)?));
+            alike.push(Meaning::from(unit.distance(&quantity, &what, Role::Added)?));
             continue;
         }
         let Some((other, of)) = of_operand(&operand) else {
@@ -237,7 +237,7 @@ pub(crate) fn number<'a>(operand: &Operand, literal: &'a Literal) -> Result<Cow<
     match operand.unit() {
         Some(unit) if is_value(operand) => Ok(Cow::Owned(Literal::Number(unit.number(&quantity, &subject(operand))?))),
         // A difference of two temperatures is none itself.
-        Some(unit) => Ok(Cow::Owned(Literal::Number(unit.distance(&quantity, &subject(operand))?))),
+        Some(unit) => Ok(Cow::Owned(Literal::Number(unit.distance(&quantity, &subject(operand), Role::Compared)?))),
         None => Err(ExprError::type_mistake(format!(
             "{} has no unit, so it cannot be compared with {quantity}",
             subject(operand)
@@ -250,7 +250,7 @@ pub(crate) fn width(of: &Meaning, width: Meaning) -> Result<Meaning, ExprError> 
     let Some(quantity) = quantity(&width) else { return Ok(width) };
     let Meaning::Operand(operand) = of else { return Ok(width) };
     match operand.unit() {
-        Some(unit) => Ok(Meaning::from(match unit.distance(&quantity, &subject(operand))? {
+        Some(unit) => Ok(Meaning::from(match unit.distance(&quantity, &subject(operand), Role::Width)? {
             // A factor without end, as of degrees in radians: as many digits as a width may have.
             Number::Finite(width) if quantity.unit != unit.name => Number::Finite(width.rounded(MOST_WIDTH_DIGITS)),
             width => width,
@@ -279,7 +279,7 @@ pub(crate) fn of_text(text: &str, operand: &Operand, meant: Meant) -> Result<Opt
     };
     let number = match meant {
         Meant::Value => unit.number(&quantity, &what),
-        Meant::Distance => unit.distance(&quantity, &what),
+        Meant::Distance => unit.distance(&quantity, &what, Role::Width),
     };
     Ok(Some(number?.as_f64()))
 }

@@ -105,12 +105,25 @@ impl<'a> Names<'a> {
 /// The unit of a column's values: that of its metadata, or of a duration's type.
 pub(crate) fn unit_of(field: &Field) -> Option<&str> {
     match field.data_type() {
-        DataType::Duration(TimeUnit::Second) => Some("s"),
-        DataType::Duration(TimeUnit::Millisecond) => Some("ms"),
-        DataType::Duration(TimeUnit::Microsecond) => Some("us"),
-        DataType::Duration(TimeUnit::Nanosecond) => Some("ns"),
+        DataType::Duration(_) => counted_in(field.data_type()),
         // Plain numbers, as those who must name a unit name them.
         _ => field.metadata().get(UNIT).map(|unit| unit.trim()).filter(|unit| !matches!(*unit, "" | "1")),
+    }
+}
+
+/// The unit in which a type counts time.
+pub(crate) fn counted_in(data_type: &DataType) -> Option<&'static str> {
+    use DataType::{Date32, Date64, Duration, Time32, Time64, Timestamp};
+    match data_type {
+        Date32 => Some("day"),
+        Date64 => Some("ms"),
+        Duration(unit) | Timestamp(unit, _) | Time32(unit) | Time64(unit) => Some(match unit {
+            TimeUnit::Second => "s",
+            TimeUnit::Millisecond => "ms",
+            TimeUnit::Microsecond => "us",
+            TimeUnit::Nanosecond => "ns",
+        }),
+        _ => None,
     }
 }
 

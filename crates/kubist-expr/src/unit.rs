@@ -52,6 +52,23 @@ impl fmt::Display for Quantity {
     }
 }
 
+/// How much a number with a unit, as `0.1 mas`, is in `unit`, whatever its zero; `None` if the text
+/// is no number with a unit. `subject` is what has that unit.
+pub(crate) fn distance_in(text: &str, unit: &str, subject: &str, role: Role) -> Result<Option<f64>, ExprError> {
+    let Some(quantity) = Quantity::parse(text) else { return Ok(None) };
+    Ok(Some(Unit::new(unit, &Arc::default()).distance(&quantity, subject, role)?.as_f64()))
+}
+
+/// How large an error with a unit, as `0.1 mas`, is in `unit`, that of `subject`; `None` if the
+/// text is no number with a unit.
+///
+/// # Errors
+///
+/// [`ExprError::Type`] if the units are of different kinds, or one of them is not known.
+pub fn error_in(text: &str, unit: &str, subject: &str) -> Result<Option<f64>, ExprError> {
+    distance_in(text, unit, subject, Role::Error)
+}
+
 /// What the units of one expression are to each other, each pair asked once.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
@@ -128,6 +145,31 @@ pub(crate) struct Unit {
     units: Arc<Units>,
 }
 
+/// What a quantity is for the value that it meets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Role {
+    /// It is held against that value.
+    Compared,
+    /// It is added to it, or one of both is chosen.
+    Added,
+    /// It is a width of it.
+    Width,
+    /// It is how far that value may be from the truth.
+    Error,
+}
+
+impl Role {
+    /// That it cannot be.
+    fn refused(self, quantity: &Quantity) -> String {
+        match self {
+            Role::Compared => format!("cannot be compared with {quantity}"),
+            Role::Added => format!("{quantity} cannot be added to it"),
+            Role::Width => format!("{quantity} is no width of it"),
+            Role::Error => format!("{quantity} is no error of it"),
+        }
+    }
+}
+
 /// A quantity that met a unit.
 enum Met {
     Number(Number),
@@ -158,19 +200,19 @@ impl Unit {
 
     /// A quantity that is compared with `subject`, as a number in this unit.
     pub fn number(&self, quantity: &Quantity, subject: &str) -> Result<Number, ExprError> {
-        match self.met(quantity, subject)? {
+        match self.met(quantity, subject, Role::Compared)? {
             Met::Number(number) => Ok(number),
             Met::Scales { from, to } => {
                 let found = self.units.on_scale(&quantity.number, &from, &to)?;
-                found.ok_or_else(|| self.other_kind(quantity, subject))
+                found.ok_or_else(|| self.other_kind(quantity, subject, Role::Compared))
             }
         }
     }
 
-    /// A quantity that is added to `subject`, or is a width of it, as a number in this unit: how
-    /// far that is, whatever the zero.
-    pub fn distance(&self, quantity: &Quantity, subject: &str) -> Result<Number, ExprError> {
-        match self.met(quantity, subject)? {
+    /// A quantity that is no value as `subject` is, as a number in this unit: how far that is,
+    /// whatever the zero.
+    pub fn distance(&self, quantity: &Quantity, subject: &str, role: Role) -> Result<Number, ExprError> {
+        match self.met(quantity, subject, role)? {
             Met::Number(number) => Ok(number),
             Met::Scales { .. } => Err(ExprError::type_mistake(format!(
                 "{subject} is in {}, and {quantity} is on a scale with another zero: write a plain number",
@@ -179,7 +221,7 @@ impl Unit {
         }
     }
 
-    fn met(&self, quantity: &Quantity, subject: &str) -> Result<Met, ExprError> {
+    fn met(&self, quantity: &Quantity, subject: &str, role: Role) -> Result<Met, ExprError> {
         if quantity.unit == self.name {
             return Ok(Met::Number(Number::Finite(quantity.number.clone())));
         }
@@ -193,16 +235,18 @@ impl Unit {
         match self.units.relation(&from, &to)? {
             Relation::Factor(factor) => Ok(Met::Number(factor.of(&quantity.number))),
             Relation::Scale => Ok(Met::Scales { from, to }),
-            Relation::OtherKind => Err(self.other_kind(quantity, subject)),
+            Relation::OtherKind => Err(self.other_kind(quantity, subject, role)),
             Relation::UnknownFrom => Err(unknown_from()),
             Relation::UnknownTo => Err(unknown_to()),
         }
     }
 
-    fn other_kind(&self, quantity: &Quantity, subject: &str) -> ExprError {
+    fn other_kind(&self, quantity: &Quantity, subject: &str, role: Role) -> ExprError {
         ExprError::type_mistake(format!(
-            "{subject} is in {}, and cannot be compared with {quantity}: {} is of another kind",
-            self.name, quantity.unit
+            "{subject} is in {}, and {}: {} is of another kind",
+            self.name,
+            role.refused(quantity),
+            quantity.unit
         ))
     }
 

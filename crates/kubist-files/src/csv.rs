@@ -1,9 +1,9 @@
-//! Text with a header line: CSV, TSV, also gzipped.
+//! Text, with a line of names or names that are given: CSV, TSV, blanks; also gzipped.
 //!
 //! Fields are read as text and then as the type that is asked for, so that a
 //! value that does not fit is named with its row and column. A type is guessed
 //! by the same rule: the narrowest that reads every value of the head.
-//! An empty field is a missing value. Rows count from 1, after the header.
+//! An empty field is a missing value. Rows count from 1, after the names.
 //!
 //! A batch ends before its text grows large, however many rows it has by then.
 
@@ -20,27 +20,56 @@ use arrow_csv::reader::{Decoder, Format};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, TimeUnit};
 use flate2::read::MultiGzDecoder;
 
-use crate::Batches;
+use crate::blanks::Blanks;
 use crate::error::{Error, Result};
 use crate::limits::{BATCH_ROWS, Limits};
 use crate::records::Records;
 use crate::source::Counted;
+use crate::{Batches, Delimiter};
 
 /// Rows of the head that decide the types.
 const HEAD_ROWS: usize = 10_000;
 /// Text of a batch, bytes; the record in which it passes is its last.
 const BATCH_TEXT: usize = 16 << 20;
+const BUFFER: usize = 1 << 18;
 /// Fields of a batch: the decoder takes memory for all of them ahead.
 const BATCH_FIELDS: usize = 1 << 21;
 
-type Text = BufReader<Box<dyn Read + Send>>;
+type Bytes = BufReader<Box<dyn Read + Send>>;
+
+/// A file, and how its text is written.
+#[derive(Clone, Copy)]
+pub struct Text<'a> {
+    pub path: &'a Path,
+    pub delimiter: Delimiter,
+    /// Of the columns, where no line has them.
+    pub names: Option<&'a [String]>,
+}
+
+impl Text<'_> {
+    /// As the text is once runs of blanks are one.
+    fn delimiter(&self) -> u8 {
+        match self.delimiter {
+            Delimiter::Byte(byte) => byte,
+            Delimiter::Blanks => b' ',
+        }
+    }
+
+    fn open(&self, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<Bytes> {
+        let text = open(self.path, consumed, limits)?;
+        Ok(match self.delimiter {
+            Delimiter::Byte(_) => text,
+            Delimiter::Blanks => BufReader::with_capacity(BUFFER, Box::new(Blanks::new(text))),
+        })
+    }
+}
 
 /// The columns, with the types that the head suggests.
-pub fn fields(path: &Path, delimiter: u8, limits: &Limits) -> Result<Vec<Field>> {
-    let names = header(path, delimiter, limits)?;
+pub fn fields(text: &Text, limits: &Limits) -> Result<Vec<Field>> {
+    let names = header(text, limits)?;
     let all: Vec<usize> = (0..names.len()).collect();
-    let mut rows = Texts::open(path, delimiter, &names, all, HEAD_ROWS, Arc::default(), limits)?;
-    let head = rows.next().transpose().map_err(|error| error.within(path.display()))?;
+    let mut rows = Texts::open(text, &names, all, HEAD_ROWS, Arc::default(), limits)?;
+    let head = rows.next().transpose().map_err(|error| error.within(text.path.display()))?;
     let fields = names.iter().enumerate().map(|(index, name)| {
         let data_type = head.as_ref().map_or(DataType::Null, |head| suggested(head.column(index).as_string()));
         Field::new(name, data_type, true)
@@ -49,19 +78,13 @@ pub fn fields(path: &Path, delimiter: u8, limits: &Limits) -> Result<Vec<Field>>
 }
 
 /// The wanted columns, read in the wanted types.
-pub fn batches(
-    path: &Path,
-    delimiter: u8,
-    wanted: &Fields,
-    consumed: Arc<AtomicU64>,
-    limits: Limits,
-) -> Result<Batches> {
-    let names = header(path, delimiter, &limits)?;
+pub fn batches(text: &Text, wanted: &Fields, consumed: Arc<AtomicU64>, limits: Limits) -> Result<Batches> {
+    let names = header(text, &limits)?;
     let indices: Vec<usize> = (0..names.len()).filter(|index| wanted.find(&names[*index]).is_some()).collect();
     let fields: Fields =
         indices.iter().filter_map(|index| wanted.find(&names[*index])).map(|(_, field)| field.clone()).collect();
-    let rows = Texts::open(path, delimiter, &names, indices, BATCH_ROWS, consumed, &limits)?;
-    let path = path.to_path_buf();
+    let rows = Texts::open(text, &names, indices, BATCH_ROWS, consumed, &limits)?;
+    let path = text.path.to_path_buf();
     let mut first_row = 1;
     let mut typed_batch = move |texts: Result<RecordBatch>| {
         let texts = texts?;
@@ -77,44 +100,62 @@ pub fn batches(
 }
 
 /// The most frequent of the usual delimiters in the header line.
-pub fn sniff_delimiter(path: &Path, limits: &Limits) -> Result<u8> {
+pub fn sniff_delimiter(path: &Path, limits: &Limits) -> Result<Delimiter> {
     const LONGEST_HEADER: u64 = 1 << 20;
     let mut line = Vec::new();
     let reader = open(path, Arc::default(), limits)?;
     reader.take(LONGEST_HEADER).read_until(b'\n', &mut line).map_err(|error| Error::io(path, error))?;
     let times = |delimiter: &u8| line.iter().filter(|byte| *byte == delimiter).count();
     // Of equals the last wins: the comma.
-    Ok([b'|', b';', b'\t', b','].into_iter().max_by_key(times).unwrap_or(b','))
+    Ok(Delimiter::Byte([b'|', b';', b'\t', b','].into_iter().max_by_key(times).unwrap_or(b',')))
 }
 
-fn header(path: &Path, delimiter: u8, limits: &Limits) -> Result<Vec<String>> {
-    let mut records = Records::new(open(path, Arc::default(), limits)?, delimiter, *limits);
+/// The names of the columns: given, or those of the first line.
+fn header(text: &Text, limits: &Limits) -> Result<Vec<String>> {
+    let (path, delimiter) = (text.path, text.delimiter());
+    let refused = |what: String| Err(Error::invalid(what).within(path.display()));
+    let mut records = Records::new(text.open(Arc::default(), limits)?, delimiter, *limits);
     let first = records.first().map_err(|error| error.within(path.display()))?;
     let format = Format::default().with_header(true).with_delimiter(delimiter);
     let (schema, _) = format.infer_schema(&first[..], Some(0)).map_err(|error| Error::arrow(path, error))?;
-    let names: Vec<String> = schema.fields().iter().map(|field| field.name().trim().to_string()).collect();
-    if let Some(blank) = names.iter().position(String::is_empty) {
-        return Err(Error::invalid(format!("{}: column {} has no name in the first line", path.display(), blank + 1)));
+    let found: Vec<String> = schema.fields().iter().map(|field| field.name().trim().to_string()).collect();
+    if let Some(names) = text.names {
+        return match names.len() == found.len() {
+            true => Ok(names.to_vec()),
+            false => {
+                refused(format!("{} names were given, and the first line has {} fields", names.len(), found.len()))
+            }
+        };
     }
-    if names.iter().all(|name| name.parse::<f64>().is_ok()) {
-        return Err(Error::invalid(format!(
-            "{}: the first line holds numbers where the names of the columns should be",
-            path.display()
-        )));
+    if let Some(blank) = found.iter().position(String::is_empty) {
+        return refused(format!("column {} has no name in the first line", blank + 1));
     }
-    Ok(names)
+    let is_number = |field: &str| field.parse::<f64>().is_ok();
+    let by_blanks = text.delimiter != Delimiter::Blanks && found.len() == 1 && found[0].contains([' ', '\t']);
+    if found.iter().all(|field| is_number(field)) {
+        return refused(
+            "the first line holds numbers, and names of columns are expected: --names gives them".to_string(),
+        );
+    }
+    if by_blanks && found[0].split_whitespace().all(is_number) {
+        return refused(
+            "the first line holds numbers between blanks, and names of columns are expected: --delimiter space takes \
+             runs of blanks as delimiters, and --names gives the names"
+                .to_string(),
+        );
+    }
+    Ok(found)
 }
 
 /// Batches of text, the columns of `indices` alone. Errors do not name the file.
 struct Texts {
-    records: Records<Text>,
+    records: Records<Bytes>,
     decoder: Decoder,
 }
 
 impl Texts {
     fn open(
-        path: &Path,
-        delimiter: u8,
+        text: &Text,
         names: &[String],
         indices: Vec<usize>,
         rows: usize,
@@ -123,12 +164,12 @@ impl Texts {
     ) -> Result<Texts> {
         let schema = Schema::new(names.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect::<Fields>());
         let decoder = ReaderBuilder::new(Arc::new(schema))
-            .with_header(true)
-            .with_delimiter(delimiter)
+            .with_header(text.names.is_none())
+            .with_delimiter(text.delimiter())
             .with_batch_size((BATCH_FIELDS / names.len().max(1)).clamp(1, rows))
             .with_projection(indices)
             .build_decoder();
-        Ok(Texts { records: Records::new(open(path, consumed, limits)?, delimiter, *limits), decoder })
+        Ok(Texts { records: Records::new(text.open(consumed, limits)?, text.delimiter(), *limits), decoder })
     }
 
     fn read(&mut self) -> Result<Option<RecordBatch>> {
@@ -170,8 +211,7 @@ fn unplaced(error: ArrowError) -> Error {
 }
 
 /// The text, inflated if need be, without a byte order mark.
-fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<Text> {
-    const BUFFER: usize = 1 << 18;
+fn open(path: &Path, consumed: Arc<AtomicU64>, limits: &Limits) -> Result<Bytes> {
     let failed = |error: std::io::Error| Error::io(path, error);
     let gzipped = {
         let mut magic = [0; 2];

@@ -12,8 +12,10 @@
 //!
 //! This crate knows nothing of tables.
 
+mod blanks;
 mod csv;
 mod error;
+pub mod fit;
 mod guard;
 mod ipc;
 mod limits;
@@ -39,6 +41,7 @@ use arrow_schema::{Field, Fields};
 pub use error::{Error, Kind, Result};
 use guard::guarded;
 pub use limits::Limits;
+pub use npy::Header as NpyHeader;
 pub use source::open;
 
 /// Batches that a reader may be ahead of its consumer.
@@ -52,8 +55,42 @@ enum Format {
     Parquet,
     ArrowFile,
     ArrowStream,
-    Csv { delimiter: u8 },
+    Csv { delimiter: Delimiter },
     Npz,
+}
+
+/// What stands between the fields of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delimiter {
+    Byte(u8),
+    /// Blanks and tabs: a run of them is one delimiter, and none at the ends of a line is any.
+    Blanks,
+}
+
+impl std::str::FromStr for Delimiter {
+    type Err = String;
+
+    /// A character, `tab`, or `space` for runs of blanks.
+    fn from_str(text: &str) -> std::result::Result<Delimiter, String> {
+        match text {
+            "tab" | "\\t" => Ok(Delimiter::Byte(b'\t')),
+            "space" | " " => Ok(Delimiter::Blanks),
+            _ if text.len() == 1 && text.is_ascii() && !text.contains(['"', '\n', '\r']) => {
+                Ok(Delimiter::Byte(text.as_bytes()[0]))
+            }
+            _ => Err("a delimiter is one ASCII character, tab, or space for runs of blanks".to_string()),
+        }
+    }
+}
+
+/// As it is read.
+impl std::fmt::Display for Delimiter {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Delimiter::Blanks => out.write_str("space"),
+            Delimiter::Byte(byte) => write!(out, "{}", char::from(*byte)),
+        }
+    }
 }
 
 /// How to read.
@@ -62,7 +99,11 @@ pub struct Options {
     /// The columns to take; `None`: all.
     pub columns: Option<Vec<String>>,
     /// Between the fields of a CSV file; `None`: seen from its first line.
-    pub delimiter: Option<u8>,
+    pub delimiter: Option<Delimiter>,
+    /// The columns of a CSV file whose first line is a record; `None`: that line has their names.
+    pub names: Option<Vec<String>>,
+    /// It is CSV, whatever it is called.
+    pub text: bool,
     /// How large the parts of a file may be.
     pub limits: Limits,
 }
@@ -78,6 +119,8 @@ pub struct Input {
     /// False for text, whose values are read in any type asked for.
     pub typed: bool,
     format: Format,
+    /// Of text without a line with names.
+    names: Option<Vec<String>>,
     limits: Limits,
 }
 
@@ -98,13 +141,16 @@ impl Input {
                 Format::Parquet => parquet::fields(path, &limits)?,
                 Format::ArrowFile => ipc::fields(path, ipc::Layout::File, &limits)?,
                 Format::ArrowStream => ipc::fields(path, ipc::Layout::Stream, &limits)?,
-                Format::Csv { delimiter } => csv::fields(path, delimiter, &limits)?,
+                Format::Csv { delimiter } => {
+                    csv::fields(&csv::Text { path, delimiter, names: options.names.as_deref() }, &limits)?
+                }
                 Format::Npz => npz::fields(path, options.columns.as_deref(), &limits)?,
             };
             limits.check_columns(fields.len()).map_err(|error| error.within(path.display()))?;
             let fields = choose(path, fields, options.columns.as_deref())?;
             let typed = !matches!(format, Format::Csv { .. });
-            Ok(Input { path: path.to_path_buf(), bytes, fields, typed, format, limits })
+            let names = options.names.clone();
+            Ok(Input { path: path.to_path_buf(), bytes, fields, typed, format, names, limits })
         })
     }
 
@@ -114,14 +160,17 @@ impl Input {
     pub fn read(&self, wanted: &Fields, consumed: Arc<AtomicU64>) -> Receiver<Result<RecordBatch>> {
         let (sender, receiver) = sync_channel(READ_AHEAD);
         let (path, bytes, format, wanted) = (self.path.clone(), self.bytes, self.format, wanted.clone());
-        let limits = self.limits;
+        let (names, limits) = (self.names.clone(), self.limits);
         std::thread::spawn(move || {
             let outcome = guarded(&path, || {
                 let batches = match format {
                     Format::Parquet => parquet::batches(&path, bytes, &wanted, consumed, limits)?,
                     Format::ArrowFile => ipc::batches(&path, ipc::Layout::File, &wanted, consumed, limits)?,
                     Format::ArrowStream => ipc::batches(&path, ipc::Layout::Stream, &wanted, consumed, limits)?,
-                    Format::Csv { delimiter } => csv::batches(&path, delimiter, &wanted, consumed, limits)?,
+                    Format::Csv { delimiter } => {
+                        let text = csv::Text { path: &path, delimiter, names: names.as_deref() };
+                        csv::batches(&text, &wanted, consumed, limits)?
+                    }
                     Format::Npz => npz::batches(&path, &wanted, consumed, limits)?,
                 };
                 let mut inflated = 0u64;
@@ -202,7 +251,7 @@ fn detect(path: &Path, file: &mut File, options: &Options) -> Result<Format> {
     if head.is_empty() {
         return Err(Error::invalid(format!("{}: the file is empty", path.display())));
     }
-    match magic(path, &head) {
+    match magic(path, &head).filter(|_| !options.text).or(options.text.then_some(Magic::Text)) {
         Some(Magic::Parquet) => Ok(Format::Parquet),
         Some(Magic::ArrowFile) => Ok(Format::ArrowFile),
         Some(Magic::ArrowStream) => Ok(Format::ArrowStream),

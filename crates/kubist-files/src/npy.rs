@@ -35,6 +35,10 @@ const LONGEST_HEADER: usize = 1 << 20;
 
 impl Header {
     /// Reads a header; the reader then stands at the first element.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, or that it has another type of elements than are read.
     pub fn read(reader: &mut dyn Read) -> Result<Header, String> {
         let mut fixed = [0; 8];
         let mut take = |bytes: &mut [u8]| reader.read_exact(bytes).map_err(|error| error.to_string());
@@ -123,7 +127,16 @@ impl Element {
         Ok(Element { data_type, bytes, kind: kind as u8, big_endian: order == '>' })
     }
 
-    /// Column `column` of rows of `width` elements each. `Err` names the value.
+    /// Whether the byte of highest value comes first.
+    pub fn is_big_endian(&self) -> bool {
+        self.big_endian
+    }
+
+    /// Column `column` of rows of `width` elements each.
+    ///
+    /// # Errors
+    ///
+    /// Names the value.
     pub fn column(&self, rows: &[u8], count: usize, width: usize, column: usize) -> Result<ArrayRef, String> {
         let row_bytes = self.bytes * width;
         let start = column * self.bytes;

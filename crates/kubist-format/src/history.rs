@@ -186,6 +186,14 @@ impl History {
         steps
     }
 
+    /// How many rows of a step were committed.
+    pub fn rows_of(&self, step: i64) -> u64 {
+        let of_writer = |progress: &Progress| {
+            progress.steps.range((step, 0)..=(step, u64::MAX)).map(|(_, marked)| marked.rows).sum::<u64>()
+        };
+        self.writers.values().map(of_writer).sum()
+    }
+
     pub fn live_rows(&self) -> u64 {
         self.writers.values().map(|progress| progress.live_rows).sum()
     }

@@ -47,6 +47,8 @@ pub struct Tree {
 #[derive(Debug)]
 pub(crate) struct Replicas<L> {
     pub by_cube: BTreeMap<CubeId, Vec<Arc<Run<L>>>>,
+    /// How many there are.
+    pub count: usize,
     /// Primaries that some replica copies.
     pub copied: HashSet<RunId>,
 }
@@ -120,7 +122,8 @@ impl<L> Directory<L> {
             steps.step(replica.copies.len())?;
             copied.extend(replica.copies.iter().copied());
         }
-        let mut directory = Directory::empty(forest, primaries.len(), Arc::new(Replicas { by_cube, copied }));
+        let count = by_cube.values().map(Vec::len).sum();
+        let mut directory = Directory::empty(forest, primaries.len(), Arc::new(Replicas { by_cube, count, copied }));
         directory.otherwise = otherwise;
         let sorted = order.into_iter().filter_map(|(cube, _, index)| Some((cube, primaries[index as usize].take()?)));
         directory.arrange(cutoffs, sorted, stop)?;
@@ -155,6 +158,12 @@ impl<L> Directory<L> {
             }),
             &Never,
         );
+        directory
+    }
+
+    /// Of an empty table.
+    pub fn nothing(forest: Forest) -> Directory<L> {
+        let Ok(directory) = Directory::of(forest, std::iter::empty(), std::iter::empty(), &Never);
         directory
     }
 
@@ -228,6 +237,15 @@ impl<L> Directory<L> {
             let runs = self.first_run[first] as usize..self.first_run[first + count] as usize;
             (!runs.is_empty()).then_some(Tree { geometry, cubes: first..first + count, runs })
         })
+    }
+
+    /// Live runs, primaries and replicas.
+    pub fn len(&self) -> usize {
+        self.runs.len() + self.replicas.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Live primary records.

@@ -5,13 +5,12 @@
 //! the same way to be worth a run of their own. The others stay as overflow: a
 //! buffer that later, larger moves push down.
 //!
-//! Cutoffs need no reads: priorities are uniform, so a run of n rows over the
-//! priorities [a, b) has about n (t - a) / (b - a) rows below t, and the sum over a
-//! cube's runs meets the capacity. The capacity is a soft target;
-//! correctness never depends on it.
+//! Cutoffs need no reads: how many rows of a cube lie below a priority follows from its
+//! runs' counts (`ramps`). The capacity is a soft target; correctness never depends on it.
 
 use crate::cube::{CubeId, Geometry, MortonKey};
 use crate::priority::Threshold;
+use crate::ramps::{Ramp, where_reached};
 
 /// How many rows a cube wants, and what is worth a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +53,10 @@ impl Capacity {
 /// What is known of the cubes that rows walk through.
 pub trait Known {
     fn cutoff(&self, cube: CubeId) -> Threshold;
-    /// About how many records the cube's own runs hold with priorities below `fraction`.
-    fn rows_below(&self, cube: CubeId, fraction: f64) -> f64;
+    /// Does the cube hold rows of its own?
+    fn holds_rows(&self, cube: CubeId) -> bool;
+    /// How its own rows are spread over the priorities.
+    fn ramps(&self, cube: CubeId) -> Vec<Ramp>;
 }
 
 /// An empty table.
@@ -66,8 +67,12 @@ impl Known for Nothing {
         Threshold::ALL
     }
 
-    fn rows_below(&self, _: CubeId, _: f64) -> f64 {
-        0.0
+    fn holds_rows(&self, _: CubeId) -> bool {
+        false
+    }
+
+    fn ramps(&self, _: CubeId) -> Vec<Ramp> {
+        Vec::new()
     }
 }
 
@@ -96,19 +101,14 @@ pub fn cutoff_for(
     if cube.level() >= geometry.deepest() {
         return current;
     }
-    let floor = above.to_fraction();
-    let arriving_below = |t: f64| arriving * ((t - floor) / (1.0 - floor).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
-    let below = |t: f64| known.rows_below(cube, t) + arriving_below(t);
+    let mut ramps = known.ramps(cube);
+    ramps.push(Ramp { first: above.to_fraction(), last: 1.0, rows: arriving });
     let most = if current == Threshold::ALL { capacity.leaf_rows } else { capacity.rows };
-    let (mut low, mut high) = (0.0, current.to_fraction());
-    if below(high) <= most as f64 {
+    let high = current.to_fraction();
+    if ramps.iter().map(|ramp| ramp.below(high)).sum::<f64>() <= most as f64 {
         return current;
     }
-    for _ in 0..52 {
-        let middle = 0.5 * (low + high);
-        if below(middle) < capacity.rows as f64 { low = middle } else { high = middle }
-    }
-    Threshold::from_fraction(high).min(current)
+    Threshold::from_fraction(where_reached(ramps, capacity.rows as f64, high)).min(current)
 }
 
 /// Distributes rows over the cubes at and below `top`, whose parent's cutoff is
@@ -150,7 +150,7 @@ pub fn place(
         let last = geometry.last_key(child);
         let (inside, later) = rest.split_at(rest.partition_point(|row| keys(*row) <= last));
         rest = later;
-        let worth = match known.rows_below(child, 1.0) > 0.0 {
+        let worth = match known.holds_rows(child) {
             true => capacity.worth_adding,
             false => capacity.worth_pushing,
         };
@@ -189,8 +189,11 @@ mod tests {
         fn cutoff(&self, cube: CubeId) -> Threshold {
             self.0.get(&cube).copied().unwrap_or(Threshold::ALL)
         }
-        fn rows_below(&self, _: CubeId, fraction: f64) -> f64 {
-            30.0 * fraction
+        fn holds_rows(&self, _: CubeId) -> bool {
+            true
+        }
+        fn ramps(&self, _: CubeId) -> Vec<Ramp> {
+            vec![Ramp { first: 0.0, last: 1.0, rows: 30.0 }]
         }
     }
 

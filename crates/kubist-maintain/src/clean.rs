@@ -22,7 +22,7 @@ use kubist_format::names::{CHECKPOINTS, GARBAGE, PAGES_SEGMENT};
 use kubist_format::names::{REWRITES, number_of};
 use kubist_types::Cancel;
 use kubist_types::error::Result;
-use kubist_write::publish::fence;
+use kubist_write::publish::{SHARED_REWRITE_TIME, fence};
 
 const KEPT_REWRITES: u64 = 64;
 /// A rewrite or a checkpoint that takes longer than this, from its segment to its entry, may
@@ -100,8 +100,10 @@ impl Round<'_> {
                 self.core.store.delete(&note).map_err(store_error)?;
             }
         }
+        let is_late = !self.core.store.capabilities().staleness.is_zero();
+        let time = if is_late { SHARED_REWRITE_TIME } else { REWRITE_TIME };
         let is_new = |segment: &String| match made(segment) {
-            Some((_, at)) if is_of_no_writer(segment) => self.now.saturating_sub(at) < REWRITE_TIME.as_millis() as u64,
+            Some((_, at)) if is_of_no_writer(segment) => self.now.saturating_sub(at) < time.as_millis() as u64,
             _ => false,
         };
         let unneeded = segments.iter().filter(|segment| !needed.contains(*segment)).cloned();
@@ -135,6 +137,10 @@ impl Round<'_> {
                 true => waiting += 1,
                 false => due.push(segment),
             }
+        }
+        if !due.is_empty() {
+            // Another machine may have named one just now, and begun the next since the list.
+            core.store.catch_up();
         }
         if due.iter().any(|segment| segment.starts_with(REWRITE_SEGMENT)) {
             fence(core)?;

@@ -115,7 +115,7 @@ fn copy_planned(
         cancel: options.cancel.clone(),
         ..WriterOptions::default()
     };
-    let Plan { header, schema, scales } = plan;
+    let Plan { header, schema, scales, shared: _ } = plan;
     let (unfinished, writer) = Unfinished::begin(store.clone(), header, schema, &writer)?;
     let copied = scales
         .map_or(Ok(()), |scales| unfinished.core.publish_grid(&scales).map(drop))
@@ -207,7 +207,7 @@ fn plan_same(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
     let schema = TableSchema::from_names(&core.created.user, &names, &header.identity, &header.lookup)?;
     let first = core.frame(&snapshot.view.schema, 0)?;
-    Ok(Plan { header, schema, scales: first.map(|frame| frame.scales.clone()) })
+    Ok(Plan { header, schema, scales: first.map(|frame| frame.scales.clone()), shared: false })
 }
 
 /// What changed of the table after its creation; its grids only if they come along.

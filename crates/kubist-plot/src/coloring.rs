@@ -1,5 +1,6 @@
 //! Which colour a pixel gets, and what the colour bar says.
 
+use crate::classes::Classes;
 use crate::colormap::{Color, Ramp};
 use crate::points::{extent, quantiles};
 use crate::spec::{Ends, Picture};
@@ -17,6 +18,8 @@ pub(crate) struct Colors {
     /// Whether there are values below or above the ends.
     pub beyond: (bool, bool),
     ramp: Ramp,
+    /// The values that have a colour each.
+    pub classes: Option<Classes>,
     /// `None`: colours are values.
     density: Option<Density>,
 }
@@ -38,6 +41,7 @@ impl Colors {
             ends: (!picture.points.is_empty()).then_some(Ends { low: 0.0, high: 1.0 }),
             beyond: (false, false),
             ramp: Ramp::on(picture.color.map, background),
+            classes: None,
             density: Some(Density::default()),
         };
         let Some(values) = &picture.points.value else {
@@ -45,6 +49,11 @@ impl Colors {
         };
         let (label, scale) = (picture.color.label.clone(), picture.color.scale);
         let nothing = Colors { label, scale, ends: None, density: None, ..density };
+        let is_plain = scale == Scale::Linear && picture.color.ends == (None, None);
+        if let Some(classes) = Classes::of(picture.color.kind, values).filter(|_| is_plain) {
+            let ends = Some(Ends { low: 0.0, high: 1.0 });
+            return Colors { ends, classes: Some(classes), ..nothing };
+        }
         let finite: Vec<f64> = values.iter().map(|value| nothing.mapped(*value)).filter(|v| v.is_finite()).collect();
         let Some((low, high)) = extent(&finite) else {
             return nothing;
@@ -72,6 +81,9 @@ impl Colors {
     /// The share of the colours at which a point's value lies: what splats
     /// average. Clamped, so that one extreme value does not drown its neighbours.
     pub(crate) fn share(&self, value: f64) -> f32 {
+        if let Some(classes) = &self.classes {
+            return classes.share(value).map_or(f32::NAN, |share| share as f32);
+        }
         match self.ends {
             Some(ends) if self.density.is_none() => ends.share(self.mapped(value)).clamp(0.0, 1.0) as f32,
             _ => f32::NAN,
@@ -106,13 +118,16 @@ impl Colors {
             (Some(density), Some(ends), _) => {
                 Some(self.ramp.color(ends.share((f64::from(splat.weight) * density.per_weight).log10())))
             }
-            (None, _, Some(share)) => Some(self.ramp.color(share.into())),
+            (None, _, Some(share)) => Some(self.at(share.into())),
             _ => None,
         }
     }
 
     /// The marks of a colour bar that has room for `most`.
     pub(crate) fn marks(&self, most: usize) -> Ticks {
+        if let Some(classes) = &self.classes {
+            return Ticks { major: classes.marks(most), ..Ticks::default() };
+        }
         let Some(ends) = self.ends else {
             return Ticks::default();
         };
@@ -124,12 +139,13 @@ impl Colors {
 
     /// Where a value lies on the colour bar: 0 at its foot, 1 at its head.
     pub(crate) fn height(&self, value: f64) -> f64 {
-        self.ends.map_or(0.0, |ends| ends.share(self.mapped(value)))
+        let of_class = self.classes.as_ref().and_then(|classes| classes.share(value));
+        of_class.unwrap_or_else(|| self.ends.map_or(0.0, |ends| ends.share(self.mapped(value))))
     }
 
     /// The colour at a share of the colour bar.
     pub(crate) fn at(&self, share: f64) -> Color {
-        self.ramp.color(share)
+        self.classes.as_ref().map_or_else(|| self.ramp.color(share), |classes| classes.color(share))
     }
 }
 

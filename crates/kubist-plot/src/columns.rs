@@ -2,6 +2,7 @@
 
 use arrow_schema::{DataType, Field};
 
+use crate::classes::Kind;
 use crate::error::Error;
 use crate::points::{Points, extent};
 use crate::ticks::Scale;
@@ -21,6 +22,15 @@ pub fn scale(field: &Field) -> Result<Scale, Error> {
         DataType::Boolean | DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => Ok(Scale::Linear),
         data_type if data_type.is_numeric() => Ok(Scale::Linear),
         data_type => Err(Error::NotDrawable { column: field.name().clone(), data_type: data_type.clone() }),
+    }
+}
+
+/// What the values of a column are where they colour points.
+pub fn kind(field: &Field) -> Kind {
+    match field.data_type() {
+        DataType::Boolean => Kind::Truths,
+        data_type if data_type.is_integer() => Kind::Whole,
+        _ => Kind::Measured,
     }
 }
 

@@ -25,6 +25,11 @@ pub struct Film<W: Write> {
     delay: u16,
 }
 
+impl Film<Vec<u8>> {
+    /// Browsers show what is shorter than two hundredths of a second at their own pace.
+    pub const MOST_PER_SECOND: f64 = 50.0;
+}
+
 impl<W: Write> Film<W> {
     /// A film of frames of `stage`, so many a second, that begins again at its end.
     ///
@@ -37,8 +42,7 @@ impl<W: Write> Film<W> {
         let size = (size.0 as u16, size.1 as u16);
         let mut encoder = Encoder::new(out, size.0, size.1, palette.as_flattened()).map_err(failed)?;
         encoder.set_repeat(Repeat::Infinite).map_err(failed)?;
-        // Browsers show what is shorter than two hundredths at their own pace.
-        let delay = (100.0 / per_second).round().clamp(2.0, 60_000.0) as u16;
+        let delay = (100.0 / per_second.min(Film::MOST_PER_SECOND)).round().min(60_000.0) as u16;
         Ok(Film { encoder, palette, nearest: HashMap::new(), size, delay })
     }
 

@@ -16,6 +16,7 @@
 mod canvas;
 mod caption;
 mod chart;
+mod classes;
 mod coloring;
 mod colormap;
 mod columns;
@@ -39,8 +40,9 @@ mod ticks;
 pub use canvas::Canvas;
 pub use caption::caption;
 pub use chart::{Chart, Series, draw as draw_charts};
+pub use classes::Kind;
 pub use colormap::{Color, Colormap};
-pub use columns::{label, scale, scale_bar, suits_equal_aspect, unit};
+pub use columns::{kind, label, scale, scale_bar, suits_equal_aspect, unit};
 pub use error::Error;
 pub use file::Format;
 pub use film::Film;
@@ -69,6 +71,7 @@ mod tests {
                 scale: Scale::Linear,
                 ends: (None, None),
                 map: Colormap::Viridis,
+                kind: Kind::Measured,
             },
             points,
             precision: 1.0,
@@ -97,6 +100,36 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_pixel_of_classes_has_the_colour_of_one() {
+        let mut picture = picture(3000);
+        picture.size = Some((300, 300));
+        picture.points.value = Some((0..3000).map(|index| f64::from(index % 2) * 7.0).collect());
+        picture.color.kind = Kind::Whole;
+        let blended = |picture: &Picture| {
+            let canvas = draw_picture(picture).canvas();
+            let between =
+                |[red, green, blue]: Color| red > 120 && red < 175 && green > 110 && green < 140 && blue < 130;
+            (0..canvas.height).any(|y| (0..canvas.width).any(|x| between(canvas.pixel(x, y))))
+        };
+        assert!(!blended(&picture));
+        let two = Stage::new(&picture, &picture.points);
+        let colors: std::collections::HashSet<Color> = two.palette().into_iter().collect();
+        assert!(colors.contains(&[0x1f, 0x77, 0xb4]) && colors.contains(&[0xff, 0x7f, 0x0e]));
+        // The same bytes, whatever the order of the points.
+        let forward = draw_picture(&picture).canvas();
+        for numbers in [&mut picture.points.x, &mut picture.points.y] {
+            numbers.reverse();
+        }
+        picture.points.value.iter_mut().for_each(|values| values.reverse());
+        let backward = draw_picture(&picture).canvas();
+        let far = |one: u8, other: u8| one.abs_diff(other) > 1;
+        for (x, y) in (0..300).flat_map(|y| (0..300).map(move |x| (x, y))) {
+            let mut pairs = forward.pixel(x, y).into_iter().zip(backward.pixel(x, y));
+            assert!(!pairs.any(|(one, other)| far(one, other)), "{x} {y}");
         }
     }
 

@@ -88,12 +88,24 @@ impl<'a> Stage<'a> {
         palette
     }
 
-    /// The points on their pixels.
+    /// The points on their pixels: averaged, or of classes each by itself.
     fn fall(&self, points: &Points) -> Splats {
+        let (Some(classes), Some(values)) = (&self.colors.classes, &points.value) else {
+            return self.splats(points, |_| true);
+        };
+        let mut splats = self.splats(points, |index| classes.share(values[index]).is_none());
+        for class in classes.values() {
+            splats.outdo(&self.splats(points, |index| values[index] == *class));
+        }
+        splats
+    }
+
+    /// Some of the points on their pixels.
+    fn splats(&self, points: &Points, wanted: impl Fn(usize) -> bool) -> Splats {
         let (layout, colors) = (&self.layout, &self.colors);
         let (width, height) = (layout.plot.width as usize, layout.plot.height as usize);
         let mut splats = Splats::new(width, height, self.radius);
-        for index in 0..points.len() {
+        for index in (0..points.len()).filter(|index| wanted(*index)) {
             let across = layout.x.share(points.x[index]) * width as f64;
             let down = (1.0 - layout.y.share(points.y[index])) * height as f64;
             let value = points.value.as_ref().map_or(f32::NAN, |values| colors.share(values[index]));

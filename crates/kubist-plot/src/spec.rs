@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::classes::Kind;
 use crate::colormap::Colormap;
 use crate::points::{Extents, Points, extent};
 use crate::theme::Style;
@@ -54,8 +55,10 @@ pub struct Coloring {
     pub scale: Scale,
     /// Fixed ends; an open one follows the data.
     pub ends: (Option<f64>, Option<f64>),
-    /// The colours.
+    /// The colours of numbers.
     pub map: Colormap,
+    /// What the values are: few whole numbers and truths have a colour each, unless ends are given.
+    pub kind: Kind,
 }
 
 /// All that is drawn.

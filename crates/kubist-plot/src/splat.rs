@@ -52,6 +52,18 @@ impl Splats {
         }
     }
 
+    /// Adds what fell on the same pixels; where it covers more of one than what has a value there so
+    /// far, its value is the pixel's.
+    pub(crate) fn outdo(&mut self, other: &Splats) {
+        let pixels = self.weight.iter_mut().zip(&mut self.valued);
+        for ((weight, valued), (more, theirs)) in pixels.zip(other.weight.iter().zip(&other.valued)) {
+            *weight += more;
+            if theirs.0 > valued.0 {
+                *valued = *theirs;
+            }
+        }
+    }
+
     /// The pixels that something fell on: column, row, splat.
     pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize, Splat)> + '_ {
         let covered = self.weight.iter().zip(&self.valued).enumerate().filter(|(_, (weight, _))| **weight > 0.0);

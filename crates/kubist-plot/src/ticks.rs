@@ -65,10 +65,10 @@ fn linear(low: f64, high: f64, most: usize) -> Ticks {
         values = multiples(low, high, step);
     }
     let largest = low.abs().max(high.abs());
-    let exponent = if (1e-3..1e5).contains(&largest) { 0 } else { largest.log10().floor() as i32 };
+    let exponent = if (1e-3..1e6).contains(&largest) { 0 } else { largest.log10().floor() as i32 };
     let unit = 10f64.powi(exponent);
     let decimals = (-((step / unit).log10() + 1e-9).floor()).clamp(0.0, 12.0) as usize;
-    let label = |value: &f64| minus(&format!("{:.decimals$}", value / unit));
+    let label = |value: &f64| grouped(&format!("{:.decimals$}", value / unit));
     Ticks {
         major: values.iter().map(|value| (*value, label(value))).collect(),
         minor: Vec::new(),
@@ -216,6 +216,28 @@ fn days(year: i64, month: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
+/// A whole number as text.
+pub(crate) fn whole(value: f64) -> String {
+    grouped(&format!("{value:.0}"))
+}
+
+/// With commas between groups of three digits where there are five and more before the point, and
+/// a true minus sign.
+fn grouped(number: &str) -> String {
+    let digits = number.bytes().take_while(|byte| matches!(byte, b'-' | b'0'..=b'9')).count();
+    let (whole, rest) = number.split_at(digits);
+    let size = whole.trim_start_matches('-').len();
+    let mut text = String::with_capacity(number.len() + size / 3);
+    for (place, letter) in whole.chars().enumerate() {
+        let left = whole.len() - place;
+        if size > 4 && left < size && left % 3 == 0 {
+            text.push(',');
+        }
+        text.push(letter);
+    }
+    minus(&(text + rest))
+}
+
 /// With a true minus sign.
 fn minus(number: &str) -> String {
     number.replace('-', "−")
@@ -242,6 +264,9 @@ mod tests {
         let small = ticks(Scale::Linear, 0.0, 4.2e-5, 5);
         assert_eq!(small.common.as_deref(), Some("×10⁻⁵"));
         assert_eq!(small.major[1].1, "1");
+        assert_eq!(labels(Scale::Linear, 635_900.0, 637_100.0)[..2], ["636,000", "636,200"]);
+        assert_eq!(labels(Scale::Linear, -20_000.0, 0.0)[..2], ["−20,000", "−15,000"]);
+        assert_eq!(labels(Scale::Linear, 0.0, 6000.0)[1], "1000");
         let large = ticks(Scale::Linear, 0.0, 2.4e6, 5);
         assert_eq!((large.common.as_deref(), large.major[1].1.as_str()), (Some("×10⁶"), "0.5"));
     }

@@ -74,6 +74,12 @@ impl Store for Patient {
     fn capabilities(&self) -> kubist_store::Capabilities {
         self.store.capabilities()
     }
+    fn look_again(&self, attempt: u32) -> bool {
+        self.store.look_again(attempt)
+    }
+    fn catch_up(&self) {
+        self.store.catch_up();
+    }
     fn location(&self) -> &str {
         self.store.location()
     }

@@ -144,7 +144,7 @@ pub struct Estimates {
     #[serde(default)]
     pub group_by: Vec<String>,
     pub error: Option<f64>,
-    pub absolute: Option<f64>,
+    pub absolute: Option<kubist::Absolute>,
     /// Seconds.
     pub within: Option<f64>,
     pub max_rows: Option<u64>,

@@ -68,7 +68,7 @@ fn options(region: &Region, asked: &Estimates, cancel: &Cancel) -> Result<Estima
         query: region.spec.clone(),
         run: RunOptions::with_cancel(cancel),
         error: asked.error,
-        absolute: asked.absolute,
+        absolute: asked.absolute.clone(),
         within: within.map_err(|_| Problem::invalid("within: seconds, at least 0"))?,
         max_rows: asked.max_rows,
         max_bytes: asked.max_bytes,

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use crate::{Error, Kept, LogTail, Store};
+use crate::{Error, Fencing, Kept, LogTail, Store};
 
 /// Runs all checks, each on a fresh, empty store from `make`. Panics, saying
 /// which promise was broken, if one was.
@@ -294,6 +294,76 @@ fn a_log_has_one_owner(store: &dyn Store) {
     assert_eq!(payloads(&tail), [&b"still mine"[..], b"mine now"]);
 }
 
+/// Two handles on one store, as two machines have them, and what makes the claim of a writer lapse
+/// that does not renew it.
+pub type TwoMachines = (Arc<dyn Store>, Arc<dyn Store>, Box<dyn FnMut(&str)>);
+
+/// What a store with claims must do besides ([`claims`](crate::claims)), each time on a fresh, empty
+/// store from `make`. Panics, saying which promise was broken, if one was.
+pub fn claims(make: &mut dyn FnMut() -> TwoMachines) {
+    let fencing = make().0.capabilities().fencing;
+    assert!(matches!(fencing, Fencing::Claim { lapse } if !lapse.is_zero()), "{fencing:?}");
+    let (one, other, lapse) = make();
+    a_stopped_owner_is_refused(&*one, &*other, lapse);
+    let (one, other, lapse) = make();
+    logs_change_hands(&*one, &*other, lapse);
+}
+
+/// An owner stands still until its claim has lapsed, another one takes the log, and it wakes up.
+fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
+    let mut stopped = one.own_log("w").unwrap();
+    let acknowledged = stopped.append(b"acknowledged").unwrap();
+    lapse("w");
+    let mut owner = other.own_log("w").unwrap();
+    assert!(owner.position() >= acknowledged, "an acknowledged entry was overlooked");
+    let taken = owner.append(b"of the next owner").unwrap();
+    for _ in 0..2 {
+        let answer = stopped.append(b"too late");
+        assert!(matches!(answer, Err(Error::Refused { .. })), "{answer:?}");
+    }
+    // What it gives back is not its own any more.
+    drop(stopped);
+    assert!(matches!(other.own_log("w"), Err(Error::Busy { .. })), "a claim that was lost was given back");
+    assert_eq!(owner.append(b"and another").unwrap(), owner.position());
+    assert!(owner.position() > taken);
+    for store in [one, other] {
+        let tail = store.read_log("w", 0).unwrap();
+        assert_eq!(payloads(&tail), [&b"acknowledged"[..], b"of the next owner", b"and another"]);
+        assert_eq!((tail.next, tail.durable), (owner.position(), owner.position()));
+        assert_eq!(store.read_log("w", acknowledged).unwrap().entries, tail.entries[1..]);
+    }
+}
+
+/// A log that is given back is taken at once, and every entry is there for whoever has it next.
+fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
+    let mut expected: Vec<Vec<u8>> = Vec::new();
+    // Where each entry ended when it was the last one: so it does for whoever reads it later.
+    let mut ends: Vec<u64> = Vec::new();
+    for round in 0..12u8 {
+        let store = if round % 2 == 0 { one } else { other };
+        let mut owner = store.own_log("w").unwrap();
+        for entry in 0..round % 4 {
+            expected.push(vec![round; usize::from(entry) * 100]);
+            ends.push(owner.append(expected.last().unwrap()).unwrap());
+        }
+        if round % 3 == 0 {
+            // As of a process that died: it gives nothing back.
+            std::mem::forget(owner);
+            lapse("w");
+        }
+    }
+    for store in [one, other] {
+        let tail = store.read_log("w", 0).unwrap();
+        assert_eq!(payloads(&tail), expected);
+        let begins = tail.entries.iter().skip(1).map(|entry| entry.position);
+        assert!(
+            begins.chain([tail.next]).eq(ends.iter().copied()),
+            "an entry ends elsewhere than when it was appended"
+        );
+        assert_eq!(store.logs().unwrap(), ["w"]);
+    }
+}
+
 fn logs_are_apart(store: &dyn Store) {
     let mut owners: Vec<_> = ["b", "a", "c"].map(|name| store.own_log(name).unwrap()).into();
     for round in 0..5 {
@@ -343,16 +413,16 @@ fn fill(store: &dyn Store) {
 }
 
 fn sizes_count_all_that_is_kept(store: &dyn Store) {
-    assert_eq!(store.sizes().unwrap(), []);
+    assert!(is_empty(store));
     fill(store);
     let sizes = store.sizes().unwrap();
     for (kind, name) in [(Kept::Object, "table"), (Kept::Object, "deep/er"), (Kept::Segment, "s"), (Kept::Log, "w")] {
         let found: u64 =
             sizes.iter().filter(|size| size.kind == kind && size.name == name).map(|size| size.bytes).sum();
         // Whatever an engine adds is small.
-        assert!((1000..1200).contains(&found), "{kind:?} {name} takes {found} bytes");
+        assert!((1000..1500).contains(&found), "{kind:?} {name} takes {found} bytes");
     }
-    assert!(sizes.len() <= 5 && sizes.iter().map(|size| size.bytes).sum::<u64>() < 5000, "{sizes:?}");
+    assert!(sizes.len() <= 7 && sizes.iter().map(|size| size.bytes).sum::<u64>() < 5000, "{sizes:?}");
     let length = sizes.iter().find(|size| size.kind == Kept::Segment).map(|size| size.bytes);
     assert_eq!(length, store.segment_len("s").unwrap());
 }
@@ -367,7 +437,13 @@ fn an_erased_store_is_empty(store: &dyn Store) {
         assert_eq!((store.segments().unwrap(), store.logs().unwrap()), (vec![], vec![]));
     }
     store.erase(&["not/ours".into()]).unwrap();
-    assert_eq!(store.sizes().unwrap(), []);
+    assert!(is_empty(store));
+}
+
+/// An engine may have made a small note for itself.
+fn is_empty(store: &dyn Store) -> bool {
+    let sizes = store.sizes().unwrap();
+    sizes.iter().all(|size| size.kind == Kept::Temporary) && sizes.iter().map(|size| size.bytes).sum::<u64>() < 100
 }
 
 fn payloads(tail: &LogTail) -> Vec<&[u8]> {

@@ -22,6 +22,9 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::claims::{self, Life};
 
 pub use os::OsDisk;
 
@@ -175,10 +178,58 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
     /// A number that no other call, here or anywhere, is likely to give.
     fn unique(&self) -> u64;
+
+    /// Is the directory on a file system of this machine alone, so that all who can open a file
+    /// of it meet at its lock?
+    ///
+    /// # Errors
+    ///
+    /// The operating system's.
+    fn is_of_this_machine(&self, path: &Path) -> io::Result<bool>;
+
+    /// How many names the file at `path` has, as whatever keeps it says now.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's.
+    fn names_of(&self, path: &Path) -> io::Result<u64>;
+
+    /// The time since some moment, by a clock that never goes back.
+    fn clock(&self) -> Duration {
+        os::clock()
+    }
+
+    /// Lets time go by.
+    fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    /// This process, as claims name it ([`claims::this_process`]).
+    fn holder(&self) -> String {
+        claims::this_process()
+    }
+
+    /// What is known of whoever holds a claim ([`claims::life`]).
+    fn life(&self, holder: &str) -> Life {
+        claims::life(holder)
+    }
+
+    /// May work go on behind the caller's back, on a thread of its own?
+    fn has_threads(&self) -> bool {
+        true
+    }
 }
 
 /// An open file; closed, and its lock given back, on drop.
 pub trait DiskFile: Send + Sync + fmt::Debug {
+    /// Closes the file, and says if that failed: on a network, what was written may reach its
+    /// server only now.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's. The file is closed in any case.
+    fn close(self: Box<Self>) -> io::Result<()>;
+
     /// The file's length.
     ///
     /// # Errors

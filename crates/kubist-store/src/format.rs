@@ -27,6 +27,7 @@ pub(crate) enum Kind {
     Log,
     Acknowledgement,
     Segment,
+    Numbered,
 }
 
 impl Kind {
@@ -36,6 +37,7 @@ impl Kind {
             Kind::Log => b"KUBI-LOG",
             Kind::Acknowledgement => b"KUBI-ACK",
             Kind::Segment => b"KUBI-SEG",
+            Kind::Numbered => b"KUBI-NUM",
         }
     }
 
@@ -45,15 +47,26 @@ impl Kind {
             Kind::Log => "log",
             Kind::Acknowledgement => "acknowledgement",
             Kind::Segment => "segment",
+            Kind::Numbered => "numbered file",
         }
     }
 }
 
 /// The header of a file of this kind.
 pub(crate) fn header(kind: Kind) -> [u8; HEADER_BYTES as usize] {
+    header_of(kind, VERSION)
+}
+
+/// The whole file that says that a store is shared. To a program that does not know such
+/// stores it is a log of a newer version, so that it refuses to read or write any.
+pub(crate) fn shared_mark() -> [u8; HEADER_BYTES as usize] {
+    header_of(Kind::Log, VERSION + 1)
+}
+
+fn header_of(kind: Kind, version: u32) -> [u8; HEADER_BYTES as usize] {
     let mut header = [0; HEADER_BYTES as usize];
     header[..8].copy_from_slice(kind.magic());
-    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[8..12].copy_from_slice(&version.to_le_bytes());
     let checksum = crc32c::crc32c(&header[..12]);
     header[12..].copy_from_slice(&checksum.to_le_bytes());
     header
@@ -137,6 +150,62 @@ pub(crate) fn acknowledged(bytes: &[u8], file: &str) -> Result<u64> {
     Ok(u64_at(bytes, 16))
 }
 
+/// The number, the length and the sort of a numbered file, and their checksum with the payload's.
+const NUMBERED_HEAD_BYTES: usize = 24;
+
+/// What a numbered file of a shared store says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Says {
+    /// An entry of a log, at the position that is its number.
+    Entry,
+    /// A log was taken: from this position on, what earlier owners append is refused.
+    Fence,
+    /// Somebody holds the claim on a log: the payload says who.
+    Held,
+    /// Nobody does.
+    Free,
+    /// The log of one machine ends at the position that is its number.
+    Sealed,
+}
+
+impl Says {
+    const ALL: [Says; 5] = [Says::Entry, Says::Fence, Says::Held, Says::Free, Says::Sealed];
+}
+
+/// The whole numbered file.
+pub(crate) fn numbered(says: Says, number: u64, payload: &[u8]) -> Vec<u8> {
+    let mut file = Vec::with_capacity(HEADER_BYTES as usize + NUMBERED_HEAD_BYTES + payload.len());
+    file.extend_from_slice(&header(Kind::Numbered));
+    file.extend_from_slice(&number.to_le_bytes());
+    file.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    file.extend_from_slice(&(says as u32).to_le_bytes());
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(&file[16..36]), payload);
+    file.extend_from_slice(&checksum.to_le_bytes());
+    file.extend_from_slice(payload);
+    file
+}
+
+/// What a numbered file says, its number and its payload, or what is wrong with it.
+pub(crate) fn numbered_value(bytes: &Bytes, file: &str) -> Result<(Says, u64, Bytes)> {
+    check_header(Kind::Numbered, bytes, file)?;
+    let damaged = |what: String| Err(Error::damaged(file, HEADER_BYTES, what));
+    let payload_at = HEADER_BYTES as usize + NUMBERED_HEAD_BYTES;
+    if bytes.len() < payload_at {
+        return damaged(format!("it ends after {} bytes, inside its head", bytes.len()));
+    }
+    let (payload, wanted) = (bytes.slice(payload_at..), u64_at(bytes, 24));
+    if wanted != payload.len() as u64 {
+        return damaged(format!("its payload should have {wanted} bytes, it has {}", payload.len()));
+    }
+    if u32_at(bytes, 36) != crc32c::crc32c_append(crc32c::crc32c(&bytes[16..36]), &payload) {
+        return damaged("its checksum is wrong".into());
+    }
+    match Says::ALL.get(u32_at(bytes, 32) as usize) {
+        Some(says) => Ok((*says, u64_at(bytes, 16), payload)),
+        None => damaged(format!("it says {}, which is unknown", u32_at(bytes, 32))),
+    }
+}
+
 /// The number at `at`; the caller has made sure that it is there.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
@@ -164,6 +233,22 @@ mod tests {
             let answer = object_value(bad.into(), "f");
             assert!(matches!(answer, Err(Error::Damaged { .. })), "bit {bit}: {answer:?}");
         }
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_other_length_of_a_numbered_file_is_noticed() {
+        let good: Bytes = numbered(Says::Fence, 7, b"who").into();
+        assert_eq!(numbered_value(&good, "f").unwrap(), (Says::Fence, 7, "who".into()));
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.to_vec();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let answer = numbered_value(&bad.into(), "f");
+            assert!(matches!(answer, Err(Error::Damaged { .. })), "bit {bit}: {answer:?}");
+        }
+        for length in 0..good.len() {
+            assert!(numbered_value(&good.slice(..length), "f").is_err(), "{length}");
+        }
+        assert!(numbered_value(&[&good[..], &[0]].concat().into(), "f").is_err());
     }
 
     #[test]

@@ -23,6 +23,7 @@
 
 #![deny(missing_docs)]
 
+pub mod claims;
 pub mod conformance;
 pub mod disk;
 mod error;

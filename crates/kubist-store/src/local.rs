@@ -3,6 +3,7 @@
 //! ```text
 //! <directory>/table, rewrites/0000...   objects, at their names
 //!             logs/<writer>.log, .ack   a writer's log, and how much of it is acknowledged
+//!             logs/<writer>.entries/    the log in a shared store (`numbered`)
 //!             segments/<name>.seg
 //!             tmp/                      files on their way to a name, and spill files
 //! ```
@@ -14,7 +15,12 @@
 //!   exception, because no entry names one before its owner synced it;
 //! - nothing is overwritten, but for the acknowledgements, which are checksummed
 //!   hints;
-//! - a log's owner holds the file's lock, which dies with the process;
+//! - a log's owner holds the file's lock, which dies with the process. In a store that several
+//!   machines **share** (NFS, Lustre, GPFS, BeeGFS, CephFS) locks may hold on one of them only:
+//!   there it has a claim, and a fence in the log (`claim_files`, `entries`). A mark in the
+//!   directory says that a store is shared; one that is made where others may have it mounted
+//!   too is from the beginning;
+//! - what another machine did may be seen late: `place` says what is believed when;
 //! - after a failed write or sync, a handle refuses to go on;
 //! - nothing below the directory is reached through a link, and only regular files are
 //!   opened, because a table may come from someone who is not trusted. Anything else under such a
@@ -23,24 +29,30 @@
 //! Folders are made when something is first put into them: opening a directory
 //! for reading changes nothing in it.
 
+mod claim_files;
+mod entries;
 mod folders;
 mod location;
 mod logs;
+mod numbered;
 mod objects;
 mod open_files;
+mod place;
 mod scratch;
 mod segments;
 mod standing;
 mod temporary;
 mod whole;
 
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::ops::{Deref, Range};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::claims::LAPSE;
 use crate::disk::{Disk, OsDisk, Sort, irregular};
 use crate::{
     Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog, Store,
@@ -49,20 +61,28 @@ use crate::{
 pub use location::Directories;
 pub use scratch::local_scratch;
 
-use folders::Folders;
+use claim_files::Claims;
+use entries::Known;
+use numbered::{ENTRIES, LOGS, NO_WRITER};
 use open_files::OpenFiles;
-use temporary::Temporaries;
+use place::Place;
 
 /// A store in a directory.
 #[derive(Debug)]
 pub struct LocalStore {
-    disk: Arc<dyn Disk>,
-    root: PathBuf,
-    location: String,
-    folders: Folders,
-    temporaries: Temporaries,
+    place: Arc<Place>,
     open_files: OpenFiles,
     waited: AtomicBool,
+    known: Known,
+    claims: Claims,
+}
+
+impl Deref for LocalStore {
+    type Target = Place;
+
+    fn deref(&self) -> &Place {
+        &self.place
+    }
 }
 
 /// Opens the store in an existing directory; [`Error::Missing`] if there is
@@ -93,7 +113,19 @@ impl LocalStore {
     /// As of [`LocalStore::create`].
     pub fn on_disk(disk: Arc<dyn Disk>, path: &Path) -> Result<LocalStore> {
         folders::create_with_parents(&*disk, path)?;
-        LocalStore::open_on(disk, path)
+        // It is there now, whether this machine sees it yet or not.
+        let store = LocalStore::at(disk, path)?;
+        let is_ours = store.disk.is_of_this_machine(path);
+        let is_ours = is_ours.map_err(|error| Error::io("look at the file system of", path, error))?;
+        let is_new = || -> Result<bool> {
+            let foreign = |name: &str| name != LOGS && name != temporary::FOLDER;
+            let listed = store.folders.list(path)?;
+            Ok(!listed.iter().any(|listed| foreign(&listed.name)) && logs::writers(&store)?.is_empty())
+        };
+        if !is_ours && !store.is_shared() && is_new()? {
+            store.share()?;
+        }
+        Ok(store)
     }
 
     /// [`open_local`] on another disk than the machine's.
@@ -109,19 +141,40 @@ impl LocalStore {
             Ok(None) => return Err(Error::Missing { file: location }),
             Err(error) => return Err(Error::io("open", path, error)),
         }
-        Ok(LocalStore {
-            folders: Folders::new(disk.clone(), path),
-            temporaries: Temporaries::default(),
+        LocalStore::at(disk, path)
+    }
+
+    fn at(disk: Arc<dyn Disk>, path: &Path) -> Result<LocalStore> {
+        let store = LocalStore {
             open_files: OpenFiles::new(disk.clone()),
+            place: Arc::new(Place::new(disk, path)),
             waited: AtomicBool::default(),
-            root: path.to_path_buf(),
-            location,
-            disk,
-        })
+            known: Known::default(),
+            claims: Claims::default(),
+        };
+        store.look_for_mark()?;
+        Ok(store)
+    }
+
+    fn look_for_mark(&self) -> Result<()> {
+        if numbered::is_marked(self)? {
+            self.set_shared();
+        }
+        Ok(())
     }
 }
 
 impl LocalStore {
+    /// The same, where a machine's memory of names and lengths is another one than usual: a
+    /// mount that keeps them for at most so long. `KUBIST_STALE_SECONDS` says the same of all
+    /// stores of a process.
+    pub fn with_staleness(mut self, staleness: Duration) -> LocalStore {
+        if let Some(place) = Arc::get_mut(&mut self.place) {
+            place.staleness = staleness;
+        }
+        self
+    }
+
     /// What is odd about a writer's log, in words, one finding each: damage, an
     /// unfinished entry, a missing or unreadable acknowledgement. Empty if all
     /// is well.
@@ -130,7 +183,11 @@ impl LocalStore {
     ///
     /// `Missing` if there is no such log; `InvalidName`; `Io`. Damage is a finding, not an error.
     pub fn check_log(&self, writer: &str) -> Result<Vec<String>> {
-        logs::check(self, writer)
+        if !self.is_shared() {
+            return logs::check(self, writer);
+        }
+        let sound = entries::read_sound(self, writer, 0)?;
+        Ok(sound.damage.iter().map(Error::to_string).collect())
     }
 }
 
@@ -140,7 +197,30 @@ impl Store for LocalStore {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { locality: Locality::Here, latency: Latency::Device, fencing: Fencing::Lock }
+        let fencing = if self.is_shared() { Fencing::Claim { lapse: LAPSE } } else { Fencing::Lock };
+        Capabilities { locality: Locality::Here, latency: Latency::Device, fencing, staleness: self.staleness() }
+    }
+
+    /// Logs that were one machine's go on behind their last byte. Whoever owns one is refused
+    /// with its next entry.
+    fn share(&self) -> Result<()> {
+        if self.is_shared() {
+            return Ok(());
+        }
+        numbered::mark(self)?;
+        self.set_shared();
+        for writer in logs::writers(self)? {
+            entries::seal(self, &writer)?;
+        }
+        Ok(())
+    }
+
+    fn look_again(&self, attempt: u32) -> bool {
+        self.place.look_again(attempt)
+    }
+
+    fn catch_up(&self) {
+        self.place.catch_up();
     }
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
@@ -184,19 +264,46 @@ impl Store for LocalStore {
     }
 
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        logs::own(self, writer)
+        if writer == NO_WRITER {
+            return Err(Error::InvalidName { name: writer.into(), why: "it marks shared stores".into() });
+        }
+        if !self.is_shared() {
+            let owner = logs::own(self, writer)?;
+            // Looked for with the log in hand: whoever makes the store shared does it in the
+            // other order, and the owner looks again with each entry.
+            self.look_for_mark()?;
+            if !self.is_shared() {
+                return Ok(owner);
+            }
+        }
+        entries::own(self, writer)
     }
 
     fn logs(&self) -> Result<Vec<String>> {
-        logs::writers(self)
+        let mut writers = self.folders.names(LOGS, ".log")?;
+        if writers.iter().any(|name| name == NO_WRITER) {
+            self.set_shared();
+        }
+        writers.retain(|writer| writer != NO_WRITER);
+        writers.extend(self.folders.names(LOGS, ENTRIES)?);
+        writers.extend(self.known.writers());
+        writers.sort_unstable();
+        writers.dedup();
+        Ok(writers)
     }
 
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
-        logs::read(self, writer, from)
+        match self.is_shared() {
+            true => entries::read(self, writer, from),
+            false => logs::read(self, writer, from),
+        }
     }
 
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
-        logs::read_sound(self, writer, from)
+        match self.is_shared() {
+            true => entries::read_sound(self, writer, from),
+            false => logs::read_sound(self, writer, from),
+        }
     }
 
     fn scratch(&self) -> Result<Box<dyn Scratch>> {

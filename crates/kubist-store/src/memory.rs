@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Bound, Range};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -70,7 +71,12 @@ impl Store for MemoryStore {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { locality: Locality::Here, latency: Latency::Memory, fencing: Fencing::Lock }
+        Capabilities {
+            locality: Locality::Here,
+            latency: Latency::Memory,
+            fencing: Fencing::Lock,
+            staleness: Duration::ZERO,
+        }
     }
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {

@@ -15,6 +15,9 @@
 //!   of itself, a failing link may have happened;
 //! - locks go with the handle or the process that holds them.
 //!
+//! A [`Network`] makes it a file server, and a [`Mount`] a machine that has it mounted, with
+//! all that such file systems do ([`Rule`]). Time is counted in calls, a millisecond each.
+//!
 //! ```
 //! use std::path::Path;
 //! use kubist_store::{LocalStore, Store, sim::SimDisk};
@@ -31,6 +34,8 @@ mod cached;
 mod chance;
 mod liar;
 mod machine;
+mod mount;
+mod network;
 mod state;
 mod turns;
 
@@ -38,10 +43,14 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use liar::{Liar, Lie};
+pub use mount::{Mount, MountedProcess};
+pub use network::{Network, Rule};
 pub use state::Call;
 
+use crate::claims::{self, Life};
 use crate::disk::{Disk, DiskFile, Found, Listed, Open};
 use machine::Machine;
 use state::{HandleId, ProcessId};
@@ -115,6 +124,11 @@ impl SimDisk {
         self.machine.state().used()
     }
 
+    /// The time by the machine's clock: a call takes a millisecond.
+    pub fn clock(&self) -> Duration {
+        self.machine.state().clock()
+    }
+
     /// A file's bytes, as a process would see them.
     pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
         self.machine.state().contents(path)
@@ -172,6 +186,18 @@ impl SimProcess {
         self.machine.state().kill(self.id);
     }
 
+    /// What is known of a holder, which is registered under another text.
+    fn life_of(&self, holder: &str, registered: &str) -> Life {
+        let [_, number, boot, _] = holder.split(' ').collect::<Vec<_>>()[..] else { return Life::Unknown };
+        let (Ok(number), Ok(boot)) = (number.parse(), boot.parse()) else { return Life::Unknown };
+        let process = ProcessId { number, boot };
+        let lives = self.machine.state().lives(process);
+        match lives && (process != self.id || claims::is_held_here(registered)) {
+            true => Life::Alive,
+            false => Life::Ended,
+        }
+    }
+
     /// Ends the process during a later system call of its own, `calls` from now.
     pub fn kill_after(&self, calls: u64) {
         self.machine.state().kill_after(self.id, calls);
@@ -219,6 +245,35 @@ impl Disk for SimProcess {
     fn unique(&self) -> u64 {
         self.machine.state().unique()
     }
+
+    fn is_of_this_machine(&self, _path: &Path) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    fn names_of(&self, path: &Path) -> io::Result<u64> {
+        self.machine.names_of(self.id, path)
+    }
+
+    fn clock(&self) -> Duration {
+        self.machine.state().clock()
+    }
+
+    fn pause(&self, time: Duration) {
+        self.machine.pause(self.id, time);
+    }
+
+    fn holder(&self) -> String {
+        format!("simulated {} {}", self.id.number, self.id.boot)
+    }
+
+    fn life(&self, holder: &str) -> Life {
+        self.life_of(holder, holder)
+    }
+
+    /// Else a seed would not say when it goes on.
+    fn has_threads(&self) -> bool {
+        false
+    }
 }
 
 #[derive(Debug)]
@@ -229,6 +284,10 @@ struct SimFile {
 }
 
 impl DiskFile for SimFile {
+    fn close(self: Box<Self>) -> io::Result<()> {
+        Ok(())
+    }
+
     fn bytes(&self) -> io::Result<u64> {
         self.machine.bytes(self.process, self.handle)
     }

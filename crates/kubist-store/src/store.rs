@@ -29,8 +29,28 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The store's location, as the user named it. For messages.
     fn location(&self) -> &str;
 
-    /// What kind of store this is, for those who plan work on it. Always the same of a handle.
+    /// What kind of store this is, for those who plan work on it. Always the same of a handle,
+    /// but for [`Store::share`].
     fn capabilities(&self) -> Capabilities;
+
+    /// Makes it a store of several machines for good, if it is one of this machine alone: the
+    /// owners of its logs are refused with their next entry, and can take them again.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` if a log is; `NoSpace`; `Io` if the engine fails.
+    fn share(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Something was not found as it should be, for the `attempt`-th time in a row, from 0: can
+    /// that be because what is seen here is old? Waits for a moment if so, longer each time.
+    fn look_again(&self, _attempt: u32) -> bool {
+        false
+    }
+
+    /// Waits until whatever was there when this was called is seen.
+    fn catch_up(&self) {}
 
     /// Writes an object, unless its name is taken: `false` says that it is.
     ///
@@ -286,6 +306,9 @@ pub struct Capabilities {
     pub latency: Latency,
     /// How a log is kept to one owner.
     pub fencing: Fencing,
+    /// For how long it may not be seen yet what others did; zero: it is seen at once. What is
+    /// seen is whole and right all the same.
+    pub staleness: Duration,
 }
 
 /// Where the bytes are, as seen from a process that reads them.
@@ -438,7 +461,8 @@ pub trait LogOwner: Send {
 /// What [`Store::read_log`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogTail {
-    /// The entries, in the order in which they were appended.
+    /// The entries, in the order in which they were appended. Each ends where the next one begins,
+    /// and the last at `next`: there where [`LogOwner::append`] said, whenever it is read.
     pub entries: Vec<LogEntry>,
     /// The position after the last of them, from where to read on.
     pub next: u64,

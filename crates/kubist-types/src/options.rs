@@ -55,6 +55,9 @@ pub struct TableOptions {
     /// Open a table that is already here if it agrees, instead of refusing. Columns that
     /// were added to it since may be missing here, and its metadata stays.
     pub exist_ok: bool,
+    /// Several machines write to the table's directory, where locks may hold on one of them only.
+    /// A directory on a file system that others may have mounted too is shared in any case.
+    pub shared: bool,
 }
 
 /// How a writer works.

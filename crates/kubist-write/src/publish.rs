@@ -17,7 +17,14 @@
 //! - N > F: the rewriter had seen F when it looked at the table, so the note, which is older
 //!   than F, was there when it looked for it, and it published nothing.
 //!
-//! Only objects put if absent, and reads of them, are asked of the store.
+//! Only objects put if absent, and reads of them, are asked of the store. Where a machine may
+//! remember for a while that a name is not there, a note may be overlooked. There cleaning notes
+//! no segment of a rewrite that is younger than an hour, and a rewriter gives up after half of
+//! that by its own clock, so that clocks may differ by the other half.
+//!
+//! A number may have been taken and cleaned away while a rewriter stood still. The last rewrites
+//! before a checkpoint stay, and cleaning goes up: where the number before is gone and a checkpoint
+//! holds this one, it was taken before, and what was just put under it counts for nobody.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +41,7 @@ use kubist_store::Segment;
 use crate::build::SortedRows;
 use crate::output::DEFAULT_MEMORY;
 use crate::output::{Output, identify};
+use kubist_catalog::checkpoint;
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::Directory;
 use kubist_catalog::error::store_error;
@@ -47,6 +55,10 @@ use kubist_types::error::{Error, Result};
 
 /// How long to wait for a writer that is making an entry durable.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// In a store where others' changes are seen late: a rewrite's segment is not noted as garbage for
+/// so long after it was made, and its rewriter gives up after half of it.
+pub const SHARED_REWRITE_TIME: Duration = Duration::from_secs(3600);
 
 /// What is to replace runs.
 #[derive(Default)]
@@ -110,7 +122,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
         let mut segments: Vec<&Arc<str>> = replacement.runs.iter().map(|run| &run.payload.segment).collect();
         segments.dedup();
         for segment in segments {
-            if is_given_up(core, segment)? {
+            if is_given_up(core, segment)? || is_late(core, segment) {
                 return Ok(false);
             }
         }
@@ -127,10 +139,38 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
             unix_ms: unix_ms(),
         };
         let bytes = entry.encode(&core.forest());
-        if core.store.put_if_absent(&format!("{REWRITES}{number:020}"), &bytes).map_err(store_error)? {
-            return Ok(true);
+        if core.store.put_if_absent(&rewrite_name(number), &bytes).map_err(store_error)? {
+            return check_number(core, number, cancel);
         }
     }
+}
+
+fn rewrite_name(number: u64) -> String {
+    format!("{REWRITES}{number:020}")
+}
+
+/// Was the number that was just taken free before? See the head.
+fn check_number(core: &Core, number: u64, cancel: &Cancel) -> Result<bool> {
+    let before = core.store.get(&rewrite_name(number.saturating_sub(1)));
+    if number == 1 || !matches!(before, Ok(None)) {
+        return Ok(true);
+    }
+    core.store.catch_up();
+    if checkpoint::load(core, cancel)?.is_none_or(|held| held.state.rewrites() < number) {
+        return Ok(true);
+    }
+    // If it counted, the checkpoint holds it, and cleaning deletes it too.
+    core.store.delete(&rewrite_name(number)).map_err(store_error)?;
+    let why =
+        format!("rewrite {number} was made while this process stood still, and cleaned away; open the table again");
+    Err(Error::SnapshotExpired { location: core.store.location().into(), why })
+}
+
+/// Is a rewrite's segment so old that cleaning may have noted it where that is not seen at once?
+fn is_late(core: &Core, segment: &str) -> bool {
+    let made = segment.rsplit_once('-').and_then(|(_, at)| at.parse::<u64>().ok());
+    let age = made.map_or(0, |at| unix_ms().saturating_sub(at));
+    !core.store.capabilities().staleness.is_zero() && age >= SHARED_REWRITE_TIME.as_millis() as u64 / 2
 }
 
 /// Has a segment been deleted, or noted as garbage, so that it will be?

@@ -6,38 +6,44 @@ use std::sync::Arc;
 use kubist_index::cube::CubeId;
 use kubist_index::layout::Known;
 use kubist_index::priority::Threshold;
-use kubist_index::state::RunId;
+use kubist_index::ramps::Ramp;
+use kubist_index::state::{Run, RunId};
 
 use kubist_catalog::directory::Directory;
+use kubist_format::location::Location;
 
-/// A directory, without some runs that are being rewritten.
+/// The directories that make up a table, without some runs that are being rewritten.
 pub struct Seen {
-    directory: Arc<Directory>,
+    directories: Vec<Arc<Directory>>,
     without: HashSet<RunId>,
 }
 
 impl Seen {
-    pub fn all(directory: Arc<Directory>) -> Seen {
-        Seen { directory, without: HashSet::new() }
+    pub fn all(directories: Vec<Arc<Directory>>) -> Seen {
+        Seen { directories, without: HashSet::new() }
     }
 
     pub fn without(directory: Arc<Directory>, runs: impl Iterator<Item = RunId>) -> Seen {
-        Seen { directory, without: runs.collect() }
+        Seen { directories: vec![directory], without: runs.collect() }
+    }
+
+    fn runs(&self, cube: CubeId) -> impl Iterator<Item = &Arc<Run<Location>>> {
+        let runs = self.directories.iter().flat_map(move |directory| directory.runs_of(cube));
+        runs.filter(|run| self.without.is_empty() || !self.without.contains(&run.id))
     }
 }
 
 impl Known for Seen {
     fn cutoff(&self, cube: CubeId) -> Threshold {
-        self.directory.cutoff(cube)
+        let cutoffs = self.directories.iter().map(|directory| directory.cutoff(cube));
+        cutoffs.min().unwrap_or(Threshold::ALL)
     }
 
-    fn rows_below(&self, cube: CubeId, fraction: f64) -> f64 {
-        let at = fraction * 18_446_744_073_709_551_616.0;
-        let runs = self.directory.runs_of(cube).iter().filter(|run| !self.without.contains(&run.id));
-        runs.map(|run| {
-            let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
-            run.rows as f64 * ((at - first) / (last - first).max(1.0)).clamp(0.0, 1.0)
-        })
-        .sum()
+    fn holds_rows(&self, cube: CubeId) -> bool {
+        self.runs(cube).any(|run| run.rows > 0)
+    }
+
+    fn ramps(&self, cube: CubeId) -> Vec<Ramp> {
+        self.runs(cube).map(|run| Ramp::of_run(run.rows, run.priorities)).collect()
     }
 }

@@ -18,6 +18,8 @@ pub struct Info {
     pub location: String,
     /// The version of the format of its files.
     pub format_version: u32,
+    /// May several machines write to it?
+    pub shared: bool,
     /// Its rows, replicas not counted.
     pub rows: u64,
     /// Its runs, replicas not counted.
@@ -60,6 +62,8 @@ pub struct Info {
     pub metadata: Metadata,
     /// Who has committed to it.
     pub writers: Vec<WriterInfo>,
+    /// What is there of steps of which only a sample was written, if there are such.
+    pub thinned: Option<ThinnedSteps>,
     /// Bytes of live runs, their zone maps and the lookups into them.
     pub bytes: u64,
     /// Those bytes, shared among the rows.
@@ -80,6 +84,17 @@ pub struct DimensionInfo {
     pub low: Option<f64>,
     /// The domain's upper end.
     pub high: Option<f64>,
+}
+
+/// Steps of which only a sample was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct ThinnedSteps {
+    /// How many.
+    pub steps: u64,
+    /// Their rows that were kept.
+    pub kept: u64,
+    /// All rows that they had.
+    pub rows: u64,
 }
 
 #[derive(Clone, Debug, serde::Serialize)]
@@ -126,9 +141,17 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     let of_runs: u64 = directory.all().map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
     let bytes = of_runs + lookups::bytes(directory.all().map(Arc::as_ref));
     let rows = directory.rows();
+    let history = &snapshot.view.history;
+    let thinned = history.thinned();
+    let thinned = (!thinned.is_empty()).then(|| ThinnedSteps {
+        steps: thinned.len() as u64,
+        kept: thinned.keys().map(|step| history.rows_of(*step)).sum(),
+        rows: thinned.values().map(|thinned| thinned.rows).sum(),
+    });
     Ok(Info {
         location: core.store.location().into(),
         format_version: core.header.format_version,
+        shared: core.store.capabilities().fencing != kubist_store::Fencing::Lock,
         rows,
         runs: directory.runs().len() as u64,
         cubes: directory.occupied_cubes() as u64,
@@ -148,9 +171,8 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         compression: schema.compression.map_or("none", Compression::name).into(),
         columns: snapshot.view.schema.describe(),
         metadata: snapshot.view.schema.metadata.clone(),
-        writers: snapshot
-            .view
-            .history
+        thinned,
+        writers: history
             .writers
             .iter()
             .map(|(name, progress)| WriterInfo { name: name.clone(), commits: progress.commits, rows: progress.rows })

@@ -55,15 +55,15 @@ mod table;
 
 pub use explain::{Explanation, Plan, Predicted, RequestTimes, Stages};
 pub use fitted::{Fitted, TableSize};
-pub use info::{DimensionInfo, Info, WriterInfo};
+pub use info::{DimensionInfo, Info, ThinnedSteps, WriterInfo};
 pub use kubist_catalog::alter::NewColumn;
 pub use kubist_catalog::schema::KEPT_BELOW;
 pub use kubist_catalog::token::SnapshotToken;
 pub use kubist_catalog::trace::Trace;
 pub use kubist_estimate::{
-    Estimate, EstimateOptions, Estimation, Figure, Outlook, Own, Stop, in_words, texts_in_words,
+    Absolute, Estimate, EstimateOptions, Estimation, Figure, Outlook, Own, Stop, in_words, texts_in_words,
 };
-pub use kubist_expr::{ExprError, column_index};
+pub use kubist_expr::{ExprError, Meant, column_index, in_unit_of};
 pub use kubist_format::history::Declared;
 pub use kubist_maintain::background::ReadOptimizer;
 pub use kubist_maintain::clean::Cleaning;

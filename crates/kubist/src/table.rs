@@ -234,7 +234,22 @@ impl Table {
     ///
     /// `Cancelled`, or as of [`Table::snapshot`].
     pub fn wait(&self, seen: &Snapshot, patience: Duration, cancel: &Cancel) -> Result<Option<Snapshot>> {
-        let view = self.core.wait(&seen.0.view, patience, cancel)?;
+        self.wait_looking(seen, Duration::ZERO, patience, cancel)
+    }
+
+    /// The same, with no two looks closer than `every`: each of them asks the store for every log.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Table::wait`].
+    pub fn wait_looking(
+        &self,
+        seen: &Snapshot,
+        every: Duration,
+        patience: Duration,
+        cancel: &Cancel,
+    ) -> Result<Option<Snapshot>> {
+        let view = self.core.wait(&seen.0.view, every, patience, cancel)?;
         Ok(view.map(|view| Snapshot(kubist_catalog::snapshot::Snapshot::new(self.core.clone(), view))))
     }
 
@@ -306,6 +321,23 @@ impl Table {
     /// As of [`Table::set_metadata`].
     pub fn set_unit(&self, column: &str, unit: Option<&str>) -> Result<()> {
         self.core.set_unit(column, unit)
+    }
+
+    /// Makes it a table that several machines may write to, for good: its directory is on a file
+    /// system that all of them have mounted. Writers at work are refused at their next commit,
+    /// and can be opened again. Nothing happens if it is one already.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` if a log is; a storage error.
+    pub fn share(&self) -> Result<()> {
+        self.core.check_still_there()?;
+        self.core.store.share().map_err(kubist_catalog::error::store_error)
+    }
+
+    /// May several machines write to it?
+    pub fn is_shared(&self) -> bool {
+        self.core.store.capabilities().fencing != kubist_store::Fencing::Lock
     }
 
     /// The records of a part of a query to this table.

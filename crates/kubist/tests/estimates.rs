@@ -9,8 +9,8 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64
 use arrow_schema::{DataType, Field, Schema};
 use kubist::store::MemoryStore;
 use kubist::{
-    Bound, Dimension, Domain, ErrorKind, Estimate, EstimateOptions, Figure, Query, Snapshot, Stop, Table, TableOptions,
-    Value, WriterOptions,
+    Absolute, Bound, Dimension, Domain, ErrorKind, Estimate, EstimateOptions, Figure, Query, Snapshot, Stop, Table,
+    TableOptions, Value, WriterOptions,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -313,7 +313,8 @@ fn an_estimate_says_early_what_its_goal_takes() {
     }
     // An absolute goal is near, and nothing is to be said of it.
     let mut told = Vec::new();
-    let near = EstimateOptions { error: None, absolute: Some(0.1 * rows as f64), ..wish(&["mean(x)"]) };
+    let near =
+        EstimateOptions { error: None, absolute: Some(Absolute::Number(0.1 * rows as f64)), ..wish(&["mean(x)"]) };
     let read = snapshot.estimate_telling(&near, &mut |estimate| told.extend(estimate.outlook.clone())).unwrap();
     assert!(read.stats.rows_read < 50_000 && told.is_empty(), "{read:?}");
     let bounded = snapshot.estimate(&EstimateOptions { max_rows: Some(20_000), ..relative }).unwrap();
@@ -383,7 +384,9 @@ fn goals_are_reached_with_few_records() {
     let mean = &estimate.figures[0];
     assert_eq!(estimate.stopped, Stop::Goal);
     assert!(half(mean) <= 0.02 * mean.value.unwrap() && estimate.stats.rows_read < 5_000, "{estimate:?}");
-    let estimate = snapshot.estimate(&EstimateOptions { absolute: Some(0.1), ..wish(&["mean(value)"]) }).unwrap();
+    let estimate = snapshot
+        .estimate(&EstimateOptions { absolute: Some(Absolute::Number(0.1)), ..wish(&["mean(value)"]) })
+        .unwrap();
     assert!(half(&estimate.figures[0]) <= 0.1 && estimate.stopped == Stop::Goal);
     // Narrower than the sample can be: everything is read, and exact.
     let estimate = snapshot.estimate(&EstimateOptions { error: Some(1e-6), ..wish(&["mean(value)"]) }).unwrap();
@@ -548,7 +551,7 @@ fn questions_that_make_no_sense_are_refused() {
         (wish(&["mean(speed)"]), "no column `speed`"),
         (with(&|o| o.error = Some(0.0)), "error must be above 0, found 0"),
         (with(&|o| o.error = Some(f64::NAN)), "error must be above 0"),
-        (with(&|o| o.absolute = Some(-1.0)), "absolute must be above 0, found -1"),
+        (with(&|o| o.absolute = Some(Absolute::Number(-1.0))), "absolute must be above 0, found -1"),
         (with(&|o| o.confidence = 1.0), "confidence must be between 0 and 1"),
         (with(&|o| o.query.limit = Some(5)), "takes no limit"),
         (with(&|o| o.query.precision = Some(0.0)), "precision must be above 0"),

@@ -1,7 +1,8 @@
 //! The engine's races, played from seeds: processes on one simulated machine that
 //! take turns at every system call, some of them killed. Writers commit, two
 //! optimizers rewrite the same rows and give the table other grids, steps are retracted, checkpoints are written,
-//! files are cleaned away at once, and readers look on.
+//! files are cleaned away at once, and readers look on. The same on two machines that share a
+//! directory, with all that file servers do.
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone. Of all that happens only
 //! the clock does not follow from the seed: it names segments, and ends a wait.
@@ -11,14 +12,14 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use common::planted::{Fault, Planted};
 use common::{Wrong, name, options, rows, schema, whole_commits};
 use kubist::store::LocalStore;
 use kubist::store::disk::Disk;
-use kubist::store::sim::{SimDisk, SimProcess, Task};
+use kubist::store::sim::{Mount, Network, Rule, SimDisk, SimProcess, Task};
 use kubist::{
     CommitOptions, Dimension, Domain, Error, ErrorKind, GridOptions, OptimizeOptions, Snapshot, Table, Value,
     VerifyOptions, WriterOptions,
@@ -38,6 +39,8 @@ type Outcome = std::result::Result<(), String>;
 fn open(disk: Arc<dyn Disk>, fault: Option<Fault>) -> kubist::Result<Table> {
     let store = LocalStore::on_disk(disk, Path::new("/table"))
         .map_err(|error| Error::storage(ErrorKind::Unavailable, error.to_string(), error))?;
+    // Longer than a simulated machine remembers anything.
+    let store = store.with_staleness(Duration::from_secs(1));
     // Without leases the optimizers get in each other's way more often.
     let store = Planted { store: Arc::new(store), fault, leases: false };
     Table::create_in(Arc::new(store), schema(), &options())
@@ -87,8 +90,15 @@ fn check(snapshot: &Snapshot, acknowledged: &BTreeMap<i64, i64>) -> std::result:
     Ok(counts)
 }
 
-/// One process: what it does until it is done or dies.
-fn live(process: Arc<SimProcess>, seed: u64, number: u64, fault: Option<Fault>, known: &Known) -> Outcome {
+/// One process, and its disk: what it does until it is done or dies.
+fn live(
+    process: &SimProcess,
+    disk: Arc<dyn Disk>,
+    seed: u64,
+    number: u64,
+    fault: Option<Fault>,
+    known: &Known,
+) -> Outcome {
     let mut random = StdRng::seed_from_u64(seed * 100 + number);
     if random.random_bool(0.3) {
         process.kill_after(random.random_range(0..600));
@@ -96,7 +106,7 @@ fn live(process: Arc<SimProcess>, seed: u64, number: u64, fault: Option<Fault>, 
     // Some read their list of runs page by page.
     let held = if random.random_bool(0.5) { 1 << 18 } else { random.random_range(0..40) };
     let worked = (|| {
-        let table = open(process, fault)?;
+        let table = open(disk, fault)?;
         table.limit_runs_in_memory(held);
         match number {
             0..3 => write(&table, number as i64, known),
@@ -116,11 +126,20 @@ fn live(process: Arc<SimProcess>, seed: u64, number: u64, fault: Option<Fault>, 
 }
 
 fn write(table: &Table, writer: i64, known: &Known) -> std::result::Result<(), Wrong> {
-    let mut log = table.writer(&WriterOptions { name: Some(name(writer)), ..Default::default() })?;
+    let take = || table.writer(&WriterOptions { name: Some(name(writer)), ..Default::default() });
+    let mut log = take()?;
     for commit in 0..COMMITS {
-        log.append(&rows(writer, commit))?;
         let step = (writer == SOLVER).then_some(commit);
-        log.commit_as(&CommitOptions { step, token: None })?;
+        // Known again by its token if it was there when the writer was refused.
+        let token = table.is_shared().then(|| format!("commit {commit}"));
+        loop {
+            log.append(&rows(writer, commit))?;
+            match log.commit_as(&CommitOptions { step, token: token.clone() }) {
+                // Somebody has waited until its claim lapsed, and taken the log.
+                Err(Error::Refused(_)) if table.is_shared() => log = take()?,
+                done => break drop(done?),
+            }
+        }
         known.acknowledged.lock().unwrap().insert(writer, commit + 1);
     }
     Ok(())
@@ -184,6 +203,8 @@ fn read(table: &Table, known: &Known) -> std::result::Result<(), Wrong> {
     let mut last = BTreeMap::new();
     for () in known.rounds() {
         let acknowledged = known.acknowledged();
+        // Of another machine, what was acknowledged may be seen later.
+        table.core().store.catch_up();
         let snapshot = table.snapshot()?;
         let now = match check(&snapshot, &acknowledged) {
             Err(Wrong::Error(Error::SnapshotExpired { .. })) => continue,
@@ -199,17 +220,38 @@ fn read(table: &Table, known: &Known) -> std::result::Result<(), Wrong> {
 
 /// One history; what was wrong with it, and how many system calls it took.
 fn play(seed: u64, fault: Option<Fault>) -> (Outcome, u64) {
+    play_with(seed, fault, &|_, _, process| process)
+}
+
+/// The same on two machines that share the directory.
+fn play_shared(seed: u64) -> Outcome {
+    let mounts: OnceLock<[Arc<Mount>; 2]> = OnceLock::new();
+    let mount = |number: u64, machine: &SimDisk| {
+        let mounts = mounts.get_or_init(|| {
+            let network = Network::new(machine, &Rule::ALL);
+            [Mount::new(&network), Mount::new(&network)]
+        });
+        mounts[number as usize % 2].clone()
+    };
+    play_with(seed, None, &|number, machine, process| mount(number, machine).of(process)).0
+}
+
+/// The disk of the process of a number.
+type DiskOf<'a> = &'a (dyn Fn(u64, &SimDisk, Arc<SimProcess>) -> Arc<dyn Disk> + Sync);
+
+fn play_with(seed: u64, fault: Option<Fault>, disk: DiskOf<'_>) -> (Outcome, u64) {
     let machine = SimDisk::new(seed);
     let known = Known { writing: AtomicI64::new(WRITERS), ..Known::default() };
     // Made beforehand, so that all processes have something to open.
-    drop(open(machine.process(), fault).unwrap());
+    drop(open(disk(0, &machine, machine.process()), fault).unwrap());
     let tasks: Vec<Task<'_, Outcome>> = (0..9)
         .map(|number| -> Task<'_, Outcome> {
-            let known = &known;
+            let (known, machine) = (&known, &machine);
             // A process keeps to one thread, or its turns would not follow from the seed.
             Box::new(move |process| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-                pool.install(|| live(process, seed, number, fault, known))
+                let disk = disk(number, machine, process.clone());
+                pool.install(|| live(&process, disk, seed, number, fault, known))
             })
         })
         .collect();
@@ -245,6 +287,20 @@ fn every_interleaving_keeps_the_promises() {
     };
     for seed in seeds {
         if let (Err(what), _) = play(seed, None) {
+            panic!("SEED={seed}: {what}");
+        }
+    }
+}
+
+#[test]
+fn every_interleaving_on_two_machines_keeps_the_promises() {
+    let asked = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    let seeds = match asked("SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..asked("SEEDS").unwrap_or(40),
+    };
+    for seed in seeds {
+        if let Err(what) = play_shared(seed) {
             panic!("SEED={seed}: {what}");
         }
     }

@@ -46,9 +46,15 @@ def ingest(
     units: Mapping[str, str] | None = None,
     metadata: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    names: Sequence[str] | None = None,
     writer: str | None = None,
     optimize: bool = False,
     memory_bytes: int | None = None,
+    max_record: int | None = None,
+    max_columns: int | None = None,
+    max_inflation: int | None = None,
+    max_batch: int | None = None,
     dry_run: bool = False,
     keep_going: bool = False,
     follow: bool = False,
@@ -63,19 +69,26 @@ def ingest(
 
     Args:
         table: Where the table is or will be.
-        files: A file, a folder, a pattern, or several of them: trajectories (all that MDAnalysis
-            reads), openPMD, H5MD, H5Part, GADGET, AREPO, SWIFT, LAMMPS dumps, OpenFOAM cases,
-            VTK, LAS, LAZ, COPC, FITS, PLY, XYZ. Parquet, Arrow, CSV and NPZ are read by the
-            command, ``kubist ingest``.
+        files: A file, a folder, a pattern, or several of them: Parquet, Arrow, CSV (also
+            gzipped), NPZ, trajectories (all that MDAnalysis reads), openPMD, H5MD, H5Part,
+            GADGET, AREPO, SWIFT, LAMMPS dumps, OpenFOAM cases, VTK, LAS, LAZ, COPC, FITS, PLY,
+            XYZ.
         format: What they are, where name and first bytes do not say it.
         topology: What the atoms of a trajectory are: a file that MDAnalysis reads.
         time: The time of the files, where they do not say it.
         dimensions, identity, lookup, domains, capacity, seed, replication, compression,
-            metadata: Of a new table, as for `kubist.create`; None: what the format says.
+            metadata: Of a new table, as for `kubist.create`; None: what the format says. Parquet,
+            Arrow, CSV and NPZ do not say their dimensions.
         types, units: Of columns, where the format's own are not wanted.
         columns: The columns to take; None: all.
+        delimiter: Between the fields of CSV: a character, ``"tab"``, or ``"space"`` for runs of
+            blanks; None: seen from the first line.
+        names: Of the columns of CSV that has no line with names.
         writer: The writer's name, under which commits are known.
         optimize, memory_bytes: As for `kubist.Table.writer`.
+        max_record, max_columns, max_inflation, max_batch: What a file of Parquet, Arrow, CSV or
+            NPZ may hold, as the options of the command: bytes of a record, columns, bytes of
+            records for each byte of the file, bytes that are read as one.
         dry_run: Only look: returns a `Plan`.
         keep_going: Go on with the next file where one cannot be read.
         follow: Go on, for files and steps that a running simulation adds.
@@ -94,10 +107,17 @@ def ingest(
     Example:
         >>> kubist.ingest("sky.kubist", "snapshots/", dry_run=True)
         >>> kubist.ingest("run.kubist", "traj.xtc", topology="top.pdb").rows
+        >>> kubist.ingest("air.kubist", "step_*.parquet", dimensions=["x", "y", "z"])
     """
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     if not paths:
         raise InvalidInput("files: there are none")
+    limits = {
+        "max_record": max_record,
+        "max_columns": max_columns,
+        "max_inflation": max_inflation,
+        "max_batch": max_batch,
+    }
     asked = checked(
         Asked(
             format=format,
@@ -115,6 +135,9 @@ def ingest(
             units=units or {},
             metadata=metadata or {},
             columns=columns,
+            delimiter=delimiter,
+            names=names,
+            limits={name: most for name, most in limits.items() if most is not None},
             writer=writer,
             optimize=optimize,
             memory_bytes=memory_bytes,

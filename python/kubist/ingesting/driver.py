@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import glob
+import json
 import os
 import re
 import time as clock
@@ -67,7 +68,10 @@ class Ingestion:
 
     def look(self) -> list[Source]:
         """The files that are there now, looked at, in order of time."""
-        options = Options(self.asked.topology, self.asked.time)
+        asked = self.asked
+        options = Options(
+            asked.topology, asked.time, asked.columns, asked.delimiter, asked.names, asked.limits
+        )
         found = []
         for path in _expanded(self.paths):
             kind = formats.of(path, self.asked.format, bool(self.asked.topology))
@@ -98,6 +102,7 @@ class Ingestion:
         try:
             self._table = _table.open(self.location)
         except NotATable:
+            formats.native.agree(sources, self.asked.types)
             committed: Callable[[str], int | None] = lambda _: None  # noqa: E731
             dimensions, identity, lookup = self._index(first)
         else:
@@ -171,10 +176,12 @@ class Ingestion:
             identity = list(source.identity) if whole else []
         return dimensions, list(identity), list(self.asked.lookup) or there(source.lookup)
 
-    def _open(self, source: Source) -> None:
+    def _open(self, sources: Sequence[Source]) -> None:
+        source = sources[0]
         try:
             self._table = _table.open(self.location)
         except NotATable:
+            formats.native.agree(sources, self.asked.types)
             self._table = self._create(source)
             self.report.created = True
         self._schema = self._table.schema
@@ -183,7 +190,9 @@ class Ingestion:
             memory_bytes=self.asked.memory_bytes,
             optimize=self.asked.optimize,
         )
-        self._state = State()
+        columns = json.loads(self._table._pinned().columns())
+        added = frozenset(column["name"] for column in columns if column["added"])
+        self._state = State(schema=self._schema, added=added)
         self._keep_topology(source)
         if "frame" in self._schema.names and len(self._table):
             frames = self._table.query(where="atom = 0", columns=["frame"]).to_numpy()["frame"]
@@ -232,7 +241,7 @@ class Ingestion:
         self._total = None if None in rows else sum(r for r in rows if r is not None)
         for source in sources:
             if self._table is None or self._writer is None:
-                self._open(source)
+                self._open(sources)
             try:
                 taken += self._take(source, seen)
             except Error as error:
@@ -277,8 +286,9 @@ class Ingestion:
         assert self._schema is not None and self._table is not None and self._state is not None
         row = 0
         parts = step.read(self._state)
-        while (part := _next(parts, step.label)) is not None:
-            fitted = self._fitted(part, step, row)
+        where = step.label if source.file is None else source.path
+        while (part := _next(parts, where)) is not None:
+            fitted = self._fitted(part, source, step, row)
             row += part.num_rows
             writer.append(fitted)
             self._tell(writer.pending_rows, source, step)
@@ -290,15 +300,15 @@ class Ingestion:
             # The commit takes longer than all that comes before it.
             share = min((rows + pending / 3) / self._total, 1.0)
         doing = "committing " if committing else ""
-        text = f"{doing}{rows + pending:,} rows, {source.path.name} {step.label}"
+        text = f"{doing}{rows + pending:,} records, {source.path.name} {step.label}"
         self.progress(text, share, committing)
 
-    def _fitted(self, part: pa.Table, step: Step, row: int) -> pa.Table:
+    def _fitted(self, part: pa.Table, source: Source, step: Step, row: int) -> pa.Table:
         """The part in the table's columns and types; refuses NaN where it would have no place."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        assert self._schema is not None
+        assert self._schema is not None and self._state is not None
         if "time" not in part.column_names and "time" in self._schema.names:
             when = self.asked.time if self.asked.time is not None else step.time
             if when is not None:
@@ -308,19 +318,23 @@ class Ingestion:
             raise InvalidInput(
                 f"{step.label}: the table has no column {', '.join(sorted(unknown))}"
             )
-        columns = []
+        columns, fields = [], []
         for field_ in self._schema:
             if field_.name not in part.column_names:
+                if field_.name in self._state.added:
+                    continue
                 raise InvalidInput(f"{step.label}: there is no column {field_.name!r}")
             column = cast(part.column(field_.name), field_, f"{step.label}: ")
-            if field_.name in self._dimensions and pa.types.is_floating(column.type):
+            checked = source.file is None and field_.name in self._dimensions
+            if checked and pa.types.is_floating(column.type):
                 if column.null_count or pc.any(pc.is_nan(column)).as_py():
                     wrong = pc.index(pc.is_nan(column.fill_null(float("nan"))), True).as_py()
                     raise InvalidInput(
                         f"{step.label}: row {row + wrong}: {field_.name} is {column[wrong].as_py()}"
                     )
             columns.append(column)
-        return pa.table(columns, schema=self._schema)
+            fields.append(field_)
+        return pa.table(columns, schema=pa.schema(fields))
 
     @property
     def _dimensions(self) -> frozenset[str]:

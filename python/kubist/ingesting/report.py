@@ -30,6 +30,9 @@ class Asked:
     units: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     columns: Sequence[str] | None = None
+    delimiter: str | None = None
+    names: Sequence[str] | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
     writer: str | None = None
     optimize: bool = False
     memory_bytes: int | None = None
@@ -44,7 +47,7 @@ class Plan:
         columns: Name, type and unit of each column.
         dimensions, identity, lookup: Of the table, as the format suggests or you said.
         steps: How many steps there are, and how many of them the table has already.
-        rows: How many rows, where the format says so beforehand.
+        rows: How many records, where the format says so beforehand.
         times: The first and the last time, where the format says it.
     """
 
@@ -62,7 +65,7 @@ class Plan:
 
     def __str__(self) -> str:
         width = max(len(name) for name, _, _ in self.columns)
-        rows = "rows not known beforehand" if self.rows is None else f"{self.rows:,} rows"
+        rows = "records not counted yet" if self.rows is None else f"{self.rows:,} records"
         lines = [
             f"format      {self.format}",
             f"files       {len(self.files)}: {self.files[0]}"
@@ -91,7 +94,7 @@ class Report:
     """What an ingestion did.
 
     Attributes:
-        files: What was taken of each file: rows, commits.
+        files: What was taken of each file: records (``rows``), commits.
         rows, bytes_written: In all.
         skipped: Steps that the table had already.
         failed: Files that could not be read, and why; nothing of them was written.

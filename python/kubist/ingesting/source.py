@@ -13,6 +13,8 @@ from .._errors import InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .. import _kubist
+
 # A table that is built from arrays of a file holds so many rows at once.
 ROWS_AT_ONCE = 1_000_000
 
@@ -23,13 +25,24 @@ class Options:
 
     topology: Path | None = None
     time: float | None = None
+    columns: Sequence[str] | None = None
+    delimiter: str | None = None
+    names: Sequence[str] | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
 class State:
-    """What the steps of one ingestion share."""
+    """What the steps of one ingestion share.
+
+    Attributes:
+        schema: The table's columns.
+        added: Those of them that a file may lack.
+    """
 
     next_frame: int = 0
+    schema: pa.Schema | None = None
+    added: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -58,6 +71,7 @@ class Source:
         steps: The steps, in order of time. The argument says of a label how many rows were
             committed under it, None if none were.
         grows: It may be longer later: then it is known by where it is, not by what is in it.
+        file: The engine's own reader of it; then its records may be without a position.
     """
 
     path: Path
@@ -72,6 +86,7 @@ class Source:
     rows: int | None = None
     times: Sequence[float] = ()
     grows: bool = False
+    file: _kubist.File | None = None
 
     def key(self) -> str:
         """The name under which its commits are known."""

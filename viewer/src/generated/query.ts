@@ -106,8 +106,11 @@ export interface CountRequest {
 
 /** A question for aggregates of a sample, with intervals. */
 export interface EstimateRequest extends CountRequest {
-  /** Stop when half of each interval is at most this. (above 0) */
-  absolute?: number;
+  /**
+   * Stop when half of each interval is at most this: a number in the unit of the value, or text with a unit of its
+   * kind, as 0.1 mm.
+   */
+  absolute?: number | string;
   /** As mean(ux), p95(diameter), histogram(x, 20): docs/estimates.md. */
   aggregates: string[];
   /** How often intervals hold the truth; 0.95 by default. (above 0, below 1) */

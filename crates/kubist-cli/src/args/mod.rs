@@ -1,5 +1,6 @@
 //! The command line: names, help, and nothing that acts.
 
+mod files;
 mod model;
 mod read;
 mod show;
@@ -7,6 +8,7 @@ mod write;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use self::files::Index;
 pub use self::model::{Advise, Fit, Model};
 pub use self::read::{Answer, Estimate, Explain, Format, Info, Query, Salvage, Tail, Trajectories, Verify};
 pub use self::show::{Aspect, Colormap, Plot, Style, View};
@@ -34,6 +36,7 @@ pub struct Kubist {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Ingest(Ingest),
+    Index(Index),
     Query(Query),
     Trajectories(Trajectories),
     Estimate(Estimate),

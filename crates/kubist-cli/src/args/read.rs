@@ -22,10 +22,11 @@ Examples:
   kubist query airway.kubist --per-cell 1:x=0.001,y=0.001 --format csv | head
   kubist query airway.kubist --order-by 'diameter desc' --first 10
   kubist query airway.kubist --box x=0:0.1 --count
+  kubist query ocean.nc --where 'temperature > 28 AND depth < 50'
 
 Exit codes: see kubist --help")]
 pub struct Query {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
     pub table: Location,
     #[command(flatten)]
     pub region: Region,
@@ -89,8 +90,8 @@ impl Answer {
 /// Get all records of whatever has a record in a region: the paths that lead through it
 ///
 /// One path after the other, each in order of time, unless --order-by says otherwise: by the
-/// column that tells paths apart, by what else identifies a record, and by the first column of
-/// times, which its type or its name tells (t, time, step, timestep, frame, tick, epoch, date).
+/// column that tells paths apart, by what else identifies a path, and by the first column of times,
+/// which its type or its name tells (t, time, step, timestep, frame, tick, epoch, date).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -195,7 +196,8 @@ pub struct Estimate {
     pub group_by: Vec<String>,
     /// Stop when half of each interval is at most this share of its value: 1% or 0.01
     ///
-    /// Or this much, in the unit of the value: '0.01 abs', for values that may be 0
+    /// Or this much: '0.01 abs' in the unit of the value, or with a unit, as '0.1 mm'; for values
+    /// that may be 0
     #[arg(long, value_name = "SHARE", value_parser = parse::goal)]
     pub error: Option<Goal>,
     /// Answer in this time
@@ -261,6 +263,11 @@ pub struct Tail {
     /// Stop after this many changes
     #[arg(long, value_name = "CHANGES")]
     pub changes: Option<u64>,
+    /// How often to look [default: as often as is cheap]
+    ///
+    /// Each look asks for every writer's log: on a file server that many share, seconds are kind.
+    #[arg(long, value_name = "SECONDS", value_parser = parse::seconds)]
+    pub every: Option<std::time::Duration>,
 }
 
 /// Look whether a table is sound

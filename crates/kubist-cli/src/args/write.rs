@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use kubist::{Compression, Replication};
+use kubist_files::Delimiter;
 
 use crate::location::Location;
 use crate::parse::{self, Domains, Types, Units};
 
 /// Put files into a table; makes the table if there is none
 ///
-/// Reads Parquet, Arrow IPC (files and streams), CSV (also TSV, also gzipped, with
-/// a header line) and NPZ (arrays of one length are columns, an array u of shape
+/// Reads Parquet, Arrow IPC (files and streams), CSV (also TSV, blanks, also gzipped; names of columns
+/// in the first line or by --names) and NPZ (arrays of one length are columns, an array u of shape
 /// (n,k) gives u_0 to u_{k-1}, a single number is repeated). Every file is checked
 /// against the table before the first one is read. Each file is committed when it
 /// is read: it is then in the table whole, and survives whatever comes after.
@@ -26,6 +27,7 @@ use crate::parse::{self, Domains, Types, Units};
 Examples:
   kubist ingest airway.kubist step_*.parquet --dimensions x,y,z,time --identity pid,time
   kubist ingest airway.kubist step_28.csv
+  kubist ingest sky.kubist hip2.dat --delimiter space --names hip,ra,dec --dimensions ra,dec
   kubist ingest sky.kubist stars.npz --dimensions ra,dec --domain ra=0:360,dec=-90:90 --unit ra=deg,dec=deg
   kubist ingest run.kubist out.parquet --dimensions x,y,z --domain z=quantile --columns x,y,z,vel_0
   kubist ingest run.kubist traj.xtc --topology top.pdb
@@ -95,6 +97,12 @@ pub struct Ingest {
     /// `small` takes fewer bytes, and more time to write. `kubist optimize --compression` changes it.
     #[arg(long, value_name = "HOW")]
     pub compression: Option<Compression>,
+    /// Several machines write to it, of a new table: its directory is on NFS, Lustre, GPFS or the
+    /// like, and locks are not relied on
+    ///
+    /// Where the file system says that it is such a one, a new table is shared without it.
+    #[arg(long)]
+    pub shared: bool,
     /// Column types of a new table, where the files' own are not wanted: pid=int64,x=float32
     #[arg(long, value_name = "TYPES")]
     pub types: Option<Types>,
@@ -107,17 +115,21 @@ pub struct Ingest {
     /// The columns to take; the others are left out
     #[arg(long, value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
-    /// Between the fields of a CSV file: a character or tab [default: seen from the first line]
-    #[arg(long, value_parser = parse::delimiter)]
-    pub delimiter: Option<u8>,
+    /// Between the fields of a CSV file: a character, tab, or space for runs of blanks
+    /// [default: seen from the first line]
+    #[arg(long)]
+    pub delimiter: Option<Delimiter>,
+    /// The columns of CSV files whose first line is a record already
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub names: Option<Vec<String>>,
     /// The writer's name [default: the first free one of writer-1, writer-2, ...]
     #[arg(long, value_name = "NAME")]
     pub writer: Option<String>,
     /// One commit per file (the default)
     #[arg(long, conflicts_with = "commit_rows")]
     pub commit_each_file: bool,
-    /// A commit after this many rows, and at each file's end
-    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// A commit after this many records, and at each file's end
+    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub commit_rows: Option<u64>,
     /// Restore the layout behind the commits, with a part of one core
     #[arg(long)]
@@ -157,6 +169,7 @@ Examples:
   kubist alter airway.kubist --unit x=m,diameter=um --no-unit pid
   kubist alter airway.kubist --set solver=alya --set 'inlet={\"flow\": 0.5}' --unset draft
   kubist alter airway.kubist --of x --set axis=streamwise
+  kubist alter /lustre/run.kubist --shared
 
 Exit codes: see kubist --help")]
 pub struct Alter {
@@ -183,6 +196,9 @@ pub struct Alter {
     /// What --set and --unset are about: this column instead of the table
     #[arg(long, value_name = "COLUMN")]
     pub of: Option<String>,
+    /// From now on several machines may write to the table's directory; this stays so
+    #[arg(long)]
+    pub shared: bool,
 }
 
 /// Copy all records into a new table, perhaps with another grid

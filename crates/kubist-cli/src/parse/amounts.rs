@@ -1,5 +1,6 @@
 //! Numbers with a meaning: shares, goals, times, windows, sizes.
 
+use kubist::Absolute;
 use kubist_plot::SIDES;
 
 /// A fraction in (0, 1], plain or in percent.
@@ -19,28 +20,35 @@ pub fn share(text: &str) -> Result<f64, String> {
 }
 
 /// How well something is to be known.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Goal {
     Share(f64),
-    Absolute(f64),
+    Absolute(Absolute),
 }
 
 impl Goal {
-    pub fn share(self) -> Option<f64> {
-        if let Goal::Share(share) = self { Some(share) } else { None }
+    pub fn share(&self) -> Option<f64> {
+        if let Goal::Share(share) = self { Some(*share) } else { None }
     }
 
-    pub fn absolute(self) -> Option<f64> {
-        if let Goal::Absolute(value) = self { Some(value) } else { None }
+    pub fn absolute(&self) -> Option<Absolute> {
+        if let Goal::Absolute(value) = self { Some(value.clone()) } else { None }
     }
 }
 
-/// `1%` or `0.01` of a value, or `0.01 abs` whatever the value.
+/// `1%` or `0.01` of a value, `0.01 abs` or, with a unit, `0.1 mm` whatever the value.
 pub fn goal(text: &str) -> Result<Goal, String> {
-    let Some(number) = text.trim().strip_suffix("abs") else { return share(text).map(Goal::Share) };
-    match number.trim().parse::<f64>() {
-        Ok(value) if value > 0.0 && value.is_finite() => Ok(Goal::Absolute(value)),
-        _ => Err(format!("{text:?}: an absolute error is a number above 0, as '0.01 abs'")),
+    let text = text.trim();
+    if text.ends_with('%') || text.parse::<f64>().is_ok() {
+        return share(text).map(Goal::Share);
+    }
+    let begins_with_digit = text.starts_with(|first: char| first.is_ascii_digit() || first == '.');
+    match text.strip_suffix("abs").map(|number| number.trim().parse::<f64>()) {
+        Some(Ok(value)) if value > 0.0 && value.is_finite() => Ok(Goal::Absolute(Absolute::Number(value))),
+        Some(_) => Err(format!("{text:?}: an absolute error is a number above 0, as '0.01 abs'")),
+        // The engine knows the units.
+        None if begins_with_digit => Ok(Goal::Absolute(Absolute::Quantity(text.to_owned()))),
+        None => Err(format!("{text:?} is not an error (like 0.01, 1%, '0.01 abs' or '0.1 mm')")),
     }
 }
 
@@ -98,15 +106,6 @@ pub fn bytes(text: &str) -> Result<usize, String> {
     }
 }
 
-/// One field delimiter: a character, `tab` or `\t`.
-pub fn delimiter(text: &str) -> Result<u8, String> {
-    match text {
-        "tab" | "\\t" => Ok(b'\t'),
-        _ if text.len() == 1 && !text.contains(['"', '\n', '\r']) => Ok(text.as_bytes()[0]),
-        _ => Err("a delimiter is one ASCII character, or tab".to_string()),
-    }
-}
-
 /// A picture's size in pixels: `1200x900`.
 pub fn size(text: &str) -> Result<(u32, u32), String> {
     match text.split_once(['x', 'X']).map(|(w, h)| (w.parse::<u32>(), h.parse::<u32>())) {
@@ -152,13 +151,11 @@ mod tests {
     }
 
     #[test]
-    fn sizes_ranges_and_delimiters() {
+    fn sizes_and_ranges() {
         assert_eq!(bytes("256MiB"), Ok(256 << 20));
         assert_eq!(bytes("1.5 GB"), Ok(1_500_000_000));
         assert_eq!(bytes("65536"), Ok(65536));
         assert!(bytes("lots").is_err() && bytes("0").is_err() && bytes("1e3").is_err());
-        assert_eq!(delimiter("tab"), Ok(b'\t'));
-        assert!(delimiter(";;").is_err() && delimiter("é").is_err());
         assert_eq!(size("1200x900"), Ok((1200, 900)));
         assert!(size("10x10").is_err() && size("1200").is_err());
         assert_eq!(number_range("1e-6:"), Ok((Some(1e-6), None)));

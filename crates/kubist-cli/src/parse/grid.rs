@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use arrow_schema::Schema;
+use arrow_schema::{Field, Schema};
 use kubist::{Dimension, Domain};
 
 use super::parts;
@@ -62,23 +62,26 @@ pub fn domains(domains: &[Domains], schema: &Schema) -> Result<Vec<Dimension>> {
 
 /// The dimensions with their domains, typed by the columns of `schema`.
 pub fn dimensions(names: &[String], domains: &[Domains], schema: &Schema) -> Result<Vec<Dimension>> {
-    let shapes: Vec<&(String, Shape)> = domains.iter().flat_map(|domains| &domains.0).collect();
-    for (index, (name, _)) in shapes.iter().enumerate() {
-        if !names.contains(name) {
+    let fields = names.iter().map(|name| column(schema, name)).collect::<Result<Vec<&Field>>>()?;
+    let mut shapes: Vec<(&Field, &Shape)> = Vec::new();
+    for (name, shape) in domains.iter().flat_map(|domains| &domains.0) {
+        let field = column(schema, name).map_err(|failure| failure.within("--domain"))?;
+        if !fields.iter().any(|dimension| dimension.name() == field.name()) {
             return Err(Failure::usage(format!("--domain {name}: {name:?} is not among the dimensions")));
         }
-        if shapes[..index].iter().any(|(earlier, _)| earlier == name) {
+        if shapes.iter().any(|(earlier, _)| earlier.name() == field.name()) {
             return Err(Failure::usage(format!("--domain {name}: given twice")));
         }
+        shapes.push((field, shape));
     }
     names
         .iter()
-        .map(|name| {
-            let field = column(schema, name)?;
-            let domain = match shapes.iter().find(|(column, _)| column == name) {
-                None | Some((_, Shape::Learned)) => Domain::Learned,
-                Some((_, Shape::Quantile)) => Domain::Quantile,
-                Some((_, Shape::Linear(low, high))) => Domain::Linear(value(low, field)?, value(high, field)?),
+        .zip(fields)
+        .map(|(name, field)| {
+            let domain = match shapes.iter().find(|(column, _)| column.name() == field.name()).map(|(_, shape)| shape) {
+                None | Some(Shape::Learned) => Domain::Learned,
+                Some(Shape::Quantile) => Domain::Quantile,
+                Some(Shape::Linear(low, high)) => Domain::Linear(value(low, field)?, value(high, field)?),
             };
             Ok(Dimension { column: name.clone(), domain })
         })

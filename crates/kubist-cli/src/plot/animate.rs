@@ -5,7 +5,7 @@
 //! one has them becomes that of all. Nothing but the extents and the fullest frame is kept.
 
 use kubist::{Cancel, QuerySpec, human};
-use kubist_plot::{Extents, Points, Stage};
+use kubist_plot::{Extents, Film, Points, Stage};
 
 use super::frames::{Frame, frames};
 use super::reel::Place;
@@ -18,6 +18,10 @@ use crate::progress::Progress;
 pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
     let command = asked.command;
     let place = Place::new(&command.output)?;
+    if matches!(place, Place::Gif(_)) && command.fps > Film::MOST_PER_SECOND {
+        let most = Film::MOST_PER_SECOND;
+        remark(&format!("note: a .gif has {most} pictures a second at most, as this one; an .mp4 may have more"));
+    }
     let column = command.animate.as_deref().unwrap_or_default();
     let column = parse::column(&asked.snapshot.schema(), column)?.clone();
     let frames = frames(asked, &column, command.frames, cancel)?;

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufWriter, ErrorKind, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread::{self, JoinHandle};
@@ -191,6 +192,8 @@ impl Encoder {
         // A path that begins with a dash, or looks like an address, is a file all the same.
         let mut file = std::ffi::OsString::from("file:");
         file.push(path);
+        // Ctrl-C goes to a whole group of processes: this one alone is to end the encoder.
+        command.process_group(0);
         command.arg(file).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut program = command.spawn().map_err(|error| Failure::io(Path::new("ffmpeg"), &error))?;
         let pixels = program.stdin.take();

@@ -374,7 +374,7 @@ impl Accumulator for Totals {
         Found::new(self.interval(conditions), self.sums.records())
     }
 
-    fn mistake(&self, conditions: &Conditions) -> Option<String> {
+    fn remark(&self, conditions: &Conditions) -> Option<String> {
         let at: Vec<f64> = self.terms(conditions).into_iter().map(|(value, _)| value).collect();
         self.formula.value(&at).err().map(|mistake| mistake.to_string())
     }

@@ -172,6 +172,10 @@ impl Accumulator for Histogram {
         found.collect()
     }
 
+    fn remark(&self, _conditions: &Conditions) -> Option<String> {
+        self.axes.iter().find_map(Axis::cut_off)
+    }
+
     fn numbers(&self) -> usize {
         self.cells.len()
     }

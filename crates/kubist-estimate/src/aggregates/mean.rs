@@ -9,8 +9,8 @@ use crate::totals::{Complete, Smooth};
 use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
-    listed: "mean",
-    documented: ["`mean(x)`", "", "delta method, Student's t, corrected for skewness"],
+    listed: "mean (avg)",
+    documented: ["`mean(x)`, also `avg`", "", "delta method, Student's t, corrected for skewness"],
     is_named: |name| matches!(name, "mean" | "avg"),
     bind: |call: &Call| {
         call.takes(1..=1, "one argument")?;
@@ -44,12 +44,13 @@ impl Smooth for Mean {
     }
 
     fn interval(&self, sums: &Sums, shifts: &[f64], conditions: &Conditions) -> Interval {
+        // Where all records were drawn alike the share cancels out, and does not round.
         let totals = sums.totals(conditions.p);
-        let (n, sum) = (totals[0], totals[1]);
+        let weighed = if sums.certain() > 0.0 { totals.clone() } else { sums.totals(1.0) };
+        let (n, mean) = (totals[0], weighed[1] / weighed[0]);
         if n <= 0.0 {
             return Interval::unknown();
         }
-        let mean = sum / n;
         let spread = sums.spread(conditions.p, &[-mean / n, 1.0 / n]);
         Interval::around(mean, spread, conditions).moved(shifts[0])
     }

@@ -8,8 +8,12 @@ use crate::totals::{Complete, Smooth};
 use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
-    listed: "variance, std",
-    documented: ["`variance(x)`, `std(x)`", "divided by n - 1", "delta method on a logarithmic scale"],
+    listed: "variance (var), std (stddev)",
+    documented: [
+        "`variance(x)`, `std(x)`, also `var`, `stddev`",
+        "divided by n - 1",
+        "delta method on a logarithmic scale",
+    ],
     is_named: |name| matches!(name, "variance" | "var" | "std" | "stddev"),
     bind: |call: &Call| {
         call.takes(1..=1, "one argument")?;

@@ -329,8 +329,8 @@ impl Estimation {
         let mut warnings = Vec::new();
         for (number, asked) in task.aggregates.iter().enumerate() {
             let mut groups = self.accumulated.groups.iter();
-            if let Some(mistake) = groups.find_map(|group| group.accumulators[number].mistake(&conditions)) {
-                warnings.push(format!("{}: {mistake}", asked.name));
+            if let Some(remark) = groups.find_map(|group| group.accumulators[number].remark(&conditions)) {
+                warnings.push(format!("{}: {remark}", asked.name));
             }
         }
         if conditions.p >= 1.0 {

@@ -139,9 +139,10 @@ impl Estimation {
                 false => largest[&(figure.aggregate.as_str(), figure.group)],
             };
             let relative = self.options.error.map_or(0.0, |error| half / scale / error);
-            let absolute = self.options.absolute.map_or(0.0, |absolute| half / absolute);
-            let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
-            let shortfall = match asked.and_then(|asked| asked.bound.properties.end) {
+            let mut asked = self.task.aggregates.iter().zip(&self.absolute);
+            let asked = asked.find(|(asked, _)| asked.name == figure.aggregate);
+            let absolute = asked.and_then(|(_, absolute)| *absolute).map_or(0.0, |absolute| half / absolute);
+            let shortfall = match asked.and_then(|(asked, _)| asked.bound.properties.end) {
                 // A sample bounds them, and no interval narrows.
                 Some(_) => 0.0,
                 _ if half.is_infinite() => f64::INFINITY,

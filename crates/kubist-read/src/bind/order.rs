@@ -91,7 +91,7 @@ impl Term {
 }
 
 /// The order of paths, one after the other, each in order of time: the column that tells them
-/// apart, what else identifies a record, and the time.
+/// apart, what else identifies a path, the time, and what identifies a record.
 pub(crate) fn of_paths(schema: &TableSchema, by: usize) -> Vec<String> {
     let field = |column: &usize| schema.user_field(*column);
     let visible = schema.visible();
@@ -99,8 +99,11 @@ pub(crate) fn of_paths(schema: &TableSchema, by: usize) -> Vec<String> {
     let candidates = || schema.dimensions.iter().chain(visible);
     let named = |name: &&str| candidates().find(|column| is_named(field(column), name));
     let time = TIMES.iter().find_map(named).or_else(|| candidates().find(|column| is_date(field(column))));
+    let identity: Vec<&usize> = identity.collect();
+    // An identity without that column is a record's own, and says nothing of its path.
+    let (of_path, of_record) = if identity.contains(&&by) { (identity, vec![]) } else { (vec![], identity) };
     let mut columns = vec![by];
-    for column in identity.chain(time) {
+    for column in of_path.into_iter().chain(time).chain(of_record) {
         if !columns.contains(column) && has_order(schema.stored.field(*column).data_type()) {
             columns.push(*column);
         }

@@ -7,13 +7,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
@@ -209,10 +210,57 @@ impl Disk for OsDisk {
     }
 
     fn unique(&self) -> u64 {
-        // The standard library seeds every `RandomState` from the system's
-        // randomness and then counts; the process tells forked children apart.
-        RandomState::new().hash_one(std::process::id())
+        crate::claims::unique()
     }
+
+    fn is_of_this_machine(&self, path: &Path) -> io::Result<bool> {
+        is_of_this_machine(path)
+    }
+
+    fn names_of(&self, path: &Path) -> io::Result<u64> {
+        // Opened, because that asks a file server anew, and a look at the name may not.
+        let file = self.at(path)?.open(OFlags::RDONLY, Mode::empty(), Sort::File)?;
+        Ok(fstat(&file)?.st_nlink as u64)
+    }
+}
+
+/// The time since this process first asked.
+pub(super) fn clock() -> Duration {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    BEGAN.get_or_init(Instant::now).elapsed()
+}
+
+/// File systems that one machine alone has mounted, by the numbers that statfs(2) gives them:
+/// ext2 to ext4, XFS, Btrfs, tmpfs, ramfs, overlayfs, ZFS, F2FS, bcachefs, JFS, FAT, exFAT, NTFS,
+/// eCryptfs. Of another one it is not known who else has it: those of networks and of FUSE.
+#[cfg(target_os = "linux")]
+const OF_ONE_MACHINE: [u64; 14] = [
+    0xef53,
+    0x5846_5342,
+    0x9123_683e,
+    0x0102_1994,
+    0x8584_58f6,
+    0x794c_7630,
+    0x2fc1_2fc1,
+    0xf2f5_2010,
+    0xca45_1a4e,
+    0x3153_464a,
+    0x4d44,
+    0x2011_bab0,
+    0x7366_746e,
+    0xf15f,
+];
+
+#[cfg(target_os = "linux")]
+fn is_of_this_machine(path: &Path) -> io::Result<bool> {
+    let found = retry_on_intr(|| rustix::fs::statfs(path))?;
+    Ok(OF_ONE_MACHINE.contains(&(found.f_type as u64 & 0xffff_ffff)))
+}
+
+/// Elsewhere the numbers differ: there it is for the user to say.
+#[cfg(not(target_os = "linux"))]
+fn is_of_this_machine(_path: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 #[derive(Debug)]
@@ -226,6 +274,12 @@ fn advise(file: &File, range: Range<u64>, advice: rustix::fs::Advice) {
 }
 
 impl DiskFile for OsFile {
+    fn close(self: Box<Self>) -> io::Result<()> {
+        let file = self.0.into_raw_fd();
+        // SAFETY: the descriptor was this file's own, and nobody has it any more.
+        Ok(unsafe { rustix::io::try_close(file) }?)
+    }
+
     fn bytes(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
@@ -286,6 +340,16 @@ impl DiskFile for OsFile {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_of_two_names_has_two() {
+        let folder = tempfile::tempdir().unwrap();
+        let (disk, one, two) = (OsDisk::beneath(folder.path()), folder.path().join("a"), folder.path().join("b"));
+        disk.open(&one, Open::Create).unwrap().close().unwrap();
+        assert_eq!(disk.names_of(&one).unwrap(), 1);
+        disk.link(&one, &two).unwrap();
+        assert_eq!(disk.names_of(&two).unwrap(), 2);
+    }
 
     #[test]
     fn private_files_are_of_one_user() {

@@ -12,6 +12,10 @@
 //! makes it unreadable: a log whose end is not whole and has no acknowledgement to
 //! tell whether it ever was is damaged, not torn.
 //!
+//! This is the log of one machine. A shared store has others (`entries`), which go on where this
+//! one ends: an owner that finds the store shared after an append is refused, because whoever
+//! made it so may have read the log before.
+//!
 //! A log's file may be removed or replaced while its owner has it open. An owner
 //! that finds another file, or none, under the log's name after an append refuses:
 //! no reader would see that entry.
@@ -24,10 +28,11 @@ use bytes::Bytes;
 
 use crate::disk::{Disk, DiskFile, Open, read_up_to, write_all};
 use crate::format::{self, HEADER_BYTES, Kind};
-use crate::frame::{Frames, Pieces, Rest, frame, frames, pieces};
-use crate::{BrokenEntry, Error, LogOwner, LogTail, Result, SoundLog, names};
+use crate::frame::{FRAME_HEAD_BYTES, Frames, Pieces, Rest, frame, frames, pieces};
+use crate::{BrokenEntry, Error, LogEntry, LogOwner, LogTail, Result, SoundLog, names};
 
 use super::LocalStore;
+use super::numbered::{MARK, NO_WRITER};
 use super::standing::Standing;
 use super::temporary;
 
@@ -40,6 +45,7 @@ struct LocalLog {
     disk: Arc<dyn Disk>,
     writer: String,
     path: PathBuf,
+    mark: PathBuf,
     file: Box<dyn DiskFile>,
     acknowledgement: Box<dyn DiskFile>,
     acknowledgement_path: PathBuf,
@@ -49,6 +55,7 @@ struct LocalLog {
 
 pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>> {
     names::check_part(writer)?;
+    check_locks(store)?;
     let folder = store.folders.ensure(FOLDER)?;
     let path = path_of(store, writer, SUFFIX);
     let file = open_or_create(store, &path)?;
@@ -75,11 +82,24 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
         disk: store.disk.clone(),
         writer: writer.to_owned(),
         path,
+        mark: folder.join(MARK),
         file,
         acknowledgement,
         acknowledgement_path,
         position: found.end,
     }))
+}
+
+/// Refuses where a lock holds on one machine and others can write too.
+fn check_locks(store: &LocalStore) -> Result<()> {
+    let found = store.disk.is_of_this_machine(&store.root);
+    if found.map_err(|error| Error::io("look at the file system of", &store.root, error))? {
+        return Ok(());
+    }
+    let what = "its file system is one of several machines, where locks may hold on one only; \
+                make the table shared first (kubist alter --shared)";
+    let source = io::Error::new(io::ErrorKind::Unsupported, what);
+    Err(Error::io("take a log of", &store.root, source))
 }
 
 /// Cuts off a torn tail and makes all that is before it durable, as all before
@@ -142,8 +162,14 @@ impl LogOwner for LocalLog {
 }
 
 impl LocalLog {
-    /// Does the log's name still lead to the file that was written, which now ends at `end`?
+    /// Does the log's name still lead to the file that was written, which now ends at `end`, and
+    /// is that still the log?
     fn check_name(&self, end: u64) -> Result<()> {
+        let mark = self.disk.find(&self.mark).map_err(|error| Error::io("look at", &self.mark, error))?;
+        if mark.is_some() {
+            let cause = "the table was made one of several machines; open it again".into();
+            return Err(Error::Refused { file: self.path.display().to_string(), cause });
+        }
         let found = self.disk.find(&self.path).map_err(|error| Error::io("measure", &self.path, error))?;
         match found {
             Some(found) if found.bytes == end => Ok(()),
@@ -156,8 +182,45 @@ impl LocalLog {
     }
 }
 
+/// The writers that have a log of this kind.
 pub(super) fn writers(store: &LocalStore) -> Result<Vec<String>> {
-    store.folders.names(FOLDER, SUFFIX)
+    let mut writers = store.folders.names(FOLDER, SUFFIX)?;
+    writers.retain(|writer| writer != NO_WRITER);
+    Ok(writers)
+}
+
+/// Has the writer a log of this kind?
+pub(super) fn is_there(store: &LocalStore, writer: &str) -> Result<bool> {
+    let path = path_of(store, writer, SUFFIX);
+    let found = store.disk.find(&path).map_err(|error| Error::io("look at", &path, error))?;
+    Ok(found.is_some())
+}
+
+/// The entries from a position on of a log that ends for good at another.
+pub(super) fn read_sealed(store: &LocalStore, writer: &str, from: u64, end: u64) -> Result<Vec<LogEntry>> {
+    let path = path_of(store, writer, SUFFIX);
+    store.patiently(|| {
+        let opened = store.open(&path, Open::Read);
+        let file = match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::damaged(path.display().to_string(), 0, "the file is missing"));
+            }
+            opened => opened.map_err(|error| Error::io("open", &path, error))?,
+        };
+        let mut entries = contents(&*file, &path, from.max(HEADER_BYTES))?.frames.entries;
+        entries.retain(|entry| entry.position < end);
+        let last = entries
+            .last()
+            .map_or(from.max(HEADER_BYTES), |last| last.position + (FRAME_HEAD_BYTES + last.bytes.len()) as u64);
+        match last == end {
+            true => Ok(entries),
+            false => Err(Error::damaged(
+                path.display().to_string(),
+                last,
+                format!("it ends there, but was sealed at byte {end}"),
+            )),
+        }
+    })
 }
 
 pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTail> {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use crate::disk::{Open, Sort, irregular, read_up_to};
+use crate::disk::{Sort, irregular};
 use crate::{Error, Result, format, names};
 
 use super::{LocalStore, temporary};
@@ -39,16 +39,21 @@ pub(super) fn put_if_absent(store: &LocalStore, name: &str, value: &[u8]) -> Res
 pub(super) fn get(store: &LocalStore, name: &str) -> Result<Option<Bytes>> {
     names::check_object(name)?;
     let path = store.root.join(name);
-    let file = match store.disk.open(&path, Open::Read) {
-        Ok(file) => file,
-        Err(error) if is_absence(&error) => return Ok(None),
-        Err(error) => return Err(Error::io("open", &path, error)),
-    };
-    let length = file.bytes().map_err(|error| Error::io("measure", &path, error))?;
-    let mut bytes = vec![0; length as usize];
-    let got = read_up_to(&*file, &mut bytes, 0).map_err(|error| Error::io("read", &path, error))?;
-    bytes.truncate(got);
-    format::object_value(bytes.into(), &path.display().to_string()).map(Some)
+    store.patiently(|| match store.whole(&path) {
+        Ok(None) => Ok(None),
+        Ok(Some(bytes)) => format::object_value(bytes, &path.display().to_string()).map(Some),
+        Err(error) if is_no_object(&error) => Ok(None),
+        Err(error) => Err(error),
+    })
+}
+
+/// Is there a folder of objects, or an object whose name would be a folder?
+fn is_no_object(error: &Error) -> bool {
+    match error {
+        Error::Irregular { found, .. } => matches!(found, Sort::Directory | Sort::File),
+        Error::Io { source, .. } => is_absence(source),
+        _ => false,
+    }
 }
 
 pub(super) fn list(store: &LocalStore, prefix: &str) -> Result<Vec<String>> {

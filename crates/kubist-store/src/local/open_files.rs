@@ -91,7 +91,7 @@ impl OpenFiles {
 }
 
 impl OpenFile {
-    /// The file's length now.
+    /// The file's length now, as the system says.
     pub fn length(&self) -> Result<u64> {
         let length = self.file.bytes().map_err(|error| Error::io("measure", &self.path, error))?;
         self.length.store(length, Ordering::Relaxed);

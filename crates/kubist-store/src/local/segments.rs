@@ -4,6 +4,10 @@
 //! few megabytes the system is asked to begin writing out what it got, so that
 //! the disk works while the owner encodes, and the sync at the end of a commit
 //! waits for the last few megabytes only, not for all of them.
+//!
+//! In a shared store a sync closes the file too, because an error may show only then and other
+//! machines may see nothing before; the next append opens it again. Readers open a file again
+//! that seems too short, or that another machine has deleted.
 
 use std::io;
 use std::ops::Range;
@@ -13,11 +17,13 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use crate::disk::{Disk, DiskFile, Open, Sort, irregular, write_all};
+use crate::disk::{DiskFile, Open, Sort, irregular, write_all};
 use crate::format::{Kind, header};
 use crate::{Error, Result, Segment, names};
 
 use super::LocalStore;
+use super::open_files::check_range;
+use super::place::Place;
 use super::standing::Standing;
 
 const FOLDER: &str = "segments";
@@ -35,10 +41,11 @@ const WRITEBACK_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
 struct LocalSegment {
-    disk: Arc<dyn Disk>,
+    place: Arc<Place>,
     name: String,
     path: PathBuf,
-    file: Box<dyn DiskFile>,
+    /// `None` after a sync of a shared store.
+    file: Option<Box<dyn DiskFile>>,
     standing: Standing,
     /// Bytes given to the disk. The buffer comes after them.
     written: u64,
@@ -62,10 +69,10 @@ pub(super) fn create(store: &LocalStore, name: &str) -> Result<Box<dyn Segment>>
     store.folders.sync(&folder)?;
     Ok(Box::new(LocalSegment {
         standing: Standing::new(&*store.disk, path.display().to_string()),
-        disk: store.disk.clone(),
+        place: store.place.clone(),
         name: name.to_owned(),
         path,
-        file,
+        file: Some(file),
         written: 0,
         buffer: header(Kind::Segment).to_vec(),
         writeback_begun: 0,
@@ -75,7 +82,7 @@ pub(super) fn create(store: &LocalStore, name: &str) -> Result<Box<dyn Segment>>
 
 impl Segment for LocalSegment {
     fn append(&mut self, parts: &[&[u8]]) -> Result<u64> {
-        self.standing.check(&*self.disk)?;
+        self.standing.check(&*self.place.disk)?;
         let offset = self.len();
         for part in parts {
             let result = self.append_part(part);
@@ -85,7 +92,7 @@ impl Segment for LocalSegment {
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.standing.check(&*self.disk)?;
+        self.standing.check(&*self.place.disk)?;
         let result = self.flush_and_sync();
         self.standing.note(result)
     }
@@ -103,9 +110,9 @@ impl Segment for LocalSegment {
 /// gave up on a full disk.
 impl Drop for LocalSegment {
     fn drop(&mut self) {
-        if self.synced == 0 && self.standing.is_own(&*self.disk) {
+        if self.synced == 0 && self.standing.is_own(&*self.place.disk) {
             // Best effort: a process that dies leaves it behind too.
-            let _ = self.disk.unlink(&self.path);
+            let _ = self.place.disk.unlink(&self.path);
         }
     }
 }
@@ -132,10 +139,21 @@ impl LocalSegment {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        write_all(&*self.file, bytes, self.written).map_err(|error| Error::io("write", &self.path, error))?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => {
+                let opened = self.place.open(&self.path, Open::ReadWrite);
+                opened.map_err(|error| Error::io("open", &self.path, error))?
+            }
+        };
+        let file = self.file.insert(file);
+        write_all(&**file, bytes, self.written).map_err(|error| Error::io("write", &self.path, error))?;
         self.written += bytes.len() as u64;
         if self.written - self.writeback_begun >= WRITEBACK_BYTES {
-            self.file.start_writeback(self.writeback_begun..self.written);
+            file.start_writeback(self.writeback_begun..self.written);
             self.writeback_begun = self.written;
         }
         Ok(())
@@ -144,7 +162,12 @@ impl LocalSegment {
     fn flush_and_sync(&mut self) -> Result<()> {
         self.flush()?;
         if self.synced < self.written {
-            self.file.sync_data().map_err(|error| Error::io("sync", &self.path, error))?;
+            if let Some(file) = &self.file {
+                file.sync_data().map_err(|error| Error::io("sync", &self.path, error))?;
+            }
+            if let Some(file) = self.file.take_if(|_| self.place.is_shared()) {
+                file.close().map_err(|error| Error::io("close", &self.path, error))?;
+            }
             self.synced = self.written;
         }
         Ok(())
@@ -154,11 +177,17 @@ impl LocalSegment {
 pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
     names::check_part(name)?;
     let path = path_of(store, name);
-    let Some(file) = store.open_files.get(&path, Kind::Segment)? else {
-        let file = path.display().to_string();
-        return Err(Error::Missing { file });
+    // No other look makes sense of these.
+    ranges.iter().filter(|range| range.start > range.end).try_for_each(|range| check_range(range, 0, &path))?;
+    let read = || {
+        let Some(file) = store.open_files.get(&path, Kind::Segment)? else {
+            let file = path.display().to_string();
+            return Err(Error::Missing { file });
+        };
+        // A file that was opened before others wrote may not show it.
+        file.read_all(ranges).inspect_err(|_| store.open_files.forget(&path))
     };
-    let (found, waited) = file.read_all(ranges)?;
+    let (found, waited) = store.patiently(read)?;
     store.waited.store(waited, Ordering::Relaxed);
     Ok(found)
 }
@@ -166,6 +195,14 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
 pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
     names::check_part(name)?;
     let path = path_of(store, name);
+    if store.is_shared() {
+        // A look at the name may give a length of before; opening asks for that of now.
+        return match store.open(&path, Open::Read) {
+            Ok(file) => file.bytes().map(Some).map_err(|error| Error::io("measure", &path, error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("open", &path, error)),
+        };
+    }
     match store.disk.find(&path) {
         Ok(None) => Ok(None),
         Ok(Some(found)) if found.sort == Sort::File => Ok(Some(found.bytes)),

@@ -1,19 +1,27 @@
 //! Files that are not there yet: written and synced in `tmp/`, then linked to
 //! their name, so that a name never leads to half a file.
 //!
-//! A temporary file's maker holds its lock. What a dead process left behind is
-//! therefore unlocked, and the next handle that makes a temporary removes it. A
-//! file can lose that race between its making and its locking; its link then
-//! fails with `NotFound` and it is made again.
+//! What a dead process left behind is removed by the next handle that makes a
+//! temporary. On one machine a file's maker holds its lock: what is unlocked has no maker any
+//! more. A file can lose that race between its making and its locking; its link then
+//! fails with `NotFound` and it is made again. In a shared store the lock of another machine
+//! is not seen, so the file's name says whose it is, and each machine removes what its own dead
+//! left.
+//!
+//! In a shared store a file is closed before it gets its name: an error may show only then, and
+//! other machines may see nothing of it before. And an answer may be lost on the network, so
+//! that a link which was made is asked for again and found taken: a file with two names has
+//! got its own.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
+use crate::claims::Life;
 use crate::disk::{DiskFile, Open, Sort, write_all};
 use crate::{Error, Result};
 
-use super::LocalStore;
+use super::place::Place;
 
 pub(super) const FOLDER: &str = "tmp";
 
@@ -21,20 +29,23 @@ pub(super) const FOLDER: &str = "tmp";
 /// clean-up in the very same moment.
 const ATTEMPTS: usize = 16;
 
-#[derive(Debug, Default)]
-pub(super) struct Temporaries {
-    cleaned: AtomicBool,
-}
-
 /// Gives a file with these bytes, durable, the name `path` in one step. `false`
 /// if the name is taken. Its folder is the caller's to make and to sync.
-pub(super) fn publish(store: &LocalStore, bytes: &[u8], path: &Path) -> Result<bool> {
+pub(super) fn publish(place: &Place, bytes: &[u8], path: &Path) -> Result<bool> {
+    publish_as(place, place.is_shared(), bytes, path)
+}
+
+/// The same as in a shared store, or as in one of a single machine.
+pub(super) fn publish_as(place: &Place, shared: bool, bytes: &[u8], path: &Path) -> Result<bool> {
     let mut outcome = Err(Error::io("link", path, io::ErrorKind::NotFound.into()));
     for _ in 0..ATTEMPTS {
-        let (file, temporary) = create(store)?;
-        outcome = fill_and_link(store, &*file, &temporary, bytes, path);
-        // It does no harm if it stays: the next handle's clean-up finds it unlocked.
-        let _ = store.disk.unlink(&temporary);
+        let (file, temporary) = create(place, shared)?;
+        outcome = match shared {
+            true => fill_and_link_shared(place, file, &temporary, bytes, path),
+            false => fill_and_link(place, &*file, &temporary, bytes, path),
+        };
+        // It does no harm if it stays: the next handle's clean-up finds it.
+        let _ = place.disk.unlink(&temporary);
         match &outcome {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             _ => break,
@@ -43,37 +54,61 @@ pub(super) fn publish(store: &LocalStore, bytes: &[u8], path: &Path) -> Result<b
     outcome
 }
 
-fn fill_and_link(store: &LocalStore, file: &dyn DiskFile, temporary: &Path, bytes: &[u8], path: &Path) -> Result<bool> {
-    let at = |operation| move |error| Error::io(operation, temporary, error);
+fn fill_and_link(place: &Place, file: &dyn DiskFile, temporary: &Path, bytes: &[u8], path: &Path) -> Result<bool> {
     // If the lock is another's, the file is being cleaned away: linking will fail.
-    file.try_lock().map_err(at("lock"))?;
-    write_all(file, bytes, 0).map_err(at("write"))?;
-    file.sync_data().map_err(at("sync"))?;
-    match store.disk.link(temporary, path) {
+    file.try_lock().map_err(|error| Error::io("lock", temporary, error))?;
+    fill(file, temporary, bytes)?;
+    match place.disk.link(temporary, path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(Error::io("link", path, error)),
     }
 }
 
+fn fill_and_link_shared(
+    place: &Place,
+    file: Box<dyn DiskFile>,
+    temporary: &Path,
+    bytes: &[u8],
+    path: &Path,
+) -> Result<bool> {
+    fill(&*file, temporary, bytes)?;
+    file.close().map_err(|error| Error::io("close", temporary, error))?;
+    match place.disk.link(temporary, path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let names = place.disk.names_of(temporary).map_err(|error| Error::io("look at", temporary, error))?;
+            Ok(names > 1)
+        }
+        Err(error) => Err(Error::io("link", path, error)),
+    }
+}
+
+fn fill(file: &dyn DiskFile, temporary: &Path, bytes: &[u8]) -> Result<()> {
+    let at = |operation| move |error| Error::io(operation, temporary, error);
+    write_all(file, bytes, 0).map_err(at("write"))?;
+    file.sync_data().map_err(at("sync"))
+}
+
 /// An empty file without a name, gone when it is closed, and what to call it in
 /// messages.
-pub(super) fn nameless(store: &LocalStore) -> Result<(Box<dyn DiskFile>, PathBuf)> {
-    let (file, path) = create(store)?;
-    match store.disk.unlink(&path) {
+pub(super) fn nameless(place: &Place) -> Result<(Box<dyn DiskFile>, PathBuf)> {
+    let (file, path) = create(place, place.is_shared())?;
+    match place.disk.unlink(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("unlink", &path, error)),
         _ => Ok((file, path)),
     }
 }
 
-fn create(store: &LocalStore) -> Result<(Box<dyn DiskFile>, PathBuf)> {
-    let folder = store.folders.ensure(FOLDER)?;
-    if !store.temporaries.cleaned.swap(true, Ordering::Relaxed) {
-        clean(store, &folder);
+fn create(place: &Place, shared: bool) -> Result<(Box<dyn DiskFile>, PathBuf)> {
+    let folder = place.folders.ensure(FOLDER)?;
+    if !place.cleaned.swap(true, Ordering::Relaxed) {
+        clean(place, &folder);
     }
+    let maker = if shared { place.disk.holder().replace(' ', "-") + "-" } else { String::new() };
     loop {
-        let path = folder.join(name(store.disk.unique()));
-        match store.disk.open(&path, Open::Create) {
+        let path = folder.join(format!("{maker}{}", name(place.disk.unique())));
+        match place.disk.open(&path, Open::Create) {
             Ok(file) => return Ok((file, path)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Error::io("create", &path, error)),
@@ -83,18 +118,34 @@ fn create(store: &LocalStore) -> Result<(Box<dyn DiskFile>, PathBuf)> {
 
 /// Removes what dead processes left behind. Failing to is no reason not to
 /// write: the files do no harm.
-fn clean(store: &LocalStore, folder: &Path) {
-    let mut listed = store.folders.list(folder).unwrap_or_default();
+fn clean(place: &Place, folder: &Path) {
+    let mut listed = place.folders.list(folder).unwrap_or_default();
     listed.retain(|listed| listed.sort == Sort::File && is_name(&listed.name));
     for listed in listed {
-        let path = folder.join(listed.name);
-        let Ok(file) = store.disk.open(&path, Open::ReadWrite) else {
-            continue;
+        let path = folder.join(&listed.name);
+        let is_left = match maker(&listed.name) {
+            Some(maker) => place.disk.life(&maker) == Life::Ended && maker != own(place, &listed.name),
+            None if place.is_shared() => false,
+            None => {
+                let opened = place.disk.open(&path, Open::ReadWrite);
+                opened.is_ok_and(|file| matches!(file.try_lock(), Ok(true)))
+            }
         };
-        if matches!(file.try_lock(), Ok(true)) {
-            let _ = store.disk.unlink(&path);
+        if is_left {
+            let _ = place.disk.unlink(&path);
         }
     }
+}
+
+/// The holder whose file has this name, in a shared store.
+fn maker(name: &str) -> Option<String> {
+    name.contains('-').then(|| name.replace('-', " "))
+}
+
+/// The same if it is this process, of which another handle may be at work.
+fn own(place: &Place, name: &str) -> String {
+    let number = name.rsplit('-').next().unwrap_or_default();
+    format!("{} {number}", place.disk.holder())
 }
 
 fn name(number: u64) -> String {
@@ -103,5 +154,11 @@ fn name(number: u64) -> String {
 
 /// Is it the name of a temporary file? Other files in the folder are foreign.
 pub(super) fn is_name(name: &str) -> bool {
-    u64::from_str_radix(name, 16).is_ok_and(|number| self::name(number) == name)
+    let (maker, number) = name.rsplit_once('-').map_or((None, name), |(maker, number)| (Some(maker), number));
+    let is_number = u64::from_str_radix(number, 16).is_ok_and(|found| self::name(found) == number);
+    let is_maker = |maker: &str| {
+        let parts: Vec<&str> = maker.split('-').collect();
+        parts.len() == 3 && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    };
+    is_number && maker.is_none_or(is_maker)
 }

@@ -2,25 +2,30 @@
 //!
 //! Only what the engine itself names is counted and removed, and links are never
 //! followed: neither one that stands in for a folder nor one for a file leads out
-//! of the directory.
+//! of the directory. Another machine that has one of the files open finds it gone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::disk::{Listed, Sort};
 use crate::{Error, Kept, Result, Size, names};
 
+use super::numbered::{CLAIMS, ENTRIES, LOGS, MARK, SEAL};
 use super::{LocalStore, temporary};
 
 /// Folder, ending of a file in it, and what that is. A log comes last: once it
 /// is gone, no segment that it names is there.
-const FOLDERS: [(&str, &str, Kept); 4] = [
+const FOLDERS: [(&str, &str, Kept); 5] = [
     ("segments", ".seg", Kept::Segment),
     (temporary::FOLDER, "", Kept::Temporary),
-    ("logs", ".ack", Kept::Log),
-    ("logs", ".log", Kept::Log),
+    (LOGS, ".ack", Kept::Log),
+    (LOGS, ".log", Kept::Log),
+    (LOGS, SEAL, Kept::Log),
 ];
+
+/// Folders of a writer's, in that of the logs.
+const OF_WRITERS: [&str; 2] = [CLAIMS, ENTRIES];
 
 pub(super) fn sizes(store: &LocalStore) -> Result<Vec<Size>> {
     let mut sizes: Vec<Size> = Vec::new();
@@ -43,11 +48,57 @@ pub(super) fn sizes(store: &LocalStore) -> Result<Vec<Size>> {
             count(kind, name, &store.root.join(folder).join(&listed.name))?;
         }
     }
+    if folders.contains(LOGS) {
+        sizes.extend(sizes_of_numbered(store)?);
+    }
     Ok(sizes)
+}
+
+/// What the logs of a shared store take, and its mark.
+fn sizes_of_numbered(store: &LocalStore) -> Result<Vec<Size>> {
+    let bytes = |path: &Path| match store.disk.find(path) {
+        Ok(Some(found)) if found.sort == Sort::File => Ok(found.bytes),
+        Ok(_) => Ok(0),
+        Err(error) => Err(Error::io("measure", path, error)),
+    };
+    let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
+    for (writer, folder) in folders_of_writers(store)? {
+        let folder = store.root.join(LOGS).join(folder);
+        for listed in numbered(store, &folder)? {
+            *sizes.entry(writer.clone()).or_default() += bytes(&folder.join(listed))?;
+        }
+    }
+    let mut sizes: Vec<Size> = sizes.into_iter().map(|(name, bytes)| Size { kind: Kept::Log, name, bytes }).collect();
+    let mark = bytes(&store.root.join(LOGS).join(MARK))?;
+    sizes.extend((mark > 0).then(|| Size { kind: Kept::Temporary, name: MARK.into(), bytes: mark }));
+    Ok(sizes)
+}
+
+/// The folders of writers in a shared store, each with its writer.
+fn folders_of_writers(store: &LocalStore) -> Result<Vec<(String, String)>> {
+    let listed = store.folders.list(&store.root.join(LOGS))?;
+    let folders = listed.into_iter().filter(|listed| listed.sort == Sort::Directory);
+    Ok(folders
+        .filter_map(|listed| {
+            let writer = OF_WRITERS.iter().find_map(|ending| listed.name.strip_suffix(ending))?.to_owned();
+            names::check_part(&writer).is_ok().then_some((writer, listed.name))
+        })
+        .collect())
+}
+
+/// The numbered files of a folder.
+fn numbered(store: &LocalStore, folder: &Path) -> Result<Vec<String>> {
+    let listed = store.folders.list(folder)?.into_iter().filter(|listed| listed.sort != Sort::Directory);
+    let is_number = |name: &String| name.len() == 20 && name.bytes().all(|byte| byte.is_ascii_digit());
+    Ok(listed.map(|listed| listed.name).filter(is_number).collect())
 }
 
 pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
     let own = own_folders(store)?;
+    store.known.clear();
+    if own.contains(LOGS) {
+        erase_numbered(store)?;
+    }
     for (folder, ending, _) in FOLDERS.into_iter().filter(|(folder, ..)| own.contains(*folder)) {
         for listed in files(store, folder, ending)? {
             let path = store.root.join(folder).join(&listed.name);
@@ -81,6 +132,20 @@ pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
     remove_or_sync(store, &store.root)
 }
 
+/// The mark last: a store that is erased again must find what is shared.
+fn erase_numbered(store: &LocalStore) -> Result<()> {
+    let logs = store.root.join(LOGS);
+    for (_, folder) in folders_of_writers(store)? {
+        let folder = logs.join(folder);
+        for name in numbered(store, &folder)? {
+            unlink(store, &folder.join(name))?;
+        }
+        remove_or_sync(store, &folder)?;
+    }
+    store.folders.sync(&logs)?;
+    unlink(store, &logs.join(MARK))
+}
+
 /// Real folders of the store, not links to some.
 fn own_folders(store: &LocalStore) -> Result<BTreeSet<String>> {
     let listed = store.folders.list(&store.root)?;
@@ -94,7 +159,7 @@ fn files(store: &LocalStore, folder: &str, ending: &str) -> Result<Vec<Listed>> 
             temporary::FOLDER => temporary::is_name(name),
             _ => names::check_part(name).is_ok(),
         };
-        listed.sort != Sort::Directory && listed.name.strip_suffix(ending).is_some_and(is_ours)
+        listed.sort != Sort::Directory && listed.name != MARK && listed.name.strip_suffix(ending).is_some_and(is_ours)
     });
     Ok(listed)
 }

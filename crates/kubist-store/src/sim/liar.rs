@@ -4,7 +4,9 @@ use std::io::Result;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::claims::Life;
 use crate::disk::{Disk, DiskFile, Found, Listed, Open};
 
 /// What a [`Liar`] does not sync.
@@ -14,9 +16,15 @@ pub enum Lie {
     Bytes(&'static str),
     /// The names in directories.
     Names,
+    /// Nothing is left out, but errors of syncing and closing files are not passed on.
+    Errors,
+    /// Nothing is left out, but every file is said to have one name.
+    OneName,
+    /// Nothing is left out, but the file system is said to be this machine's alone.
+    OneMachine,
 }
 
-/// A disk that leaves out some syncs and reports them done.
+/// A disk that leaves out some syncs and reports them done, or hides what the disk said.
 #[derive(Debug)]
 pub struct Liar {
     disk: Arc<dyn Disk>,
@@ -31,14 +39,14 @@ impl Liar {
 }
 
 #[derive(Debug)]
-struct LiarFile(Box<dyn DiskFile>);
+struct LiarFile(Box<dyn DiskFile>, Lie);
 
 impl Disk for Liar {
     fn open(&self, path: &Path, how: Open) -> Result<Box<dyn DiskFile>> {
         let file = self.disk.open(path, how)?;
         match self.lie {
-            Lie::Bytes(part) if path.to_string_lossy().contains(part) => Ok(Box::new(LiarFile(file))),
-            _ => Ok(file),
+            Lie::Bytes(part) if !path.to_string_lossy().contains(part) => Ok(file),
+            lie => Ok(Box::new(LiarFile(file, lie))),
         }
     }
     fn find(&self, path: &Path) -> Result<Option<Found>> {
@@ -53,7 +61,7 @@ impl Disk for Liar {
     fn sync_directory(&self, path: &Path) -> Result<()> {
         match self.lie {
             Lie::Names => Ok(()),
-            Lie::Bytes(_) => self.disk.sync_directory(path),
+            _ => self.disk.sync_directory(path),
         }
     }
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
@@ -71,9 +79,37 @@ impl Disk for Liar {
     fn unique(&self) -> u64 {
         self.disk.unique()
     }
+    fn is_of_this_machine(&self, path: &Path) -> Result<bool> {
+        Ok(self.lie == Lie::OneMachine || self.disk.is_of_this_machine(path)?)
+    }
+    fn names_of(&self, path: &Path) -> Result<u64> {
+        match self.lie {
+            Lie::OneName => Ok(1),
+            _ => self.disk.names_of(path),
+        }
+    }
+    fn clock(&self) -> Duration {
+        self.disk.clock()
+    }
+    fn pause(&self, time: Duration) {
+        self.disk.pause(time);
+    }
+    fn holder(&self) -> String {
+        self.disk.holder()
+    }
+    fn life(&self, holder: &str) -> Life {
+        self.disk.life(holder)
+    }
+    fn has_threads(&self) -> bool {
+        self.disk.has_threads()
+    }
 }
 
 impl DiskFile for LiarFile {
+    fn close(self: Box<Self>) -> Result<()> {
+        let closed = self.0.close();
+        if self.1 == Lie::Errors { Ok(()) } else { closed }
+    }
     fn bytes(&self) -> Result<u64> {
         self.0.bytes()
     }
@@ -87,7 +123,14 @@ impl DiskFile for LiarFile {
         self.0.truncate(bytes)
     }
     fn sync_data(&self) -> Result<()> {
-        Ok(())
+        match self.1 {
+            Lie::Bytes(_) => Ok(()),
+            Lie::Errors => {
+                let _ = self.0.sync_data();
+                Ok(())
+            }
+            Lie::Names | Lie::OneName | Lie::OneMachine => self.0.sync_data(),
+        }
     }
     fn start_writeback(&self, range: Range<u64>) {
         self.0.start_writeback(range);

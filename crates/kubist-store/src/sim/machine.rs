@@ -4,12 +4,16 @@
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::cached::{CachedDirectory, CachedFile};
 use super::chance::Chance;
 use super::state::{Call, Fate, Handle, HandleId, Inode, ProcessId, State, dead};
 use super::turns::Turns;
 use crate::disk::{Found, Listed, Open, Sort, irregular};
+
+/// The time that goes by in one part of a pause.
+const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Machine {
@@ -96,6 +100,27 @@ impl Machine {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         })
+    }
+
+    pub fn names_of(&self, process: ProcessId, path: &Path) -> io::Result<u64> {
+        self.call(process, Call::Find, |state, _| state.node(path).map(|node| state.names_of(node)))
+    }
+
+    /// Lets time go by in small parts, others between them.
+    pub fn pause(&self, process: ProcessId, time: Duration) {
+        if !self.turns.takes_part(process) {
+            return self.state().pass(time);
+        }
+        let until = self.state().clock() + time;
+        loop {
+            self.turns.wait(process);
+            let mut state = self.state();
+            let left = until.saturating_sub(state.clock());
+            if left.is_zero() || !state.lives(process) {
+                return;
+            }
+            state.pass(left.min(PAUSE));
+        }
     }
 
     pub fn read_directory(&self, process: ProcessId, path: &Path) -> io::Result<Vec<Listed>> {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use super::cached::{CachedDirectory, CachedFile, Node};
 use super::chance::Chance;
@@ -66,7 +67,7 @@ impl Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ProcessId {
     pub number: u32,
-    boot: u64,
+    pub boot: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +84,8 @@ pub(super) struct State {
     started: u32,
     unique: u64,
     calls: u64,
+    /// Time that went by without a call, in milliseconds.
+    paused: u64,
     crash_at: Option<u64>,
     /// What is to fail, and after how many successes.
     failures: Vec<(Call, u64)>,
@@ -142,6 +145,7 @@ impl State {
             started: 0,
             unique: 0,
             calls: 0,
+            paused: 0,
             crash_at: None,
             failures: Vec::new(),
             capacity: None,
@@ -189,6 +193,27 @@ impl State {
 
     pub fn calls(&self) -> u64 {
         self.calls
+    }
+
+    pub fn clock(&self) -> Duration {
+        Duration::from_millis(self.calls + self.paused)
+    }
+
+    pub fn pass(&mut self, time: Duration) {
+        self.paused += time.as_millis() as u64;
+    }
+
+    pub fn lives(&self, process: ProcessId) -> bool {
+        matches!(self.processes.get(&process), Some(Life::Long | Life::CallsLeft(_)))
+    }
+
+    /// How many names a file has, as processes see them.
+    pub fn names_of(&self, node: Node) -> u64 {
+        let of = |inode: &Inode| match inode {
+            Inode::Directory(directory) => directory.seen.values().filter(|named| **named == node).count() as u64,
+            Inode::File(_) => 0,
+        };
+        self.nodes.iter().map(of).sum()
     }
 
     pub fn fail(&mut self, call: Call, successes: u64) {

@@ -53,6 +53,11 @@ impl Turns {
         taking_part
     }
 
+    /// Does the process take turns with others?
+    pub fn takes_part(&self, process: ProcessId) -> bool {
+        self.table().members.contains(&process)
+    }
+
     /// Gives the turn away and waits for the next. Returns at once to a process
     /// that does not take part.
     pub fn wait(&self, process: ProcessId) {

@@ -29,7 +29,7 @@ impl Store for Bucket {
     fn location(&self) -> &str { &self.location }
     fn capabilities(&self) -> Capabilities {
         let fencing = Fencing::Claim { lapse: Duration::from_secs(30) };
-        Capabilities { locality: Locality::Here, latency: Latency::Network, fencing }
+        Capabilities { locality: Locality::Here, latency: Latency::Network, fencing, staleness: Duration::ZERO }
     }
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
         check_object(name)?;
@@ -82,7 +82,8 @@ impl Store for Bucket {
         while !self.put(position(writer, next), b"fence") {
             next += 1;
         }
-        Ok(Box::new(Owned { bucket: self.clone(), writer: writer.into(), next: next + 1 }))
+        let end = self.read_log(writer, 0)?.next;
+        Ok(Box::new(Owned { bucket: self.clone(), writer: writer.into(), next: next + 1, end, lost: false }))
     }
     fn logs(&self) -> Result<Vec<String>> {
         let (keys, first) = (self.below("log/"), format!("/{:020}", 0));
@@ -94,9 +95,15 @@ impl Store for Bucket {
         if found.is_empty() {
             return Err(Error::Missing { file });
         }
-        let entries = (0..).zip(&found).skip(from as usize).filter(|(_, (_, value))| value.starts_with(b"entry"));
-        let entries = entries.map(|(position, (_, value))| LogEntry { position, bytes: value.slice(5..) }).collect();
-        Ok(LogTail { entries, next: found.len() as u64, durable: found.len() as u64 })
+        let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
+        for (number, (_, value)) in (0..).zip(&found).skip(from as usize) {
+            // A fence belongs to the entry behind it: an entry ends at once, whatever comes next.
+            if value.starts_with(b"entry") {
+                tail.entries.push(LogEntry { position: tail.next, bytes: value.slice(5..) });
+                (tail.next, tail.durable) = (number + 1, number + 1);
+            }
+        }
+        Ok(tail)
     }
     fn scratch(&self) -> Result<Box<dyn Scratch>> { local_scratch() }
     fn sizes(&self) -> Result<Vec<Size>> {
@@ -129,21 +136,23 @@ impl Segment for Writing {
     fn name(&self) -> &str { &self.name }
 }
 
-struct Owned { bucket: Bucket, writer: String, next: u64 }
+struct Owned { bucket: Bucket, writer: String, next: u64, end: u64, lost: bool }
 
 impl LogOwner for Owned {
     fn append(&mut self, entry: &[u8]) -> Result<u64> {
         let (key, file) = (position(&self.writer, self.next), format!("{}/{}", self.bucket.location, self.writer));
-        if !self.bucket.put(key, &[b"entry", entry].concat()) {
+        self.lost |= !self.bucket.put(key, &[b"entry", entry].concat());
+        if self.lost {
             return Err(Error::Refused { file, cause: "another owner has taken the log".into() });
         }
         self.next += 1;
-        Ok(self.next)
+        self.end = self.next;
+        Ok(self.end)
     }
-    fn position(&self) -> u64 { self.next }
+    fn position(&self) -> u64 { self.end }
     fn writer(&self) -> &str { &self.writer }
 }
 
 impl Drop for Owned {
-    fn drop(&mut self) { self.bucket.remove(&format!("claim/{}", self.writer)); }
+    fn drop(&mut self) { if !self.lost { self.bucket.remove(&format!("claim/{}", self.writer)) } }
 }

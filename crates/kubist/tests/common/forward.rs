@@ -10,6 +10,16 @@ macro_rules! forward {
             self.$field.capabilities()
         }
     };
+    (@look_again $field:tt) => {
+        fn look_again(&self, attempt: u32) -> bool {
+            self.$field.look_again(attempt)
+        }
+    };
+    (@catch_up $field:tt) => {
+        fn catch_up(&self) {
+            self.$field.catch_up();
+        }
+    };
     (@location $field:tt) => {
         fn location(&self) -> &str {
             self.$field.location()

@@ -47,7 +47,7 @@ fn renumbered(entry: &[u8], from: u64, to: u64) -> Vec<u8> {
 
 impl Store for Planted {
     forward!(store:
-        capabilities location get delete create_segment read segment_len segments delete_segment own_log
+        capabilities look_again catch_up location get delete create_segment read segment_len segments delete_segment own_log
         logs read_log scratch sizes erase
     );
 

@@ -88,9 +88,18 @@ impl Disk for StoppingDisk {
     fn unique(&self) -> u64 {
         self.0.unique()
     }
+    fn is_of_this_machine(&self, path: &Path) -> std::io::Result<bool> {
+        self.0.is_of_this_machine(path)
+    }
+    fn names_of(&self, path: &Path) -> std::io::Result<u64> {
+        self.0.names_of(path)
+    }
 }
 
 impl DiskFile for StoppingFile {
+    fn close(self: Box<Self>) -> std::io::Result<()> {
+        self.file.close()
+    }
     fn bytes(&self) -> std::io::Result<u64> {
         self.file.bytes()
     }

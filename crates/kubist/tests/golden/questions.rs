@@ -217,9 +217,11 @@ fn info(snapshot: &Snapshot) -> Result<serde_json::Value> {
     for key in ["location", "disk", "debt", "rows_to_move", "rows_outside"] {
         fields.remove(key);
     }
-    // Version 1 of the format has no word of it.
-    if fields["compression"] == "none" {
-        fields.remove("compression");
+    // What the first version of the format has no word of.
+    for (key, unsaid) in [("compression", "none".into()), ("shared", false.into()), ("thinned", json!(null))] {
+        if fields.get(key) == Some(&unsaid) {
+            fields.remove(key);
+        }
     }
     // Of the first grid nothing was said before there were others.
     if fields["grid"] == 0 {

@@ -6,11 +6,14 @@ from pathlib import Path
 
 from ..._errors import InvalidInput
 from ..source import Format, begins, ends
-from . import clouds, fits, hdf5, lammps, lidar, openfoam, openpmd, trajectory, vtk
+from . import clouds, fits, hdf5, lammps, lidar, native, openfoam, openpmd, trajectory, vtk
 
 # Name, what it is; optional part of the package and library; how it is known, how it is read.
 # The first that matches is taken: a name that several could read stands at the more special one.
 FORMATS: tuple[Format, ...] = (
+    Format("parquet", "Parquet", "arrow", "pyarrow", begins(b"PAR1"), native.look("parquet")),
+    Format("arrow", "Arrow", "arrow", "pyarrow", begins(*native.ARROW), native.look("arrow")),
+    Format("npz", "NPZ", "arrow", "pyarrow", begins(b"PK\x03\x04"), native.look("npz")),
     Format("las", "LAS", "lidar", "laspy", begins(b"LASF"), lidar.look),
     Format("fits", "FITS", "astro", "astropy", begins(b"SIMPLE  ="), fits.look),
     Format("ply", "PLY", "lidar", "plyfile", begins(b"ply\n", b"ply\r"), clouds.look_at_ply),
@@ -25,10 +28,10 @@ FORMATS: tuple[Format, ...] = (
     TRAJECTORY := Format(
         "trajectory", "a trajectory", "md", "MDAnalysis", ends(*trajectory.ENDINGS), trajectory.look
     ),
+    # Last: a name such as run.txt says little.
+    Format("csv", "CSV", "arrow", "pyarrow", native.is_text, native.look("csv")),
 )
 NAMES = [known.name for known in FORMATS]
-
-NATIVE = (b"PAR1", b"ARROW1", b"PK\x03\x04", b"\xff\xff\xff\xff")
 
 
 def of(path: Path, named: str | None, with_topology: bool) -> Format | None:
@@ -47,12 +50,6 @@ def of(path: Path, named: str | None, with_topology: bool) -> Format | None:
             head = opened.read(4096)
         if not head:
             raise InvalidInput(f"{path}: the file is empty")
-        if head.startswith(NATIVE) or path.suffix.lower() in (".csv", ".tsv"):
-            raise InvalidInput(
-                f"{path}: Parquet, Arrow, CSV and NPZ are read by the command, "
-                f"`kubist ingest TABLE {path.name} --dimensions ...`; from Python give what "
-                "pandas, Polars, pyarrow or NumPy reads to kubist.create()"
-            )
     for known in FORMATS:
         if known.matches(path, head):
             return known

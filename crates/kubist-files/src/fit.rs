@@ -7,18 +7,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::Input;
+use crate::error::{Error, Result};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
-use kubist_files::Input;
-
-use crate::failure::{Failure, Result};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 /// The schema of a new table that takes all these files: the first one's, with
 /// every column wide enough for the others. `types` overrides what is found.
-pub fn common(inputs: &[Input], types: &[(String, DataType)]) -> Result<SchemaRef> {
+///
+/// # Errors
+///
+/// `Invalid` names the file and the column that do not fit the others.
+pub fn common(inputs: &[&Input], types: &[(String, DataType)]) -> Result<SchemaRef> {
     let Some((first, others)) = inputs.split_first() else {
-        return Err(Failure::usage("no files were given"));
+        return Err(Error::invalid("no files were given"));
     };
     let mut fields: Vec<Field> = first.fields.iter().map(|field| field.as_ref().clone()).collect();
     let mut text = vec![!first.typed; fields.len()];
@@ -30,7 +33,7 @@ pub fn common(inputs: &[Input], types: &[(String, DataType)]) -> Result<SchemaRe
             };
             let from_text = *text || !input.typed;
             let Some(wide) = wider(field.data_type(), other.data_type(), from_text) else {
-                return Err(Failure::usage(format!(
+                return Err(Error::invalid(format!(
                     "{}: column {:?} is {}, but {} has it as {}",
                     input.path.display(),
                     field.name(),
@@ -45,19 +48,26 @@ pub fn common(inputs: &[Input], types: &[(String, DataType)]) -> Result<SchemaRe
     }
     for (column, data_type) in types {
         let Some(field) = fields.iter_mut().find(|field| field.name() == column) else {
-            return Err(Failure::usage(format!("--types {column}: {} has no such column", first.path.display())));
+            return Err(Error::invalid(format!("--types {column}: {} has no such column", first.path.display())));
         };
         *field = field.clone().with_data_type(data_type.clone());
     }
-    let schema: SchemaRef = Arc::new(Schema::new(fields.iter().map(settled).collect::<Fields>()));
+    let schema = settle(&fields);
     inputs.iter().try_for_each(|input| check(input, &schema))?;
     Ok(schema)
 }
 
-/// The field as a table can have it: text for a column that showed no value.
-pub fn settled(field: &Field) -> FieldRef {
-    let data_type = if field.data_type().is_null() { DataType::Utf8 } else { field.data_type().clone() };
-    Arc::new(field.clone().with_data_type(data_type))
+/// The columns of a file as a table can have them: text for one that showed no value.
+pub fn settled(input: &Input) -> SchemaRef {
+    settle(&input.fields.iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>())
+}
+
+fn settle(fields: &[Field]) -> SchemaRef {
+    let settled = |field: &Field| {
+        let data_type = if field.data_type().is_null() { DataType::Utf8 } else { field.data_type().clone() };
+        field.clone().with_data_type(data_type)
+    };
+    Arc::new(Schema::new(fields.iter().map(settled).collect::<Fields>()))
 }
 
 /// The narrower of two types that holds both. Guesses from text may also meet
@@ -75,6 +85,10 @@ fn wider(one: &DataType, other: &DataType, from_text: bool) -> Option<DataType> 
 }
 
 /// Whether the file's columns fit the table's.
+///
+/// # Errors
+///
+/// `Invalid` names the file and the column that do not.
 pub fn check(input: &Input, table: &Schema) -> Result<()> {
     same_columns(input, table.fields(), "the table has")?;
     for field in table.fields() {
@@ -82,7 +96,7 @@ pub fn check(input: &Input, table: &Schema) -> Result<()> {
             continue;
         };
         if input.typed && !widens(found.data_type(), field.data_type()) {
-            return Err(Failure::usage(format!(
+            return Err(Error::invalid(format!(
                 "{}: column {:?} is {}, which does not fit the table's {} without loss",
                 input.path.display(),
                 field.name(),
@@ -97,14 +111,14 @@ pub fn check(input: &Input, table: &Schema) -> Result<()> {
 fn same_columns(input: &Input, expected: &Fields, owner: &str) -> Result<()> {
     let path = input.path.display();
     if let Some(field) = expected.iter().find(|field| input.fields.find(field.name()).is_none()) {
-        return Err(Failure::usage(format!(
+        return Err(Error::invalid(format!(
             "{path}: column {:?} is missing ({owner} it as {})",
             field.name(),
             field.data_type()
         )));
     }
     if let Some(field) = input.fields.iter().find(|field| expected.find(field.name()).is_none()) {
-        return Err(Failure::usage(format!(
+        return Err(Error::invalid(format!(
             "{path}: {owner} no column {:?} ({}); --columns chooses which to take",
             field.name(),
             field.data_type()
@@ -114,27 +128,31 @@ fn same_columns(input: &Input, expected: &Fields, owner: &str) -> Result<()> {
 }
 
 /// The batch in the table's schema. `first_row` counts from 1, for messages.
+///
+/// # Errors
+///
+/// `Invalid` names the file, the column and the value that has no place there.
 pub fn fitted(path: &Path, batch: &RecordBatch, table: &SchemaRef, first_row: u64) -> Result<RecordBatch> {
     let columns = table.fields().iter().map(|field| column(path, batch, field, first_row));
     RecordBatch::try_new(table.clone(), columns.collect::<Result<_>>()?)
-        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+        .map_err(|error| Error::invalid(format!("{}: {error}", path.display())))
 }
 
 fn column(path: &Path, batch: &RecordBatch, field: &Field, first_row: u64) -> Result<ArrayRef> {
     let context = || format!("{}: column {:?}", path.display(), field.name());
     let found =
-        batch.column_by_name(field.name()).ok_or_else(|| Failure::usage(format!("{} is missing", context())))?;
+        batch.column_by_name(field.name()).ok_or_else(|| Error::invalid(format!("{} is missing", context())))?;
     let array = if found.data_type() == field.data_type() {
         found.clone()
     } else {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         cast_with_options(found, field.data_type(), &options)
-            .map_err(|error| Failure::usage(format!("{}: {error}", context())))?
+            .map_err(|error| Error::invalid(format!("{}: {error}", context())))?
     };
     if !field.is_nullable()
         && let Some(row) = array.logical_nulls().and_then(|nulls| (0..nulls.len()).find(|row| nulls.is_null(*row)))
     {
-        return Err(Failure::usage(format!(
+        return Err(Error::invalid(format!(
             "{}, row {}: there is no value, and the table's column must have one",
             context(),
             first_row + row as u64
@@ -196,9 +214,8 @@ fn finer(from: &TimeUnit, to: &TimeUnit) -> bool {
 mod tests {
     use arrow_array::{Int32Array, Int64Array};
 
-    use kubist_files::Options;
-
     use super::*;
+    use crate::Options;
 
     #[test]
     fn only_lossless_types_widen() {
@@ -248,6 +265,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let inputs =
             [csv(folder.path(), "a.csv", "pid,u,note\n1,0,\n"), csv(folder.path(), "b.csv", "note,pid,u\nhit,2,0.5\n")];
+        let inputs = inputs.each_ref();
         let schema = common(&inputs, &[]).unwrap();
         let types: Vec<_> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
         assert_eq!(types, [DataType::Int64, DataType::Float64, DataType::Utf8]);
@@ -260,7 +278,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let table =
             Schema::new(vec![Field::new("pid", DataType::Int32, false), Field::new("x", DataType::Float32, true)]);
-        let message = |input: &Input| check(input, &table).unwrap_err().message;
+        let message = |input: &Input| check(input, &table).unwrap_err().to_string();
         let input = csv(folder.path(), "a.csv", "pid\n1\n");
         assert!(message(&input).ends_with("a.csv: column \"x\" is missing (the table has it as Float32)"));
         let input = csv(folder.path(), "a.csv", "pid,x,y\n1,2,3\n");
@@ -287,11 +305,7 @@ mod tests {
         let fit = fitted(path, &batch(Int32Array::from(vec![1, 2])), &table, 1).unwrap();
         assert_eq!(fit.schema(), table);
         assert_eq!(fit["pid"].as_ref(), &Int64Array::from(vec![1, 2]) as &dyn Array);
-        let failure = fitted(path, &batch(Int32Array::from(vec![Some(1), None])), &table, 101).unwrap_err();
-        assert!(
-            failure.message.contains("a.parquet: column \"pid\", row 102: there is no value"),
-            "{}",
-            failure.message
-        );
+        let error = fitted(path, &batch(Int32Array::from(vec![Some(1), None])), &table, 101).unwrap_err().to_string();
+        assert!(error.contains("a.parquet: column \"pid\", row 102: there is no value"), "{error}");
     }
 }

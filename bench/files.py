@@ -1,0 +1,261 @@
+"""Questions by value to files: an index beside HDF5 against what else finds values in files.
+
+    make bench-files    ROWS=100000000, STORES=folder on the disk that is meant
+
+Each system answers the same questions over the same numbers: h5py reads all of a dataset, PyTables
+uses its own index in its own file, DuckDB reads Parquet by the statistics of its row groups. Bytes
+are what the process had the kernel read (/proc/self/io, rchar, of the answering process alone); a
+cold answer comes after the file was dropped from the page cache. A library that is not installed
+is left out, and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SELECTIVITIES = (1e-3, 1e-4, 1e-6)
+DATA = ("smooth", "shuffled", "energy", "mass")
+GROUP = 122_880
+"""Rows of a row group of DuckDB."""
+
+
+def smooth(rows: int) -> np.ndarray:
+    """A field along a path through waves of several lengths."""
+    at = np.arange(rows, dtype="f8") / rows
+    out = np.zeros(rows)
+    for cycles, height in ((3, 1.0), (41, 0.5), (997, 0.1)):
+        out += height * np.sin(2 * np.pi * cycles * at + cycles)
+    return out.astype("f4")
+
+
+def made(rows: int, name: str) -> np.ndarray:
+    """One of the columns: a smooth field, the same shuffled, and of clustered particles an energy that
+    goes with the place and a mass that does not."""
+    rng = np.random.default_rng(20)
+    if name == "smooth":
+        return smooth(rows)
+    if name == "shuffled":
+        return rng.permutation(smooth(rows))
+    # Particles lie cluster by cluster.
+    sizes = rng.pareto(1.2, 4000) + 0.05
+    counts = np.diff(np.concatenate([[0], np.cumsum(sizes) / sizes.sum() * rows]).astype(int))
+    if name == "mass":
+        return rng.lognormal(0, 1, rows).astype("f4")
+    means = rng.normal(0, 3, len(counts)).repeat(counts)
+    return np.pad(means + rng.normal(0, 0.3, len(means)), (0, rows - len(means))).astype("f4")
+
+
+def drop(path: Path) -> None:
+    """Asks the page cache to forget a file or the files of a folder."""
+    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
+    for file in files:
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def of_h5py(folder: Path, bound: float) -> int:
+    import h5py
+
+    with h5py.File(folder / "data.h5") as file:
+        values = file["v"]
+        step = 1 << 24
+        return sum(
+            int((values[at : at + step] > bound).sum()) for at in range(0, len(values), step)
+        )
+
+
+def of_kubist(folder: Path, bound: float) -> int:
+    import kubist
+
+    # As in a process that has not asked before; the records come, not only their number.
+    files = kubist.indexing.FileIndex([folder / "data.h5"], None)
+    return len(files.query(f"v > {bound!r}").to_numpy()["v"])
+
+
+def of_kubist_sorted(folder: Path, bound: float) -> int:
+    import kubist
+
+    files = kubist.indexing.FileIndex([folder / "data.h5"], folder / "sorted")
+    return len(files.query(f"v > {bound!r}").to_numpy()["v"])
+
+
+def of_tables(folder: Path, bound: float) -> int:
+    import tables
+
+    with tables.open_file(str(folder / "tables.h5")) as file:
+        return len(file.root.t.read_where(f"v > {bound!r}"))
+
+
+def of_duckdb(folder: Path, bound: float) -> int:
+    import duckdb
+
+    path = folder / "data.parquet"
+    return (
+        duckdb.sql(f"SELECT row, v FROM '{path}' WHERE v > {bound!r}::FLOAT")
+        .arrow()
+        .read_all()
+        .num_rows
+    )
+
+
+SYSTEMS: dict[str, tuple[Callable[[Path, float], int], str, str]] = {
+    "h5py, all of it": (of_h5py, "h5py", "data.h5"),
+    "PyTables, its index": (of_tables, "tables", "tables.h5"),
+    "DuckDB, Parquet": (of_duckdb, "duckdb", "data.parquet"),
+    "Kubist, index": (of_kubist, "kubist", "data.h5"),
+    "Kubist, 5 % sorted": (of_kubist_sorted, "kubist", "data.h5"),
+}
+
+
+def write(folder: Path, values: np.ndarray) -> dict[str, Any]:
+    """The same numbers for all systems; what building an index took."""
+    import h5py
+
+    import kubist
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.rglob("*.kubix"):
+        old.unlink()
+    with h5py.File(folder / "data.h5", "w") as file:
+        file["v"] = values
+    drop(folder / "data.h5")
+    begin = time.perf_counter()
+    with (folder / "data.h5").open("rb", buffering=0) as file:
+        while file.read(1 << 23):
+            pass
+    read = time.perf_counter() - begin
+    figures: dict[str, Any] = {"pass_seconds": read}
+    for share, into in ((0.0, None), (0.05, folder / "sorted")):
+        if into is not None:
+            into.mkdir(exist_ok=True)
+        drop(folder / "data.h5")
+        begin = time.perf_counter()
+        index = kubist.index(folder / "data.h5", sorted=share, into=into).about()
+        label = "sorted" if share else "plain"
+        figures[f"{label}_seconds"] = time.perf_counter() - begin
+        figures[f"{label}_share"] = index["index_bytes"] / index["bytes"]
+    if has("tables"):
+        import tables
+
+        with tables.open_file(str(folder / "tables.h5"), "w") as file:
+            rows = np.rec.fromarrays([values], names="v")
+            table = file.create_table("/", "t", rows, expectedrows=len(values))
+            begin = time.perf_counter()
+            table.cols.v.create_index()
+            figures["PyTables_seconds"] = time.perf_counter() - begin
+    if has("duckdb"):
+        import duckdb
+        import pyarrow as pa
+
+        data = pa.table({"row": np.arange(len(values)), "v": values})  # noqa: F841
+        path = folder / "data.parquet"
+        duckdb.sql(f"COPY data TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE {GROUP})")
+    return figures
+
+
+def has(module: str) -> bool:
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
+def asked(system: str, folder: Path, bound: float) -> dict[str, float]:
+    """One answer, in a process of its own: its library is loaded before the clock starts."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.files", "--ask", system, str(folder), repr(bound)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answer: dict[str, float] = json.loads(done.stdout)
+    return answer
+
+
+def ask(system: str, folder: Path, bound: float) -> dict[str, float]:
+    function, module, _ = SYSTEMS[system]
+    for each in (module, "pyarrow"):
+        importlib.import_module(each)
+
+    def read() -> int:
+        fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+        return int(fields["rchar"])
+
+    before, begin = read(), time.perf_counter()
+    rows = function(folder, bound)
+    return {"rows": rows, "seconds": time.perf_counter() - begin, "bytes": read() - before}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=int(os.environ.get("ROWS") or 100_000_000))
+    parser.add_argument(
+        "--folder", type=Path, default=Path(os.environ.get("STORES") or "bench/data/files")
+    )
+    parser.add_argument("--ask", nargs=3, metavar=("SYSTEM", "FOLDER", "BOUND"))
+    given = parser.parse_args()
+    if given.ask:
+        system, folder, bound = given.ask
+        print(json.dumps(ask(system, Path(folder), float(bound))))
+        return
+    print(
+        f"{given.rows:,} float32; {platform.processor() or platform.machine()}, {os.cpu_count()} cores\n"
+    )
+    absent = sorted({module for _, module, _ in SYSTEMS.values() if not has(module)})
+    if absent:
+        print(f"not installed, left out: {', '.join(absent)}\n")
+    print(
+        "| data | share | system | cold ms | warm ms | MB read | records |\n|---|---|---|---|---|---|---|"
+    )
+    built = []
+    for name in DATA:
+        values = made(given.rows, name)
+        folder = given.folder / name
+        figures = write(folder, values)
+        built.append((name, figures))
+        for share in SELECTIVITIES:
+            place = len(values) - max(int(share * len(values)), 1) - 1
+            bound = float(np.partition(values, place)[place])
+            expected = int((values > np.float32(bound)).sum())
+            for system, (_, module, path) in SYSTEMS.items():
+                if not has(module):
+                    continue
+                drop(folder / path)
+                drop(folder)
+                cold = asked(system, folder, bound)
+                warm = min(
+                    (asked(system, folder, bound) for _ in range(3)), key=lambda one: one["seconds"]
+                )
+                assert cold["rows"] == warm["rows"] == expected, (system, cold, expected)
+                print(
+                    f"| {name} | {share:g} | {system} | {1e3 * cold['seconds']:.1f} | "
+                    f"{1e3 * warm['seconds']:.1f} | {warm['bytes'] / 1e6:.2f} | {expected:,} |",
+                    flush=True,
+                )
+    print(
+        "\n| data | one pass s | index s | of the data | with 5 % sorted s | of the data | PyTables s |\n|---|---|---|---|---|---|---|"
+    )
+    for name, figures in built:
+        print(
+            f"| {name} | {figures['pass_seconds']:.2f} | {figures['plain_seconds']:.2f} | "
+            f"{100 * figures['plain_share']:.3f} % | {figures['sorted_seconds']:.2f} | "
+            f"{100 * figures['sorted_share']:.2f} % | {figures.get('PyTables_seconds', float('nan')):.2f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,344 @@
+//! Making an index: one pass over a file, and a second one over the few blocks that get a sorted copy.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kubist_types::{Cancel, Error, ErrorKind, Result};
+
+use crate::layout::{Block, Storage, Variable};
+use crate::schedule::{self, Policy};
+use crate::shape::{Rect, Tiling};
+use crate::sidecar::{Index, Indexed, Writing};
+use crate::sorted::{self, Sorted};
+use crate::source::{Reads, Source};
+use crate::summary::Summary;
+
+/// Bytes that a task reads.
+const TASK_BYTES: u64 = 4 << 20;
+/// Pieces this close together are read in one request: all of them are wanted.
+const GAP: u64 = 1 << 20;
+/// Blocks of an older index that are read again before the others are believed.
+const CHECKED: usize = 16;
+/// Damaged blocks that are named one by one.
+const NAMED: usize = 100;
+
+/// How an index is made.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    /// Only these variables; `None`: all, or those that an index has already.
+    pub variables: Option<Vec<String>>,
+    /// `None`: as an index has them already, else the usual.
+    pub block: Option<Block>,
+    /// The share of the blocks, those of highest variance, that get a sorted copy; `None`: as an
+    /// index has them already, else none.
+    pub sorted: Option<f64>,
+    pub workers: usize,
+}
+
+impl Default for BuildOptions {
+    fn default() -> BuildOptions {
+        BuildOptions { variables: None, block: None, sorted: None, workers: workers() }
+    }
+}
+
+/// Threads that this machine runs at once.
+pub fn workers() -> usize {
+    std::thread::available_parallelism().map_or(4, usize::from)
+}
+
+/// How far it is: bytes of the file that are behind, and all of them.
+pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
+
+/// Indexes a file and writes the index to `path`. What an older index of it knows of places that are the
+/// same is taken over.
+///
+/// # Errors
+///
+/// `Invalid` if a variable is not there, or none is numeric; `Refused` if the file changes meanwhile;
+/// `Permission`, `NoSpace`, a storage error; `Cancelled`.
+pub fn build(
+    source: &Source,
+    path: &Path,
+    options: &BuildOptions,
+    older: Option<&Index>,
+    progress: Progress<'_>,
+    cancel: &Cancel,
+) -> Result<Index> {
+    let wanted = wanted(source, options)?;
+    let mut writing = Writing::create(path)?;
+    let total: u64 = wanted.iter().map(|at| stored_bytes(source, &source.layout.variables[*at])).sum();
+    let making = Making {
+        source,
+        block: options.block.clone().unwrap_or_default(),
+        sorted: options.sorted.unwrap_or(0.0),
+        options,
+        older,
+        progress,
+        cancel,
+        total,
+        done: AtomicU64::new(0),
+        damaged: Mutex::default(),
+    };
+    let mut variables: Vec<Option<Indexed>> = vec![None; source.layout.variables.len()];
+    for at in wanted {
+        variables[at] = Some(making.variable(at, &mut writing)?);
+    }
+    source.unchanged()?;
+    let mut index = Index {
+        key: *source.key(),
+        layout: source.layout.clone(),
+        device: source.measure(options.workers)?,
+        block: making.block,
+        sorted: making.sorted,
+        variables,
+        damaged: making.damaged.into_inner().unwrap_or_else(PoisonError::into_inner),
+        bytes: 0,
+        path: path.to_path_buf(),
+    };
+    index.bytes = writing.finish(&index)?;
+    Ok(index)
+}
+
+fn wanted(source: &Source, options: &BuildOptions) -> Result<Vec<usize>> {
+    let variables = &source.layout.variables;
+    let named = |name: &String| {
+        variables.iter().position(|variable| variable.name == *name).ok_or_else(|| {
+            let left_out = source.layout.left_out.iter().find(|left| left.split(':').next() == Some(name.as_str()));
+            let known: Vec<&str> = variables.iter().map(|variable| variable.name.as_str()).collect();
+            Error::invalid(match left_out {
+                Some(why) => format!("{}: variable {why}", source.path().display()),
+                None => format!(
+                    "{}: there is no variable {name:?}; there are {}",
+                    source.path().display(),
+                    known.join(", ")
+                ),
+            })
+        })
+    };
+    let wanted: Vec<usize> = match &options.variables {
+        Some(names) => names.iter().map(named).collect::<Result<_>>()?,
+        None => (0..variables.len()).collect(),
+    };
+    match wanted.is_empty() {
+        true => Err(Error::invalid(format!("{}: it has no arrays of numbers", source.path().display()))),
+        false => Ok(wanted),
+    }
+}
+
+/// Bytes of the file that hold a variable.
+pub fn stored_bytes(source: &Source, variable: &Variable) -> u64 {
+    match &variable.storage {
+        Storage::Chunks { table, .. } => table.iter().map(|chunk| chunk.bytes).sum(),
+        _ => Rect::whole(&source.layout.shape(variable)).len().saturating_mul(variable.number.bytes()),
+    }
+}
+
+struct Making<'a> {
+    source: &'a Source,
+    block: Block,
+    sorted: f64,
+    options: &'a BuildOptions,
+    older: Option<&'a Index>,
+    progress: Progress<'a>,
+    cancel: &'a Cancel,
+    total: u64,
+    done: AtomicU64,
+    damaged: Mutex<Vec<String>>,
+}
+
+impl Making<'_> {
+    fn variable(&self, at: usize, writing: &mut Writing) -> Result<Indexed> {
+        let variable = &self.source.layout.variables[at];
+        let tiling = self.source.layout.tiling(variable, &self.block)?;
+        let known = self.known(variable, &tiling);
+        let trusted = self.are_as_before(variable, &tiling, &known)?;
+        let known = |block: u64| known(block).filter(|_| trusted);
+        let tasks = tasks(variable, &tiling, &|block| known(block).is_none());
+        let task = |index: usize| self.summaries(variable, &tiling, &tasks[index]);
+        let (found, _) = schedule::run(tasks.len(), self.options.workers, Policy::default(), self.cancel, &task)?;
+        let mut summaries: Vec<Summary> =
+            (0..tiling.blocks()).map(|block| known(block).unwrap_or_else(Summary::nothing)).collect();
+        let mut variances = Vec::new();
+        for (block, summary, variance) in found.into_iter().flatten() {
+            summaries[block as usize] = summary;
+            variances.push((block, variance));
+        }
+        let sorted = (self.sorted > 0.0).then(|| self.sorted(variable, &tiling, variances, writing));
+        Ok(Indexed { tiling: tiling.clone(), summaries, sorted: sorted.transpose()? })
+    }
+
+    /// What the older index knows of a block whose bytes lie where they lay. Without sorted copies only: they
+    /// are chosen among all blocks.
+    fn known<'a>(&'a self, variable: &'a Variable, tiling: &'a Tiling) -> impl Fn(u64) -> Option<Summary> + 'a {
+        let before = self.older.filter(|_| self.sorted == 0.0).and_then(|older| {
+            let at = older.layout.variables.iter().position(|old| old.name == variable.name)?;
+            let (old, indexed) = (&older.layout.variables[at], older.variables[at].as_ref()?);
+            let same = old.number == variable.number
+                && old.big_endian == variable.big_endian
+                && old.packing == variable.packing
+                && indexed.tiling.block() == tiling.block();
+            same.then_some((older, old, indexed))
+        });
+        move |block| {
+            let (older, old, indexed) = before?;
+            let rect = tiling.rect(block);
+            if rect.is_empty() {
+                return Some(Summary::nothing());
+            }
+            // All of the block was there, at the same bytes.
+            let whole = Rect::whole(&older.layout.shape(old));
+            if whole.intersect(&rect)? != rect {
+                return None;
+            }
+            let [old_block] = indexed.tiling.blocks_over(&rect)[..] else { return None };
+            if indexed.tiling.rect(old_block) != rect || !same_bytes(old, variable, &indexed.tiling, tiling, &rect) {
+                return None;
+            }
+            indexed.summaries.get(old_block as usize).filter(|summary| !summary.is_unreadable()).copied()
+        }
+    }
+
+    /// Whether some of the blocks that are to be taken over are as they were.
+    fn are_as_before(
+        &self,
+        variable: &Variable,
+        tiling: &Tiling,
+        known: &dyn Fn(u64) -> Option<Summary>,
+    ) -> Result<bool> {
+        let blocks: Vec<u64> =
+            (0..tiling.blocks()).filter(|block| !tiling.rect(*block).is_empty() && known(*block).is_some()).collect();
+        let some: Vec<u64> = blocks.iter().step_by(blocks.len().div_ceil(CHECKED).max(1)).copied().collect();
+        let now = self.summaries(variable, tiling, &some)?;
+        Ok(now.iter().all(|(block, summary, _)| known(*block) == Some(*summary)))
+    }
+
+    fn summaries(&self, variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Result<Vec<(u64, Summary, f64)>> {
+        let rects: Vec<Rect> = blocks.iter().map(|block| tiling.rect(*block)).collect();
+        let one = |rects: &[Rect]| -> Result<Vec<(Summary, f64)>> {
+            let fetched = self.source.fetch(variable, rects, GAP, false, &Reads::default(), self.cancel)?;
+            rects.iter().map(|rect| Ok(Summary::of(&fetched.array(rect)?))).collect()
+        };
+        let found = match one(&rects) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                // One at a time: the others may be sound.
+                let each = rects.iter().map(|rect| match one(std::slice::from_ref(rect)) {
+                    Err(error) if error.kind() == ErrorKind::Corrupt => {
+                        let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+                        let message = error.to_string();
+                        if damaged.len() < NAMED && !damaged.contains(&message) {
+                            damaged.push(message);
+                        }
+                        Ok(vec![(Summary::unknown(), 0.0)])
+                    }
+                    other => other,
+                });
+                each.collect::<Result<Vec<_>>>()?.concat()
+            }
+            other => other?,
+        };
+        let bytes: u64 = rects.iter().map(Rect::len).sum::<u64>() * variable.number.bytes();
+        let all: u64 = Rect::whole(tiling.shape()).len() * variable.number.bytes();
+        // In bytes as stored.
+        let share = stored_bytes(self.source, variable) as f64 * bytes as f64 / all.max(1) as f64;
+        let done = self.done.fetch_add(share as u64, Ordering::Relaxed) + share as u64;
+        (self.progress)(done.min(self.total), self.total);
+        Ok(blocks.iter().zip(found).map(|(block, (summary, variance))| (*block, summary, variance)).collect())
+    }
+
+    fn sorted(
+        &self,
+        variable: &Variable,
+        tiling: &Tiling,
+        mut variances: Vec<(u64, f64)>,
+        writing: &mut Writing,
+    ) -> Result<Sorted> {
+        let count = (variances.len() as f64 * self.sorted.min(1.0)).floor() as usize;
+        if variable.needs_library().is_some() {
+            return Ok(Sorted::default());
+        }
+        variances.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        // Blocks of equal values gain nothing.
+        let mut chosen: Vec<u64> =
+            variances.iter().take(count).filter(|(_, variance)| *variance > 0.0).map(|(block, _)| *block).collect();
+        chosen.sort_unstable();
+        let mut sorted = Sorted::default();
+        for batch in chosen.chunks(64) {
+            let task = |index: usize| {
+                let rect = tiling.rect(batch[index]);
+                let fetched = self.source.fetch(
+                    variable,
+                    std::slice::from_ref(&rect),
+                    GAP,
+                    false,
+                    &Reads::default(),
+                    self.cancel,
+                )?;
+                let bytes = fetched.bytes(&rect)?;
+                let values = fetched.array(&rect)?;
+                Ok(sorted::encode(variable, &bytes, &values))
+            };
+            let (made, _) = schedule::run(batch.len(), self.options.workers, Policy::default(), self.cancel, &task)?;
+            for (block, made) in batch.iter().zip(made) {
+                let Some((mut copy, bytes)) = made else { continue };
+                copy.offset = writing.put(&bytes)?;
+                sorted.blocks.push((*block, copy));
+            }
+        }
+        Ok(sorted)
+    }
+}
+
+/// Whether a rectangle's values are at the bytes where they were.
+fn same_bytes(old: &Variable, new: &Variable, old_tiling: &Tiling, tiling: &Tiling, rect: &Rect) -> bool {
+    match (&old.storage, &new.storage) {
+        (Storage::Contiguous { offset: a }, Storage::Contiguous { offset: b }) => {
+            a == b && old_tiling.shape()[1..] == tiling.shape()[1..]
+        }
+        (Storage::Records { .. }, Storage::Records { .. }) => {
+            old.storage == new.storage && old_tiling.shape()[1..] == tiling.shape()[1..]
+        }
+        (
+            Storage::Chunks { shape, filters, fill, table },
+            Storage::Chunks { shape: other, filters: others, fill: other_fill, table: new },
+        ) => {
+            let place = |tiling: &Tiling, table: &[crate::layout::Chunk]| {
+                let [chunk] = tiling.chunks_over(rect)[..] else { return None };
+                let at = table.binary_search_by_key(&chunk, |chunk| chunk.number).ok();
+                Some(at.map(|at| (table[at].offset, table[at].bytes, table[at].skipped)))
+            };
+            let (before, now) = (place(old_tiling, table), place(tiling, new));
+            shape == other && filters == others && fill == other_fill && before.is_some() && before == now
+        }
+        _ => false,
+    }
+}
+
+/// Blocks that are read together: of one chunk where it must be decoded, else neighbours.
+fn tasks(variable: &Variable, tiling: &Tiling, needed: &dyn Fn(u64) -> bool) -> Vec<Vec<u64>> {
+    let width = variable.number.bytes();
+    let mut tasks: Vec<Vec<u64>> = Vec::new();
+    let (mut bytes, mut chunk) = (u64::MAX, 0);
+    for block in (0..tiling.blocks()).filter(|block| needed(*block)) {
+        let rect = tiling.rect(block);
+        if rect.is_empty() {
+            continue;
+        }
+        let own = rect.len() * width;
+        // A chunk is decoded once.
+        let apart = tiling.chunk_of(block) != chunk || !matches!(variable.storage, Storage::Chunks { .. });
+        match tasks.last_mut() {
+            Some(task) if !apart || bytes.saturating_add(own) <= TASK_BYTES => {
+                task.push(block);
+                bytes += own;
+            }
+            _ => {
+                tasks.push(vec![block]);
+                bytes = own;
+            }
+        }
+        chunk = tiling.chunk_of(block);
+    }
+    tasks
+}

@@ -1,0 +1,384 @@
+//! Where the arrays of a file lie and how their bytes become numbers: what all formats amount to.
+//!
+//! A layout comes from a header that this crate parses, from a library, or from an index. None is
+//! trusted: [`Layout::check`] holds every length against the file's size before anything is read.
+
+use std::collections::HashMap;
+
+use arrow_schema::{DataType, Field};
+use kubist_types::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::shape::{Tiling, block_shape, positions};
+
+/// What is wrong, in words that need a file's name before them.
+type Outcome<T> = std::result::Result<T, String>;
+
+/// More blocks than this of one array are not indexed: take larger ones.
+pub const MOST_BLOCKS: u64 = 1 << 26;
+/// Variables of a file.
+const MOST_VARIABLES: usize = 100_000;
+/// Values of a coordinate in a block.
+const COORDINATE_BLOCK: u64 = 16;
+/// Axes of an array.
+const MOST_AXES: usize = 32;
+/// Bytes that a chunk may inflate to whatever its stored size.
+const INFLATION_FLOOR: u64 = 64 << 20;
+/// Bytes that one stored byte may become; deflate's best is 1032.
+const INFLATION: u64 = 1100;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileFormat {
+    NetCdf3,
+    Hdf5,
+    Npy,
+}
+
+/// A type of stored numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Number {
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F16,
+    F32,
+    F64,
+}
+
+impl Number {
+    pub fn bytes(self) -> u64 {
+        match self {
+            Number::I8 | Number::U8 => 1,
+            Number::I16 | Number::U16 | Number::F16 => 2,
+            Number::I32 | Number::U32 | Number::F32 => 4,
+            Number::I64 | Number::U64 | Number::F64 => 8,
+        }
+    }
+
+    pub fn data_type(self) -> DataType {
+        match self {
+            Number::I8 => DataType::Int8,
+            Number::I16 => DataType::Int16,
+            Number::I32 => DataType::Int32,
+            Number::I64 => DataType::Int64,
+            Number::U8 => DataType::UInt8,
+            Number::U16 => DataType::UInt16,
+            Number::U32 => DataType::UInt32,
+            Number::U64 => DataType::UInt64,
+            Number::F16 => DataType::Float16,
+            Number::F32 => DataType::Float32,
+            Number::F64 => DataType::Float64,
+        }
+    }
+
+    /// The type of the same width without a sign, for the attribute `_Unsigned`.
+    pub fn unsigned(self) -> Number {
+        match self {
+            Number::I8 => Number::U8,
+            Number::I16 => Number::U16,
+            Number::I32 => Number::U32,
+            Number::I64 => Number::U64,
+            other => other,
+        }
+    }
+}
+
+/// How stored numbers become values, by the CF conventions: `stored * scale + offset` in doubles,
+/// and null where the stored number is one of `missing`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Packing {
+    pub scale: Option<f64>,
+    pub offset: Option<f64>,
+    /// The bits of stored numbers that stand for no value, in the lowest bytes.
+    pub missing: Vec<u64>,
+}
+
+impl Packing {
+    pub fn is_packed(&self) -> bool {
+        self.scale.is_some() || self.offset.is_some()
+    }
+}
+
+/// What was done to a chunk's bytes when it was written, in that order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Filter {
+    Shuffle,
+    Deflate,
+    Fletcher32,
+    Lz4,
+    Zstd,
+    /// Only its library can undo it.
+    Other(String),
+}
+
+/// A stored chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Its linear number in the grid of chunks.
+    pub number: u64,
+    pub offset: u64,
+    pub bytes: u64,
+    /// A bit for each filter that was left out, the first one lowest.
+    pub skipped: u32,
+}
+
+/// How an array lies in its file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Storage {
+    /// In one piece.
+    Contiguous { offset: u64 },
+    /// One piece for each index of the first axis, `stride` bytes apart.
+    Records { offset: u64, stride: u64 },
+    /// In pieces of one shape. Those that are not there hold `fill` everywhere.
+    Chunks {
+        shape: Vec<u64>,
+        filters: Vec<Filter>,
+        fill: u64,
+        /// Ascending by number.
+        #[serde(skip)]
+        table: Vec<Chunk>,
+    },
+    /// As only the library knows; `why` says so to people.
+    Library { why: String },
+}
+
+/// An array of numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Variable {
+    pub name: String,
+    /// Its axes, by their place in the layout's dimensions.
+    pub dimensions: Vec<usize>,
+    pub number: Number,
+    #[serde(default)]
+    pub big_endian: bool,
+    #[serde(default)]
+    pub packing: Packing,
+    #[serde(default)]
+    pub unit: Option<String>,
+    pub storage: Storage,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dimension {
+    pub name: String,
+    pub length: u64,
+}
+
+/// The arrays of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Layout {
+    pub format: FileFormat,
+    pub dimensions: Vec<Dimension>,
+    pub variables: Vec<Variable>,
+    /// What the file has that cannot be asked, and why.
+    #[serde(default)]
+    pub left_out: Vec<String>,
+}
+
+impl Layout {
+    pub fn shape(&self, variable: &Variable) -> Vec<u64> {
+        variable.dimensions.iter().map(|axis| self.dimensions[*axis].length).collect()
+    }
+
+    /// The chunk that blocks of a variable lie in: the whole array where it has none.
+    pub fn chunk(&self, variable: &Variable) -> Vec<u64> {
+        match &variable.storage {
+            Storage::Chunks { shape, .. } => shape.clone(),
+            _ => self.shape(variable).iter().map(|length| (*length).max(1)).collect(),
+        }
+    }
+
+    /// Whether a variable has the values along an axis of others.
+    pub fn is_coordinate(&self, variable: &Variable) -> bool {
+        let [axis] = variable.dimensions[..] else { return false };
+        self.dimensions[axis].name == variable.name
+            && self.variables.iter().any(|other| other.dimensions.len() > 1 && other.dimensions.contains(&axis))
+    }
+
+    /// The blocks of a variable as `wanted`; those of coordinates are short, as blocks of other variables
+    /// span few of their values.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if they would be too many.
+    pub fn tiling(&self, variable: &Variable, wanted: &Block) -> Result<Tiling> {
+        let (shape, chunk) = (self.shape(variable), self.chunk(variable));
+        let cubes = matches!(variable.storage, Storage::Chunks { .. });
+        let block = match wanted {
+            _ if self.is_coordinate(variable) => vec![COORDINATE_BLOCK],
+            Block::Bytes(bytes) => block_shape(&chunk, variable.number.bytes(), *bytes, cubes),
+            Block::Shape(block) if block.len() == shape.len() => block.clone(),
+            // Of another rank: as many positions.
+            Block::Shape(block) => {
+                let bytes = block.iter().fold(variable.number.bytes(), |bytes, length| bytes.saturating_mul(*length));
+                block_shape(&chunk, variable.number.bytes(), bytes, cubes)
+            }
+        };
+        let tiling = Tiling::new(&shape, &chunk, &block)?;
+        match tiling.blocks() > MOST_BLOCKS {
+            true => Err(Error::invalid(format!(
+                "{}: {} blocks are too many: take larger ones (--block)",
+                variable.name,
+                tiling.blocks()
+            ))),
+            false => Ok(tiling),
+        }
+    }
+
+    /// Holds every length against a file of `bytes`, so that nothing is read or allocated past them.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the variable that does not fit.
+    pub fn check(&self, bytes: u64) -> Result<()> {
+        if self.variables.len() > MOST_VARIABLES || self.dimensions.len() > MOST_VARIABLES {
+            return Err(Error::invalid(format!("it has more than {MOST_VARIABLES} variables")));
+        }
+        for variable in &self.variables {
+            self.check_variable(variable, bytes)
+                .map_err(|why| Error::invalid(format!("variable {:?}: {why}", variable.name)))?;
+        }
+        Ok(())
+    }
+
+    fn check_variable(&self, variable: &Variable, file_bytes: u64) -> Outcome<()> {
+        let axes = &variable.dimensions;
+        if axes.is_empty() || axes.len() > MOST_AXES {
+            return Err(format!("it has {} axes", axes.len()));
+        }
+        if axes.iter().any(|axis| *axis >= self.dimensions.len()) {
+            return Err("it has an axis that is not there".into());
+        }
+        let packing = &variable.packing;
+        if packing.scale.into_iter().chain(packing.offset).any(|number| !number.is_finite()) {
+            return Err("its scale or offset is no number".into());
+        }
+        let shape = self.shape(variable);
+        let width = variable.number.bytes();
+        let all = positions(&shape).map_err(|error| error.to_string())?;
+        let all = all.checked_mul(width).ok_or("it is too large")?;
+        let within = |offset: u64, length: u64| match offset.checked_add(length) {
+            Some(end) if end <= file_bytes => Ok(()),
+            _ => Err(format!("it ends past the file, which is cut short: {length} bytes from byte {offset}")),
+        };
+        match &variable.storage {
+            Storage::Contiguous { offset } => within(*offset, all),
+            Storage::Records { offset, stride } => {
+                let records = shape[0];
+                if records == 0 || all == 0 {
+                    return Ok(());
+                }
+                let record = all / records;
+                if *stride < record {
+                    return Err("its records overlap".into());
+                }
+                let last = (records - 1).checked_mul(*stride).and_then(|last| last.checked_add(*offset));
+                within(last.ok_or("it is too large")?, record)
+            }
+            Storage::Library { .. } => Ok(()),
+            Storage::Chunks { shape: chunk, filters, table, .. } => {
+                let tiling = Tiling::new(&shape, chunk, chunk).map_err(|error| error.to_string())?;
+                let raw = positions(chunk).map_err(|error| error.to_string())?;
+                let raw = raw.checked_mul(width).ok_or("its chunks are too large")?;
+                if filters.len() > 32 {
+                    return Err("it has more than 32 filters".into());
+                }
+                let mut before = None;
+                for chunk in table {
+                    if before.is_some_and(|before| before >= chunk.number) || chunk.number >= tiling.chunks() {
+                        return Err(format!("chunk {} is out of order", chunk.number));
+                    }
+                    before = Some(chunk.number);
+                    within(chunk.offset, chunk.bytes).map_err(|why| format!("chunk {}: {why}", chunk.number))?;
+                    let most = match filters.is_empty() {
+                        true => chunk.bytes,
+                        false => INFLATION_FLOOR.max(chunk.bytes.saturating_mul(INFLATION)),
+                    };
+                    if raw > most {
+                        return Err(format!("chunk {} of {} bytes cannot hold {raw}", chunk.number, chunk.bytes));
+                    }
+                }
+                // A chunk that is not there is made of fill values.
+                match raw > INFLATION_FLOOR && (table.len() as u64) < tiling.chunks() && file_bytes < raw {
+                    true => Err("its chunks are larger than the file".into()),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// How large blocks are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Block {
+    /// At most so many bytes as stored.
+    Bytes(u64),
+    /// So many positions along each axis.
+    Shape(Vec<u64>),
+}
+
+impl Default for Block {
+    fn default() -> Block {
+        Block::Bytes(64 << 10)
+    }
+}
+
+impl std::str::FromStr for Block {
+    type Err = String;
+
+    /// `64KiB`, `1MiB`, `65536`, or a shape: `16x16x16`.
+    fn from_str(text: &str) -> Outcome<Block> {
+        let odd = || format!("{text:?} is no size of blocks: 64KiB, or a shape as 16x16x16");
+        if text.contains('x') {
+            let lengths = text.split('x').map(|length| length.parse().ok().filter(|length| *length > 0));
+            return lengths.collect::<Option<Vec<u64>>>().map(Block::Shape).ok_or_else(odd);
+        }
+        let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+        let unit = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "kib" | "k" => 1 << 10,
+            "mib" | "m" => 1 << 20,
+            _ => return Err(odd()),
+        };
+        let bytes = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)).filter(|bytes| *bytes >= 64);
+        bytes.map(Block::Bytes).ok_or_else(odd)
+    }
+}
+
+impl Variable {
+    /// The type of its values: doubles where they are packed.
+    pub fn data_type(&self) -> DataType {
+        if self.packing.is_packed() { DataType::Float64 } else { self.number.data_type() }
+    }
+
+    pub fn field(&self) -> Field {
+        let field = Field::new(&self.name, self.data_type(), true);
+        match &self.unit {
+            Some(unit) => field.with_metadata(HashMap::from([("unit".to_string(), unit.clone())])),
+            None => field,
+        }
+    }
+
+    /// Whether its bytes are read and decoded here, and if not, why.
+    pub fn needs_library(&self) -> Option<String> {
+        match &self.storage {
+            Storage::Library { why } => Some(why.clone()),
+            Storage::Chunks { filters, .. } => filters.iter().find_map(|filter| match filter {
+                Filter::Other(name) => Some(format!("filter {name}")),
+                _ => None,
+            }),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! NumPy's `.npy`: one array, its axes named `dim0`, `dim1`, ..., the array after its file.
+
+use std::io::Read;
+use std::path::Path;
+
+use arrow_schema::DataType;
+use kubist_files::NpyHeader;
+
+use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Variable};
+
+/// # Errors
+///
+/// What is wrong with the header.
+pub fn layout(path: &Path, reader: &mut dyn Read) -> Result<Layout, String> {
+    let header = NpyHeader::read(reader)?;
+    let number = match header.element.data_type {
+        DataType::Int8 => Number::I8,
+        DataType::Int16 => Number::I16,
+        DataType::Int32 => Number::I32,
+        DataType::Int64 => Number::I64,
+        DataType::UInt8 => Number::U8,
+        DataType::UInt16 => Number::U16,
+        DataType::UInt32 => Number::U32,
+        DataType::UInt64 => Number::U64,
+        DataType::Float16 => Number::F16,
+        DataType::Float32 => Number::F32,
+        DataType::Float64 => Number::F64,
+        other => return Err(format!("arrays of type {other} are not indexed: numbers are")),
+    };
+    if header.shape.is_empty() {
+        return Err("it is a single value".into());
+    }
+    let axes = header.shape.len();
+    let name = |axis: usize| format!("dim{axis}");
+    // In Fortran's order the first axis lies closest together: the same bytes with the axes turned around.
+    let order: Vec<usize> = if header.fortran_order { (0..axes).rev().collect() } else { (0..axes).collect() };
+    let dimensions = order.iter().map(|axis| Dimension { name: name(*axis), length: header.shape[*axis] }).collect();
+    let stem = path.file_stem().map_or_else(|| "array".into(), |stem| stem.to_string_lossy().into_owned());
+    let variable = Variable {
+        name: stem,
+        dimensions: (0..axes).collect(),
+        number,
+        big_endian: header.element.is_big_endian(),
+        packing: Packing::default(),
+        unit: None,
+        storage: Storage::Contiguous { offset: header.bytes },
+    };
+    Ok(Layout { format: FileFormat::Npy, dimensions, variables: vec![variable], left_out: Vec::new() })
+}

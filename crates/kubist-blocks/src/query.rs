@@ -1,0 +1,217 @@
+//! A question to files: which blocks can hold an answer, what is read for them, and what is found there.
+
+mod answers;
+mod kept;
+mod plan;
+mod report;
+mod values;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist_types::{Cancel, Error, Result};
+
+pub use self::report::{Report, RunOptions};
+
+use self::kept::Kept;
+use crate::files::{Files, Member};
+use crate::grid::{Column, FILE, Grid, Question};
+use crate::layout::Storage;
+use crate::model::{Expected, expected};
+use crate::schedule;
+use crate::shape::{Rect, positions};
+use crate::source::Reads;
+
+/// Tasks whose answers are held at once.
+const WAVE: usize = 256;
+
+/// A block that may hold an answer.
+struct Cell {
+    rect: Rect,
+    /// Every position in it is an answer.
+    all: bool,
+    /// What is read of its sorted copy: block, and keys of the values.
+    sorted: Option<(u64, u64, u64)>,
+}
+
+/// Blocks that one worker reads together.
+struct Task {
+    member: usize,
+    /// It goes on where the one before ended.
+    continues: bool,
+    cells: Vec<Cell>,
+}
+
+impl Files {
+    /// The columns of an answer.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Grid::bind`].
+    pub fn schema(&self, question: &Question) -> Result<SchemaRef> {
+        let grid = self.grid(&self.members[0], question)?;
+        Ok(self.schema_of(&grid))
+    }
+
+    fn schema_of(&self, grid: &Grid) -> SchemaRef {
+        let mut fields = grid.fields();
+        if grid.names_files {
+            fields.insert(0, Field::new(FILE, DataType::Utf8, false));
+        }
+        Arc::new(Schema::new(fields))
+    }
+
+    fn grid(&self, member: &Member, question: &Question) -> Result<Grid> {
+        Grid::bind(member.layout(), question, self.members.len() > 1)
+    }
+
+    /// Hands the answers to `take` in the order of files and blocks; of a limited question at the end.
+    ///
+    /// # Errors
+    ///
+    /// What does not fit (`Expression`, `Invalid`), `Refused` if a file changed, `Damaged`, a storage error,
+    /// `Cancelled`, and what `take` reports.
+    pub fn query(
+        &self,
+        question: &Question,
+        run: &RunOptions,
+        cancel: &Cancel,
+        take: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<Report> {
+        self.asked(question, run, true, cancel, take)
+    }
+
+    /// How many positions answer a question. Blocks that hold nothing but answers are not read.
+    ///
+    /// # Errors
+    ///
+    /// As of `query`.
+    pub fn count(&self, question: &Question, run: &RunOptions, cancel: &Cancel) -> Result<Report> {
+        self.asked(question, run, false, cancel, &mut |_| Ok(()))
+    }
+
+    fn asked(
+        &self,
+        question: &Question,
+        options: &RunOptions,
+        rows: bool,
+        cancel: &Cancel,
+        take: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<Report> {
+        let begin = Instant::now();
+        if question.precision.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+            return Err(Error::invalid("a precision lies between 0 and 1"));
+        }
+        let grids = self.grids(question)?;
+        let schema = self.schema_of(&grids[0]);
+        let asking = Asking {
+            files: self,
+            grids: &grids,
+            schema: &schema,
+            question,
+            options,
+            rows,
+            cancel,
+            reads: Reads::default(),
+            sorted: Reads::default(),
+            spared: AtomicU64::new(0),
+            damaged: Mutex::default(),
+            sidecars: Mutex::default(),
+        };
+        let mut report = Report { files: self.members.len(), workers: options.workers, ..Report::default() };
+        report.gap = asking.gap(0);
+        let tasks = asking.plan(&mut report)?;
+        let mut kept = Kept::new(question.limit.filter(|_| rows));
+        for wave in tasks.chunks(WAVE) {
+            let task = |index: usize| asking.found(&wave[index]);
+            let (found, balance) = schedule::run(wave.len(), options.workers, options.policy, cancel, &task)?;
+            report.balance.slowest += balance.slowest;
+            report.balance.fastest += balance.fastest;
+            for found in found.into_iter().flatten() {
+                report.rows += found.count;
+                kept.take(found, take)?;
+            }
+        }
+        report.selectivity = report.rows as f64 / (report.positions as f64).max(1.0);
+        report.rows = kept.finish(report.rows, take)?;
+        for member in &self.members {
+            if member.is_open() {
+                member.source()?.unchanged()?;
+            }
+        }
+        asking.into_report(report, begin)
+    }
+
+    fn grids(&self, question: &Question) -> Result<Vec<Grid>> {
+        self.members.iter().map(|member| self.grid(member, question)).collect()
+    }
+}
+
+struct Asking<'a> {
+    files: &'a Files,
+    grids: &'a [Grid],
+    schema: &'a SchemaRef,
+    question: &'a Question,
+    options: &'a RunOptions,
+    rows: bool,
+    cancel: &'a Cancel,
+    reads: Reads,
+    sorted: Reads,
+    spared: AtomicU64,
+    damaged: Mutex<Vec<String>>,
+    sidecars: Mutex<HashMap<usize, Arc<File>>>,
+}
+
+impl Asking<'_> {
+    fn gap(&self, member: usize) -> u64 {
+        self.options.gap.unwrap_or_else(|| self.files.members[member].device().gap())
+    }
+
+    fn into_report(self, mut report: Report, begin: Instant) -> Result<Report> {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (report.bytes, report.requests) = (count(&self.reads.bytes), count(&self.reads.requests));
+        (report.sorted_bytes, report.sorted_requests) = (count(&self.sorted.bytes), count(&self.sorted.requests));
+        (report.by_library, report.blocks_spared) = (count(&self.reads.by_library), count(&self.spared));
+        report.damaged = self.damaged.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let member = &self.files.members[0];
+        let grid = &self.grids[0];
+        let variable = &member.layout().variables[grid.driver];
+        let (elements, width) = match &variable.storage {
+            // What is decoded is read by chunks, as long as they are stored.
+            Storage::Chunks { shape, table, .. } => {
+                let raw = positions(shape)?;
+                let stored: u64 = table.iter().map(|chunk| chunk.bytes).sum();
+                (raw, stored as f64 / (table.len() as f64 * raw as f64).max(1.0))
+            }
+            _ => (member.tiling(grid.driver)?.block().iter().product(), variable.number.bytes() as f64),
+        };
+        let read = grid.read.iter().chain(&grid.output);
+        let mut variables: Vec<usize> = read
+            .filter_map(|column| match &grid.columns[*column] {
+                Column::Variable { variable, .. } => Some(*variable),
+                Column::Index { .. } => None,
+            })
+            .collect();
+        variables.sort_unstable();
+        variables.dedup();
+        for member in &self.files.members {
+            for variable in &variables {
+                let variable = &member.layout().variables[*variable];
+                report.stored_bytes += match &variable.storage {
+                    Storage::Chunks { table, .. } => table.iter().map(|chunk| chunk.bytes).sum(),
+                    _ => Rect::whole(&member.layout().shape(variable)).len() * variable.number.bytes(),
+                };
+            }
+        }
+        let line =
+            expected(report.positions, 1, elements, report.selectivity, (report.gap as f64 / width.max(1e-9)) as u64);
+        report.expected = Some(Expected { bytes: line.bytes * width, ..line });
+        report.seconds = begin.elapsed().as_secs_f64();
+        Ok(report)
+    }
+}

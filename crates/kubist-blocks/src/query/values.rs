@@ -1,0 +1,95 @@
+//! Values of columns in the blocks of a task: read once, looked at where they are needed.
+
+use std::collections::{HashMap, HashSet};
+
+use arrow_array::{ArrayRef, UInt64Array};
+use arrow_select::take::take;
+use kubist_types::{Error, Result};
+
+use super::Asking;
+use crate::fetch::Fetched;
+use crate::files::Member;
+use crate::grid::{Column, Grid};
+use crate::shape::Rect;
+
+/// Values of columns in the rectangles of a task.
+pub(super) struct Values<'a> {
+    asking: &'a Asking<'a>,
+    member: &'a Member,
+    pub grid: &'a Grid,
+    continues: bool,
+    fetched: HashMap<usize, Vec<(HashSet<Rect>, Fetched<'a>)>>,
+    held: HashMap<usize, ArrayRef>,
+}
+
+impl<'a> Values<'a> {
+    pub fn new(asking: &'a Asking<'a>, member: &'a Member, grid: &'a Grid, continues: bool) -> Values<'a> {
+        Values { asking, member, grid, continues, fetched: HashMap::new(), held: HashMap::new() }
+    }
+
+    /// Reads what these columns have in rectangles, unless that is here already.
+    pub fn fetch(&mut self, columns: &[usize], rects: &[Rect]) -> Result<()> {
+        if rects.is_empty() {
+            return Ok(());
+        }
+        let asking = self.asking;
+        for column in columns {
+            let Column::Variable { variable, axes } = &self.grid.columns[*column] else { continue };
+            if self.held.contains_key(variable) {
+                continue;
+            }
+            if axes.len() < self.grid.dimensions.len()
+                && let Some(array) = self.member.held(*variable, &asking.reads, asking.cancel)?
+            {
+                self.held.insert(*variable, array);
+                continue;
+            }
+            let there = self.fetched.entry(*variable).or_default();
+            let projected = rects.iter().map(|rect| rect.project(axes));
+            let wanted: HashSet<Rect> =
+                projected.filter(|rect| !there.iter().any(|(have, _)| have.contains(rect))).collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            let source = self.member.source()?;
+            let of = &source.layout.variables[*variable];
+            let continues = self.continues && *variable == self.grid.driver && there.is_empty();
+            let gap = asking.gap(0);
+            let fetched = source.fetch(
+                of,
+                &wanted.iter().cloned().collect::<Vec<_>>(),
+                gap,
+                continues,
+                &asking.reads,
+                asking.cancel,
+            )?;
+            there.push((wanted, fetched));
+        }
+        Ok(())
+    }
+
+    /// A column at places of a rectangle.
+    pub fn at(&self, column: usize, rect: &Rect, places: &[u32]) -> Result<ArrayRef> {
+        let (variable, axes) = match &self.grid.columns[column] {
+            Column::Index { axis } => return Ok(Grid::index(rect, *axis, places)),
+            Column::Variable { variable, axes } => (*variable, axes),
+        };
+        let part = rect.project(axes);
+        let (array, whole) = match self.held.get(&variable) {
+            Some(held) => (held.clone(), Some(self.member.layout().shape(&self.member.layout().variables[variable]))),
+            None => {
+                let there = self.fetched.get(&variable).into_iter().flatten().find(|(have, _)| have.contains(&part));
+                let (_, fetched) = there.ok_or_else(|| Error::internal("values of a block were not read"))?;
+                (fetched.array(&part)?, None)
+            }
+        };
+        if whole.is_none() && axes.len() == rect.count.len() && places.len() as u64 == rect.len() {
+            return Ok(array);
+        }
+        let places = match whole.is_none() && axes.len() == rect.count.len() {
+            true => UInt64Array::from_iter_values(places.iter().map(|place| u64::from(*place))),
+            false => UInt64Array::from(Grid::projected(rect, axes, whole.as_deref(), places)),
+        };
+        take(&array, &places, None).map_err(Error::kernel)
+    }
+}

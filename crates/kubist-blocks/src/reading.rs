@@ -1,0 +1,40 @@
+//! Bytes of an index, read from the front and never past their end.
+
+/// What is wrong, in words that need a file's name before them.
+type Outcome<T> = std::result::Result<T, String>;
+
+/// What has been read of a section.
+pub struct Reading<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Reading<'a> {
+    pub fn of(bytes: &'a [u8]) -> Reading<'a> {
+        Reading { bytes }
+    }
+
+    pub fn take(&mut self, length: usize) -> Outcome<&'a [u8]> {
+        if length > self.bytes.len() {
+            return Err("a section is too short".into());
+        }
+        let (part, rest) = self.bytes.split_at(length);
+        self.bytes = rest;
+        Ok(part)
+    }
+
+    pub fn word(&mut self) -> Outcome<u64> {
+        self.take(8).map(|part| part.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
+    }
+
+    pub fn half(&mut self) -> Outcome<u32> {
+        self.take(4).map(|part| part.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)))
+    }
+
+    /// Room for so many of `bytes` each.
+    pub fn holds(&self, count: u64, bytes: usize) -> Outcome<usize> {
+        match count.checked_mul(bytes as u64) {
+            Some(needed) if needed <= self.bytes.len() as u64 => Ok(count as usize),
+            _ => Err(format!("it names {count} entries, more than it has")),
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Rectangles of index positions, and how an array is tiled by chunks and by the blocks inside them.
+//!
+//! A block never crosses a chunk: what the library stores as one piece is read as one piece. An
+//! array without chunks is one chunk. Numbers of blocks and chunks are linear, the last axis
+//! fastest, blocks within their chunk.
+
+use kubist_types::{Error, Result};
+
+/// More positions than this are no array.
+const MOST_POSITIONS: u64 = 1 << 56;
+
+/// Index positions: on each axis `count` of them from `start`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rect {
+    pub start: Vec<u64>,
+    pub count: Vec<u64>,
+}
+
+impl Rect {
+    /// All positions of an array.
+    pub fn whole(shape: &[u64]) -> Rect {
+        Rect { start: vec![0; shape.len()], count: shape.to_vec() }
+    }
+
+    /// How many positions it has.
+    pub fn len(&self) -> u64 {
+        self.count.iter().product()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count.contains(&0)
+    }
+
+    /// The common part; `None` if there is none.
+    pub fn intersect(&self, other: &Rect) -> Option<Rect> {
+        let mut both = self.clone();
+        for axis in 0..self.start.len() {
+            let start = self.start[axis].max(other.start[axis]);
+            let end = (self.start[axis] + self.count[axis]).min(other.start[axis] + other.count[axis]);
+            if end <= start {
+                return None;
+            }
+            (both.start[axis], both.count[axis]) = (start, end - start);
+        }
+        Some(both)
+    }
+
+    /// Only these axes.
+    pub fn project(&self, axes: &[usize]) -> Rect {
+        let of = |values: &[u64]| axes.iter().map(|axis| values[*axis]).collect();
+        Rect { start: of(&self.start), count: of(&self.count) }
+    }
+
+    /// Calls `each` with the position of the first element of every row, a row being a run along
+    /// the trailing axes from `axis` on.
+    pub fn rows(&self, axis: usize, each: &mut dyn FnMut(&[u64])) {
+        if self.is_empty() {
+            return;
+        }
+        let mut position = self.start.clone();
+        loop {
+            each(&position);
+            let mut at = axis;
+            loop {
+                if at == 0 {
+                    return;
+                }
+                at -= 1;
+                position[at] += 1;
+                if position[at] < self.start[at] + self.count[at] {
+                    break;
+                }
+                position[at] = self.start[at];
+            }
+        }
+    }
+}
+
+/// How many positions lie between neighbours of each axis of a dense array.
+pub fn strides(shape: &[u64]) -> Vec<u64> {
+    let mut strides = vec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    strides
+}
+
+/// How many positions an array has.
+///
+/// # Errors
+///
+/// `Invalid` if they are too many to be an array.
+pub fn positions(shape: &[u64]) -> Result<u64> {
+    let product = shape.iter().try_fold(1u64, |product, length| product.checked_mul(*length));
+    match product {
+        Some(product) if product <= MOST_POSITIONS && shape.iter().all(|length| *length <= MOST_POSITIONS) => {
+            Ok(product)
+        }
+        _ => Err(Error::Invalid(format!("an array of shape {shape:?} is too large"))),
+    }
+}
+
+/// An array's chunks, and the blocks inside them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tiling {
+    shape: Vec<u64>,
+    chunk: Vec<u64>,
+    block: Vec<u64>,
+    /// Chunks along each axis.
+    chunks: Vec<u64>,
+    /// Blocks along each axis of a chunk.
+    inner: Vec<u64>,
+}
+
+impl Tiling {
+    /// `block` is clipped to the chunk.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if lengths are zero, differ in number, or multiply to too many blocks.
+    pub fn new(shape: &[u64], chunk: &[u64], block: &[u64]) -> Result<Tiling> {
+        let odd = || Error::Invalid(format!("chunks of {chunk:?} with blocks of {block:?} tile no array of {shape:?}"));
+        if chunk.len() != shape.len() || block.len() != shape.len() || chunk.contains(&0) || block.contains(&0) {
+            return Err(odd());
+        }
+        positions(shape)?;
+        let block: Vec<u64> = block.iter().zip(chunk).map(|(block, chunk)| *block.min(chunk)).collect();
+        let ceil = |a: &[u64], b: &[u64]| a.iter().zip(b).map(|(a, b)| a.div_ceil(*b)).collect::<Vec<u64>>();
+        let (chunks, inner) = (ceil(shape, chunk), ceil(chunk, &block));
+        let total = chunks.iter().chain(&inner).try_fold(1u64, |all, next| all.checked_mul(*next));
+        if total.is_none_or(|total| total > MOST_POSITIONS) {
+            return Err(odd());
+        }
+        Ok(Tiling { shape: shape.to_vec(), chunk: chunk.to_vec(), block, chunks, inner })
+    }
+
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    pub fn block(&self) -> &[u64] {
+        &self.block
+    }
+
+    pub fn chunks(&self) -> u64 {
+        self.chunks.iter().product()
+    }
+
+    pub fn blocks_in_chunk(&self) -> u64 {
+        self.inner.iter().product()
+    }
+
+    /// How many blocks there are, with those of chunks at the edge that hold nothing.
+    pub fn blocks(&self) -> u64 {
+        self.chunks() * self.blocks_in_chunk()
+    }
+
+    /// How many blocks hold something.
+    pub fn filled(&self) -> u64 {
+        let along = |axis: usize| {
+            let (length, chunk, block) = (self.shape[axis], self.chunk[axis], self.block[axis]);
+            length / chunk * self.inner[axis] + (length % chunk).div_ceil(block)
+        };
+        (0..self.shape.len()).map(along).product()
+    }
+
+    /// The chunk of a block.
+    pub fn chunk_of(&self, block: u64) -> u64 {
+        block / self.blocks_in_chunk()
+    }
+
+    /// The positions of a chunk that lie in the array.
+    pub fn chunk_rect(&self, chunk: u64) -> Rect {
+        let at = unravel(chunk, &self.chunks);
+        let start: Vec<u64> = at.iter().zip(&self.chunk).map(|(at, length)| at * length).collect();
+        self.clipped(start, &self.chunk)
+    }
+
+    /// The positions of a block that lie in the array: perhaps none.
+    pub fn rect(&self, block: u64) -> Rect {
+        let chunk = self.chunk_rect(self.chunk_of(block));
+        let at = unravel(block % self.blocks_in_chunk(), &self.inner);
+        let axes = 0..self.shape.len();
+        let start: Vec<u64> = axes.clone().map(|axis| chunk.start[axis] + at[axis] * self.block[axis]).collect();
+        let count = axes
+            .map(|axis| (chunk.start[axis] + chunk.count[axis]).saturating_sub(start[axis]).min(self.block[axis]))
+            .collect();
+        Rect { start, count }
+    }
+
+    fn clipped(&self, start: Vec<u64>, length: &[u64]) -> Rect {
+        let count = (0..start.len()).map(|axis| self.shape[axis].saturating_sub(start[axis]).min(length[axis]));
+        Rect { count: count.collect(), start }
+    }
+
+    /// The chunks that have positions in `rect`, ascending.
+    pub fn chunks_over(&self, rect: &Rect) -> Vec<u64> {
+        let span = |axis: usize| {
+            let first = rect.start[axis] / self.chunk[axis];
+            let last = (rect.start[axis] + rect.count[axis] - 1) / self.chunk[axis];
+            (first, last - first + 1)
+        };
+        if rect.is_empty() {
+            return Vec::new();
+        }
+        let (start, count) = (0..self.shape.len()).map(span).unzip();
+        let strides = strides(&self.chunks);
+        let mut found = Vec::new();
+        Rect { start, count }.rows(self.shape.len(), &mut |at| {
+            found.push(at.iter().zip(&strides).map(|(at, stride)| at * stride).sum());
+        });
+        found
+    }
+
+    /// The blocks that have positions in `rect`, ascending.
+    pub fn blocks_over(&self, rect: &Rect) -> Vec<u64> {
+        let strides = strides(&self.inner);
+        let mut found = Vec::new();
+        for chunk in self.chunks_over(rect) {
+            let of = self.chunk_rect(chunk);
+            let Some(part) = of.intersect(rect) else { continue };
+            let span = |axis: usize| {
+                let first = (part.start[axis] - of.start[axis]) / self.block[axis];
+                let last = (part.start[axis] - of.start[axis] + part.count[axis] - 1) / self.block[axis];
+                (first, last - first + 1)
+            };
+            let (start, count) = (0..self.shape.len()).map(span).unzip();
+            Rect { start, count }.rows(self.shape.len(), &mut |at| {
+                let inner: u64 = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
+                found.push(chunk * self.blocks_in_chunk() + inner);
+            });
+        }
+        found
+    }
+}
+
+fn unravel(mut number: u64, lengths: &[u64]) -> Vec<u64> {
+    let mut at = vec![0; lengths.len()];
+    for axis in (0..lengths.len()).rev() {
+        at[axis] = number % lengths[axis].max(1);
+        number /= lengths[axis].max(1);
+    }
+    at
+}
+
+/// A block of at most `bytes` in a chunk: without cuts to keep together (`cubes`), the longest
+/// axis is halved until it fits; else whole trailing axes, which lie side by side in the file.
+pub fn block_shape(chunk: &[u64], element_bytes: u64, bytes: u64, cubes: bool) -> Vec<u64> {
+    let most = (bytes / element_bytes).max(1);
+    let mut block: Vec<u64> = chunk.iter().map(|length| (*length).max(1)).collect();
+    let size = |block: &[u64]| block.iter().fold(1u64, |size, length| size.saturating_mul(*length));
+    if cubes {
+        while size(&block) > most {
+            let Some(longest) = (0..block.len()).max_by_key(|axis| block[*axis]) else { break };
+            block[longest] = block[longest].div_ceil(2);
+        }
+        return block;
+    }
+    for axis in 0..block.len() {
+        let below = size(&block[axis + 1..]);
+        if below.saturating_mul(block[axis]) <= most {
+            break;
+        }
+        block[axis] = (most / below).clamp(1, block[axis]);
+    }
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Every position lies in one block, and a search by rectangle finds it.
+        #[test]
+        fn blocks_tile_the_array(
+            lengths in proptest::collection::vec((1u64..9, 1u64..5, 1u64..4), 1..4),
+            corner in proptest::collection::vec((0u64..9, 1u64..9), 3),
+        ) {
+            let (shape, rest): (Vec<u64>, Vec<(u64, u64)>) = lengths.iter().map(|(a, b, c)| (*a, (*b, *c))).unzip();
+            let (chunk, block): (Vec<u64>, Vec<u64>) = rest.into_iter().unzip();
+            let tiling = Tiling::new(&shape, &chunk, &block).unwrap();
+            let strides = strides(&shape);
+            let mut owner = vec![None; positions(&shape).unwrap() as usize];
+            for id in 0..tiling.blocks() {
+                tiling.rect(id).rows(shape.len(), &mut |at| {
+                    let index: u64 = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
+                    assert_eq!(owner[index as usize].replace(id), None);
+                });
+            }
+            prop_assert!(owner.iter().all(Option::is_some));
+            let filled = (0..tiling.blocks()).filter(|block| !tiling.rect(*block).is_empty()).count();
+            prop_assert_eq!(tiling.filled(), filled as u64);
+            let part = Rect {
+                start: shape.iter().zip(&corner).map(|(length, (start, _))| start % length).collect(),
+                count: shape.iter().zip(&corner).map(|(length, (start, count))| (*count).min(length - start % length)).collect(),
+            };
+            let mut expected: Vec<u64> = Vec::new();
+            part.rows(shape.len(), &mut |at| {
+                let index: u64 = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
+                expected.extend(owner[index as usize]);
+            });
+            expected.sort_unstable();
+            expected.dedup();
+            prop_assert_eq!(tiling.blocks_over(&part), expected);
+        }
+    }
+
+    #[test]
+    fn blocks_fit_their_bytes() {
+        assert_eq!(block_shape(&[100, 180, 360], 4, 64 << 10, false), [1, 45, 360]);
+        assert_eq!(block_shape(&[100, 10, 10], 4, 64 << 10, false), [100, 10, 10]);
+        assert_eq!(block_shape(&[1 << 20], 4, 64 << 10, false), [1 << 14]);
+        assert_eq!(block_shape(&[64, 64, 64], 4, 16 << 10, true), [16, 16, 16]);
+        assert_eq!(block_shape(&[2, 1 << 20], 8, 64 << 10, false), [1, 8192]);
+    }
+
+    #[test]
+    fn hostile_shapes_are_errors() {
+        assert!(Tiling::new(&[u64::MAX, 2], &[1, 1], &[1, 1]).is_err());
+        assert!(Tiling::new(&[4], &[0], &[1]).is_err());
+        assert!(Tiling::new(&[4, 4], &[2], &[1]).is_err());
+    }
+}

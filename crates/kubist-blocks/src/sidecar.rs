@@ -1,0 +1,330 @@
+//! An index as a file, `FILE.kubix`: FORMAT.md, chapter "Indices of files", has each byte.
+//!
+//! Whoever opens one may have got it from a stranger: lengths are held against the file's size, sums are
+//! checked, and what the layout says is checked against the indexed file before a byte of it is read.
+
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use kubist_types::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::layout::{Block, Chunk, Layout, Storage};
+use crate::model::Device;
+use crate::reading::Reading;
+use crate::shape::Tiling;
+use crate::sorted::{Sorted, SortedBlock};
+use crate::source::Key;
+use crate::summary::{self, Summary};
+
+/// What is wrong, in words that need a file's name before them.
+type Outcome<T> = std::result::Result<T, String>;
+
+const MAGIC: &[u8; 8] = b"KUBIX\r\n\x1a";
+const VERSION: u32 = 1;
+const HEADER: usize = 120;
+/// Bytes of a chunk in the table of chunks.
+const CHUNK: usize = 28;
+/// A description is JSON of a bounded length.
+const LONGEST_DESCRIPTION: u64 = 256 << 20;
+
+/// What is known of a variable.
+#[derive(Clone, Debug)]
+pub struct Indexed {
+    pub tiling: Tiling,
+    pub summaries: Vec<Summary>,
+    pub sorted: Option<Sorted>,
+}
+
+/// What is known of a file.
+#[derive(Clone, Debug)]
+pub struct Index {
+    pub key: Key,
+    pub layout: Layout,
+    pub device: Device,
+    /// How large its blocks were asked to be, and which share of them to have a sorted copy.
+    pub block: Block,
+    pub sorted: f64,
+    /// By variable; `None`: not indexed.
+    pub variables: Vec<Option<Indexed>>,
+    /// Blocks that could not be read, in words.
+    pub damaged: Vec<String>,
+    /// Bytes of the index itself.
+    pub bytes: u64,
+    /// Where its sorted values are.
+    pub path: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Description {
+    layout: Layout,
+    device: Device,
+    block: Block,
+    sorted: f64,
+    variables: Vec<Option<Part>>,
+    #[serde(default)]
+    damaged: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Part {
+    block: Vec<u64>,
+    /// Sorted blocks; the directory has them.
+    sorted: Option<u64>,
+}
+
+/// The name of a file's index: beside it, or in another folder.
+pub fn path_of(file: &Path, into: Option<&Path>) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_os_string();
+    name.push(".kubix");
+    into.map_or_else(|| file.with_file_name(&name), |into| into.join(&name))
+}
+
+/// A sidecar that is being written. Sorted values go to it first, as they are made.
+pub struct Writing {
+    file: BufWriter<File>,
+    temporary: PathBuf,
+    path: PathBuf,
+    at: u64,
+    done: bool,
+}
+
+impl Writing {
+    /// # Errors
+    ///
+    /// `Permission` says where else it can go; a storage error.
+    pub fn create(path: &Path) -> Result<Writing> {
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".{}.tmp", std::process::id()));
+        let temporary = path.with_file_name(name);
+        let failed = |error: std::io::Error| {
+            let hint = match error.kind() {
+                std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                    "; --into DIR writes it elsewhere"
+                }
+                _ => "",
+            };
+            Error::io(format!("cannot write {}: {error}{hint}", path.display()), error)
+        };
+        let file = File::create(&temporary).map_err(failed)?;
+        let mut writing =
+            Writing { file: BufWriter::new(file), temporary, path: path.to_path_buf(), at: 0, done: false };
+        writing.put(&[0; HEADER])?;
+        Ok(writing)
+    }
+
+    fn failed(&self, error: std::io::Error) -> Error {
+        Error::io(format!("cannot write {}: {error}", self.path.display()), error)
+    }
+
+    /// Appends bytes; the answer is where they are.
+    ///
+    /// # Errors
+    ///
+    /// `NoSpace`, or another storage error.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<u64> {
+        let at = self.at;
+        self.file.write_all(bytes).map_err(|error| self.failed(error))?;
+        self.at += bytes.len() as u64;
+        Ok(at)
+    }
+
+    /// Writes the rest and gives the file its name.
+    ///
+    /// # Errors
+    ///
+    /// A storage error; the file is then as before.
+    pub fn finish(mut self, index: &Index) -> Result<u64> {
+        let sections = sections(index)?;
+        let mut header = Vec::with_capacity(HEADER);
+        header.extend(MAGIC);
+        header.extend(VERSION.to_le_bytes());
+        header.extend((HEADER as u32).to_le_bytes());
+        header.extend(index.key.bytes.to_le_bytes());
+        header.extend(index.key.modified.to_le_bytes());
+        header.extend(index.key.hash.to_le_bytes());
+        for section in &sections {
+            let at = self.put(section)?;
+            header.extend(at.to_le_bytes());
+            header.extend((section.len() as u64).to_le_bytes());
+            header.extend(crc32c::crc32c(section).to_le_bytes());
+        }
+        header.resize(HEADER - 4, 0);
+        header.extend(crc32c::crc32c(&header).to_le_bytes());
+        let written = self.file.flush().and_then(|()| {
+            self.file.seek(SeekFrom::Start(0))?;
+            self.file.write_all(&header)?;
+            self.file.flush()?;
+            self.file.get_ref().sync_all()?;
+            std::fs::rename(&self.temporary, &self.path)
+        });
+        written.map_err(|error| self.failed(error))?;
+        self.done = true;
+        Ok(self.at)
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        if !self.done {
+            // Half of an index helps nobody; if it stays, its name says what it was.
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+fn sections(index: &Index) -> Result<[Vec<u8>; 3]> {
+    let part = |indexed: &Indexed| Part {
+        block: indexed.tiling.block().to_vec(),
+        sorted: indexed.sorted.as_ref().map(|sorted| sorted.blocks.len() as u64),
+    };
+    let description = Description {
+        layout: index.layout.clone(),
+        device: index.device,
+        block: index.block.clone(),
+        sorted: index.sorted,
+        variables: index.variables.iter().map(|indexed| indexed.as_ref().map(part)).collect(),
+        damaged: index.damaged.clone(),
+    };
+    let json = serde_json::to_vec(&description).map_err(Error::internal)?;
+    let mut tables = Vec::new();
+    for variable in &index.layout.variables {
+        let Storage::Chunks { table, .. } = &variable.storage else { continue };
+        tables.extend((table.len() as u64).to_le_bytes());
+        for chunk in table {
+            for word in [chunk.number, chunk.offset, chunk.bytes] {
+                tables.extend(word.to_le_bytes());
+            }
+            tables.extend(chunk.skipped.to_le_bytes());
+        }
+    }
+    let mut blocks = Vec::new();
+    for indexed in index.variables.iter().flatten() {
+        for summary in &indexed.summaries {
+            blocks.extend(summary.to_bytes());
+        }
+        for (block, sorted) in indexed.sorted.iter().flat_map(|sorted| &sorted.blocks) {
+            sorted.write(*block, &mut blocks);
+        }
+    }
+    Ok([json, tables, blocks])
+}
+
+/// Reads an index.
+///
+/// # Errors
+///
+/// `Missing`; `Newer`; `Damaged`; a storage error.
+pub fn open(path: &Path) -> Result<Index> {
+    let io = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Error::Missing { location: path.display().to_string(), hint: "; kubist index makes it".into() }
+        }
+        _ => Error::io(format!("cannot read {}: {error}", path.display()), error),
+    };
+    let damaged = |what: String| Error::Damaged { file: path.display().to_string(), offset: 0, what };
+    let file = File::open(path).map_err(io)?;
+    let length = file.metadata().map_err(io)?.len();
+    let mut header = [0; HEADER];
+    if length < HEADER as u64 {
+        return Err(damaged("it is too short for an index".into()));
+    }
+    file.read_exact_at(&mut header, 0).map_err(io)?;
+    if header[..8] != *MAGIC {
+        return Err(damaged("it is no index".into()));
+    }
+    let mut fields = Reading::of(&header[8..]);
+    let fail = |what: String| damaged(what);
+    let version = fields.half().map_err(fail)?;
+    if version > VERSION {
+        return Err(Error::Newer(format!(
+            "{}: an index of version {version}, which is newer than this Kubist: upgrade, or index again",
+            path.display()
+        )));
+    }
+    let sum = u32::from_le_bytes([header[116], header[117], header[118], header[119]]);
+    if crc32c::crc32c(&header[..HEADER - 4]) != sum || fields.half().map_err(fail)? as usize != HEADER {
+        return Err(damaged("its header is damaged".into()));
+    }
+    let key = Key {
+        bytes: fields.word().map_err(fail)?,
+        modified: fields.word().map_err(fail)? as i64,
+        hash: fields.word().map_err(fail)?,
+    };
+    let mut sections = Vec::new();
+    for most in [LONGEST_DESCRIPTION, u64::MAX, u64::MAX] {
+        let (at, bytes) = (fields.word().map_err(fail)?, fields.word().map_err(fail)?);
+        let sum = fields.half().map_err(fail)?;
+        if bytes > most || at.checked_add(bytes).is_none_or(|end| end > length) {
+            return Err(damaged("it was cut short".into()));
+        }
+        let mut section = vec![0; bytes as usize];
+        file.read_exact_at(&mut section, at).map_err(io)?;
+        if crc32c::crc32c(&section) != sum {
+            return Err(damaged("its checksum is wrong".into()));
+        }
+        sections.push(section);
+    }
+    let mut index = parsed(&sections, key).map_err(damaged)?;
+    (index.bytes, index.path) = (length, path.to_path_buf());
+    Ok(index)
+}
+
+fn parsed(sections: &[Vec<u8>], key: Key) -> Outcome<Index> {
+    let [json, tables, blocks] = sections else { return Err("sections are missing".into()) };
+    let mut description: Description =
+        serde_json::from_slice(json).map_err(|error| format!("its description: {error}"))?;
+    let mut layout = description.layout.clone();
+    let mut reading = Reading::of(tables);
+    for variable in &mut layout.variables {
+        let Storage::Chunks { table, .. } = &mut variable.storage else { continue };
+        let count = reading.word()?;
+        for _ in 0..reading.holds(count, CHUNK)? {
+            table.push(Chunk {
+                number: reading.word()?,
+                offset: reading.word()?,
+                bytes: reading.word()?,
+                skipped: reading.half()?,
+            });
+        }
+    }
+    layout.check(key.bytes).map_err(|error| error.to_string())?;
+    let parts = std::mem::take(&mut description.variables);
+    if parts.len() != layout.variables.len() {
+        return Err("its parts do not fit together".into());
+    }
+    let mut reading = Reading::of(blocks);
+    let mut variables = Vec::new();
+    for (variable, part) in layout.variables.iter().zip(parts) {
+        let Some(part) = part else {
+            variables.push(None);
+            continue;
+        };
+        let tiling = Tiling::new(&layout.shape(variable), &layout.chunk(variable), &part.block)
+            .map_err(|error| error.to_string())?;
+        let mut summaries = Vec::with_capacity(reading.holds(tiling.blocks(), summary::BYTES)?);
+        for _ in 0..tiling.blocks() {
+            let bytes = reading.take(summary::BYTES)?;
+            summaries.push(Summary::from_bytes(bytes.try_into().map_err(|_| "a summary is cut short")?));
+        }
+        let sorted = part.sorted.map(|count| sorted(&mut reading, count, &tiling)).transpose()?;
+        variables.push(Some(Indexed { tiling, summaries, sorted }));
+    }
+    let Description { damaged, device, block, sorted, .. } = description;
+    Ok(Index { key, layout, device, block, sorted, variables, damaged, bytes: 0, path: PathBuf::new() })
+}
+
+fn sorted(reading: &mut Reading<'_>, count: u64, tiling: &Tiling) -> Outcome<Sorted> {
+    let mut blocks: Vec<(u64, SortedBlock)> = Vec::new();
+    for _ in 0..reading.holds(count, SortedBlock::LEAST_BYTES)? {
+        let (block, sorted) = SortedBlock::read(reading)?;
+        let ascends = blocks.last().is_none_or(|(before, _)| *before < block);
+        if !ascends || block >= tiling.blocks() || u64::from(sorted.count) > tiling.rect(block).len() {
+            return Err("its sorted blocks do not fit its variable".into());
+        }
+        blocks.push((block, sorted));
+    }
+    Ok(Sorted { blocks })
+}

@@ -1,0 +1,266 @@
+//! A file of arrays, open: which file it is, what lies where, and reads that are counted.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+use kubist_types::{Cancel, Error, Result};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::layout::{FileFormat, Layout};
+use crate::library::Library;
+use crate::model::Device;
+use crate::{netcdf3, npy};
+
+/// Bytes hashed at the begin of a file, and at each of some places in it.
+const HASHED: u64 = 4096;
+const PLACES: u64 = 16;
+/// HDF5's signature, at the begin or at a power of two from 512 on.
+const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
+
+/// Which file an index is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    pub bytes: u64,
+    /// Nanoseconds since 1970.
+    pub modified: i64,
+    /// Of its first bytes and of places spread over it.
+    pub hash: u64,
+}
+
+/// What reads took, counted by all threads of a question.
+#[derive(Debug, Default)]
+pub struct Reads {
+    pub requests: AtomicU64,
+    pub bytes: AtomicU64,
+    /// Rectangles that the library read.
+    pub by_library: AtomicU64,
+}
+
+pub struct Source {
+    path: PathBuf,
+    file: File,
+    key: Key,
+    pub layout: Layout,
+    library: Option<Arc<Library>>,
+}
+
+impl Source {
+    /// Opens a file and finds out where its arrays lie; `library` is for formats that need theirs.
+    ///
+    /// # Errors
+    ///
+    /// `Missing`, `Permission`, a storage error; `Invalid` if it is none of the formats, or its header is damaged.
+    pub fn open(path: &Path, library: Option<&Arc<Library>>, cancel: &Cancel) -> Result<Source> {
+        let file = open(path)?;
+        let key = key(path, &file)?;
+        let within = |why: String| Error::invalid(format!("{}: {why}", path.display()));
+        let layout = match format(path, &file)? {
+            FileFormat::NetCdf3 => netcdf3::layout(&mut BufReader::new(&file), key.bytes).map_err(within)?,
+            FileFormat::Npy => npy::layout(path, &mut BufReader::new(&file)).map_err(within)?,
+            FileFormat::Hdf5 => {
+                let library = library.ok_or_else(|| {
+                    within("HDF5 and netCDF-4 need the Python package: pip install 'kubist[files]'".into())
+                })?;
+                library.layout(path, cancel)?
+            }
+        };
+        layout.check(key.bytes).map_err(|error| within(error.to_string()))?;
+        Ok(Source { path: path.to_path_buf(), file, key, layout, library: library.cloned() })
+    }
+
+    /// Opens a file whose layout an index knows; the file must be the one that was indexed.
+    ///
+    /// # Errors
+    ///
+    /// `Missing`, a storage error; `Refused` if the file changed since.
+    pub fn known(path: &Path, expected: &Key, layout: Layout, library: Option<&Arc<Library>>) -> Result<Source> {
+        is_still(path, expected)?;
+        let file = open(path)?;
+        let key = key(path, &file)?;
+        if key != *expected {
+            return Err(not_indexed(path, "its bytes differ"));
+        }
+        Ok(Source { path: path.to_path_buf(), file, key, layout, library: library.cloned() })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// # Errors
+    ///
+    /// `Unavailable` if there is none.
+    pub fn library(&self) -> Result<&Library> {
+        self.library.as_deref().ok_or_else(|| {
+            Error::invalid(format!(
+                "{}: a part of it needs its library: pip install 'kubist[files]'",
+                self.path.display()
+            ))
+        })
+    }
+
+    /// Reads a piece of the file.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` if the file ends before, or a storage error.
+    pub fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>> {
+        let mut out = vec![0; bytes as usize];
+        self.file.read_exact_at(&mut out, offset).map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => Error::Damaged {
+                file: self.path.display().to_string(),
+                offset,
+                what: format!("it ends before {bytes} bytes: it was cut short while it was read"),
+            },
+            _ => Error::io(format!("cannot read {}: {error}", self.path.display()), error),
+        })?;
+        Ok(out)
+    }
+
+    /// An answer counts only if the file stayed as it was while it was read.
+    ///
+    /// # Errors
+    ///
+    /// `Refused`, or a storage error.
+    pub fn unchanged(&self) -> Result<()> {
+        let now = stamp(&self.path, &self.file)?;
+        match now == (self.key.bytes, self.key.modified) {
+            true => Ok(()),
+            false => Err(Error::Refused(format!("{}: it changed while it was read", self.path.display()))),
+        }
+    }
+
+    /// Measures the device that the file lies on, at `workers` at once: small and large reads at
+    /// places that the page cache was asked to drop.
+    ///
+    /// # Errors
+    ///
+    /// As of `read`.
+    pub fn measure(&self, workers: usize) -> Result<Device> {
+        let (small, large) = (4096u64, 1 << 20);
+        let time = |bytes: u64, count: u64| -> Result<f64> {
+            let room = self.key.bytes.saturating_sub(bytes).max(1);
+            let places: Vec<u64> = (0..count).map(|at| (at * room / count) & !4095).collect();
+            for place in &places {
+                // Only advice: where it is not taken, the cache is measured, which is what will be read.
+                let _ = rustix::fs::fadvise(
+                    &self.file,
+                    *place,
+                    std::num::NonZero::new(bytes),
+                    rustix::fs::Advice::DontNeed,
+                );
+            }
+            let begin = Instant::now();
+            let read = |index: usize| self.read(places[index], bytes.min(self.key.bytes)).map(drop);
+            crate::schedule::run(places.len(), workers, crate::schedule::Policy::Dynamic, &Cancel::default(), &read)?;
+            Ok(begin.elapsed().as_secs_f64() * workers as f64 / count as f64)
+        };
+        if self.key.bytes < 4 * large {
+            // Too small to tell; a common solid-state disk.
+            return Ok(Device { latency: 1e-4, bandwidth: 1e9, workers });
+        }
+        let count = (self.key.bytes / large).clamp(4, 16);
+        let (few, many) = (time(small, 64)?, time(large, count)?);
+        let bandwidth = (large - small) as f64 / (many - few).max(1e-7);
+        Ok(Device { latency: (few - small as f64 / bandwidth).max(1e-7), bandwidth, workers })
+    }
+}
+
+fn open(path: &Path) -> Result<File> {
+    let file = File::open(path).map_err(|error| cannot_open(path, error))?;
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    if is_file { Ok(file) } else { Err(Error::invalid(format!("{}: it is no file", path.display()))) }
+}
+
+fn stamp(path: &Path, file: &File) -> Result<(u64, i64)> {
+    let failed = |error: std::io::Error| Error::io(format!("cannot look at {}: {error}", path.display()), error);
+    Ok(stamp_of(&file.metadata().map_err(failed)?))
+}
+
+fn stamp_of(metadata: &std::fs::Metadata) -> (u64, i64) {
+    let seconds = metadata.mtime().saturating_mul(1_000_000_000);
+    (metadata.len(), seconds.saturating_add(metadata.mtime_nsec()))
+}
+
+/// Whether a file is, by its size and its time, still the one of this key.
+///
+/// # Errors
+///
+/// `Missing`, a storage error; `Refused` if it is not.
+pub fn is_still(path: &Path, expected: &Key) -> Result<()> {
+    let metadata = std::fs::metadata(path).map_err(|error| cannot_open(path, error))?;
+    let (bytes, modified) = stamp_of(&metadata);
+    if (bytes, modified) == (expected.bytes, expected.modified) {
+        return Ok(());
+    }
+    let what = match bytes != expected.bytes {
+        true => format!("it has {bytes} bytes, and had {}", expected.bytes),
+        false => "it was modified later".into(),
+    };
+    Err(not_indexed(path, &what))
+}
+
+fn not_indexed(path: &Path, what: &str) -> Error {
+    Error::Refused(format!(
+        "{}: it is not the file that was indexed: {what}; index it again (kubist index --refresh)",
+        path.display()
+    ))
+}
+
+fn cannot_open(path: &Path, error: std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Error::Missing { location: path.display().to_string(), hint: String::new() },
+        _ => Error::io(format!("cannot open {}: {error}", path.display()), error),
+    }
+}
+
+fn key(path: &Path, file: &File) -> Result<Key> {
+    let (bytes, modified) = stamp(path, file)?;
+    let mut hash = Xxh3::new();
+    let mut part = [0; HASHED as usize];
+    for place in 0..=PLACES {
+        let offset = bytes.saturating_sub(HASHED) / PLACES * place;
+        let length = (bytes - offset).min(HASHED) as usize;
+        let read = file.read_exact_at(&mut part[..length], offset);
+        read.map_err(|error| Error::io(format!("cannot read {}: {error}", path.display()), error))?;
+        hash.update(&part[..length]);
+    }
+    Ok(Key { bytes, modified, hash: hash.digest() })
+}
+
+/// What a file is, by its first bytes.
+fn format(path: &Path, file: &File) -> Result<FileFormat> {
+    let mut head = [0; 8];
+    let failed = |error: std::io::Error| Error::io(format!("cannot read {}: {error}", path.display()), error);
+    let length = file.read_at(&mut head, 0).map_err(failed)?;
+    if netcdf3::is_one(&head[..length]) {
+        return Ok(FileFormat::NetCdf3);
+    }
+    if head.starts_with(b"\x93NUMPY") {
+        return Ok(FileFormat::Npy);
+    }
+    let mut at = 0;
+    for _ in 0..20 {
+        let length = file.read_at(&mut head, at).map_err(failed)?;
+        if head[..length] == *HDF5 {
+            return Ok(FileFormat::Hdf5);
+        }
+        at = if at == 0 { 512 } else { at * 2 };
+    }
+    Err(Error::invalid(format!("{}: it is none of the files that are indexed: HDF5, netCDF, .npy", path.display())))
+}
+
+/// Whether a file is one of these.
+pub fn is_array_file(path: &Path) -> bool {
+    open(path).and_then(|file| format(path, &file)).is_ok()
+}

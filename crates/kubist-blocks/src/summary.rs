@@ -1,0 +1,172 @@
+//! What an index knows of a block: between which values its numbers lie, how many are missing.
+
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use kubist_expr::{Nulls, Zone};
+use kubist_index::order;
+
+/// A block could not be read when it was indexed: nothing is known of it.
+const UNREADABLE: u8 = 2;
+const NAN: u8 = 1;
+/// Bytes of a summary in an index.
+pub const BYTES: usize = 22;
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Order keys of the least and the greatest number; the first is above the second if there is none.
+    pub least: u64,
+    pub greatest: u64,
+    /// Missing values, or more where they are more than 32 bits count.
+    pub missing: u32,
+    flags: u8,
+    /// Whether anything is there at all that is not missing.
+    any: bool,
+}
+
+impl Summary {
+    /// Of values, with the variance of their numbers.
+    pub fn of(values: &ArrayRef) -> (Summary, f64) {
+        let mut summary =
+            Summary { least: u64::MAX, greatest: 0, missing: 0, flags: 0, any: values.null_count() < values.len() };
+        summary.missing = u32::try_from(values.null_count()).unwrap_or(u32::MAX);
+        let Some(keys) = order::keys(values) else { return (Summary::unknown(), 0.0) };
+        let (low, high) = order::number_keys(values.data_type());
+        let (mut count, mut mean, mut squares) = (0f64, 0f64, 0f64);
+        for (row, key) in keys.into_iter().enumerate() {
+            if values.is_null(row) {
+                continue;
+            }
+            if key < low || key > high {
+                summary.flags |= NAN;
+                continue;
+            }
+            summary.least = summary.least.min(key);
+            summary.greatest = summary.greatest.max(key);
+            let number = order::number(values.data_type(), key);
+            if number.is_finite() {
+                count += 1.0;
+                let change = number - mean;
+                mean += change / count;
+                squares += change * (number - mean);
+            }
+        }
+        (summary, if count > 0.0 { squares / count } else { 0.0 })
+    }
+
+    /// Of a block that cannot be read.
+    pub fn unknown() -> Summary {
+        Summary { least: 0, greatest: u64::MAX, missing: 1, flags: UNREADABLE | NAN, any: true }
+    }
+
+    /// Of a block without positions.
+    pub fn nothing() -> Summary {
+        Summary { least: u64::MAX, greatest: 0, missing: 0, flags: 0, any: false }
+    }
+
+    pub fn has_nan(&self) -> bool {
+        self.flags & NAN != 0
+    }
+
+    pub fn is_unreadable(&self) -> bool {
+        self.flags & UNREADABLE != 0
+    }
+
+    /// Of both blocks together.
+    pub fn with(&self, other: &Summary) -> Summary {
+        Summary {
+            least: self.least.min(other.least),
+            greatest: self.greatest.max(other.greatest),
+            missing: self.missing.saturating_add(other.missing),
+            flags: self.flags | other.flags,
+            any: self.any || other.any,
+        }
+    }
+
+    /// As conditions take it.
+    pub fn zone(&self, data_type: &DataType) -> Zone {
+        if self.is_unreadable() {
+            return Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
+        }
+        let nulls = match (self.missing, self.any) {
+            (0, _) => Nulls::None,
+            (_, true) => Nulls::Some,
+            (_, false) => Nulls::All,
+        };
+        let (low, high) = order::number_keys(data_type);
+        let (mut min, mut max) = (self.least, self.greatest);
+        if self.has_nan() {
+            // NaN has a key on either side of the numbers.
+            (min, max) = match min > max {
+                true => (high.saturating_add(1), u64::MAX),
+                false => (min, u64::MAX),
+            };
+            if low > 0 && min > max {
+                (min, max) = (0, low - 1);
+            }
+        }
+        Zone { min, max, nulls }
+    }
+
+    pub fn to_bytes(self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        bytes[..8].copy_from_slice(&self.least.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.greatest.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.missing.to_le_bytes());
+        (bytes[20], bytes[21]) = (self.flags, u8::from(self.any));
+        bytes
+    }
+
+    pub fn from_bytes(bytes: &[u8; BYTES]) -> Summary {
+        let (least, rest) = bytes.split_at(8);
+        let (greatest, rest) = rest.split_at(8);
+        let word = |part: &[u8]| part.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+        Summary {
+            least: word(least),
+            greatest: word(greatest),
+            missing: word(&rest[..4]) as u32,
+            flags: rest[4],
+            any: rest[5] != 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Float32Array, RecordBatch};
+    use arrow_schema::{Field, Schema};
+    use kubist_expr::{Predicate, Verdict, never};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    fn value() -> impl Strategy<Value = Option<f32>> {
+        prop_oneof![
+            3 => (-3i8..4).prop_map(|value| Some(f32::from(value))),
+            1 => Just(None),
+            1 => prop_oneof![Just(Some(f32::NAN)), Just(Some(-f32::NAN)), Just(Some(f32::INFINITY))],
+        ]
+    }
+
+    proptest! {
+        /// What a summary rules out or in is so for the rows, and survives bytes.
+        #[test]
+        fn verdicts_of_summaries_hold(values in proptest::collection::vec(value(), 1..12), which in 0usize..9) {
+            let condition = ["x > 1", "x <= -1", "x = 2", "NOT x < 0", "x IS NULL", "isnan(x)", "x IS NOT NULL",
+                "x BETWEEN -1 AND 1", "NOT isnan(x)"][which];
+            let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Float32, true)]));
+            let predicate = Predicate::parse(condition, &schema).unwrap();
+            let array: ArrayRef = Arc::new(Float32Array::from(values));
+            let (summary, _) = Summary::of(&array);
+            let summary = Summary::from_bytes(&summary.to_bytes());
+            let rows = array.len();
+            let batch = RecordBatch::try_new(schema, vec![array]).unwrap();
+            let found = predicate.evaluate(&batch, &never).unwrap().true_count();
+            match predicate.verdict(&|_| summary.zone(&DataType::Float32)) {
+                Verdict::None => prop_assert_eq!(found, 0),
+                Verdict::All => prop_assert_eq!(found, rows),
+                Verdict::Some => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `kubist index`, and `kubist query` of a file: questions to files that stay as they are.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use kubist::{Cancel, human};
+use kubist_blocks::{BuildOptions, Built, Files, Library, Question, Report, RunOptions};
+use serde_json::json;
+
+use crate::answer::{PREVIEW_RECORDS, encoding, format};
+use crate::args;
+use crate::failure::{Failure, Result};
+use crate::output::{Records, print, print_json, remark};
+use crate::progress::Progress;
+use crate::python;
+use crate::table::{Preview, aligned};
+
+pub fn run(command: &args::Index, cancel: &Cancel) -> Result<()> {
+    let library = Arc::new(Library::new(&python::interpreter()));
+    if let Some(selectivity) = command.advise {
+        return advise(command, selectivity, &library, cancel);
+    }
+    let options = BuildOptions {
+        variables: command.variables.clone(),
+        block: command.block.clone(),
+        sorted: command.sorted,
+        ..BuildOptions::default()
+    };
+    let mut outcome = Vec::new();
+    for (place, file) in command.files.iter().enumerate() {
+        // An index is no file to be indexed: a pattern of a shell may name both.
+        if file.extension().is_some_and(|ending| ending == "kubix") {
+            continue;
+        }
+        let shown = Mutex::new(Progress::new());
+        let tell = |done: u64, total: u64| {
+            let line = |_: f64| {
+                let (done, total) = (human::bytes(done), human::bytes(total));
+                format!("{}: {done} of {total}, file {} of {}", file.display(), place + 1, command.files.len())
+            };
+            shown.lock().unwrap_or_else(PoisonError::into_inner).show(done, total, line);
+        };
+        let into = command.into.as_deref();
+        let built = kubist_blocks::index(file, into, &options, command.refresh, Some(&library), &tell, cancel);
+        drop(shown);
+        let built = built.map_err(|error| {
+            let failure = Failure::from(error);
+            match outcome.len() {
+                0 => failure,
+                done => failure.noting(format!("{done} files before it are indexed")),
+            }
+        })?;
+        if !command.json {
+            say(&built)?;
+        }
+        outcome.push(built);
+    }
+    if command.json { print_json(&outcome) } else { Ok(()) }
+}
+
+fn say(built: &Built) -> Result<()> {
+    let share = 100.0 * built.index_bytes as f64 / (built.bytes as f64).max(1.0);
+    let what = match built.is_new {
+        true => format!("{}, {share:.2} % of {}", human::bytes(built.index_bytes), human::bytes(built.bytes)),
+        false => "is there already".to_owned(),
+    };
+    print(&format!("{}: {what}\n", built.index.display()))?;
+    for damaged in &built.damaged {
+        remark(&format!("not indexed, and read by every question: {damaged}"));
+    }
+    for slow in &built.by_library {
+        remark(&format!("{}: read by its own library, which is slower: {slow}", built.file.display()));
+    }
+    for left in &built.left_out {
+        remark(&format!("{}: left out: {left}", built.file.display()));
+    }
+    Ok(())
+}
+
+fn advise(command: &args::Index, selectivity: f64, library: &Arc<Library>, cancel: &Cancel) -> Result<()> {
+    let files = Files::open(&command.files, command.into.as_deref(), Some(library), cancel)?;
+    let about = files.about();
+    let wanted = |name: &String| command.variables.as_ref().is_none_or(|names| names.contains(name));
+    let mut outcome = Vec::new();
+    for variable in about.variables.iter().filter(|variable| wanted(&variable.name)) {
+        let elements = variable.shape.iter().product::<u64>().saturating_mul(about.files as u64);
+        let advice = kubist_blocks::advise(elements, variable.width, selectivity, &about.device);
+        if command.json {
+            outcome.push(json!({ "variable": variable.name, "advice": advice }));
+            continue;
+        }
+        let rows: Vec<Vec<String>> = advice
+            .iter()
+            .map(|advice| {
+                vec![
+                    human::bytes(advice.block_bytes),
+                    format!("{:.0}", advice.expected.blocks),
+                    human::bytes(advice.expected.bytes as u64),
+                    format!("{:.0}", advice.expected.requests),
+                    format!("{:.6}", advice.seconds),
+                ]
+            })
+            .collect();
+        let header = ["block", "blocks", "bytes", "requests", "seconds"];
+        print(&format!("{}, the quickest first:\n{}", variable.name, aligned(&header, &[true; 5], &rows)))?;
+    }
+    if command.json { print_json(&outcome) } else { Ok(()) }
+}
+
+/// Records of a file.
+pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
+    let asked = &command.answer;
+    let of_tables = [
+        ("--box", !command.region.ranges.is_empty()),
+        ("--window", command.window.is_some()),
+        ("--per-cell", command.per_cell.is_some()),
+        ("--order-by", asked.order_by.is_some()),
+        ("--first", asked.first.is_some()),
+    ];
+    if let Some((option, _)) = of_tables.iter().find(|(_, given)| *given) {
+        return Err(Failure::usage(format!(
+            "{option} is for tables, and {} is a file of arrays: --where, --precision, --limit and --columns are for \
+             both",
+            command.table
+        )));
+    }
+    let question = Question {
+        filter: command.region.filter.clone(),
+        columns: asked.columns.clone(),
+        precision: command.region.precision,
+        limit: asked.limit,
+        ..Question::default()
+    };
+    let library = Arc::new(Library::new(&python::interpreter()));
+    let files = Files::open_any(&[PathBuf::from(&*command.table)], None, Some(&library), cancel)?;
+    if command.count {
+        let report = files.count(&question, &RunOptions::default(), cancel)?;
+        match asked.json {
+            true => print_json(&json!({ "count": report.rows }))?,
+            false => print(&format!("{}\n", report.rows))?,
+        }
+        return tell(command, &report);
+    }
+    let report = send(command, &files, &question, cancel)?;
+    tell(command, &report)
+}
+
+fn send(command: &args::Query, files: &Files, question: &Question, cancel: &Cancel) -> Result<Report> {
+    let asked = &command.answer;
+    let path = (asked.output != Path::new("-")).then_some(asked.output.as_path());
+    let format = format(asked, path)?;
+    let schema = files.schema(question)?;
+    let mut failure = None;
+    // What fails at the output stops the reading, and is told as it is.
+    let mut kept = |outcome: Result<()>| {
+        outcome.map_err(|error| {
+            failure = Some(error);
+            kubist::Error::Cancelled
+        })
+    };
+    let run = RunOptions::default();
+    let outcome = match encoding(format) {
+        None => {
+            let mut preview = Preview::new(&schema, asked.limit.map_or(PREVIEW_RECORDS, |limit| limit as usize));
+            let mut take = |batch: RecordBatch| kept(preview.add(&batch).map(drop).map_err(Failure::usage));
+            let report = files.query(question, &run, cancel, &mut take);
+            if report.is_ok() {
+                print(&preview.page())?;
+            }
+            report
+        }
+        Some(encoding) => {
+            let mut records = Records::create(path, encoding, &schema)?;
+            let report = files.query(question, &run, cancel, &mut |batch| kept(records.write(&batch)));
+            if report.is_ok() {
+                records.finish()?;
+            }
+            report
+        }
+    };
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(outcome?),
+    }
+}
+
+fn tell(command: &args::Query, report: &Report) -> Result<()> {
+    if command.answer.json {
+        let text = crate::output::json(report)?;
+        crate::output::remark_raw(&text);
+        return Ok(());
+    }
+    let read = report.bytes + report.sorted_bytes;
+    let mut line = format!(
+        "{}; {} of {} blocks: {} of {} in {} requests",
+        human::counted(report.rows, "record"),
+        report.blocks_read + report.blocks_sorted,
+        report.blocks,
+        human::bytes(read),
+        human::bytes(report.stored_bytes),
+        report.requests + report.sorted_requests,
+    );
+    if report.files_scanned > 0 {
+        let spared = 100.0 * report.blocks_spared as f64 / (report.blocks as f64).max(1.0);
+        line += &format!(
+            "; scanned without an index, which would have spared {spared:.1} % of the blocks (kubist index {})",
+            command.table
+        );
+    }
+    remark(&line);
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! The absolute goal of an estimate: how far figures may be from the truth, in their own units.
+
+use kubist_expr::error_in;
+use kubist_types::error::{Error, Result};
+use serde::Deserialize;
+
+/// Half of each interval is at most this.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Absolute {
+    /// In the unit of the value.
+    Number(f64),
+    /// With a unit, as `0.1 mas`: of values that are in one of its kind.
+    Quantity(String),
+}
+
+impl Absolute {
+    /// In the unit of the figures of `aggregate`, which is `unit`.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`: it is not above 0, or of another kind than the figures.
+    pub fn of(&self, aggregate: &str, unit: Option<&str>) -> Result<f64> {
+        let refused = |what: String| Err(Error::invalid(what));
+        let (size, text) = match (self, unit) {
+            (Absolute::Number(size), _) => (*size, size.to_string()),
+            (Absolute::Quantity(text), Some(unit)) => match error_in(text, unit, aggregate) {
+                Ok(Some(size)) => (size, text.clone()),
+                Ok(None) => {
+                    return refused(format!("absolute: {text:?} is neither a number nor one with a unit, as '0.1 mm'"));
+                }
+                Err(error) => return refused(format!("absolute: {error}")),
+            },
+            (Absolute::Quantity(text), None) => {
+                return refused(format!(
+                    "absolute: {aggregate} is a number without a unit, so {text} is no error of it: ask for it by \
+                     itself, or write a plain number, as '0.01 abs'"
+                ));
+            }
+        };
+        match size > 0.0 && size.is_finite() {
+            true => Ok(size),
+            false => refused(format!("absolute must be above 0, found {text}")),
+        }
+    }
+}

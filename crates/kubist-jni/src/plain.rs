@@ -1,0 +1,125 @@
+//! The types in which columns cross: few enough that Java reads them from raw buffers.
+//!
+//! A column of another type crosses as the plain type that has its values. Where a condition would
+//! mean something else of these (nanoseconds lose digits) the description of the table says so.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+use kubist::ErrorKind;
+use serde::Serialize;
+
+use crate::jvm::{Failure, Result};
+
+/// How a column crosses.
+pub struct Plain {
+    pub data_type: DataType,
+    /// What Java calls the type.
+    pub name: String,
+    /// Conditions mean the same of what crosses and of what is stored.
+    pub exact: bool,
+}
+
+/// How columns of a type cross; `None`: they cannot.
+pub fn plain(stored: &DataType) -> Option<Plain> {
+    use DataType::*;
+    let as_is = |data_type: DataType, name: &str| Some(Plain { data_type, name: name.into(), exact: true });
+    match stored {
+        Boolean => as_is(Boolean, "boolean"),
+        Int8 => as_is(Int8, "int8"),
+        Int16 | UInt8 => as_is(Int16, "int16"),
+        Int32 | UInt16 => as_is(Int32, "int32"),
+        Int64 | UInt32 => as_is(Int64, "int64"),
+        UInt64 => as_is(Decimal128(20, 0), "decimal(20,0)"),
+        // Compared as it is stored, a number would be rounded to 16 bits.
+        Float16 => Some(Plain { data_type: Float32, name: "float32".into(), exact: false }),
+        Float32 => as_is(Float32, "float32"),
+        Float64 => as_is(Float64, "float64"),
+        Utf8 | LargeUtf8 | Utf8View => as_is(Utf8, "string"),
+        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => as_is(Binary, "binary"),
+        Date32 => as_is(Date32, "date"),
+        Date64 => Some(Plain { data_type: Date32, name: "date".into(), exact: false }),
+        Timestamp(unit, zone) => Some(Plain {
+            data_type: Timestamp(TimeUnit::Microsecond, zone.clone()),
+            name: if zone.is_some() { "timestamp".into() } else { "timestamp_ntz".into() },
+            exact: *unit == TimeUnit::Microsecond,
+        }),
+        Decimal32(digits, scale) | Decimal64(digits, scale) | Decimal128(digits, scale)
+            if *scale >= 0 && *digits <= 38 =>
+        {
+            as_is(Decimal128(*digits, *scale), &format!("decimal({digits},{scale})"))
+        }
+        Dictionary(_, values) => plain(values),
+        _ => None,
+    }
+}
+
+/// A column, as Java is told of it.
+#[derive(Serialize)]
+pub struct Column {
+    pub name: String,
+    /// The plain type; null: it cannot cross.
+    #[serde(rename = "type")]
+    pub plain: Option<String>,
+    pub stored: String,
+    pub nullable: bool,
+    pub exact: bool,
+}
+
+/// Columns, as Java is told of them.
+pub fn described(fields: &Fields) -> Vec<Column> {
+    let described = |field: &Arc<Field>| {
+        let plain = plain(field.data_type());
+        Column {
+            name: field.name().clone(),
+            exact: plain.as_ref().is_some_and(|plain| plain.exact),
+            plain: plain.map(|plain| plain.name),
+            stored: field.data_type().to_string(),
+            nullable: field.is_nullable(),
+        }
+    };
+    fields.iter().map(described).collect()
+}
+
+/// The same columns in plain types.
+///
+/// # Errors
+///
+/// `Unsupported` names a column that cannot cross.
+pub fn plain_schema(schema: &Schema) -> Result<SchemaRef> {
+    let plain_field = |field: &Arc<Field>| {
+        let unsupported = || {
+            let message =
+                format!("column {:?}: the type {} has no counterpart in Java", field.name(), field.data_type());
+            Failure::new(ErrorKind::Unsupported, message)
+        };
+        let plain = plain(field.data_type()).ok_or_else(unsupported)?;
+        Ok(Arc::new(Field::new(field.name(), plain.data_type, field.is_nullable())))
+    };
+    let fields = schema.fields().iter().map(plain_field).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// A batch in the types of another schema of the same columns.
+///
+/// # Errors
+///
+/// `Invalid` names the column that has a value which does not fit.
+pub fn converted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let convert = |(array, field): (&ArrayRef, &Arc<Field>)| -> Result<ArrayRef> {
+        if array.data_type() == field.data_type() {
+            return Ok(array.clone());
+        }
+        cast_with_options(array, field.data_type(), &strict).map_err(|error| {
+            let (name, wanted) = (field.name(), field.data_type());
+            Failure::invalid(format!("column {name:?}: a value does not fit the type {wanted}: {error}"))
+        })
+    };
+    let columns = batch.columns().iter().zip(schema.fields()).map(convert).collect::<Result<Vec<_>>>()?;
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let whole = RecordBatch::try_new_with_options(schema.clone(), columns, &rows);
+    whole.map_err(|error| Failure::invalid(error.to_string()))
+}

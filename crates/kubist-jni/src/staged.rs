@@ -1,0 +1,103 @@
+//! Rows on their way from many processes to one commit: a file of Arrow IPC each, in a folder that
+//! all of them share. Who commits reads those that it was told of.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::sync::Mutex;
+
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, SchemaRef};
+use jni_sys::{jbyteArray, jlong};
+use kubist::{ErrorKind, Table};
+
+use crate::batches::incoming;
+use crate::handles::{held, hold, lock};
+use crate::jvm::{Class, Env, Failure, ended, text};
+use crate::plain::plain_schema;
+use crate::writer::Open;
+
+/// One batch of a staged file takes no more.
+const BATCH_BYTES: u64 = 1 << 30;
+
+/// A file that is being written; none once it is finished.
+struct Staged {
+    path: String,
+    columns: SchemaRef,
+    file: Mutex<Option<StreamWriter<BufWriter<File>>>>,
+}
+
+/// What the file system said of a staged file.
+fn of_io(what: &str, path: &str, error: &std::io::Error) -> Failure {
+    Failure::new(ErrorKind::of_io(error), format!("cannot {what} {path}: {error}"))
+}
+
+fn of_arrow(what: &str, path: &str, error: &ArrowError) -> Failure {
+    match error {
+        ArrowError::IoError(_, error) => of_io(what, path, error),
+        other => Failure::new(ErrorKind::Internal, format!("cannot {what} {path}: {other}")),
+    }
+}
+
+/// Makes a file for rows of a table's columns, in plain types.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_stage(env: Env, _: Class, table: jlong, path: jbyteArray) -> jlong {
+    ended(env, 0, || {
+        // SAFETY: Java's arguments are what its declaration says.
+        let path = unsafe { text(env, "path", path) }?;
+        let columns = plain_schema(&*held::<Table>("table", table)?.schema()?)?;
+        let file = File::create_new(&path).map_err(|error| of_io("create", &path, &error))?;
+        let writer = StreamWriter::try_new(BufWriter::new(file), &columns);
+        let writer = writer.map_err(|error| of_arrow("write", &path, &error))?;
+        Ok(hold(Staged { path, columns, file: Mutex::new(Some(writer)) }))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_stageAppend(env: Env, _: Class, staged: jlong, address: jlong) {
+    ended(env, (), || {
+        let staged = held::<Staged>("file", staged)?;
+        // SAFETY: Java keeps the memory for the time of the call, and the batch is written before it ends.
+        let batch = unsafe { incoming(address, &staged.columns) }?;
+        match lock(&staged.file).as_mut() {
+            Some(file) => file.write(&batch).map_err(|error| of_arrow("write", &staged.path, &error)),
+            None => Err(Failure::new(ErrorKind::Expired, "this file was finished")),
+        }
+    });
+}
+
+/// Ends the file: all of it is on the disk.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_stageFinish(env: Env, _: Class, staged: jlong) {
+    ended(env, (), || {
+        let staged = held::<Staged>("file", staged)?;
+        let Some(mut writer) = lock(&staged.file).take() else { return Ok(()) };
+        let path = &staged.path;
+        writer.finish().map_err(|error| of_arrow("write", path, &error))?;
+        let mut buffered = writer.into_inner().map_err(|error| of_arrow("write", path, &error))?;
+        buffered.flush().map_err(|error| of_io("write", path, &error))?;
+        buffered.get_ref().sync_all().map_err(|error| of_io("sync", path, &error))
+    });
+}
+
+/// Appends the rows of a finished file to what a writer commits next.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_appendStaged(env: Env, _: Class, writer: jlong, path: jbyteArray) {
+    ended(env, (), || {
+        // SAFETY: Java's arguments are what its declaration says.
+        let path = unsafe { text(env, "path", path) }?;
+        let writer = held::<Open>("writer", writer)?;
+        let read = |error: kubist_ipc::Error| {
+            let kind = match &error {
+                kubist_ipc::Error::Io(error) => ErrorKind::of_io(error),
+                _ => ErrorKind::Corrupt,
+            };
+            Failure::new(kind, format!("cannot read {path}: {error}"))
+        };
+        let file = File::open(&path).map_err(|error| of_io("read", &path, &error))?;
+        let mut batches = kubist_ipc::Stream::begin(BufReader::new(file), BATCH_BYTES).map_err(read)?;
+        while let Some(batch) = batches.next().map_err(read)? {
+            writer.append(&batch)?;
+        }
+        Ok(())
+    });
+}

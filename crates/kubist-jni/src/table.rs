@@ -1,0 +1,169 @@
+//! Tables and snapshots: made, opened, described.
+
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema};
+use jni_sys::{jbyteArray, jlong};
+use kubist::{Dimension, Domain, Info, Metadata, Snapshot, SnapshotToken, Table, TableOptions, Value};
+use serde::{Deserialize, Serialize};
+
+use crate::handles::{held, hold};
+use crate::jvm::{Class, Env, Failure, Result, ended, hand_json_out, json, text};
+use crate::plain::{Column, described};
+
+/// A column of a new table: its name and a type by its name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewColumn {
+    name: String,
+    #[serde(rename = "type")]
+    data_type: String,
+    #[serde(default)]
+    nullable: bool,
+    unit: Option<String>,
+}
+
+/// A dimension; without ends its domain is learned.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewDimension {
+    column: String,
+    domain: Option<(f64, f64)>,
+}
+
+/// How a table is made.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Create {
+    columns: Vec<NewColumn>,
+    dimensions: Vec<NewDimension>,
+    #[serde(default)]
+    identity: Vec<String>,
+    #[serde(default)]
+    lookup: Vec<String>,
+    capacity: Option<u32>,
+    #[serde(default)]
+    seed: u64,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+impl Create {
+    fn made_at(self, location: &str) -> Result<Table> {
+        let (mut fields, mut units) = (Vec::new(), Vec::new());
+        for column in self.columns {
+            let named = |why: String| Failure::invalid(format!("column {:?}: {why}", column.name));
+            // Arrow's own names too, for decimals and zones.
+            let by_name = kubist::data_type(&column.data_type);
+            let data_type = by_name.or_else(|why| column.data_type.parse().map_err(|_| named(why)))?;
+            fields.push(Field::new(&column.name, data_type, column.nullable));
+            units.extend(column.unit.map(|unit| (column.name, unit)));
+        }
+        let dimension = |said: NewDimension| Dimension {
+            column: said.column,
+            domain: match said.domain {
+                Some((low, high)) => Domain::Linear(Value::Float(low), Value::Float(high)),
+                None => Domain::Learned,
+            },
+        };
+        let options = TableOptions {
+            dimensions: self.dimensions.into_iter().map(dimension).collect(),
+            identity: self.identity,
+            lookup: self.lookup,
+            capacity: self.capacity,
+            seed: self.seed,
+            units,
+            metadata: self.metadata,
+            ..TableOptions::default()
+        };
+        Ok(Table::create(location, Arc::new(Schema::new(fields)), &options)?)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_tableCreate(
+    env: Env,
+    _: Class,
+    location: jbyteArray,
+    options: jbyteArray,
+) -> jlong {
+    ended(env, 0, || {
+        // SAFETY: Java's arguments are what its declaration says.
+        let (location, options): (_, Create) =
+            unsafe { (text(env, "location", location)?, json(env, "options", options)?) };
+        Ok(hold(options.made_at(&location)?))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_tableOpen(env: Env, _: Class, location: jbyteArray) -> jlong {
+    // SAFETY: Java's arguments are what its declaration says.
+    ended(env, 0, || Ok(hold(Table::open(&unsafe { text(env, "location", location) }?)?)))
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_tableDrop(env: Env, _: Class, location: jbyteArray) {
+    ended(env, (), || {
+        // SAFETY: Java's arguments are what its declaration says.
+        Table::drop_at(&unsafe { text(env, "location", location) }?, false)?;
+        Ok(())
+    });
+}
+
+/// Which moment of a table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Moment {
+    token: Option<String>,
+    step: Option<i64>,
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_snapshot(env: Env, _: Class, table: jlong, moment: jbyteArray) -> jlong {
+    ended(env, 0, || {
+        // SAFETY: Java's arguments are what its declaration says.
+        let moment: Moment = unsafe { json(env, "moment", moment) }?;
+        let table = held::<Table>("table", table)?;
+        let snapshot = match moment.token {
+            Some(token) => table.at(&token.parse::<SnapshotToken>()?)?,
+            None => table.snapshot()?,
+        };
+        Ok(hold(match moment.step {
+            Some(step) => snapshot.at_step(step)?,
+            None => snapshot,
+        }))
+    })
+}
+
+/// What a snapshot is of.
+#[derive(Serialize)]
+struct About {
+    token: String,
+    columns: Vec<Column>,
+    rows: u64,
+    steps: Vec<i64>,
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_about(env: Env, _: Class, snapshot: jlong) -> jbyteArray {
+    ended(env, std::ptr::null_mut(), || {
+        let snapshot = held::<Snapshot>("snapshot", snapshot)?;
+        let about = About {
+            token: snapshot.token().to_string(),
+            columns: described(snapshot.schema().fields()),
+            rows: snapshot.rows()?,
+            steps: snapshot.complete_steps(),
+        };
+        // SAFETY: `env` is this thread's.
+        unsafe { hand_json_out(env, &about) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_info(env: Env, _: Class, snapshot: jlong) -> jbyteArray {
+    ended(env, std::ptr::null_mut(), || {
+        let info: Info = held::<Snapshot>("snapshot", snapshot)?.info()?;
+        // SAFETY: `env` is this thread's.
+        unsafe { hand_json_out(env, &info) }
+    })
+}

@@ -1,0 +1,271 @@
+//! The claim on a log of a shared store: numbered files, of which the last one counts.
+//!
+//! A holder puts a file with its name, and from time to time one with the next number. Whoever
+//! wants the log of a holder on another machine waits until it has seen no new number for
+//! [`LAPSE`] by its own clock, and then puts the next one itself: if the holder is at work after
+//! all, one of the two finds the number taken, and no old listing or name can hide that.
+//!
+//! A claim is a courtesy (see [`claims`](crate::claims)): the fence in the log is what counts.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::claims::{Holder, LAPSE, Life, RENEWAL};
+use crate::format::Says;
+use crate::{Error, Result};
+
+use super::numbered::{self, CLAIMS};
+use super::place::Place;
+
+/// Files before the last one that stay, for machines whose listing is old.
+const KEPT: u64 = 8;
+/// How often somebody else's claim is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A claim that this process holds.
+#[derive(Debug)]
+pub struct Claim {
+    place: Arc<Place>,
+    writer: String,
+    me: Holder,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    number: u64,
+    renewed: Duration,
+    /// It was taken over, or given up.
+    lost: bool,
+}
+
+/// When a number of somebody else's was first seen and last looked at, and whether the holder was
+/// seen to renew it.
+#[derive(Debug, Clone)]
+struct Seen {
+    number: u64,
+    holder: String,
+    since: Duration,
+    looked: Duration,
+    renewed: bool,
+}
+
+/// The claims of a store's handle: its own, and what it has seen of others'.
+#[derive(Debug, Default)]
+pub struct Claims {
+    others: Mutex<HashMap<String, Seen>>,
+    renewal: Mutex<Weak<Renewal>>,
+}
+
+impl Claims {
+    /// Claims a writer's log, waiting for a holder on another machine to renew its claim or not.
+    pub fn hold(&self, place: &Arc<Place>, writer: &str) -> Result<Claim> {
+        let me = Holder::new(&place.disk.holder());
+        let number = self.next(place, writer, &me).inspect_err(|_| me.end())?;
+        let state = Mutex::new(State { number, renewed: place.disk.clock(), lost: false });
+        Ok(Claim { place: place.clone(), writer: writer.to_owned(), me, state })
+    }
+
+    /// Renews a claim from now on, behind its holder's back where that can be.
+    pub fn keep(&self, claim: &Arc<Claim>) -> Option<Arc<Renewal>> {
+        if !claim.place.disk.has_threads() {
+            return None;
+        }
+        let mut kept = self.renewal.lock().unwrap_or_else(PoisonError::into_inner);
+        let renewal = kept.upgrade().unwrap_or_else(|| {
+            let renewal = Arc::new(Renewal::default());
+            let shared = renewal.shared.clone();
+            // Without the thread, each append renews what is due.
+            let thread = std::thread::Builder::new().name("kubist-claims".into());
+            let _ = thread.spawn(move || renew_all(&shared));
+            *kept = Arc::downgrade(&renewal);
+            renewal
+        });
+        renewal.shared.lock().claims.push(Arc::downgrade(claim));
+        Some(renewal)
+    }
+
+    fn next(&self, place: &Place, writer: &str, me: &Holder) -> Result<u64> {
+        let folder = numbered::folder(writer, CLAIMS);
+        loop {
+            let (number, holder) = newest(place, writer, &folder)?;
+            if let Some(holder) = holder {
+                match place.disk.life(&holder) {
+                    Life::Alive => return Err(busy(place, writer)),
+                    Life::Unknown if !self.has_lapsed(place, writer, number.unwrap_or(0), holder)? => {
+                        place.disk.pause(LOOK);
+                        continue;
+                    }
+                    Life::Ended | Life::Unknown => {}
+                }
+            }
+            let next = number.map_or(0, |number| number + 1);
+            if numbered::put(place, &folder, next, Says::Held, me.text().as_bytes())? {
+                return Ok(next);
+            }
+        }
+    }
+
+    /// Has a claim of another machine lapsed? `Busy` if its holder is at work.
+    fn has_lapsed(&self, place: &Place, writer: &str, number: u64, holder: String) -> Result<bool> {
+        let now = place.disk.clock();
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = others.remove(writer);
+        // What was seen long ago says nothing of how the holder is now.
+        let before = before.filter(|seen| seen.holder == holder && now.saturating_sub(seen.looked) < LAPSE);
+        let seen = match before {
+            Some(seen) if seen.number == number => Seen { looked: now, ..seen },
+            before => Seen { number, holder, since: now, looked: now, renewed: before.is_some() },
+        };
+        let (lapsed, renewed) = (now.saturating_sub(seen.since) >= LAPSE, seen.renewed);
+        others.insert(writer.to_owned(), seen);
+        match renewed && !lapsed {
+            true => Err(busy(place, writer)),
+            false => Ok(lapsed),
+        }
+    }
+}
+
+/// The newest number, and who holds the log by it. A listing says from where to go on; one that
+/// is so old that its last number is gone says nothing.
+fn newest(place: &Place, writer: &str, folder: &str) -> Result<(Option<u64>, Option<String>)> {
+    let mut attempt = 0;
+    loop {
+        let listed = numbered::listed(place, folder)?.pop();
+        let mut found = (None, None);
+        for number in listed.unwrap_or(0).. {
+            let Some((says, payload)) = numbered::get(place, folder, number)? else { break };
+            let holder = (says == Says::Held).then(|| String::from_utf8_lossy(&payload).into_owned());
+            found = (Some(number), holder);
+        }
+        if listed.is_none() || found.0.is_some() {
+            return Ok(found);
+        }
+        if !place.look_again(attempt) {
+            return Err(busy(place, writer));
+        }
+        attempt += 1;
+    }
+}
+
+fn busy(place: &Place, writer: &str) -> Error {
+    Error::Busy { writer: writer.into(), file: format!("{}/{}", place.location, numbered::folder(writer, "")) }
+}
+
+impl Claim {
+    /// Refuses if it was lost; renews it if that is due.
+    pub fn check(&self) -> Result<()> {
+        // What counts is the fence; this is tried again the next time.
+        let _ = self.renew();
+        match self.state().lost {
+            false => Ok(()),
+            true => Err(self.refused()),
+        }
+    }
+
+    fn renew(&self) -> Result<()> {
+        let (number, renewed, lost) = {
+            let state = self.state();
+            (state.number, state.renewed, state.lost)
+        };
+        let now = self.place.disk.clock();
+        if lost || now.saturating_sub(renewed) < RENEWAL {
+            return Ok(());
+        }
+        let folder = numbered::folder(&self.writer, CLAIMS);
+        let won = numbered::put(&self.place, &folder, number + 1, Says::Held, self.me.text().as_bytes())?;
+        let mut state = self.state();
+        // The other of two threads that renew may have won; nobody else has this name.
+        let own = won || holds(&self.place, &folder, number + 1, self.me.text())?;
+        match own {
+            true if state.number <= number => (state.number, state.renewed) = (number + 1, now),
+            true => {}
+            false => state.lost = true,
+        }
+        drop(state);
+        if let Some(old) = (number + 1).checked_sub(KEPT) {
+            numbered::forget(&self.place, &folder, old);
+        }
+        Ok(())
+    }
+
+    /// What an owner is told that is not one any more.
+    pub fn refused(&self) -> Error {
+        let file = format!("{}/{}", self.place.location, numbered::folder(&self.writer, ""));
+        Error::Refused { file, cause: "another owner has taken the log".into() }
+    }
+
+    /// Gives it back, unless it was lost; if that fails, it lapses.
+    pub fn give_back(&self) {
+        let mut state = self.state();
+        if !state.lost {
+            let folder = numbered::folder(&self.writer, CLAIMS);
+            let _ = numbered::put(&self.place, &folder, state.number + 1, Says::Free, b"");
+            if let Some(old) = (state.number + 1).checked_sub(KEPT) {
+                numbered::forget(&self.place, &folder, old);
+            }
+        }
+        state.lost = true;
+        self.me.end();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn holds(place: &Place, folder: &str, number: u64, holder: &str) -> Result<bool> {
+    let found = numbered::get(place, folder, number)?;
+    Ok(found.is_some_and(|(says, payload)| says == Says::Held && payload == holder))
+}
+
+/// The thread that renews the claims of a handle; it ends with the last of them.
+#[derive(Debug, Default)]
+pub struct Renewal {
+    shared: Arc<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    state: Mutex<KeptState>,
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct KeptState {
+    claims: Vec<Weak<Claim>>,
+    over: bool,
+}
+
+impl Kept {
+    fn lock(&self) -> MutexGuard<'_, KeptState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Renewal {
+    fn drop(&mut self) {
+        self.shared.lock().over = true;
+        self.shared.ended.notify_all();
+    }
+}
+
+fn renew_all(kept: &Kept) {
+    loop {
+        let claims: Vec<Arc<Claim>> = {
+            let state = kept.lock();
+            // Looked at often, because a claim that was just made has its own time.
+            let (mut state, _) = kept.ended.wait_timeout(state, RENEWAL / 4).unwrap_or_else(PoisonError::into_inner);
+            if state.over {
+                return;
+            }
+            state.claims.retain(|claim| claim.strong_count() > 0);
+            state.claims.iter().filter_map(Weak::upgrade).collect()
+        };
+        for claim in claims {
+            // Tried again the next time.
+            let _ = claim.renew();
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The files of a shared store that are found by their number: entries of logs, claims on them.
+//!
+//! ```text
+//! logs/kubist.shared.log          the mark: the store is one of several machines
+//! logs/<writer>.entries/<number>  an entry, or the fence of a taking, at that position
+//! logs/<writer>.claims/<number>   who holds the log, renewed by a file with the next number
+//! logs/<writer>.seal              where the log of one machine ends, if there was one
+//! ```
+//!
+//! Each gets its name once, whole and durable, and of several that put one number one wins. So
+//! nothing rests on a lock, a length, a listing or a clock. Listings only shorten the way to
+//! the newest number.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use crate::disk::Sort;
+use crate::format::{Says, numbered, numbered_value, shared_mark};
+use crate::{Error, Result};
+
+use super::place::Place;
+use super::temporary;
+
+pub(super) const LOGS: &str = "logs";
+pub(super) const ENTRIES: &str = ".entries";
+pub(super) const CLAIMS: &str = ".claims";
+pub(super) const SEAL: &str = ".seal";
+/// The name of the mark, in the folder of the logs, and the writer's that is not to be had for it.
+pub(super) const MARK: &str = "kubist.shared.log";
+pub(super) const NO_WRITER: &str = "kubist.shared";
+
+/// A folder below `logs/`: its name.
+pub(super) fn folder(writer: &str, suffix: &str) -> String {
+    format!("{LOGS}/{writer}{suffix}")
+}
+
+fn path(place: &Place, folder: &str, number: u64) -> PathBuf {
+    place.root.join(folder).join(format!("{number:020}"))
+}
+
+/// Puts a file of a folder under its number, durably. `false` if the number is taken.
+pub(super) fn put(place: &Place, folder: &str, number: u64, says: Says, payload: &[u8]) -> Result<bool> {
+    let whole = place.folders.ensure(folder)?;
+    let won = temporary::publish(place, &numbered(says, number, payload), &path(place, folder, number))?;
+    place.folders.sync(&whole)?;
+    Ok(won)
+}
+
+/// What a file of a folder says; `None` if there is none of the number.
+pub(super) fn get(place: &Place, folder: &str, number: u64) -> Result<Option<(Says, Bytes)>> {
+    let path = path(place, folder, number);
+    place.patiently(|| {
+        let Some((says, found, payload)) = read(place, &path)? else { return Ok(None) };
+        match found == number {
+            true => Ok(Some((says, payload))),
+            false => Err(Error::damaged(path.display().to_string(), 16, format!("it has number {found}"))),
+        }
+    })
+}
+
+/// Makes the mark, durably.
+pub(super) fn mark(place: &Place) -> Result<()> {
+    let folder = place.folders.ensure(LOGS)?;
+    temporary::publish_as(place, true, &shared_mark(), &folder.join(MARK))?;
+    place.folders.sync(&folder)
+}
+
+/// Is the mark there?
+pub(super) fn is_marked(place: &Place) -> Result<bool> {
+    let path = place.root.join(LOGS).join(MARK);
+    match place.whole(&path) {
+        // Whoever uses the folder of the logs is told what stands there.
+        Err(Error::Irregular { wanted: Sort::Directory, .. }) | Ok(None) => Ok(false),
+        Err(error) => Err(error),
+        Ok(Some(bytes)) if bytes == shared_mark()[..] => Ok(true),
+        Ok(Some(_)) => Err(Error::damaged(path.display().to_string(), 0, "it is not the mark of a shared store")),
+    }
+}
+
+/// Puts a file that is alone of its kind; `false` if it is there.
+pub(super) fn put_alone(place: &Place, name: &str, says: Says, number: u64) -> Result<bool> {
+    let folder = place.folders.ensure(LOGS)?;
+    let won = temporary::publish(place, &numbered(says, number, b""), &folder.join(name))?;
+    place.folders.sync(&folder)?;
+    Ok(won)
+}
+
+/// The number in a file that is alone of its kind; `None` if it is not there.
+pub(super) fn get_alone(place: &Place, name: &str, says: Says) -> Result<Option<u64>> {
+    let path = place.root.join(LOGS).join(name);
+    place.patiently(|| match read(place, &path)? {
+        Some((found, number, _)) if found == says => Ok(Some(number)),
+        Some((found, ..)) => Err(Error::damaged(path.display().to_string(), 16, format!("it says {found:?}"))),
+        None => Ok(None),
+    })
+}
+
+fn read(place: &Place, path: &Path) -> Result<Option<(Says, u64, Bytes)>> {
+    let Some(bytes) = place.whole(path)? else { return Ok(None) };
+    numbered_value(&bytes, &path.display().to_string()).map(Some)
+}
+
+/// The numbers that a listing of a folder has, in order. It may be old.
+pub(super) fn listed(place: &Place, folder: &str) -> Result<Vec<u64>> {
+    let listed = place.folders.list(&place.root.join(folder))?;
+    let number = |name: &String| name.parse::<u64>().ok().filter(|number| format!("{number:020}") == *name);
+    let mut numbers: Vec<u64> = listed.iter().filter_map(|listed| number(&listed.name)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Takes a number away, as far as that works: nothing rests on it.
+pub(super) fn forget(place: &Place, folder: &str, number: u64) {
+    let _ = place.disk.unlink(&path(place, folder, number));
+}

@@ -1,0 +1,404 @@
+//! A machine that has a file server mounted: what it remembers, and what its processes see.
+//!
+//! It is right about its own changes at once, as real ones are: whoever makes, links or deletes
+//! a name on a machine makes it forget what it knew of that name and its directory.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Result};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::cached::Node;
+use super::chance::Chance;
+use super::network::{Network, Rule};
+use super::{SimDisk, SimProcess};
+use crate::claims::Life;
+use crate::disk::{Disk, DiskFile, Found, Listed, Open, Sort};
+
+/// A machine remembers something for less than this, in milliseconds.
+const LONGEST: usize = 400;
+/// One answer to a link of so many is lost.
+const LOST: usize = 6;
+
+/// A machine that has a [`Network`]'s server mounted.
+#[derive(Debug)]
+pub struct Mount {
+    network: Arc<Network>,
+    number: u64,
+    memory: Mutex<Memory>,
+}
+
+/// What a machine remembers, each until a time.
+#[derive(Debug)]
+struct Memory {
+    chance: Chance,
+    /// Whether a name leads to a file, and to which.
+    names: HashMap<PathBuf, (Option<Node>, Duration)>,
+    lengths: HashMap<PathBuf, (Found, Duration)>,
+    listings: HashMap<PathBuf, (Vec<Listed>, Duration)>,
+}
+
+impl Mount {
+    /// Mounts a network's server on a machine of its own.
+    pub fn new(network: &Arc<Network>) -> Arc<Mount> {
+        let number = network.next_mount();
+        let memory = Memory {
+            chance: Chance::new(number),
+            names: HashMap::new(),
+            lengths: HashMap::new(),
+            listings: HashMap::new(),
+        };
+        Arc::new(Mount { network: network.clone(), number, memory: Mutex::new(memory) })
+    }
+
+    /// Starts a process on this machine.
+    pub fn process(self: &Arc<Mount>) -> Arc<MountedProcess> {
+        self.of(self.network.server.process())
+    }
+
+    /// A process of the server's, as one of this machine.
+    pub fn of(self: &Arc<Mount>, process: Arc<SimProcess>) -> Arc<MountedProcess> {
+        Arc::new(MountedProcess { mount: self.clone(), process })
+    }
+
+    fn server(&self) -> &SimDisk {
+        &self.network.server
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until when something that was just learnt is remembered.
+    fn until(&self) -> Duration {
+        let chance = self.memory().chance.below(LONGEST);
+        self.server().clock() + Duration::from_millis(chance as u64)
+    }
+
+    fn remember_name(&self, path: &Path, node: Option<Node>) {
+        if self.network.has(Rule::OldNames) {
+            let until = self.until();
+            self.memory().names.insert(path.into(), (node, until));
+        }
+    }
+
+    /// What is remembered of a name, unless it is too old.
+    fn name(&self, path: &Path) -> Option<Option<Node>> {
+        let now = self.server().clock();
+        self.memory().names.get(path).filter(|(_, until)| *until > now).map(|(node, _)| *node)
+    }
+
+    /// This machine has changed a name, or was told that another one has.
+    fn forget(&self, path: &Path) {
+        let mut memory = self.memory();
+        memory.names.remove(path);
+        memory.lengths.remove(path);
+        if let Some(folder) = path.parent() {
+            memory.listings.remove(folder);
+        }
+    }
+}
+
+/// A process on a machine that has the server mounted.
+#[derive(Debug)]
+pub struct MountedProcess {
+    mount: Arc<Mount>,
+    process: Arc<SimProcess>,
+}
+
+impl MountedProcess {
+    /// The same process as the server knows it, to be killed.
+    pub fn process(&self) -> &SimProcess {
+        &self.process
+    }
+
+    fn file(&self, path: &Path, how: Open, inner: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        let (mount, network) = (self.mount.number, &self.mount.network);
+        // Nobody else has had a turn since it was opened.
+        let node = network.node(path).unwrap_or_default();
+        let seen = match network.has(Rule::AfterClose) {
+            true => network.closed_before(mount, node).unwrap_or_else(|| network.bytes(node)),
+            false => Arc::default(),
+        };
+        if how == Open::Create {
+            network.begin(mount, node);
+        }
+        Box::new(MountedFile {
+            mount: self.mount.clone(),
+            process: self.process.clone(),
+            path: path.into(),
+            node,
+            seen,
+            writable: how != Open::Read,
+            error: Mutex::default(),
+            lock: Mutex::default(),
+            inner: Some(inner),
+        })
+    }
+}
+
+impl Disk for MountedProcess {
+    fn open(&self, path: &Path, how: Open) -> Result<Box<dyn DiskFile>> {
+        let known = self.mount.name(path).filter(|_| how != Open::Create);
+        if known == Some(None) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        match self.process.open(path, how) {
+            Ok(inner) => {
+                if how == Open::Create {
+                    self.mount.forget(path);
+                }
+                let node = self.mount.network.node(path);
+                self.mount.remember_name(path, node);
+                Ok(self.file(path, how, inner))
+            }
+            Err(error) => {
+                self.mount.forget(path);
+                if error.kind() == ErrorKind::NotFound && how != Open::Create {
+                    self.mount.remember_name(path, None);
+                    // The name is remembered; its file is not there any more.
+                    if known.is_some() && self.mount.network.has(Rule::Gone) {
+                        return Err(ErrorKind::StaleNetworkFileHandle.into());
+                    }
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn find(&self, path: &Path) -> Result<Option<Found>> {
+        if self.mount.name(path) == Some(None) {
+            return Ok(None);
+        }
+        let now = self.mount.server().clock();
+        let known = self.mount.memory().lengths.get(path).filter(|(_, until)| *until > now).map(|(found, _)| *found);
+        if known.is_some() {
+            return Ok(known);
+        }
+        let mut found = self.process.find(path)?;
+        let node = self.mount.network.node(path);
+        let seen = node.and_then(|node| self.mount.network.closed_before(self.mount.number, node));
+        if let Some((found, seen)) = found.as_mut().zip(seen) {
+            found.bytes = seen.len() as u64;
+        }
+        match found {
+            None => self.mount.remember_name(path, None),
+            Some(found) if found.sort == Sort::File && self.mount.network.has(Rule::OldLengths) => {
+                let until = self.mount.until();
+                self.mount.memory().lengths.insert(path.into(), (found, until));
+            }
+            Some(_) => {}
+        }
+        Ok(found)
+    }
+
+    fn read_directory(&self, path: &Path) -> Result<Vec<Listed>> {
+        let now = self.mount.server().clock();
+        let known = self.mount.memory().listings.get(path).filter(|(_, until)| *until > now).cloned();
+        if let Some((listed, _)) = known {
+            return Ok(listed);
+        }
+        let listed = self.process.read_directory(path)?;
+        if self.mount.network.has(Rule::OldListings) {
+            let until = self.mount.until();
+            self.mount.memory().listings.insert(path.into(), (listed.clone(), until));
+        }
+        Ok(listed)
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        let made = self.process.create_directory(path);
+        self.mount.forget(path);
+        made
+    }
+
+    fn sync_directory(&self, path: &Path) -> Result<()> {
+        self.process.sync_directory(path)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        let linked = self.process.link(from, to);
+        self.mount.forget(to);
+        linked?;
+        match self.mount.network.has(Rule::LostAnswers) && self.mount.memory().chance.once_in(LOST) {
+            true => Err(ErrorKind::AlreadyExists.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn unlink(&self, path: &Path) -> Result<()> {
+        let node = self.mount.network.node(path);
+        let unlinked = self.process.unlink(path);
+        self.mount.forget(path);
+        if let Some(node) = node.filter(|_| unlinked.is_ok()) {
+            self.mount.network.unlinked(self.mount.number, node);
+        }
+        unlinked
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        let removed = self.process.remove_directory(path);
+        self.mount.forget(path);
+        removed
+    }
+
+    fn process(&self) -> u32 {
+        Disk::process(&*self.process)
+    }
+
+    fn unique(&self) -> u64 {
+        self.process.unique()
+    }
+
+    fn is_of_this_machine(&self, _path: &Path) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn names_of(&self, path: &Path) -> Result<u64> {
+        self.process.names_of(path)
+    }
+
+    fn clock(&self) -> Duration {
+        self.process.clock()
+    }
+
+    fn pause(&self, time: Duration) {
+        self.process.pause(time);
+    }
+
+    fn holder(&self) -> String {
+        self.process.holder().replacen("simulated", &format!("mount{}", self.mount.number), 1)
+    }
+
+    fn life(&self, holder: &str) -> Life {
+        match holder.strip_prefix(&format!("mount{} ", self.mount.number)) {
+            // As it is registered, so that a handle of this very process is known.
+            Some(rest) => self.process.life_of(&format!("simulated {rest}"), holder),
+            None => Life::Unknown,
+        }
+    }
+
+    fn has_threads(&self) -> bool {
+        false
+    }
+}
+
+/// A file that a process of the machine has open.
+#[derive(Debug)]
+struct MountedFile {
+    mount: Arc<Mount>,
+    process: Arc<SimProcess>,
+    path: PathBuf,
+    node: Node,
+    /// Its bytes when it was opened, as the machine saw them then.
+    seen: Arc<Vec<u8>>,
+    writable: bool,
+    /// What failed and was not said yet.
+    error: Mutex<Option<io::Error>>,
+    /// The machine's own lock.
+    lock: Mutex<Option<Box<dyn DiskFile>>>,
+    inner: Option<Box<dyn DiskFile>>,
+}
+
+impl MountedFile {
+    fn inner(&self) -> Result<&dyn DiskFile> {
+        if self.mount.network.is_gone(self.mount.number, self.node) {
+            return Err(ErrorKind::StaleNetworkFileHandle.into());
+        }
+        self.inner.as_deref().ok_or_else(|| ErrorKind::BrokenPipe.into())
+    }
+
+    /// What it sees if not the server's bytes.
+    fn seen(&self) -> Option<&[u8]> {
+        let old = self.mount.network.has(Rule::AfterClose) && !self.mount.network.writes(self.mount.number, self.node);
+        old.then_some(&**self.seen)
+    }
+
+    /// Its own machine knows how long it is.
+    fn begin(&self) {
+        self.mount.network.begin(self.mount.number, self.node);
+        self.mount.memory().lengths.remove(&self.path);
+    }
+
+    fn late(&self) -> MutexGuard<'_, Option<io::Error>> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DiskFile for MountedFile {
+    fn close(mut self: Box<Self>) -> Result<()> {
+        let late = self.late().take();
+        let closed = self.inner.take().map_or(Ok(()), |inner| inner.close());
+        late.map_or(closed, Err)
+    }
+
+    fn bytes(&self) -> Result<u64> {
+        let bytes = self.inner()?.bytes()?;
+        Ok(self.seen().map_or(bytes, |seen| seen.len() as u64))
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let got = self.inner()?.read_at(buffer, offset)?;
+        let Some(seen) = self.seen() else { return Ok(got) };
+        let seen = &seen[seen.len().min(offset as usize)..];
+        let got = if got == 0 { buffer.len() } else { got }.min(seen.len());
+        buffer[..got].copy_from_slice(&seen[..got]);
+        Ok(got)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<usize> {
+        self.begin();
+        match self.inner()?.write_at(bytes, offset) {
+            Err(error) if self.mount.network.has(Rule::LateErrors) && error.kind() != ErrorKind::Interrupted => {
+                self.late().get_or_insert(error);
+                Ok(bytes.len())
+            }
+            written => written,
+        }
+    }
+
+    fn truncate(&self, bytes: u64) -> Result<()> {
+        self.begin();
+        self.inner()?.truncate(bytes)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        match self.late().take() {
+            Some(error) => Err(error),
+            None => self.inner()?.sync_data(),
+        }
+    }
+
+    fn start_writeback(&self, _range: Range<u64>) {}
+
+    fn try_lock(&self) -> Result<bool> {
+        if !self.mount.network.has(Rule::OwnLocks) {
+            return self.inner()?.try_lock();
+        }
+        let folder = PathBuf::from(format!("/locks-{}", self.mount.number));
+        match self.process.create_directory(&folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let path = folder.join(self.node.to_string());
+        let opened = match self.process.open(&path, Open::Create) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => self.process.open(&path, Open::ReadWrite),
+            opened => opened,
+        }?;
+        let locked = opened.try_lock()?;
+        if locked {
+            *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        }
+        Ok(locked)
+    }
+}
+
+impl Drop for MountedFile {
+    fn drop(&mut self) {
+        if self.writable {
+            self.mount.network.close(self.mount.number, self.node);
+        }
+    }
+}

@@ -1,0 +1,418 @@
+"""An index of values beside files that stay as they are: HDF5, netCDF and .npy.
+
+>>> files = kubist.index("run_*.nc")
+>>> files.query(where="temperature > 310 AND depth < 100").to_pandas()
+>>> files.count(where="temperature > 310")
+
+Each file gets a sidecar, ``FILE.kubix``, of a few thousandths of its size: between which values
+each block of each array lies. A question then reads the blocks that can hold an answer.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import _kubist
+from .._errors import InvalidInput
+from .._figures import _of
+from .._libraries import need
+from .._progress import Progress, Shown, Told
+from .._pushdown import Kind, both, kinds
+from .._result import Result
+from .._shown import counted
+
+if TYPE_CHECKING:
+    import pyarrow.dataset
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Ranges = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a question to files cost, beside what the I/O model expects."""
+
+    rows: int
+    """Positions that answer."""
+    files: int
+    files_read: int
+    """Files of which something was read."""
+    files_scanned: int
+    """Files without an index."""
+    positions: int
+    blocks: int
+    blocks_read: int
+    blocks_all: int
+    """Blocks that hold nothing but answers."""
+    blocks_sorted: int
+    """Blocks of which a part of their sorted copy was read instead."""
+    bytes: int
+    requests: int
+    """Reads, of pieces that lie close together as one."""
+    sorted_bytes: int
+    sorted_requests: int
+    stored_bytes: int
+    """All bytes of the variables that the question names."""
+    by_library: int
+    """Blocks that only the format's own library could read."""
+    selectivity: float
+    expected: dict[str, float]
+    """Blocks, bytes and requests of the model, if values did not depend on their neighbours'.
+    Fewer are read where values lie together."""
+    gap: int
+    """Pieces up to so many bytes apart were read as one."""
+    workers: int
+    balance: dict[str, float]
+    """Seconds of the slowest and of the fastest worker."""
+    seconds: float
+    blocks_spared: int
+    """Of a scan: blocks that an index would have left out."""
+    damaged: list[str]
+    """What could not be read, if ``skip_damaged`` was given."""
+
+    def __repr__(self) -> str:
+        read = f"{self.blocks_read:,} of {counted(self.blocks, 'block')}"
+        if self.blocks_sorted:
+            read += f" and {self.blocks_sorted:,} in order"
+        line = (
+            f"<kubist.Costs {counted(self.rows, 'record')}; {read}: "
+            f"{_kubist.size(self.bytes + self.sorted_bytes)} of {_kubist.size(self.stored_bytes)} "
+            f"in {self.requests + self.sorted_requests:,} requests, {_kubist.duration(self.seconds)}; "
+            f"of independent values {self.expected['blocks']:,.0f} blocks, "
+            f"{_kubist.size(int(self.expected['bytes']))}, {self.expected['requests']:,.0f} requests"
+        )
+        if self.files_scanned and self.blocks:
+            spared = self.blocks_spared / self.blocks
+            line += f"; an index would have spared {_kubist.fraction(spared)} of the blocks"
+        return line + ">"
+
+
+class FileResult(Result):
+    """The records that a question to files found; forms and iteration are those of `Result`."""
+
+    def __init__(self, batches: _kubist.Batches, costs: Costs, precision: float) -> None:
+        stats = {
+            "rows_returned": costs.rows,
+            "rows_read": costs.positions,
+            "bytes_read": costs.bytes + costs.sorted_bytes,
+            "pages_read": costs.blocks_read + costs.blocks_sorted,
+            "cubes_visited": 0,
+            "runs_looked_up": 0,
+            "round_trips": costs.requests + costs.sorted_requests,
+            "seconds": costs.seconds,
+        }
+
+        def stream() -> _kubist.Stream:
+            return _kubist.kept(batches, json.dumps(stats), precision)
+
+        super().__init__(stream(), stream, lambda: "{}")
+        self.costs = costs
+
+
+class FileIndex:
+    """Files with an index of their values, asked as one; made by `kubist.index`.
+
+    Columns of a question are the variables of a grid, the coordinates of its axes, and the
+    positions along them as ``AXIS_index``. Conditions are those of tables.
+    """
+
+    def __init__(self, paths: Sequence[Path], into: Path | None, any: bool = False) -> None:
+        self.paths = list(paths)
+        self._files = _kubist.Files.open(
+            [os.fspath(path) for path in paths], into=into, any=any, python=sys.executable
+        )
+
+    def __repr__(self) -> str:
+        about = self.about()
+        names = ", ".join(_kubist.printable(each["name"]) for each in about["variables"])
+        return (
+            f"<kubist.FileIndex of {counted(about['files'], 'file')}, {_kubist.size(about['bytes'])}, "
+            f"index {_kubist.size(about['index_bytes'])}: {names}>"
+        )
+
+    def about(self) -> dict[str, Any]:
+        """The variables, the device as it was measured, and what could not be indexed."""
+        about: dict[str, Any] = json.loads(self._files.about())
+        return about
+
+    def query(
+        self,
+        where: str | None = None,
+        *,
+        isel: Ranges | None = None,
+        sel: Ranges | None = None,
+        columns: Sequence[str] | None = None,
+        precision: float | None = None,
+        limit: int | None = None,
+        skip_damaged: bool = False,
+    ) -> FileResult:
+        """The records that answer: values, positions and coordinates.
+
+        Args:
+            where: A condition in SQL over variables of one grid, their coordinates and positions.
+            isel: Positions by axis: a number, or a slice without a step.
+            sel: Closed ranges by column: a number, a pair, or a slice of values; None is open.
+            columns: What to return; None: positions, coordinates, and what the condition names; of
+                several files also ``file``.
+            precision: The share of the positions to sample. A position has the same priority in all
+                files and for all variables.
+            limit: At most so many, a uniform sample.
+            skip_damaged: Leave out what cannot be read, and name it in ``costs.damaged``.
+
+        Raises:
+            InvalidInput: If a name or a range does not fit.
+            Refused: If a file is not the one that was indexed, or changed while it was read.
+            Damaged: Names the file, the variable and the chunk.
+        """
+        question = _question(where, isel, sel, columns, precision, limit, skip_damaged)
+        return self._ask(question)
+
+    def count(
+        self,
+        where: str | None = None,
+        *,
+        isel: Ranges | None = None,
+        sel: Ranges | None = None,
+        precision: float | None = None,
+        skip_damaged: bool = False,
+    ) -> int:
+        """How many positions answer. Blocks that hold nothing but answers are not read.
+
+        Raises:
+            InvalidInput, Refused, Damaged: As of `query`.
+        """
+        question = _question(where, isel, sel, None, precision, None, skip_damaged)
+        return self._costs(self._files.count(json.dumps(question), "{}")).rows
+
+    def explain(
+        self,
+        where: str | None = None,
+        *,
+        isel: Ranges | None = None,
+        sel: Ranges | None = None,
+        columns: Sequence[str] | None = None,
+        workers: int | None = None,
+        gap: int | None = None,
+        sorted: bool = True,
+    ) -> Costs:
+        """Asks, and says what that cost beside what the I/O model expects.
+
+        Args:
+            where, isel, sel, columns: As of `query`.
+            workers: Threads; None: as many as the machine runs at once.
+            gap: Pieces up to so many bytes apart are read as one; None: as the device was measured.
+            sorted: False leaves the sorted copies alone.
+
+        Raises:
+            InvalidInput, Refused, Damaged: As of `query`.
+        """
+        options: dict[str, Any] = {"gap": gap, "sorted": sorted}
+        if workers is not None:
+            options["workers"] = workers
+        question = _question(where, isel, sel, columns, None, None, False)
+        _, costs = self._files.query(json.dumps(question), json.dumps(options))
+        return self._costs(costs)
+
+    def to_dataset(
+        self,
+        where: str | None = None,
+        *,
+        isel: Ranges | None = None,
+        sel: Ranges | None = None,
+        columns: Sequence[str] | None = None,
+        precision: float | None = None,
+    ) -> pyarrow.dataset.Dataset:
+        """The records as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and whatever reads such.
+
+        Columns and conditions that the reader hands over prune what is read.
+
+        Raises:
+            InvalidInput: As of `query`.
+
+        Example:
+            >>> ocean = kubist.index("woa.nc").to_dataset(columns=["depth", "temperature"])
+            >>> duckdb.sql("SELECT avg(temperature) FROM ocean WHERE depth < 100")
+        """
+        need("pyarrow", "to_dataset()")
+        from .._dataset import Dataset
+
+        question = _question(where, isel, sel, columns, precision, None, False)
+        return Dataset(_Source(self, question))  # type: ignore[arg-type]
+
+    def _ask(self, question: dict[str, Any]) -> FileResult:
+        batches, costs = self._files.query(json.dumps(question), "{}")
+        precision = question["precision"]
+        return FileResult(batches, self._costs(costs), 1.0 if precision is None else precision)
+
+    @staticmethod
+    def _costs(text: str) -> Costs:
+        return _of(Costs, json.loads(text))
+
+
+class _Source:
+    """A question to files, of which an engine asks parts."""
+
+    def __init__(self, files: FileIndex, question: dict[str, Any]) -> None:
+        self._files, self._question = files, question
+        self.empty = files._ask({**question, "where": both(question["where"], "FALSE")})
+        described = json.loads(files._files.described(json.dumps(question)))
+        self.columns = [column["name"] for column in described]
+        self.kinds: dict[str, Kind] = kinds(described)
+        # The file's name is not one of its columns.
+        self.kinds.pop("file", None)
+
+    def read(self, columns: Sequence[str] | None, where: str | None) -> Result:
+        wanted = self.columns if columns is None else columns
+        asked = {**self._question, "columns": list(wanted)}
+        if where is not None:
+            try:
+                return self._files._ask({**asked, "where": both(self._question["where"], where)})
+            except InvalidInput:
+                # Too deep for our parser, say: it is applied to what comes back anyway.
+                pass
+        return self._files._ask(asked)
+
+    def count(self) -> int:
+        return FileIndex._costs(self._files._files.count(json.dumps(self._question), "{}")).rows
+
+
+def _question(
+    where: str | None,
+    isel: Ranges | None,
+    sel: Ranges | None,
+    columns: Sequence[str] | None,
+    precision: float | None,
+    limit: int | None,
+    skip_damaged: bool,
+) -> dict[str, Any]:
+    if isinstance(columns, str):
+        raise InvalidInput(f"columns is a list of names, not {columns!r}")
+    return {
+        "where": where,
+        "isel": [_positions(axis, given) for axis, given in (isel or {}).items()],
+        "sel": [_values(column, given) for column, given in (sel or {}).items()],
+        "columns": None if columns is None else list(columns),
+        "precision": precision,
+        "limit": limit,
+        "skip_damaged": skip_damaged,
+    }
+
+
+def _positions(axis: str, given: Any) -> tuple[str, int, int | None]:
+    ends = (given.start or 0, given.stop) if isinstance(given, slice) else (given, None)
+    step = given.step if isinstance(given, slice) else None
+    try:
+        first = ends[0].__index__()
+        end = first + 1 if not isinstance(given, slice) else ends[1]
+        end = None if end is None else end.__index__()
+    except AttributeError:
+        raise InvalidInput(f"isel: {axis}={given!r} is no position or slice") from None
+    if step not in (None, 1) or first < 0 or (end is not None and end < 0):
+        raise InvalidInput(f"isel: {axis}={given!r}: from a position on, without a step")
+    return axis, first, end
+
+
+def _values(column: str, given: Any) -> tuple[str, float | None, float | None]:
+    if isinstance(given, slice):
+        ends = (given.start, given.stop)
+    elif isinstance(given, tuple | list) and len(given) == 2:
+        ends = (given[0], given[1])
+    else:
+        ends = (given, given)
+    try:
+        low, high = (None if end is None else float(end) for end in ends)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"sel: {column}={given!r} is no range of numbers") from None
+    return column, low, high
+
+
+def paths_of(files: Paths) -> list[Path]:
+    """The files that are meant: one, several, or a pattern.
+
+    Raises:
+        InvalidInput: If a pattern matches none.
+    """
+    given = [files] if isinstance(files, str | os.PathLike) else list(files)
+    found: list[Path] = []
+    for each in given:
+        text = os.fspath(each)
+        if not os.path.exists(text) and glob.has_magic(text):
+            matches = [match for match in sorted(glob.glob(text)) if not match.endswith(".kubix")]
+            if not matches:
+                raise InvalidInput(f"{text}: no file matches")
+            found.extend(map(Path, matches))
+        else:
+            found.append(Path(text))
+    return found
+
+
+def index(
+    files: Paths,
+    *,
+    variables: Sequence[str] | None = None,
+    block: str | None = None,
+    sorted: float | None = None,
+    into: str | os.PathLike[str] | None = None,
+    refresh: bool = False,
+    progress: bool | Callable[[str], object] = False,
+) -> FileIndex:
+    """Indexes files by their values, as far as they are not, and opens them as one.
+
+    The files stay as they are. Each gets ``FILE.kubix`` beside it. A file that is indexed already
+    is opened at once.
+
+    Args:
+        files: A file, several, or a pattern.
+        variables: Only these; None: all arrays of numbers, or those of an index that is there.
+        block: At most so many bytes of a block, or its shape, as ``16x16x16``; None: as an index
+            that is there has them, else 64 KiB.
+        sorted: The share of the blocks that get a sorted copy, those of highest variance; None: as
+            an index that is there has them, else none.
+        into: A folder for the indices, where the files' own may not be written to.
+        refresh: Index a file that changed anew; of one that grew only what was appended.
+        progress: Shows how far it is; or a function that is called with a line of text.
+
+    Raises:
+        InvalidInput: If a file is none of the formats, or files differ in shape or units.
+        Refused: If a file changed since it was indexed and ``refresh`` is not given.
+        NotPermitted: If the folder may not be written to.
+        Damaged: If an index is.
+
+    Example:
+        >>> ocean = kubist.index("levitus.nc")
+        >>> ocean.query(where="TEMP > 28", sel={"ZAXLEVITR": (0, 50)}).to_pandas()
+    """
+    paths = paths_of(files)
+    folder = None if into is None else Path(into)
+    shown: Progress | None = None
+    if progress:
+        shown = Told(progress) if callable(progress) else Shown()
+    try:
+        for place, path in enumerate(paths):
+
+            def told(done: int, total: int, path: Path = path, place: int = place) -> None:
+                if shown is not None and total:
+                    text = f"{path.name}: {_kubist.size(done)} of {_kubist.size(total)}"
+                    shown(text, (place + done / total) / len(paths))
+
+            _kubist.Files.index(
+                os.fspath(path),
+                into=folder,
+                variables=None if variables is None else list(variables),
+                block=block,
+                sorted=None if sorted is None else float(sorted),
+                refresh=refresh,
+                python=sys.executable,
+                progress=told if shown is not None else None,
+            )
+    finally:
+        if shown is not None:
+            shown.close()
+    return FileIndex(paths, folder)

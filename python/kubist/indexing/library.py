@@ -1,0 +1,248 @@
+"""HDF5 through its own library, for the engine that reads the bytes itself.
+
+A process of its own: ``python -m kubist.indexing.library``. It is asked on standard input, a line
+of JSON each time, and answers with a line of JSON and as many bytes as that says. HDF5 runs
+nowhere else, so a file that makes it crash or take memory ends this process alone.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from typing import Any, BinaryIO
+
+MEMORY = 8 << 30
+"""Bytes of address space: far more than an index of a file needs."""
+FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32", 32004: "lz4", 32015: "zstd"}
+"""By HDF5's registered numbers: those that the engine undoes."""
+NUMBERS = {"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
+MOST_CHUNKS = 1 << 26
+NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
+"""The name that netCDF-4 gives to the scale of a dimension without values."""
+
+
+def number(dtype: Any) -> str | None:
+    """The type of a dataset as the engine calls it; None if it is not numeric."""
+    import numpy as np
+
+    if not isinstance(dtype, np.dtype) or dtype.subdtype is not None or dtype.kind not in "iuf":
+        return None
+    name = f"{dtype.kind}{dtype.itemsize}"
+    return f"{dtype.kind}{8 * dtype.itemsize}" if name in NUMBERS else None
+
+
+def scalar(attributes: Any, name: str) -> float | None:
+    import numpy as np
+
+    value = attributes.get(name)
+    if value is None or isinstance(value, str | bytes):
+        return None
+    values = np.asarray(value).ravel()
+    return float(values[0]) if values.size and values.dtype.kind in "iuf" else None
+
+
+def text(attributes: Any, name: str) -> str | None:
+    value = attributes.get(name)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else None
+
+
+def bits(value: Any) -> int:
+    """The bits of a number, in the lowest bytes."""
+    import numpy as np
+
+    own = np.asarray(value)
+    return int.from_bytes(own.astype(own.dtype.newbyteorder("<")).tobytes(), "little")
+
+
+def missing(attributes: Any, dtype: Any) -> list[int]:
+    """Stored numbers that stand for no value, by the CF conventions."""
+    import numpy as np
+
+    found: set[int] = set()
+    for name in ("_FillValue", "missing_value"):
+        given = attributes.get(name)
+        if given is None or isinstance(given, str | bytes):
+            continue
+        for value in np.asarray(given).ravel():
+            with np.errstate(all="ignore"):
+                own = np.asarray(value).astype(dtype)
+            if dtype.kind == "f" or own == value or own.nbytes == np.asarray(value).nbytes:
+                found.add(bits(own))
+    return sorted(found)
+
+
+def axes(file: Any, dataset: Any) -> list[str]:
+    """The names of a dataset's axes: of the scales attached to them, or else ``dim0``, ``dim1``."""
+    if text(dataset.attrs, "CLASS") == "DIMENSION_SCALE" and dataset.ndim == 1:
+        return [dataset.name.rsplit("/", 1)[-1]]
+    names = []
+    for axis in range(dataset.ndim):
+        scales = dataset.dims[axis]
+        scale = scales[0].name if len(scales) else None
+        names.append(scale.rsplit("/", 1)[-1] if scale else f"dim{axis}")
+    return (
+        names if len(set(names)) == len(names) else [f"dim{axis}" for axis in range(dataset.ndim)]
+    )
+
+
+def filters(dataset: Any) -> list[Any]:
+    """What is done to each chunk, in order."""
+    pipeline = dataset.id.get_create_plist()
+    found: list[Any] = []
+    for place in range(pipeline.get_nfilters()):
+        code, _, _, name = pipeline.get_filter(place)
+        known = FILTERS.get(code)
+        label = name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+        found.append(known or {"other": f"{label or 'unnamed'} ({code})"})
+    return found
+
+
+def chunks(dataset: Any) -> Any:
+    """Where a dataset's chunks lie: number, offset, bytes, filters left out of each."""
+    import numpy as np
+
+    grid = [
+        -(-length // chunk) for length, chunk in zip(dataset.shape, dataset.chunks, strict=True)
+    ]
+    rows: list[tuple[int, int, int, int]] = []
+
+    def take(chunk: Any) -> None:
+        at = 0
+        for place, length, count in zip(chunk.chunk_offset, dataset.chunks, grid, strict=True):
+            at = at * count + place // length
+        rows.append((at, chunk.byte_offset, chunk.size, chunk.filter_mask))
+        if len(rows) > MOST_CHUNKS:
+            raise ValueError(f"variable {dataset.name}: it has more than {MOST_CHUNKS} chunks")
+
+    dataset.id.chunk_iter(take)
+    return np.array(rows, dtype="<u8").reshape(-1, 4)
+
+
+def storage(dataset: Any, dtype: Any) -> tuple[Any, Any]:
+    """How a dataset lies in its file, and its chunks."""
+    import h5py
+
+    nothing = b"", 0
+    kind = dataset.id.get_create_plist().get_layout()
+    if dataset.is_virtual:
+        return {"library": {"why": "a virtual dataset"}}, nothing
+    if dataset.external:
+        return {"library": {"why": "its bytes are in other files"}}, nothing
+    if kind == h5py.h5d.CHUNKED:
+        table = chunks(dataset)
+        fill = bits(dtype.type(dataset.fillvalue))
+        said = {"shape": list(dataset.chunks), "filters": filters(dataset), "fill": fill}
+        return {"chunks": said}, (table.tobytes(), len(table))
+    offset = dataset.id.get_offset()
+    if kind == h5py.h5d.CONTIGUOUS and offset is not None:
+        return {"contiguous": {"offset": offset}}, nothing
+    if kind == h5py.h5d.CONTIGUOUS:
+        # Never written: all of it is the fill value.
+        shape = [max(length, 1) for length in dataset.shape]
+        return {
+            "chunks": {"shape": shape, "filters": [], "fill": bits(dtype.type(dataset.fillvalue))}
+        }, nothing
+    return {"library": {"why": "kept in its header"}}, nothing
+
+
+def layout(path: str) -> tuple[dict[str, Any], bytes]:
+    """All arrays of numbers in a file."""
+    import h5py
+
+    dimensions: dict[tuple[str, int], int] = {}
+    variables: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    counts: list[int] = []
+    tables: list[bytes] = []
+
+    def visit(name: str, item: Any) -> None:
+        if not isinstance(item, h5py.Dataset):
+            return
+        kind = number(item.dtype)
+        if kind is None or not item.shape:
+            why = (
+                "it is a single value or empty" if kind else f"its type {item.dtype} is not numeric"
+            )
+            left_out.append(f"{name}: {why}")
+            return
+        if (text(item.attrs, "NAME") or "").startswith(NO_VARIABLE):
+            return
+        own = [
+            dimensions.setdefault(axis, len(dimensions))
+            for axis in zip(axes(file, item), item.shape, strict=True)
+        ]
+        dtype = item.dtype
+        if text(item.attrs, "_Unsigned") == "true" and dtype.kind == "i":
+            kind = "u" + kind[1:]
+        where, (table, count) = storage(item, dtype.newbyteorder("="))
+        variables.append(
+            {
+                "name": name,
+                "dimensions": own,
+                "number": kind,
+                "big_endian": dtype.byteorder == ">",
+                "packing": {
+                    "scale": scalar(item.attrs, "scale_factor"),
+                    "offset": scalar(item.attrs, "add_offset"),
+                    "missing": missing(item.attrs, dtype.newbyteorder("=")),
+                },
+                "unit": text(item.attrs, "units"),
+                "storage": where,
+            }
+        )
+        counts.append(count)
+        tables.append(table)
+
+    with h5py.File(path, "r") as file:
+        file.visititems(visit)
+    names = [{"name": name, "length": length} for name, length in dimensions]
+    said = {"format": "hdf5", "dimensions": names, "variables": variables, "left_out": left_out}
+    return {"layout": said, "chunks": counts}, b"".join(tables)
+
+
+def read(
+    path: str, variable: str, start: list[int], count: list[int]
+) -> tuple[dict[str, Any], bytes]:
+    """The stored numbers of a rectangle, in the file's byte order."""
+    import h5py
+
+    try:
+        # Filters that its wheel brings.
+        import hdf5plugin  # noqa: F401
+    except ImportError:
+        pass
+    with h5py.File(path, "r") as file:
+        part = tuple(slice(at, at + length) for at, length in zip(start, count, strict=True))
+        values = file[variable][part]
+        return {}, values.astype(file[variable].dtype, copy=False).tobytes()
+
+
+def answer(question: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """What is asked; what goes wrong is part of the answer."""
+    try:
+        if question.pop("do") == "layout":
+            return layout(**question)
+        return read(**question)
+    except ImportError:
+        return {"error": "HDF5 and netCDF-4 are read with h5py: pip install 'kubist[files]'"}, b""
+    except MemoryError:
+        return {"error": "its library needs more memory than it may have"}, b""
+    except Exception as error:
+        words = " ".join(str(error).split())
+        return {"error": f"its library says: {words or type(error).__name__}"}, b""
+
+
+def serve(questions: BinaryIO, answers: BinaryIO) -> None:
+    for line in questions:
+        head, data = answer(json.loads(line))
+        answers.write(json.dumps({**head, "bytes": len(data)}).encode() + b"\n")
+        answers.write(data)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,182 @@
+"""Tables as Spark DataFrames without a jar: Spark's own interface for sources in Python.
+
+>>> import kubist.spark
+>>> kubist.spark.register(spark)
+>>> droplets = spark.read.format("kubist").option("precision", 0.01).load("run.kubist")
+>>> droplets.filter("diameter > 2e-6").groupBy("step").count().show()
+
+It needs Spark 4.0 or newer, and this package where the executors run. The batches are Arrow's.
+Options say which records are meant: ``box`` (JSON, as ``{"x": [0, 1]}``), ``precision``,
+``columns`` (names between commas), ``where``, and ``partitions``. A DataFrame stays at the
+moment when it is first read.
+
+What Spark does afterwards it does by itself: it hands its sources in Python no columns, samples,
+limits or places, and the filters that Spark 4.1 hands over stick to a DataFrame that is asked a
+second time, so that rows would be missing. Name these in the options, or use the connector in Java.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ._arguments import Part
+from ._errors import InvalidInput
+from ._libraries import need
+from ._split import Split
+from ._table import open as open_table
+
+need("pyspark", "kubist.spark")
+need("pyarrow", "kubist.spark", "arrow")
+
+import pyarrow as pa  # noqa: E402
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition  # noqa: E402
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["register"]
+
+_OPTIONS = ("box", "columns", "partitions", "path", "precision", "where")
+# About so many records suit a task.
+_ROWS_OF_A_TASK = 500_000
+_MOST_PARTITIONS = 2**16
+
+
+def register(spark: SparkSession) -> None:
+    """Makes ``spark.read.format("kubist")`` known to a session.
+
+    Args:
+        spark: A session of Spark 4.0 or newer.
+
+    Raises:
+        InvalidInput: Spark is older.
+    """
+    if not hasattr(spark, "dataSource"):
+        raise InvalidInput(f"sources in Python need Spark 4.0 or newer, not {spark.version}")
+    spark.dataSource.register(_Source)
+
+
+class _Source(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "kubist"
+
+    def schema(self) -> StructType:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        location, asked, _ = _asked(self.options)
+        empty = open_table(location).query(**{**asked, "where": "FALSE"}).to_arrow()
+        return from_arrow_schema(_plain_schema(empty.schema))
+
+    def reader(self, schema: StructType) -> _Reader:
+        location, asked, partitions = _asked(self.options)
+        return _Reader(location, asked, partitions)
+
+
+class _Task(InputPartition):
+    def __init__(self, split: Split | None) -> None:
+        super().__init__(split and split.to_json())
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, location: str, asked: Part, partitions: int) -> None:
+        self._location = location
+        self._asked = asked
+        self._partitions = partitions
+
+    def partitions(self) -> Sequence[_Task]:
+        snapshot = open_table(self._location).snapshot()
+        parts = self._partitions or max(1, math.ceil(snapshot.count() / _ROWS_OF_A_TASK))
+        return [
+            _Task(split) for split in snapshot.splits(min(parts, _MOST_PARTITIONS), **self._asked)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for batch in Split.from_json(partition.value):
+            yield _plain_batch(pa.record_batch(batch))
+
+
+def _asked(options: dict[str, str]) -> tuple[str, Part, int]:
+    """Where the table is, what is asked of it, and in how many parts; 0: as many as suit it."""
+    said = {name.lower(): value for name, value in options.items()}
+    unknown = [name for name in said if name not in _OPTIONS]
+    if unknown:
+        raise InvalidInput(f"unknown option {unknown[0]!r}; there are {', '.join(_OPTIONS)}")
+    if not said.get("path"):
+        raise InvalidInput("which table? say load(location)")
+    asked: Part = {}
+    try:
+        if "box" in said:
+            asked["box"] = json.loads(said["box"])
+        if "precision" in said:
+            asked["precision"] = float(said["precision"])
+        partitions = int(said.get("partitions", 0))
+    except ValueError as error:
+        raise InvalidInput(f"options box, precision or partitions: {error}") from error
+    if not 0 <= partitions <= _MOST_PARTITIONS:
+        raise InvalidInput(f"option partitions: {partitions} is not between 1 and 65,536")
+    if "columns" in said:
+        asked["columns"] = [name.strip() for name in said["columns"].split(",")]
+    if "where" in said:
+        asked["where"] = said["where"]
+    return said["path"], asked, partitions
+
+
+def _plain_type(name: str, kind: pa.DataType) -> pa.DataType:
+    """The type in which Spark takes a column's values."""
+    if pa.types.is_dictionary(kind):
+        return _plain_type(name, kind.value_type)
+    if pa.types.is_unsigned_integer(kind):
+        wider = {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.decimal128(20, 0)}
+        return wider[kind.bit_width]
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_date64(kind):
+        return pa.date32()
+    if pa.types.is_large_string(kind) or kind == pa.string_view():
+        return pa.string()
+    if (
+        pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or kind == pa.binary_view()
+    ):
+        return pa.binary()
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        return pa.decimal128(kind.precision, kind.scale)
+    spark_has = (
+        pa.types.is_boolean(kind)
+        or pa.types.is_signed_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_date32(kind)
+        or kind in (pa.string(), pa.binary())
+        or (pa.types.is_decimal128(kind) and kind.scale >= 0)
+    )
+    if not spark_has:
+        raise InvalidInput(
+            f"column {name!r}: Spark has no type for {kind}; leave it out with option columns"
+        )
+    return kind
+
+
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    fields = [
+        pa.field(field.name, _plain_type(field.name, field.type), field.nullable)
+        for field in schema
+    ]
+    return pa.schema(fields)
+
+
+def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    schema = _plain_schema(batch.schema)
+    # Nanoseconds lose their last three digits: Spark has none for them.
+    columns = [
+        column.cast(field.type, safe=False)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,72 @@
+"""Positions that an index finds, for xarray: ``ds.isel(ds.kubist.where("temperature > 310"))``.
+
+>>> import xarray, kubist.xarray
+>>> ds = xarray.open_dataset("ocean.nc")
+>>> warm = ds.isel(ds.kubist.where("TEMP > 28"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import xarray
+
+from ._errors import InvalidInput
+from .indexing import FileIndex, index
+
+DIMENSION = "record"
+"""The axis of what is selected."""
+
+
+@xarray.register_dataset_accessor("kubist")  # type: ignore[no-untyped-call]
+class Accessor:
+    """The index of the file that a dataset was opened from."""
+
+    def __init__(self, dataset: xarray.Dataset) -> None:
+        self._dataset = dataset
+        self._files: FileIndex | None = None
+
+    def where(self, condition: str, **asked: Any) -> dict[str, xarray.DataArray]:
+        """The positions that answer, as `xarray.Dataset.isel` takes them.
+
+        Args:
+            condition: As of `FileIndex.query`.
+            asked: ``isel``, ``sel``, ``precision``, ``limit``: as of `FileIndex.query`.
+
+        Raises:
+            InvalidInput: If the dataset is not all of one file, or the condition does not fit.
+        """
+        files = self._open()
+        names = set(map(str, self._dataset.sizes))
+        found = files.query(condition, **asked)
+        indexed = [name for name in found.to_arrow().column_names if name.endswith("_index")]
+        axes = [name.removesuffix("_index") for name in indexed]
+        if not set(axes) <= names:
+            raise InvalidInput(
+                f"the axes of the file are {axes}, those of the dataset {sorted(names)}"
+            )
+        columns: Mapping[str, Any] = found.to_numpy()
+        return {
+            axis: xarray.DataArray(columns[name], dims=DIMENSION)
+            for axis, name in zip(axes, indexed, strict=True)
+        }
+
+    def _open(self) -> FileIndex:
+        if self._files is None:
+            source = self._dataset.encoding.get("source")
+            if source is None:
+                raise InvalidInput("the dataset was not opened from one file")
+            self._files = index(source)
+        lengths = {
+            axis: length
+            for each in self._files.about()["variables"]
+            for axis, length in zip(each["dimensions"], each["shape"], strict=True)
+        }
+        for axis, length in self._dataset.sizes.items():
+            if lengths.get(str(axis), length) != length:
+                raise InvalidInput(
+                    f"the dataset is not all of its file: {axis} has {length} of "
+                    f"{lengths[str(axis)]} positions; ask before you select"
+                )
+        return self._files

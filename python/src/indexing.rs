@@ -1,0 +1,152 @@
+//! Files of other programs with an index of their values beside them.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use kubist::Cancel;
+use kubist_blocks::{Block, BuildOptions, Device, Library, Question, Report, RunOptions};
+use pyo3::prelude::*;
+use serde::Deserialize;
+
+use crate::arrow::Batches;
+use crate::call::{run, run_to_end};
+use crate::error::{exception, invalid};
+
+/// Files that are asked as one.
+#[pyclass(frozen, module = "kubist._kubist")]
+pub struct Files(kubist_blocks::Files);
+
+/// The formats' library in a process beside this one: one for all files.
+fn library(python: &Path) -> Arc<Library> {
+    static LIBRARY: OnceLock<Arc<Library>> = OnceLock::new();
+    LIBRARY.get_or_init(|| Arc::new(Library::new(python))).clone()
+}
+
+/// How a question is run, as JSON has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Run {
+    workers: usize,
+    gap: Option<u64>,
+    sorted: bool,
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run { workers: kubist_blocks::workers(), gap: None, sorted: true }
+    }
+}
+
+impl Run {
+    fn options(self) -> RunOptions {
+        RunOptions { workers: self.workers.max(1), gap: self.gap, use_sorted: self.sorted, ..RunOptions::default() }
+    }
+}
+
+#[pymethods]
+impl Files {
+    /// Indexes a file; what became of it as JSON. `progress` is called with bytes done and all bytes.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, into, variables, block, sorted, refresh, python, progress))]
+    #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
+    fn index(
+        py: Python<'_>,
+        path: PathBuf,
+        into: Option<PathBuf>,
+        variables: Option<Vec<String>>,
+        block: Option<&str>,
+        sorted: Option<f64>,
+        refresh: bool,
+        python: PathBuf,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let block = block.map(str::parse::<Block>).transpose().map_err(|why| invalid(py, &why))?;
+        let options = BuildOptions { variables, block, sorted, ..BuildOptions::default() };
+        let library = library(&python);
+        let (done, all) = (AtomicU64::new(0), AtomicU64::new(0));
+        let tell = |now: u64, total: u64| {
+            done.fetch_max(now, Ordering::Relaxed);
+            all.store(total, Ordering::Relaxed);
+        };
+        let cancel = Cancel::default();
+        let call = || kubist_blocks::index(&path, into.as_deref(), &options, refresh, Some(&library), &tell, &cancel);
+        let meanwhile = || {
+            if let Some(progress) = &progress {
+                let now = (done.load(Ordering::Relaxed), all.load(Ordering::Relaxed));
+                // Progress that cannot be told is no reason to stop.
+                let _ = Python::attach(|py| progress.call1(py, now));
+            }
+        };
+        let ended = run_to_end(py, &cancel, call, meanwhile);
+        let built = match ended.interrupt {
+            Some(interrupt) => return Err(interrupt),
+            None => ended.answer?,
+        };
+        as_json(py, &built)
+    }
+
+    /// Opens files by their indices; with `any`, files without one too.
+    #[staticmethod]
+    #[pyo3(signature = (paths, *, into, any, python))]
+    fn open(py: Python<'_>, paths: Vec<PathBuf>, into: Option<PathBuf>, any: bool, python: PathBuf) -> PyResult<Files> {
+        let library = library(&python);
+        let cancel = Cancel::default();
+        let open = if any { kubist_blocks::Files::open_any } else { kubist_blocks::Files::open };
+        run(py, &cancel, || open(&paths, into.as_deref(), Some(&library), &cancel)).map(Files)
+    }
+
+    /// The columns of an answer as JSON; `question` is JSON.
+    fn described(&self, py: Python<'_>, question: &str) -> PyResult<String> {
+        let question: Question = from_json(py, question)?;
+        let schema = self.0.schema(&question).map_err(|error| exception(py, error))?;
+        let described = |field: &arrow_schema::FieldRef| serde_json::json!({ "name": field.name(), "data_type": field.data_type().to_string() });
+        as_json(py, &schema.fields().iter().map(described).collect::<Vec<_>>())
+    }
+
+    /// The answer, and what it cost as JSON.
+    fn query(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<(Batches, String)> {
+        let question: Question = from_json(py, question)?;
+        let options = from_json::<Run>(py, options)?.options();
+        let cancel = Cancel::default();
+        let (schema, batches, report) = run(py, &cancel, || {
+            let mut batches = Vec::new();
+            let schema = self.0.schema(&question)?;
+            let report = self.0.query(&question, &options, &cancel, &mut |batch| {
+                batches.push(batch);
+                Ok(())
+            })?;
+            Ok((schema, batches, report))
+        })?;
+        Ok((Batches { schema, batches }, as_json(py, &report)?))
+    }
+
+    /// How many positions answer, and what that cost, as JSON.
+    fn count(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
+        let question: Question = from_json(py, question)?;
+        let options = from_json::<Run>(py, options)?.options();
+        let cancel = Cancel::default();
+        let report: Report = run(py, &cancel, || self.0.count(&question, &options, &cancel))?;
+        as_json(py, &report)
+    }
+
+    /// What the files are, as JSON: their variables, their device.
+    fn about(&self, py: Python<'_>) -> PyResult<String> {
+        as_json(py, &self.0.about())
+    }
+
+    /// Sizes of blocks for a selectivity, the quickest first, as JSON. `device`: JSON, as `about` has it.
+    #[staticmethod]
+    fn advise(py: Python<'_>, elements: u64, width: u64, selectivity: f64, device: &str) -> PyResult<String> {
+        let device: Device = from_json(py, device)?;
+        as_json(py, &kubist_blocks::advise(elements, width.max(1), selectivity, &device))
+    }
+}
+
+fn from_json<T: for<'a> Deserialize<'a>>(py: Python<'_>, text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|error| invalid(py, &error.to_string()))
+}
+
+fn as_json(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| exception(py, kubist::Error::internal(error)))
+}

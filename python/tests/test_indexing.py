@@ -1,0 +1,439 @@
+"""Files beside which an index lies answer as numpy does over what their own library reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from arrays import Variable, World, netcdf3, world
+from servers import COMMAND
+
+import kubist
+
+pa = pytest.importorskip("pyarrow")
+
+SEEDS = int(os.environ.get("KUBIST_INDEX_SEEDS", "8"))
+"""Random files of each kind; `make test-index` asks for thousands."""
+
+
+def has_h5py() -> bool:
+    try:
+        import h5py  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+KINDS = [
+    "npy",
+    "netcdf3",
+    pytest.param("hdf5", marks=pytest.mark.skipif(not has_h5py(), reason="h5py is not installed")),
+]
+ENDINGS = {"npy": "npy", "netcdf3": "nc", "hdf5": "h5"}
+
+
+def numbers(variable: Variable) -> tuple[np.ndarray, np.ndarray]:
+    """Values, and where they can be compared with something."""
+    values = variable.values
+    there = ~variable.missing
+    if values.dtype.kind == "f":
+        there &= ~np.isnan(values)
+    return values, there
+
+
+def question(rng: np.random.Generator, made: World) -> tuple[str, np.ndarray]:
+    """A condition, and where it holds."""
+    names = [name for name in made.variables if name in ("a", "b", made.path.stem)]
+    main = made.variables[names[0]]
+    shape = main.stored.shape
+
+    def compared(name: str) -> tuple[str, np.ndarray]:
+        values, there = numbers(made.variables[name])
+        pool = values[there]
+        if pool.size == 0:
+            return f'"{name}" > 0', np.zeros(values.shape, bool)
+        bound = pool[rng.integers(0, pool.size)]
+        if not np.isfinite(bound):
+            bound = 0
+        # As exact text: a literal is rounded to the column's type.
+        text = repr(float(bound)) if values.dtype.kind == "f" else str(int(bound))
+        number = values.dtype.type(bound)
+        sign = rng.choice([">", "<=", "=", "<>", "NOT >"])
+        with np.errstate(invalid="ignore"):
+            found = {
+                ">": values > number,
+                "<=": values <= number,
+                "=": values == number,
+                "<>": values != number,
+                "NOT >": ~(values > number),
+            }[sign]
+        return (
+            f'NOT "{name}" > {text}' if sign == "NOT >" else f'"{name}" {sign} {text}',
+            found & there,
+        )
+
+    text, found = compared(names[0])
+    pick = rng.integers(0, 6)
+    if pick == 1:
+        other, also = compared(names[-1])
+        text, found = f"({text}) AND ({other})", found & also
+    elif pick == 2:
+        other, also = compared(names[-1])
+        text, found = f"({text}) OR ({other})", found | also
+    elif pick == 3:
+        text, found = f'"{names[0]}" IS NULL', main.missing
+    elif pick == 4:
+        axis = int(rng.integers(0, len(shape)))
+        name = f"dim{axis}" if main.axes[axis] not in made.variables else main.axes[axis]
+        bound = int(rng.integers(0, shape[axis] + 1))
+        low = np.indices(shape)[axis] < bound
+        text, found = f'({text}) AND "{name}_index" < {bound}', found & low
+    elif pick == 5 and "c" in made.variables:
+        other, also = compared("c")
+        text, found = f"({text}) AND ({other})", found & np.broadcast_to(also, shape)
+    return text, found
+
+
+def positions(table: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """The linear positions of records, ascending, with the order that sorts them."""
+    columns = [name for name in table.column_names if name.endswith("_index")]
+    own = [np.asarray(table[name]) for name in columns]
+    return np.ravel_multi_index(own, shape) if len(table) else np.zeros(0, int)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_files_answer_as_numpy_does(tmp_path: Path, kind: str) -> None:
+    for seed in range(SEEDS):
+        rng = np.random.default_rng([seed, 1])
+        made = world(tmp_path / f"w{seed}.{ENDINGS[kind]}", seed, kind)
+        names = [name for name in made.variables if name in ("a", "b", made.path.stem)]
+        main = made.variables[names[0]]
+        shape = main.stored.shape
+        block = str(rng.choice(["64", "256", "4KiB", "64KiB", "x".join(["3"] * len(shape))]))
+        share = float(rng.choice([0, 0.05, 0.5, 1]))
+        # A single number is no shape.
+        block = block if block != "3" else "64"
+        indexed = kubist.index(made.path, block=block, sorted=share)
+        for _ in range(6):
+            text, found = question(rng, made)
+            case = f"{kind} {seed}: {text}, blocks {block}, sorted {share}"
+            expected = np.flatnonzero(found)
+            try:
+                table = indexed.query(text).to_arrow()
+            except kubist.Error as error:
+                raise AssertionError(case) from error
+            if kind == "npy":
+                # In Fortran's order the axes come from the last.
+                table = table.select(
+                    sorted(n for n in table.column_names if n.endswith("_index"))
+                    + [n for n in table.column_names if not n.endswith("_index")]
+                )
+            at = positions(table, shape)
+            order = np.argsort(at)
+            assert np.array_equal(at[order], expected), case
+            for name in names:
+                if name in table.column_names:
+                    values, missing = made.variables[name].values, made.variables[name].missing
+                    got = table[name].combine_chunks().take(pa.array(order))
+                    assert np.array_equal(got.is_null(), missing.ravel()[expected]), case
+                    there = ~missing.ravel()[expected]
+                    left = np.asarray(got.filter(pa.array(there)))
+                    right = values.ravel()[expected][there]
+                    assert np.array_equal(left, right, equal_nan=right.dtype.kind == "f"), case
+            for axis, label in enumerate(main.axes):
+                if label in table.column_names and label in made.variables:
+                    own = np.unravel_index(expected, shape)[axis]
+                    got = np.asarray(table[label])[order]
+                    assert np.array_equal(got, made.variables[label].values[own]), case
+            assert indexed.count(text) == expected.size, case
+            costs = indexed.explain(text, sorted=False)
+            assert costs.rows == expected.size, case
+
+
+def classic(path: Path, values: np.ndarray, name: str = "a") -> None:
+    axes = ("time", "y", "x")[: values.ndim]
+    netcdf3(path, {name: Variable(values, axes)}, axes[0], 5)
+
+
+def test_samples_are_nested_and_the_same_in_all_files(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    for name in ("one.nc", "two.nc"):
+        classic(tmp_path / name, rng.random((20, 30, 40)).astype("f4"))
+    both = kubist.index([tmp_path / "one.nc", tmp_path / "two.nc"])
+
+    def sample(share: float | None, **asked: Any) -> dict[str, set[tuple[int, ...]]]:
+        table = both.query("a >= 0", precision=share, **asked).to_arrow()
+        rows = zip(*(table[name].to_pylist() for name in table.column_names[:4]), strict=True)
+        found: dict[str, set[tuple[int, ...]]] = {}
+        for file, *at in rows:
+            found.setdefault(Path(file).name, set()).add(tuple(at))
+        return found
+
+    few, many = sample(0.01), sample(0.1)
+    assert few["one.nc"] == few["two.nc"] and few["one.nc"] < many["one.nc"]
+    # 24,000 positions: five standard deviations around the share.
+    assert abs(len(many["one.nc"]) - 2400) < 5 * (2400 * 0.9) ** 0.5
+    assert sum(map(len, sample(None, limit=77).values())) == 77
+    limited = sample(None, limit=len(few["one.nc"]) * 2)
+    assert limited == few
+
+
+def test_isel_and_sel_are_conditions(tmp_path: Path) -> None:
+    values = np.arange(24 * 30, dtype="f4").reshape(24, 30)
+    lat = Variable(np.linspace(-60, 55, 24), ("lat",))
+    netcdf3(tmp_path / "f.nc", {"a": Variable(values, ("lat", "lon")), "lat": lat}, None, 1)
+    files = kubist.index(tmp_path / "f.nc")
+    table = files.query(isel={"lon": slice(3, 5), "lat": 7}, columns=["a"]).to_arrow()
+    assert table["a"].to_pylist() == values[7, 3:5].tolist()
+    table = files.query(sel={"lat": (-10, 10)}, columns=["a", "lat_index"]).to_arrow()
+    inside = np.flatnonzero(np.abs(lat.stored) <= 10)
+    assert table["a"].to_pylist() == values[inside].ravel().tolist()
+    for mistake in ({"isel": {"nowhere": 1}}, {"isel": {"lat": slice(0, 9, 2)}}, {"sel": {"x": 1}}):
+        with pytest.raises(kubist.InvalidInput):
+            files.query(columns=["a"], **mistake)
+
+
+def test_measured_costs_lie_on_the_models_line(tmp_path: Path) -> None:
+    """Of the least and of the greatest values: a block whose ends lie around a range need not have any
+    value in it, which the model knows nothing of."""
+    rng = np.random.default_rng(11)
+    count, rounds = 1 << 20, 12
+    files = []
+    for place in range(rounds):
+        np.save(tmp_path / f"v{place}.npy", rng.permutation(count).astype("f4"))
+        files.append(kubist.index(tmp_path / f"v{place}.npy", block="256"))
+    for selectivity in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
+        hits = max(round(selectivity * count), 1)
+        for gap in (0, 700):
+            measured, line = np.zeros(3), np.zeros(3)
+            for place, each in enumerate(files):
+                for text in (f"v{place} < {hits}", f"v{place} >= {count - hits}"):
+                    costs = each.explain(text, gap=gap)
+                    assert costs.rows == hits
+                    measured += (costs.blocks_read, costs.bytes, costs.requests)
+                    line += [costs.expected[name] for name in ("blocks", "bytes", "requests")]
+            assert np.abs(measured / line - 1).max() < 0.02, (selectivity, gap, measured, line)
+
+
+def test_sorted_copies_are_read_instead_of_blocks(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    np.save(tmp_path / "v.npy", rng.normal(0, 1, 1 << 18).astype("f4"))
+    files = kubist.index(tmp_path / "v.npy", sorted=1.0)
+    plain = files.explain("v > 3.5", sorted=False)
+    in_order = files.explain("v > 3.5")
+    assert in_order.rows == plain.rows > 0
+    assert in_order.blocks_read == 0 and in_order.blocks_sorted == plain.blocks_read
+    assert in_order.sorted_bytes * 10 < plain.bytes
+    some = kubist.index(tmp_path / "v.npy", sorted=0.5)
+    assert 0 < some.explain("v > 3.5").blocks_sorted < plain.blocks_read
+    positions = some.query("v > 3.5").to_arrow()["dim0_index"].to_pylist()
+    assert positions == sorted(positions)
+    # What is not said stays as it is.
+    assert kubist.index(tmp_path / "v.npy").explain("v > 3.5").blocks_sorted > 0
+
+
+def test_a_file_that_changed_is_refused_until_it_is_indexed_anew(tmp_path: Path) -> None:
+    path = tmp_path / "grows.nc"
+    values = np.arange(4000, dtype="f8").reshape(40, 100)
+    classic(path, values[:30])
+    files = kubist.index(path, block="64")
+    classic(path, values)
+    with pytest.raises(kubist.Refused, match="not the file that was indexed"):
+        files.count("a > 5")
+    with pytest.raises(kubist.Refused, match="--refresh"):
+        kubist.index(path, block="64")
+    again = kubist.index(path, block="64", refresh=True)
+    assert again.count("a >= 2990") == 1010
+    # Changed in place, under a header that only grew: what was known is not believed.
+    values[:30] += 10_000
+    classic(path, np.vstack([values, values[:1]]))
+    assert kubist.index(path, block="64", refresh=True).count("a >= 10000") == 3100
+
+
+def test_an_ensemble_reads_the_files_that_matter(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    for member in range(50):
+        values = rng.random((4, 200)).astype("f4")
+        if member == 31:
+            values[2, 7] = 9
+        classic(tmp_path / f"m{member:02}.nc", values)
+    files = kubist.index(str(tmp_path / "m*.nc"))
+    result = files.query("a > 8")
+    table = result.to_arrow()
+    assert [Path(name).name for name in table["file"].to_pylist()] == ["m31.nc"]
+    assert (table["time_index"].to_pylist(), table["y_index"].to_pylist()) == ([2], [7])
+    assert result.costs.files == 50 and result.costs.files_read == 1
+
+
+def test_files_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
+    classic(tmp_path / "a.nc", np.zeros((3, 4), "f4"))
+    classic(tmp_path / "wide.nc", np.zeros((3, 5), "f4"))
+    classic(tmp_path / "other.nc", np.zeros((3, 4), "f4"), "b")
+    classic(tmp_path / "long.nc", np.ones((7, 4), "f4"))
+    for name, what in (("wide.nc", "shapes"), ("other.nc", "same variables")):
+        with pytest.raises(kubist.InvalidInput, match=what):
+            kubist.index([tmp_path / "a.nc", tmp_path / name])
+    assert kubist.index([tmp_path / "a.nc", tmp_path / "long.nc"]).count("a >= 0") == 40
+
+
+def test_hostile_indices_and_headers_are_errors(tmp_path: Path) -> None:
+    path = tmp_path / "h.nc"
+    rng = np.random.default_rng(9)
+    classic(path, rng.random((30, 40)).astype("f4"))
+    files = kubist.index(path, block="256", sorted=0.5)
+    expected = files.count("a > 0.5")
+    sidecar = tmp_path / "h.nc.kubix"
+    sound = sidecar.read_bytes()
+    for cut in (0, 1, 60, 119, 120, len(sound) // 2, len(sound) - 1):
+        sidecar.write_bytes(sound[:cut])
+        with pytest.raises(kubist.Error):
+            kubist.index(path, block="256", sorted=0.5)
+    for place in rng.integers(0, len(sound), 300):
+        damaged = bytearray(sound)
+        damaged[place] ^= 1 << rng.integers(0, 8)
+        sidecar.write_bytes(damaged)
+        try:
+            files = kubist.index(path, block="256", sorted=0.5)
+            assert files.query("a > 0.5").to_arrow().num_rows == expected
+        except kubist.Error:
+            pass
+    # Of a newer version: an upgrade is what helps.
+    sidecar.write_bytes(sound[:8] + (99).to_bytes(4, "little") + sound[12:])
+    with pytest.raises(kubist.NewerFormat):
+        kubist.index(path)
+    sidecar.unlink()
+    data = path.read_bytes()
+    for place in range(0, 200):
+        for flip in (0x01, 0x7F, 0xFF):
+            damaged = bytearray(data)
+            damaged[place] ^= flip
+            path.write_bytes(damaged)
+            try:
+                kubist.index(path, into=tmp_path / "..", block="256").count("a > 0.5")
+            except kubist.Error:
+                pass
+            (tmp_path / ".." / "h.nc.kubix").unlink(missing_ok=True)
+
+
+@pytest.mark.skipif(not has_h5py(), reason="h5py is not installed")
+def test_a_damaged_chunk_is_named_and_the_rest_answers(tmp_path: Path) -> None:
+    import h5py
+
+    path = tmp_path / "d.h5"
+    with h5py.File(path, "w") as file:
+        options = {"chunks": (100,), "compression": "gzip", "fletcher32": True}
+        file.create_dataset("a", data=np.arange(1000, dtype="f4"), **options)
+        offset = file["a"].id.get_chunk_info(4).byte_offset
+    with path.open("r+b") as file:
+        file.seek(offset + 5)
+        file.write(b"\xff\xff\xff")
+    files = kubist.index(path)
+    assert "chunk 4 of variable" in files.about()["damaged"][0]
+    with pytest.raises(kubist.Damaged, match="d.h5.*chunk 4 of variable"):
+        files.query("a < 450")
+    result = files.query("a < 450", skip_damaged=True)
+    assert result.to_arrow().num_rows == 400
+    assert "chunk 4" in result.costs.damaged[0]
+
+
+@pytest.mark.skipif(not has_h5py(), reason="h5py is not installed")
+def test_hostile_hdf5_ends_no_process(tmp_path: Path) -> None:
+    import h5py
+
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("a", data=np.arange(500, dtype="f8"), chunks=(50,), compression="gzip")
+    data = path.read_bytes()
+    rng = np.random.default_rng(4)
+    for _ in range(max(SEEDS // 2, 4)):
+        damaged = bytearray(data)
+        for place in rng.integers(8, min(len(data), 3000), 4):
+            damaged[place] = rng.integers(0, 256)
+        path.write_bytes(damaged)
+        try:
+            kubist.index(path).count("a > 3")
+        except kubist.Error:
+            pass
+        (tmp_path / "f.h5.kubix").unlink(missing_ok=True)
+
+
+def test_what_cannot_be_indexed_says_why(tmp_path: Path) -> None:
+    text = tmp_path / "t.txt"
+    text.write_text("hello")
+    with pytest.raises(kubist.InvalidInput, match="none of the files"):
+        kubist.index(text)
+    with pytest.raises(kubist.NotATable, match="does not exist"):
+        kubist.index(tmp_path / "nowhere.nc")
+    classic(tmp_path / "a.nc", np.zeros((3, 4), "f4"))
+    with pytest.raises(kubist.InvalidInput, match='no variable "b"; there are a'):
+        kubist.index(tmp_path / "a.nc", variables=["b"])
+    with pytest.raises(kubist.InvalidInput, match="no size of blocks"):
+        kubist.index(tmp_path / "a.nc", block="7 apples")
+
+
+def test_engines_read_files_as_datasets(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    values = np.arange(6000, dtype="f8").reshape(60, 100)
+    classic(tmp_path / "a.nc", values)
+    cloud = kubist.index(tmp_path / "a.nc", block="256").to_dataset(columns=["a", "y_index"])
+    text = "SELECT count(*), sum(a) FROM cloud WHERE a > 5900 AND y_index < 50"
+    found = duckdb.from_arrow(cloud).query("cloud", text).fetchall()
+    inside = values[:, :50][values[:, :50] > 5900]
+    assert found == [(inside.size, inside.sum())]
+
+
+def test_xarray_selects_what_the_index_finds(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf", reason="xarray reads netCDF-4 through h5netcdf")
+    import kubist.xarray
+
+    rng = np.random.default_rng(1)
+    made = xarray.Dataset(
+        {"t": (("lat", "lon"), rng.normal(280, 20, (40, 60)))},
+        coords={"lat": np.linspace(-80, 80, 40), "lon": np.arange(60.0)},
+    )
+    made.to_netcdf(tmp_path / "x.nc", engine="h5netcdf")
+    with xarray.open_dataset(tmp_path / "x.nc", engine="h5netcdf") as data:
+        warm = data.isel(data.kubist.where("t > 310"))
+        expected = data["t"].values[data["t"].values > 310]
+        assert np.array_equal(warm["t"].values, expected)
+        assert warm["t"].dims == ("record",)
+        with pytest.raises(kubist.InvalidInput, match="all of its file"):
+            data.isel(lat=slice(3, 9)).kubist.where("t > 310")
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [str(COMMAND), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_command_indexes_and_asks(tmp_path: Path) -> None:
+    path = tmp_path / "sea.nc"
+    values = np.arange(200_000, dtype="f4").reshape(50, 4000)
+    classic(path, values)
+    scanned = run("query", path, "--where", "a >= 199990", "--format", "csv")
+    assert scanned.returncode == 0, scanned.stderr
+    assert scanned.stdout.splitlines()[1] == "49,3990,199990.0"
+    assert "would have spared 92.3 %" in scanned.stderr
+    built = run("index", path)
+    assert built.returncode == 0 and "sea.nc.kubix" in built.stdout, built.stderr
+    indexed = run("query", path, "--where", "a >= 199990", "--format", "csv")
+    assert indexed.stdout == scanned.stdout and "1 of 13 blocks" in indexed.stderr
+    count = run("query", path, "--where", "a < 70", "--count", "--json")
+    assert json.loads(count.stdout) == {"count": 70}
+    assert "is there already" in run("index", path).stdout
+    into = run("index", path, "--into", tmp_path, "--sorted", "50%", "--json")
+    assert json.loads(into.stdout)[0]["is_new"]
+    advice = run("index", path, "--advise", "1e-4")
+    assert advice.returncode == 0 and "the quickest first" in advice.stdout, advice.stderr
+    os.utime(path, ns=(1, 1))
+    changed = run("query", path, "--where", "a < 70")
+    assert changed.returncode == 4 and "not the file that was indexed" in changed.stderr
+    mistaken = run("query", path, "--box", "a=1:2")
+    assert mistaken.returncode == 2 and "--box is for tables" in mistaken.stderr
+    assert run("index", tmp_path / "nothing.nc").returncode == 3

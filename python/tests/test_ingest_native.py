@@ -1,0 +1,172 @@
+"""Parquet, Arrow, CSV and NPZ from Python: the same tables as the command makes of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from servers import COMMAND
+
+import kubist
+
+ROWS = 3000
+RNG = np.random.default_rng(23)
+FRAME = pd.DataFrame({
+    "pid": np.arange(ROWS),
+    "x": RNG.random(ROWS),
+    "y": RNG.random(ROWS).astype(np.float32),
+    "kind": RNG.choice(["oil", "water"], ROWS),
+})  # fmt: skip
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    run = [str(COMMAND), *map(str, arguments)]
+    return subprocess.run(run, capture_output=True, text=True, check=False)
+
+
+def write(path: Path) -> Path:
+    """The records as a file of the kind that its name says."""
+    rows = pa.Table.from_pandas(FRAME, preserve_index=False)
+    match path.name.split(".", 1)[1]:
+        case "parquet":
+            pa.parquet.write_table(rows, path)
+        case "arrow":
+            with pa.ipc.new_file(str(path), rows.schema) as file:
+                file.write_table(rows)
+        case "arrows":
+            with pa.ipc.new_stream(str(path), rows.schema) as stream:
+                stream.write_table(rows)
+        case "csv":
+            FRAME.to_csv(path, index=False)
+        case "csv.gz":
+            path.write_bytes(gzip.compress(FRAME.to_csv(index=False).encode()))
+        case "dat":
+            path.write_text(FRAME.to_string(index=False, header=False, float_format="%.17g"))
+        case "npz":
+            np.savez(path, **{name: FRAME[name].to_numpy() for name in ("pid", "x", "y")})
+    return path
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "arrows", "csv", "csv.gz", "dat", "npz"])
+def test_both_doors_make_the_same_table(tmp_path: Path, ending: str) -> None:
+    file = write(tmp_path / f"a.{ending}")
+    options: dict[str, Any] = {"dimensions": ["x", "y"], "identity": ["pid"]}
+    options["types"] = {"y": "float32"}
+    flags = ["--dimensions", "x,y", "--identity", "pid", "--types", "y=float32"]
+    if ending == "dat":
+        options |= {"delimiter": "space", "names": list(FRAME.columns)}
+        flags += ["--delimiter", "space", "--names", ",".join(FRAME.columns)]
+    plan = kubist.ingest(tmp_path / "t", file, dry_run=True, **options)
+    assert (plan.dimensions, plan.identity, plan.steps) == (["x", "y"], ["pid"], 1)
+    assert not (tmp_path / "t").exists()
+    report = kubist.ingest(tmp_path / "t", file, **options)
+    assert (report.rows, report.created) == (ROWS, True)
+    done = command("ingest", tmp_path / "u", file, *flags)
+    assert done.returncode == 0, done.stderr
+    mine, theirs = (kubist.open(tmp_path / name) for name in ("t", "u"))
+    assert mine.schema == theirs.schema
+    found = [t.query(order_by="pid").to_arrow() for t in (mine, theirs)]
+    assert found[0] == found[1]
+    for name in found[0].column_names:
+        assert found[0][name].to_pylist() == FRAME[name].tolist(), name
+    # What the table has is known; the command's options do the same.
+    assert kubist.ingest(tmp_path / "t", file, **options).skipped == 1
+    again = command("ingest", tmp_path / "t", file, *flags, "--keep-going", "--json")
+    assert json.loads(again.stdout)["skipped"] == 1, again.stderr
+    assert len(kubist.open(tmp_path / "t")) == ROWS
+
+
+def test_text_is_read_in_the_types_that_all_files_fit(tmp_path: Path) -> None:
+    (tmp_path / "a_1.csv").write_text("pid,u,note\n1,0,\n2,1,\n")
+    (tmp_path / "a_2.csv").write_text("note,pid,u\nhit,3,0.5\n")
+    kubist.ingest(tmp_path / "t", tmp_path / "a_*.csv", dimensions=["u"])
+    table = kubist.open(tmp_path / "t")
+    assert table.query(order_by="pid").to_arrow().to_pydict() == {
+        "pid": [1, 2, 3],
+        "u": [0.0, 1.0, 0.5],
+        "note": [None, None, "hit"],
+    }
+    # Of a table that is there they are its own, whatever a file's head suggests.
+    (tmp_path / "b.csv").write_text("pid,u,note\n4,7,8\n")
+    kubist.ingest(tmp_path / "t", tmp_path / "b.csv")
+    (found,) = table.query(where="pid = 4").to_arrow().to_pylist()
+    assert found == {"pid": 4, "u": 7.0, "note": "8"}
+    # A column that was added later may be missing, and has its default.
+    table.add_column("age", "float64", default=2.5)
+    (tmp_path / "c.csv").write_text("pid,u,note\n5,7,\n")
+    kubist.ingest(tmp_path / "t", tmp_path / "c.csv")
+    assert table.query(where="pid = 5").to_arrow()["age"].to_pylist() == [2.5]
+
+
+def test_a_missing_position_is_no_error_as_with_the_command(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("pid,x\n1,nan\n2,\n3,0.5\n")
+    assert kubist.ingest(tmp_path / "t", tmp_path / "a.csv", dimensions=["x"]).rows == 3
+    done = command("ingest", tmp_path / "u", tmp_path / "a.csv", "--dimensions", "x")
+    assert done.returncode == 0, done.stderr
+    found = [
+        kubist.open(tmp_path / name).query(order_by="pid").to_arrow()["x"].combine_chunks()
+        for name in ("t", "u")
+    ]
+    assert str(found[0]) == str(found[1])
+
+
+def test_time_and_columns_can_be_said(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv")
+    kubist.ingest(
+        tmp_path / "t",
+        file,
+        dimensions=["x", "time"],
+        columns=["pid", "x", "time"],
+        time=2.5,
+        units={"x": "m", "time": "s"},
+    )
+    table = kubist.open(tmp_path / "t")
+    assert table.columns == ["pid", "x", "time"] and table.units == {"x": "m", "time": "s"}
+    assert set(table.query().to_numpy()["time"]) == {2.5}
+
+
+def test_files_that_do_not_fit(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv")
+    target = tmp_path / "t"
+    kubist.ingest(target, tmp_path / "a.csv", dimensions=["x", "y"])
+    wrong = {
+        "typo.csv": ("pid,x,y,kind\n1,0.1,0.1,a\n2,0.1,O.2,a\n", 'row 2, column "y": cannot read'),
+        "extra.csv": ("pid,x,y,kind,mass\n1,0.1,0.1,a,5\n", 'the table has no column "mass"'),
+        "less.csv": ("pid,x,y\n1,0.1,0.1\n", 'column "kind" is missing'),
+        "short.csv": ("pid,x,y,kind\n1,0.1,0.1,a\n2,0.1\n", "number of fields for line 3"),
+        "bare.csv": ("1,0.1,0.1,7\n", "the first line holds numbers, and names of columns are"),
+        "cut.parquet": ("PAR1 and no more", "cut.parquet"),
+        "long.csv": ("pid,x,y,kind\n1,0.1,0.1," + "a" * 200 + "\n", "--max-record"),
+    }  # fmt: skip
+    for name, (text, message) in wrong.items():
+        (tmp_path / name).write_text(text)
+        with pytest.raises(kubist.InvalidInput) as raised:
+            kubist.ingest(target, tmp_path / name, max_record=100)
+        said = str(raised.value)
+        assert message in said and said.count(name) == 1 and "\n" not in said, said
+    assert len(kubist.open(target)) == ROWS
+    (tmp_path / "good.csv").write_text("pid,x,y,kind\n9000,0.1,0.1,a\n")
+    report = kubist.ingest(target, [tmp_path / "typo.csv", tmp_path / "good.csv"], keep_going=True)
+    assert report.rows == 1 and list(report.failed) == [str(tmp_path / "typo.csv")]
+    with pytest.raises(kubist.InvalidInput, match="delimiter: a delimiter is one ASCII character"):
+        kubist.ingest(target, tmp_path / "good.csv", delimiter=";;")
+    with pytest.raises(kubist.InvalidInput, match="csv does not say which columns are positions"):
+        kubist.ingest(tmp_path / "u", tmp_path / "good.csv")
+
+
+def test_any_name_can_be_said_to_be_text(tmp_path: Path) -> None:
+    (tmp_path / "stars.asc").write_text("pid|x\n1|0.5\n")
+    kubist.ingest(tmp_path / "t", tmp_path / "stars.asc", format="csv", dimensions=["x"])
+    assert kubist.open(tmp_path / "t").query().to_arrow().to_pylist() == [{"pid": 1, "x": 0.5}]
+    done = command(
+        "ingest", tmp_path / "u", tmp_path / "stars.asc", "--format", "csv", "--dimensions", "x"
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,31 @@
+// Pictures of the page and of Potree for scripts/beside.py: node scripts/beside.mjs FILE, where the file
+// is JSON: {tables, jobs}, and a job {url, size, file, ready, look}. A url that begins with # is a view of the
+// page. `ready` is asked until it is true, then `look` is run.
+
+import { readFileSync } from "node:fs";
+import { launch, serve } from "../viewer/test/browser.mjs";
+
+const { tables, jobs } = JSON.parse(readFileSync(process.argv[2], "utf8"));
+const server = await serve(tables);
+const browser = await launch();
+try {
+  for (const { url, size: [width, height], file, look, ready } of jobs) {
+    const page = await browser.newPage({ viewport: { width, height } });
+    page.on("pageerror", (error) => console.error(`${url}: ${error}`));
+    await page.goto(url.startsWith("#") ? server.url + url : url);
+    await page.waitForFunction(ready, null, { timeout: 120_000 });
+    if (look) await page.evaluate(look);
+    // Twice the same: all has come, and is drawn.
+    for (let before = ""; ; ) {
+      const seen = (await page.screenshot({ timeout: 120_000 })).toString("base64");
+      if (seen === before) break;
+      before = seen;
+      await page.waitForTimeout(1500);
+    }
+    await page.screenshot({ path: file, timeout: 120_000 });
+    await page.close();
+  }
+} finally {
+  await browser.close();
+  await server.stop();
+}

@@ -1,0 +1,113 @@
+"""Builds the jars of spark/ with Maven, and runs their tests.
+
+python scripts/jvm.py [--all-lines] [--questions N]   the tests, of Spark's newest line or of all
+python scripts/jvm.py --jars                          the jars alone
+
+It needs a JDK of version 17 or newer, and Maven, which brings Spark from Maven Central (300 MB a
+line, once). Where these are not to be had it says so and ends with 3. The native library is the one
+that cargo left in target/release, or in the folder that KUBIST_LIBRARY_DIR names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_TO_BE_HAD = 3
+LIBRARIES = ("libkubist_jni.so", "libkubist_jni.dylib")
+# What Maven says of a registry that does not answer.
+UNREACHABLE = re.compile(
+    r"Could not (?:transfer|find) artifact|Could not resolve dependencies|UnresolvableModel"
+)
+
+
+class Absent(Exception):
+    """Something that is needed is not here."""
+
+
+def java_home() -> Path:
+    """The folder of a JDK of version 17 or newer."""
+    named = os.environ.get("JAVA_HOME")
+    on_path = shutil.which("javac")
+    homes = [Path(named)] if named else []
+    homes += [Path(on_path).resolve().parent.parent] if on_path else []
+    homes += sorted(Path("/usr/lib/jvm").glob("*17*"))
+    for home in homes:
+        compiler = home / "bin/javac"
+        if compiler.exists():
+            said = subprocess.run(
+                [compiler, "-version"], capture_output=True, text=True, check=False
+            )
+            version = re.search(r"(\d+)", said.stdout + said.stderr)
+            if version and int(version[1]) >= 17:
+                return home
+    raise Absent(
+        "there is no JDK of version 17 or newer: "
+        "install one (openjdk-17-jdk-headless), or set JAVA_HOME"
+    )
+
+
+def library() -> Path:
+    """The folder of the native library."""
+    folder = Path(os.environ.get("KUBIST_LIBRARY_DIR", ROOT / "target/release")).resolve()
+    if not any((folder / name).exists() for name in LIBRARIES):
+        sys.exit(f"there is no native library in {folder}: run make build first")
+    return folder
+
+
+def maven(*arguments: str, quiet: bool = False) -> int:
+    """Runs Maven on spark/; raises Absent where its registry cannot be reached."""
+    program = shutil.which("mvn")
+    if program is None:
+        raise Absent("Maven is not installed")
+    command = [program, "--batch-mode", "--no-transfer-progress", "-Dstyle.color=never"]
+    command += ["--fail-at-end", f"-Dkubist.library.dir={library()}", *arguments]
+    environment = os.environ | {"JAVA_HOME": str(java_home())}
+    unreachable = False
+    with subprocess.Popen(
+        command,
+        cwd=ROOT / "spark",
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            unreachable |= UNREACHABLE.search(line) is not None
+            if not quiet or "ERROR" in line:
+                print(line, end="", flush=True)
+    if process.returncode != 0 and unreachable:
+        raise Absent("Maven Central cannot be reached, and what is here is not all")
+    return process.returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--all-lines", action="store_true", help="all lines of Spark")
+    parser.add_argument("--questions", type=int, default=60, help="random conditions a line")
+    parser.add_argument("--jars", action="store_true", help="makes the jars, and tests nothing")
+    asked = parser.parse_args()
+    lines = ["-Pall-lines"] if asked.all_lines else []
+    try:
+        if asked.jars:
+            return maven("package", "-DskipTests", *lines, quiet=True)
+        compiled = maven("test-compile", *lines, quiet=True)
+        return compiled or maven("test", f"-Dquestions={asked.questions}", *lines)
+    except Absent as why:
+        print(f"tests of Java and Spark are skipped: {why}", flush=True)
+        return NOT_TO_BE_HAD
+
+
+if __name__ == "__main__":
+    sys.exit(main())

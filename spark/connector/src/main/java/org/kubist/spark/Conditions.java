@@ -1,0 +1,266 @@
+package org.kubist.spark;
+
+import java.math.BigDecimal;
+import java.time.LocalDate;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.unsafe.types.UTF8String;
+import org.kubist.ColumnType.Kind;
+import org.kubist.Field;
+
+/**
+ * Spark's predicates as conditions of Kubist, where both mean exactly the same.
+ *
+ * <p>They differ in NaN: for Spark it equals itself and is greater than all numbers, for Kubist a
+ * comparison with it is unknown. So there are two translations: {@link #holds} is true of the rows of
+ * which the predicate is true, {@link #fails} of those of which it is false. Neither uses NOT of a
+ * comparison, and null makes neither true.
+ */
+final class Conditions {
+    private final Map<String, Field> fields;
+
+    /** @param fields by name: those that conditions can be about */
+    Conditions(Map<String, Field> fields) {
+        this.fields = fields;
+    }
+
+    /** What a condition cannot say. */
+    private static final class Beyond extends Exception {
+        private static final long serialVersionUID = 1;
+
+        Beyond() {
+            super(null, null, false, false);
+        }
+    }
+
+    /** The condition, or null if there is none that means the same. */
+    String of(Predicate predicate) {
+        try {
+            return holds(predicate);
+        } catch (Beyond error) {
+            return null;
+        }
+    }
+
+    private String holds(Expression expression) throws Beyond {
+        return said(expression, true);
+    }
+
+    private String fails(Expression expression) throws Beyond {
+        return said(expression, false);
+    }
+
+    private String said(Expression expression, boolean holds) throws Beyond {
+        if (expression instanceof NamedReference) {
+            Field field = field(expression);
+            if (field.type().kind() != Kind.BOOLEAN) {
+                throw new Beyond();
+            }
+            return quoted(field) + (holds ? " = TRUE" : " = FALSE");
+        }
+        if (expression instanceof Literal<?> literal && literal.value() instanceof Boolean value) {
+            return value == holds ? "TRUE" : "FALSE";
+        }
+        if (!(expression instanceof Predicate predicate)) {
+            throw new Beyond();
+        }
+        Expression[] parts = predicate.children();
+        return switch (predicate.name()) {
+            case "ALWAYS_TRUE" -> holds ? "TRUE" : "FALSE";
+            case "ALWAYS_FALSE" -> holds ? "FALSE" : "TRUE";
+            case "NOT" -> said(parts[0], !holds);
+            case "AND" -> joined(parts, holds ? " AND " : " OR ", holds);
+            case "OR" -> joined(parts, holds ? " OR " : " AND ", holds);
+            case "IS_NULL" -> quoted(field(parts[0])) + (holds ? " IS NULL" : " IS NOT NULL");
+            case "IS_NOT_NULL" -> quoted(field(parts[0])) + (holds ? " IS NOT NULL" : " IS NULL");
+            case "IN" -> list(parts, holds);
+            case "STARTS_WITH" -> like(parts, "", "%", holds);
+            case "ENDS_WITH" -> like(parts, "%", "", holds);
+            case "CONTAINS" -> like(parts, "%", "%", holds);
+            case "=", "<>", "<", "<=", ">", ">=", "<=>" -> compared(predicate.name(), parts, holds);
+            default -> throw new Beyond();
+        };
+    }
+
+    private String joined(Expression[] parts, String word, boolean holds) throws Beyond {
+        return "(" + said(parts[0], holds) + ")" + word + "(" + said(parts[1], holds) + ")";
+    }
+
+    private Field field(Expression expression) throws Beyond {
+        if (expression instanceof NamedReference reference && reference.fieldNames().length == 1) {
+            Field field = fields.get(reference.fieldNames()[0]);
+            if (field != null && field.exact()) {
+                return field;
+            }
+        }
+        throw new Beyond();
+    }
+
+    private static String quoted(Field field) {
+        return "\"" + field.name().replace("\"", "\"\"") + "\"";
+    }
+
+    private static boolean isFloat(Field field) {
+        return field.type().kind() == Kind.FLOAT32 || field.type().kind() == Kind.FLOAT64;
+    }
+
+    private static String turned(String comparison) {
+        return switch (comparison) {
+            case "<" -> ">";
+            case "<=" -> ">=";
+            case ">" -> "<";
+            case ">=" -> "<=";
+            default -> comparison;
+        };
+    }
+
+    private static String opposite(String comparison) {
+        return switch (comparison) {
+            case "=" -> "<>";
+            case "<>" -> "=";
+            case "<" -> ">=";
+            case "<=" -> ">";
+            case ">" -> "<=";
+            default -> "<";
+        };
+    }
+
+    private String compared(String name, Expression[] parts, boolean holds) throws Beyond {
+        if (parts[0] instanceof Literal) {
+            return compared(turned(name), new Expression[] {parts[1], parts[0]}, holds);
+        }
+        Field field = field(parts[0]);
+        if (!(parts[1] instanceof Literal<?> literal)) {
+            throw new Beyond();
+        }
+        String column = quoted(field);
+        if (name.equals("<=>")) {
+            if (literal.value() == null) {
+                return column + (holds ? " IS NULL" : " IS NOT NULL");
+            }
+            String equal = compared("=", parts, holds);
+            return holds ? equal : "(" + equal + ") OR " + column + " IS NULL";
+        }
+        if (literal.value() == null) {
+            // Neither true nor false of any row.
+            return "FALSE";
+        }
+        String comparison = holds ? name : opposite(name);
+        if (isNan(literal.value())) {
+            return switch (comparison) {
+                case "=", ">=" -> "isnan(" + column + ")";
+                case "<>", "<" -> column + " IS NOT NULL AND NOT isnan(" + column + ")";
+                case "<=" -> column + " IS NOT NULL";
+                default -> "FALSE";
+            };
+        }
+        String plain = column + " " + comparison + " " + literal(field, literal.value());
+        // NaN is greater than any number, and equal to none.
+        boolean ofNan = comparison.startsWith(">") || comparison.equals("<>");
+        return isFloat(field) && ofNan ? plain + " OR isnan(" + column + ")" : plain;
+    }
+
+    private static boolean isNan(Object value) {
+        return value instanceof Double wide && wide.isNaN() || value instanceof Float narrow && narrow.isNaN();
+    }
+
+    private String list(Expression[] parts, boolean holds) throws Beyond {
+        Field field = field(parts[0]);
+        List<String> values = new ArrayList<>();
+        boolean holdsNull = false;
+        for (int index = 1; index < parts.length; index++) {
+            if (!(parts[index] instanceof Literal<?> literal)) {
+                throw new Beyond();
+            }
+            Object value = literal.value();
+            // A set of Java's tells -0.0 from 0.0, a comparison does not.
+            boolean isZero = isFloat(field) && value instanceof Number number && number.doubleValue() == 0;
+            if (isNan(value) || isZero) {
+                throw new Beyond();
+            }
+            if (value == null) {
+                holdsNull = true;
+            } else {
+                values.add(literal(field, value));
+            }
+        }
+        if (values.isEmpty() || holdsNull && !holds) {
+            if (!holdsNull) {
+                throw new Beyond();
+            }
+            return "FALSE";
+        }
+        String column = quoted(field);
+        String in = column + (holds ? " IN (" : " NOT IN (") + String.join(", ", values) + ")";
+        return isFloat(field) && !holds ? in + " OR isnan(" + column + ")" : in;
+    }
+
+    private String like(Expression[] parts, String before, String after, boolean holds) throws Beyond {
+        Field field = field(parts[0]);
+        boolean isText = field.type().kind() == Kind.STRING;
+        if (!isText || !(parts[1] instanceof Literal<?> literal) || !(literal.value() instanceof UTF8String text)) {
+            throw new Beyond();
+        }
+        String escaped = text.toString().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_");
+        return quoted(field) + (holds ? " LIKE " : " NOT LIKE ") + text(before + escaped + after);
+    }
+
+    private static String text(String value) {
+        return "'" + value.replace("'", "''") + "'";
+    }
+
+    /** A value as Spark keeps it, in words that mean exactly that of this column. */
+    private static String literal(Field field, Object value) throws Beyond {
+        Kind kind = field.type().kind();
+        if (value instanceof Boolean truth && kind == Kind.BOOLEAN) {
+            return truth ? "TRUE" : "FALSE";
+        }
+        if (value instanceof Float || value instanceof Double) {
+            double number = ((Number) value).doubleValue();
+            if (Double.isInfinite(number)) {
+                return number > 0 ? "inf" : "-inf";
+            }
+            return value.toString();
+        }
+        if (value instanceof Decimal decimal) {
+            BigDecimal exact = decimal.toJavaBigDecimal();
+            return exact.toPlainString();
+        }
+        if (value instanceof UTF8String text && kind == Kind.STRING) {
+            return text(text.toString());
+        }
+        if (value instanceof byte[] bytes && kind == Kind.BINARY) {
+            return "X'" + HexFormat.of().withUpperCase().formatHex(bytes) + "'";
+        }
+        if (value instanceof Integer days && kind == Kind.DATE) {
+            return "DATE '" + inWords(LocalDate.ofEpochDay(days)) + "'";
+        }
+        if (value instanceof Long micros && (kind == Kind.TIMESTAMP || kind == Kind.TIMESTAMP_NTZ)) {
+            long second = Math.floorDiv(micros, 1_000_000L);
+            LocalDate day = LocalDate.ofEpochDay(Math.floorDiv(second, 86_400L));
+            long clock = Math.floorMod(second, 86_400L);
+            String time = String.format(
+                    "%02d:%02d:%02d.%06d", clock / 3600, clock / 60 % 60, clock % 60, Math.floorMod(micros, 1_000_000L));
+            return "TIMESTAMP '" + inWords(day) + "T" + time + (kind == Kind.TIMESTAMP ? "Z'" : "'");
+        }
+        boolean isNumber = kind != Kind.BOOLEAN && kind != Kind.STRING && kind != Kind.BINARY && field.type().kind() != Kind.DATE;
+        if (value instanceof Number number && isNumber && kind != Kind.TIMESTAMP && kind != Kind.TIMESTAMP_NTZ) {
+            return number.toString();
+        }
+        throw new Beyond();
+    }
+
+    private static String inWords(LocalDate day) throws Beyond {
+        if (day.getYear() < 1 || day.getYear() > 9999) {
+            throw new Beyond();
+        }
+        return day.toString();
+    }
+}

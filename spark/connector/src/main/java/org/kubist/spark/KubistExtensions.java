@@ -1,0 +1,17 @@
+package org.kubist.spark;
+
+import org.apache.spark.sql.SparkSessionExtensions;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/** {@code spark.sql.extensions=org.kubist.spark.KubistExtensions}: samples reach the tables below filters. */
+public final class KubistExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+    /** Spark makes it by its name. */
+    public KubistExtensions() {}
+
+    @Override
+    public BoxedUnit apply(SparkSessionExtensions extensions) {
+        extensions.injectOptimizerRule(session -> new SampleBelow());
+        return BoxedUnit.UNIT;
+    }
+}

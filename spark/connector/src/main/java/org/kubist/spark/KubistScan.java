@@ -1,0 +1,125 @@
+package org.kubist.spark;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalLong;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.types.StructType;
+import org.kubist.Snapshot;
+import org.kubist.Split;
+
+/** A question to a table, as many tasks answer it. */
+final class KubistScan implements Scan, Batch, SupportsReportStatistics {
+    /** About so many rows suit a task, unless the program says how many tasks. */
+    private static final long ROWS_OF_A_TASK = 500_000;
+    /** Fewer rows than this are not worth a second task. */
+    private static final long ROWS_WORTH_A_TASK = 50_000;
+
+    private final KubistTable table;
+    private final StructType columns;
+    private final Question question;
+    /** Of the question; -1 while nobody asked. */
+    private long rows = -1;
+
+    KubistScan(KubistTable table, StructType columns, Question question) {
+        this.table = table;
+        this.columns = columns;
+        this.question = question;
+    }
+
+    @Override
+    public StructType readSchema() {
+        return columns;
+    }
+
+    @Override
+    public String description() {
+        return table.name() + " " + question.inWords() + ", Columns: " + List.of(columns.fieldNames());
+    }
+
+    @Override
+    public Batch toBatch() {
+        return this;
+    }
+
+    @Override
+    public MicroBatchStream toMicroBatchStream(String checkpoint) {
+        return new KubistStream(table, columns, question);
+    }
+
+    private synchronized long rows() {
+        if (rows < 0) {
+            Snapshot snapshot = table.moment().snapshot();
+            // Counting what conditions select may read much: all rows are a bound.
+            rows = snapshot.rows();
+            if (question.windows() != null) {
+                double share = question.windows().stream().mapToDouble(window -> window[1] - window[0]).sum();
+                rows = (long) Math.ceil(rows * share);
+            }
+            if (question.limit() >= 0) {
+                rows = Math.min(rows, question.limit());
+            }
+        }
+        return rows;
+    }
+
+    @Override
+    public Statistics estimateStatistics() {
+        long width = 8L + columns.defaultSize();
+        return new Statistics() {
+            @Override
+            public OptionalLong sizeInBytes() {
+                return OptionalLong.of(rows() * width);
+            }
+
+            @Override
+            public OptionalLong numRows() {
+                return OptionalLong.of(rows());
+            }
+        };
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions() {
+        return planned(table, table.moment().snapshot(), columns, question, rows());
+    }
+
+    /** The parts of a question, one a task. */
+    static InputPartition[] planned(
+            KubistTable table, Snapshot snapshot, StructType columns, Question question, long rows) {
+        String location = table.options().location();
+        List<InputPartition> parts = new ArrayList<>();
+        for (String spec : question.specs(columns, table.options().inclusion())) {
+            if (question.limit() >= 0) {
+                // A limit takes the lowest priorities of all: one task finds them.
+                parts.add(new KubistReader.Part(location, new Split(spec, rows, List.of()), snapshot.token()));
+                continue;
+            }
+            for (Split split : snapshot.splits(spec, parts(table, rows))) {
+                parts.add(new KubistReader.Part(location, split, null));
+            }
+        }
+        return parts.toArray(InputPartition[]::new);
+    }
+
+    private static int parts(KubistTable table, long rows) {
+        if (table.options().partitions() > 0) {
+            return table.options().partitions();
+        }
+        int cores = SparkSession.active().sparkContext().defaultParallelism();
+        long most = Math.max(1, rows / ROWS_WORTH_A_TASK);
+        return (int) Math.min(Math.max(rows / ROWS_OF_A_TASK, Math.min(cores, most)), 10_000);
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+        return new KubistReader.Factory(columns);
+    }
+}

@@ -1,0 +1,149 @@
+package org.kubist.spark;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SplittableRandom;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
+import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownTableSample;
+import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.types.StructType;
+import org.kubist.Field;
+import org.kubist.KubistException;
+
+/** Takes from Spark's plan what the engine answers exactly. */
+class KubistScanBuilder
+        implements SupportsPushDownTableSample,
+                SupportsPushDownV2Filters,
+                SupportsPushDownAggregates,
+                SupportsPushDownLimit,
+                SupportsPushDownRequiredColumns {
+    /** A limit of more rows is left to Spark, whose tasks read side by side. */
+    private static final int MOST_LIMITED = 100_000;
+
+    private final KubistTable table;
+    private StructType columns;
+    private Question question = Question.ALL;
+    private Predicate[] pushed = {};
+    private Figures figures;
+
+    KubistScanBuilder(KubistTable table, StructType columns) {
+        this.table = table;
+        this.columns = columns;
+    }
+
+    @Override
+    public boolean pushTableSample(double lower, double upper, boolean withReplacement, long seed) {
+        Options.Seed meaning = table.options().seed();
+        double high = Math.min(upper, 1);
+        if (withReplacement || meaning == Options.Seed.REFUSE || lower < 0 || lower >= high) {
+            return false;
+        }
+        double from = meaning == Options.Seed.WINDOW ? new SplittableRandom(seed).nextDouble() : 0;
+        question = question.windows(around(from, lower, high));
+        return true;
+    }
+
+    /** A window that begins elsewhere goes on at 0 where it leaves 1. */
+    private static List<double[]> around(double from, double lower, double upper) {
+        if (from == 0 || upper - lower == 1) {
+            return List.of(new double[] {lower, upper});
+        }
+        double low = (from + lower) % 1;
+        double high = (from + upper) % 1;
+        if (low < high) {
+            return List.of(new double[] {low, high});
+        }
+        List<double[]> windows = new ArrayList<>();
+        windows.add(new double[] {low, 1});
+        if (high > 0) {
+            windows.add(new double[] {0, high});
+        }
+        return windows;
+    }
+
+    @Override
+    public Predicate[] pushPredicates(Predicate[] predicates) {
+        Map<String, Field> fields = new HashMap<>();
+        table.moment().snapshot().fields().forEach(field -> fields.put(field.name(), field));
+        Conditions conditions = new Conditions(fields);
+        List<Predicate> taken = new ArrayList<>();
+        List<Predicate> left = new ArrayList<>();
+        List<String> where = new ArrayList<>();
+        for (Predicate predicate : predicates) {
+            String condition = conditions.of(predicate);
+            if (condition != null && isUnderstood(condition)) {
+                where.add(condition);
+                taken.add(predicate);
+            } else {
+                left.add(predicate);
+            }
+        }
+        question = question.where(where);
+        pushed = taken.toArray(Predicate[]::new);
+        return left.toArray(Predicate[]::new);
+    }
+
+    /** What the engine would refuse (a condition of too many parts) is Spark's. */
+    private boolean isUnderstood(String condition) {
+        try {
+            table.moment().snapshot().check(condition);
+            return true;
+        } catch (KubistException error) {
+            if (error.kind() == KubistException.Kind.INVALID_INPUT) {
+                return false;
+            }
+            throw error;
+        }
+    }
+
+    @Override
+    public Predicate[] pushedPredicates() {
+        return pushed;
+    }
+
+    @Override
+    public boolean supportCompletePushDown(Aggregation aggregation) {
+        return Figures.areKnown(aggregation, table, question);
+    }
+
+    @Override
+    public boolean pushAggregation(Aggregation aggregation) {
+        if (!supportCompletePushDown(aggregation)) {
+            return false;
+        }
+        figures = Figures.of(aggregation, table, question);
+        return figures != null;
+    }
+
+    @Override
+    public boolean pushLimit(int limit) {
+        boolean whole = question.windows() == null || question.windows().size() == 1;
+        if (limit > MOST_LIMITED || !whole) {
+            return false;
+        }
+        question = question.limit(limit);
+        return true;
+    }
+
+    @Override
+    public boolean isPartiallyPushed() {
+        return false;
+    }
+
+    @Override
+    public void pruneColumns(StructType required) {
+        columns = required;
+    }
+
+    @Override
+    public Scan build() {
+        return figures == null ? new KubistScan(table, columns, question) : figures;
+    }
+}

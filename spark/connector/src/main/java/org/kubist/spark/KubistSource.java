@@ -1,0 +1,39 @@
+package org.kubist.spark;
+
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** {@code spark.read.format("kubist").load(location)} and {@code df.write.format("kubist")}. */
+public final class KubistSource implements TableProvider, DataSourceRegister {
+    /** Spark makes it by its name. */
+    public KubistSource() {}
+
+    @Override
+    public String shortName() {
+        return "kubist";
+    }
+
+    @Override
+    public StructType inferSchema(CaseInsensitiveStringMap options) {
+        return KubistTable.open(new Options(options.asCaseSensitiveMap()), null).schema();
+    }
+
+    @Override
+    public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
+        if (partitioning.length > 0) {
+            throw Options.invalid("Kubist has no partitions of columns: its dimensions divide the rows");
+        }
+        return KubistTable.open(new Options(properties), schema);
+    }
+
+    /** The columns of a new table are those of the rows that are written. */
+    @Override
+    public boolean supportsExternalMetadata() {
+        return true;
+    }
+}

@@ -1,0 +1,198 @@
+package org.kubist.spark;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.DirectoryNotEmptyException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.UUID;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
+import org.kubist.KubistException;
+import org.kubist.Table;
+import org.kubist.Writer;
+
+/**
+ * Writes the rows of a job with one commit, or none of them.
+ *
+ * <p>Each attempt of a task writes a file of its own beside the table. The driver appends those of
+ * the attempts that Spark says have committed, and commits once, under a token: of a stream its epoch,
+ * so that a batch that is run again counts once. Files of other attempts are never read.
+ */
+final class KubistWrite {
+    private static final int MOST_ATTEMPTS = 10;
+
+    private KubistWrite() {}
+
+    /** What a task attempt tells the driver. */
+    record Staged(String path, long rows) implements WriterCommitMessage {
+        private static final long serialVersionUID = 1;
+    }
+
+    /** Where a job's files are, and who writes them. */
+    record Factory(String location, String folder) implements DataWriterFactory, StreamingDataWriterFactory {
+        private static final long serialVersionUID = 1;
+
+        @Override
+        public DataWriter<InternalRow> createWriter(int partition, long task) {
+            return new KubistDataWriter(location, file(partition, task));
+        }
+
+        @Override
+        public DataWriter<InternalRow> createWriter(int partition, long task, long epoch) {
+            return createWriter(partition, task);
+        }
+
+        /** The driver has made the folder: a task that begins after the job was given up finds none. */
+        private Path file(int partition, long task) {
+            return Path.of(folder(), "part-" + partition + "-" + task + "-" + UUID.randomUUID() + ".arrows");
+        }
+    }
+
+    private static Factory factory(String location, String folder) {
+        try {
+            Files.createDirectories(Path.of(folder));
+        } catch (IOException error) {
+            throw new UncheckedIOException("cannot make the folder for rows that wait for their commit", error);
+        }
+        return new Factory(location, folder);
+    }
+
+    private static String folder(String location, Options options, String job) {
+        String staging = options.staging();
+        if (staging == null) {
+            if (location.contains("://")) {
+                throw Options.invalid("option staging: say a folder that driver and executors share, for rows on their way to "
+                        + location);
+            }
+            staging = location + ".staging";
+        }
+        return Path.of(staging, job).toAbsolutePath().toString();
+    }
+
+    static BatchWrite batch(String location, Options options, String job, boolean created) {
+        String folder = folder(location, options, job);
+        return new BatchWrite() {
+            @Override
+            public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+                return factory(location, folder);
+            }
+
+            @Override
+            public void commit(WriterCommitMessage[] messages) {
+                KubistWrite.commit(location, options.writer(), job, messages);
+                remove(folder);
+            }
+
+            @Override
+            public void abort(WriterCommitMessage[] messages) {
+                remove(folder);
+                if (created) {
+                    Table.drop(location);
+                }
+            }
+        };
+    }
+
+    static StreamingWrite stream(String location, Options options, String query) {
+        // Epochs are told apart within a writer, so the writer is the query's.
+        String writer = options.writer() == null ? "spark-" + query : options.writer();
+        return new StreamingWrite() {
+            private String folder(String run) {
+                return KubistWrite.folder(location, options, query + "-" + run);
+            }
+
+            private final String run = UUID.randomUUID().toString();
+
+            @Override
+            public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
+                return factory(location, folder(run));
+            }
+
+            @Override
+            public void commit(long epoch, WriterCommitMessage[] messages) {
+                KubistWrite.commit(location, writer, query + "/" + epoch, messages);
+                remove(folder(run));
+            }
+
+            @Override
+            public void abort(long epoch, WriterCommitMessage[] messages) {
+                remove(folder(run));
+            }
+        };
+    }
+
+    private static void commit(String location, String name, String token, WriterCommitMessage[] messages) {
+        try (Table table = Table.open(location);
+                Writer writer = table.writer(name)) {
+            for (WriterCommitMessage message : messages) {
+                Staged staged = (Staged) message;
+                if (staged.rows() > 0) {
+                    writer.appendStaged(staged.path());
+                }
+            }
+            writer.commit(null, token);
+        }
+    }
+
+    /** Removes a job's files, and the folder of all jobs if it is empty. What cannot be removed is only litter. */
+    private static void remove(String folder) {
+        Path job = Path.of(folder);
+        for (int attempt = 1; Files.exists(job); attempt++) {
+            try {
+                empty(job);
+            } catch (DirectoryNotEmptyException late) {
+                // An attempt that was given up has made a file meanwhile.
+                if (attempt == MOST_ATTEMPTS) {
+                    stays(folder, late);
+                    return;
+                }
+            } catch (IOException | UncheckedIOException error) {
+                stays(folder, error);
+                return;
+            }
+        }
+        try {
+            Files.deleteIfExists(job.getParent());
+        } catch (DirectoryNotEmptyException others) {
+            // Other jobs are writing.
+            return;
+        } catch (IOException error) {
+            stays(folder, error);
+        }
+    }
+
+    private static void empty(Path folder) throws IOException {
+        try (Stream<Path> files = Files.list(folder)) {
+            for (Path file : files.toList()) {
+                Files.deleteIfExists(file);
+            }
+        }
+        Files.deleteIfExists(folder);
+    }
+
+    private static void stays(String folder, Exception error) {
+        System.getLogger(KubistWrite.class.getName())
+                .log(System.Logger.Level.WARNING, "files of a finished job stay in " + folder, error);
+    }
+
+    /** A failure to find the table where a task runs, in words of Spark. */
+    static Table openThere(String location) {
+        try {
+            return Table.open(location);
+        } catch (KubistException error) {
+            if (error.kind() != KubistException.Kind.NOT_FOUND) {
+                throw error;
+            }
+            throw new KubistException(
+                    error.kind(), error.getMessage() + " (as this executor sees it: all of them need access to it)");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+package org.kubist.spark;
+
+import org.kubist.Snapshot;
+import org.kubist.Table;
+
+/** A table as of one moment, opened. Spark tells nobody that a plan is over: Java's collector closes it. */
+record Moment(Table table, Snapshot snapshot) {
+    /** @param version a token, the number of a step, or null for now */
+    static Moment of(String location, String version) {
+        Table table = Table.open(location);
+        try {
+            return new Moment(table, snapshot(table, version));
+        } catch (RuntimeException error) {
+            table.close();
+            throw error;
+        }
+    }
+
+    private static Snapshot snapshot(Table table, String version) {
+        if (version == null) {
+            return table.snapshot();
+        }
+        return version.matches("-?\\d{1,18}") ? table.atStep(Long.parseLong(version)) : table.at(version);
+    }
+}

@@ -1,0 +1,164 @@
+package org.kubist.spark;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.kubist.KubistException;
+
+/** What a program said with {@code option(...)}. The only list of their names; docs/spark.md has them. */
+final class Options {
+    /** What the seed of a sample means. */
+    enum Seed {
+        /** Nothing: samples are the same records, and smaller ones are parts of larger ones. */
+        NESTED,
+        /** Another seed takes other records. */
+        WINDOW,
+        /** Spark draws the sample from all rows. */
+        REFUSE
+    }
+
+    static final Set<String> READ = Set.of("seed", "inclusion", "partitions", "snapshot", "versionasof", "step");
+    static final Set<String> WRITE = Set.of("staging", "writer");
+    static final Set<String> CREATE = Set.of("dimensions", "domain", "identity", "lookup", "capacity");
+    /** What Spark adds on its own, and options of streams. */
+    private static final Set<String> OF_SPARK =
+            Set.of("path", "checkpointlocation", "queryname", "provider", "owner", "location", "is_managed_location");
+
+    private final CaseInsensitiveStringMap said;
+
+    Options(Map<String, String> said) {
+        this.said = new CaseInsensitiveStringMap(said);
+        Set<String> known = new TreeSet<>(READ);
+        known.addAll(WRITE);
+        known.addAll(CREATE);
+        for (String name : this.said.keySet()) {
+            String lower = name.toLowerCase(Locale.ROOT);
+            if (!known.contains(lower) && !OF_SPARK.contains(lower) && !lower.startsWith("option.")) {
+                throw invalid("unknown option \"" + name + "\"; there are " + String.join(", ", known));
+            }
+        }
+        // What makes no sense is refused at once, whether it is needed or not.
+        seed();
+        partitions();
+        version();
+    }
+
+    static KubistException invalid(String message) {
+        return new KubistException(KubistException.Kind.INVALID_INPUT, message);
+    }
+
+    String location() {
+        String path = said.get("path");
+        if (path == null || path.isEmpty()) {
+            throw invalid("which table? say load(location) or save(location)");
+        }
+        return path;
+    }
+
+    Seed seed() {
+        String name = said.getOrDefault("seed", "nested");
+        for (Seed seed : Seed.values()) {
+            if (seed.name().equalsIgnoreCase(name)) {
+                return seed;
+            }
+        }
+        throw invalid("option seed: \"" + name + "\" is neither nested, window nor refuse");
+    }
+
+    /** The name of a column that is added; null for none. */
+    String inclusion() {
+        return said.get("inclusion");
+    }
+
+    /** How many partitions a scan has; 0: as many as suit its rows. */
+    int partitions() {
+        long parts = whole("partitions", 0);
+        if (parts < 0 || parts > 1 << 16) {
+            throw invalid("option partitions: " + parts + " is not between 1 and 65536");
+        }
+        return (int) parts;
+    }
+
+    private long whole(String name, long otherwise) {
+        String text = said.get(name);
+        try {
+            return text == null ? otherwise : Long.parseLong(text);
+        } catch (NumberFormatException error) {
+            throw invalid("option " + name + ": \"" + text + "\" is not a whole number");
+        }
+    }
+
+    /** The moment to read: a token or the number of a step; null: now. */
+    String version() {
+        String version = null;
+        for (String name : List.of("snapshot", "versionAsOf", "step")) {
+            if (said.containsKey(name)) {
+                if (version != null) {
+                    throw invalid("say one of snapshot, versionAsOf and step");
+                }
+                version = said.get(name);
+            }
+        }
+        return version;
+    }
+
+    /** The folder for rows that wait for a commit; null: beside the table. */
+    String staging() {
+        return said.get("staging");
+    }
+
+    /** The writer's name; null: one that is free. */
+    String writer() {
+        return said.get("writer");
+    }
+
+    boolean creates() {
+        return said.containsKey("dimensions");
+    }
+
+    private List<String> names(String option) {
+        List<String> names = new ArrayList<>();
+        for (String name : said.getOrDefault(option, "").split(",")) {
+            if (!name.isBlank()) {
+                names.add(name.trim());
+            }
+        }
+        return names;
+    }
+
+    /** How a new table is made, but for its columns: as JSON's object. */
+    Map<String, Object> creation() {
+        Map<String, List<Double>> domains = new LinkedHashMap<>();
+        for (String text : names("domain")) {
+            String[] parts = text.split("[=:]");
+            try {
+                domains.put(parts[0].trim(), List.of(Double.valueOf(parts[1].trim()), Double.valueOf(parts[2].trim())));
+            } catch (NumberFormatException | ArrayIndexOutOfBoundsException error) {
+                throw invalid("option domain: \"" + text + "\" is not as x=0:1");
+            }
+        }
+        List<Map<String, Object>> dimensions = new ArrayList<>();
+        for (String name : names("dimensions")) {
+            Map<String, Object> dimension = new LinkedHashMap<>();
+            dimension.put("column", name);
+            dimension.put("domain", domains.remove(name));
+            dimensions.add(dimension);
+        }
+        if (!domains.isEmpty()) {
+            throw invalid("option domain: " + domains.keySet() + " are not among the dimensions");
+        }
+        Map<String, Object> creation = new LinkedHashMap<>();
+        creation.put("dimensions", dimensions);
+        creation.put("identity", names("identity"));
+        creation.put("lookup", names("lookup"));
+        if (said.containsKey("capacity")) {
+            creation.put("capacity", whole("capacity", 0));
+        }
+        return creation;
+    }
+}

@@ -1,0 +1,85 @@
+package org.kubist.spark;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.types.StructType;
+import org.kubist.Json;
+
+/**
+ * What was pushed down to a scan.
+ *
+ * @param where conditions, of which all hold
+ * @param windows ranges of priorities that do not meet: the sample; null without one
+ * @param limit at most so many rows; -1 without one
+ * @param steps the first and the last step of a stream's batch; null for all rows
+ */
+record Question(List<String> where, List<double[]> windows, int limit, long[] steps) {
+    static final Question ALL = new Question(List.of(), null, -1, null);
+
+    Question where(List<String> more) {
+        return new Question(more, windows, limit, steps);
+    }
+
+    Question windows(List<double[]> sampled) {
+        return new Question(where, sampled, limit, steps);
+    }
+
+    Question limit(int rows) {
+        return new Question(where, windows, rows, steps);
+    }
+
+    Question steps(long first, long last) {
+        return new Question(where, windows, limit, new long[] {first, last});
+    }
+
+    /** As JSON of the engine, one for each window. With columns null it is of all of them. */
+    List<String> specs(StructType columns, String inclusion) {
+        Map<String, Object> spec = new LinkedHashMap<>();
+        if (!where.isEmpty()) {
+            spec.put("where", where.stream().map(one -> "(" + one + ")").collect(Collectors.joining(" AND ")));
+        }
+        if (limit >= 0) {
+            spec.put("limit", limit);
+        }
+        if (steps != null) {
+            spec.put("steps", List.of(steps[0], steps[1]));
+        }
+        if (columns != null) {
+            List<String> names = new ArrayList<>(List.of(columns.fieldNames()));
+            if (inclusion != null && names.remove(inclusion)) {
+                spec.put("inclusion", inclusion);
+            }
+            spec.put("columns", names);
+        }
+        if (windows == null) {
+            return List.of(Json.write(spec));
+        }
+        List<String> specs = new ArrayList<>();
+        for (double[] window : windows) {
+            spec.put("window", List.of(window[0], window[1]));
+            specs.add(Json.write(spec));
+        }
+        return specs;
+    }
+
+    /** For {@code explain}. */
+    String inWords() {
+        List<String> words = new ArrayList<>();
+        if (windows != null) {
+            words.add("PushedSample: " + windows.stream()
+                    .map(window -> "[" + window[0] + ", " + window[1] + ")")
+                    .collect(Collectors.joining(" + ")));
+        }
+        words.add("PushedWhere: [" + String.join("; ", where) + "]");
+        if (limit >= 0) {
+            words.add("PushedLimit: " + limit);
+        }
+        if (steps != null) {
+            words.add("Steps: " + steps[0] + " to " + steps[1]);
+        }
+        return String.join(", ", words);
+    }
+}

@@ -1,0 +1,184 @@
+package org.kubist.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.TreeSet;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.kubist.Answer;
+import org.kubist.Batch;
+import org.kubist.Snapshot;
+import org.kubist.Table;
+
+/** Samples as users write them, beside the engine's own answers. */
+class SamplesTest {
+    private static final int ROWS = 5000;
+
+    @TempDir static Path folder;
+    private static SparkSession spark;
+    private static String location;
+
+    @BeforeAll
+    static void rowsAreThere() {
+        spark = Session.open(folder, "local[2]");
+        location = folder.resolve("t.kubist").toString();
+        spark.createDataFrame(new Rows(2).some(0, ROWS), Rows.SCHEMA)
+                .write()
+                .format("kubist")
+                .option("dimensions", "x,y")
+                .option("identity", "id")
+                .option("capacity", "128")
+                .mode("append")
+                .save(location);
+    }
+
+    @AfterAll
+    static void sparkEnds() {
+        spark.stop();
+    }
+
+    private static Dataset<Row> table(String... options) {
+        var reader = spark.read().format("kubist");
+        for (int index = 0; index < options.length; index += 2) {
+            reader.option(options[index], options[index + 1]);
+        }
+        return reader.load(location);
+    }
+
+    private static TreeSet<Long> ids(Dataset<Row> rows) {
+        TreeSet<Long> ids = new TreeSet<>();
+        for (Row row : (Row[]) rows.select("id").collect()) {
+            assertTrue(ids.add(row.getLong(0)), "a row came twice");
+        }
+        return ids;
+    }
+
+    private static TreeSet<Long> asked(String spec) {
+        TreeSet<Long> ids = new TreeSet<>();
+        try (Table table = Table.open(location);
+                Snapshot snapshot = table.snapshot();
+                Answer answer = snapshot.query(spec)) {
+            for (Batch batch = answer.next(); batch != null; batch = answer.next()) {
+                for (int row = 0; row < batch.rows(); row++) {
+                    ids.add(batch.column(0).getLong(row));
+                }
+                batch.close();
+            }
+        }
+        return ids;
+    }
+
+    private static void pushed(Dataset<Row> rows) {
+        String plan = Session.plan(rows);
+        assertTrue(plan.contains("PushedSample"), plan);
+        assertFalse(plan.contains("Sample "), plan);
+    }
+
+    @Test
+    void everyWayToSayASampleIsTheEngines() {
+        Random random = new Random(3);
+        for (int round = 0; round < 8; round++) {
+            double share = (1 + random.nextInt(60)) / 100.0;
+            spark.conf().set("spark.sql.codegen.wholeStage", round % 2 == 0);
+            double low = random.nextInt(80) / 100.0;
+            TreeSet<Long> wanted =
+                    asked("{\"where\": \"x > " + low + "\", \"precision\": " + share + ", \"columns\": [\"id\"]}");
+            String condition = "x > " + low + "D";
+            List<Dataset<Row>> ways = List.of(
+                    table().filter(condition).sample(share, random.nextLong()),
+                    table().sample(share).filter(condition),
+                    table().filter(condition).select("x", "id", "c").sample(share),
+                    table().select("x", "id").filter(condition).filter("x < 2").sort("x").sample(share),
+                    spark.sql("SELECT id FROM k.t TABLESAMPLE (" + share * 100 + " PERCENT) REPEATABLE (7) WHERE " + condition));
+            for (Dataset<Row> way : ways) {
+                pushed(way);
+                assertEquals(wanted, ids(way), Session.plan(way));
+            }
+        }
+    }
+
+    @Test
+    void smallerSamplesArePartsOfLargerOnes() {
+        TreeSet<Long> large = ids(table().sample(0.5, 1));
+        assertTrue(large.containsAll(ids(table().sample(0.1, 2))));
+        assertTrue(large.size() > ROWS * 0.45 && large.size() < ROWS * 0.55, large.size() + " rows");
+    }
+
+    @Test
+    void partsOfARandomSplitHaveEachRowOnce() {
+        for (String seed : List.of("nested", "window")) {
+            List<Long> all = new ArrayList<>();
+            for (Dataset<Row> part : table("seed", seed).filter("x > 0.2D").randomSplit(new double[] {0.5, 0.3, 0.2}, 11)) {
+                pushed(part);
+                all.addAll(ids(part));
+            }
+            Collections.sort(all);
+            assertEquals(new ArrayList<>(ids(table().filter("x > 0.2D"))), all, seed);
+        }
+    }
+
+    @Test
+    void aSeedMeansWhatItsOptionSays() {
+        TreeSet<Long> nested = ids(table("seed", "nested").sample(0.2, 4));
+        assertEquals(nested, ids(table().sample(0.2, 5)));
+        TreeSet<Long> four = ids(table("seed", "window").sample(0.2, 4));
+        assertNotEquals(four, ids(table("seed", "window").sample(0.2, 5)));
+        assertEquals(four, ids(table("seed", "window").sample(0.2, 4)));
+        assertTrue(four.size() > ROWS * 0.15 && four.size() < ROWS * 0.25, four.size() + " rows");
+        // It goes on at the other end where it leaves 1.
+        for (int seed = 0; seed < 30; seed++) {
+            TreeSet<Long> most = ids(table("seed", "window").sample(0.9, seed));
+            assertTrue(most.size() > ROWS * 0.87 && most.size() < ROWS * 0.93, most.size() + " rows");
+        }
+        String refused = Session.plan(table("seed", "refuse").sample(0.2, 4));
+        assertTrue(refused.contains("Sample "), refused);
+    }
+
+    @Test
+    void whatHasNoSuchLawStaysWithSpark() {
+        for (Dataset<Row> rows : List.of(
+                table().sample(true, 0.3, 1),
+                table().filter("rand(1) < 0.5").sample(0.3, 1),
+                table().limit(100).sample(0.3, 1),
+                table().groupBy("i").count().sample(0.3, 1))) {
+            String plan = Session.plan(rows);
+            assertTrue(plan.contains("Sample "), plan);
+            assertFalse(plan.contains("PushedSample"), plan);
+        }
+        // A sample of a sample is a fourth: the second one is Spark's.
+        long rows = table().sample(0.5, 1).sample(0.5, 2).count();
+        assertTrue(rows > ROWS * 0.2 && rows < ROWS * 0.3, rows + " rows");
+    }
+
+    @Test
+    void countsOfASampleAreTheEngines() {
+        Dataset<Row> counted = table().sample(0.3, 1).groupBy().count();
+        assertTrue(Session.plan(counted).contains("LocalTableScan"), Session.plan(counted));
+        assertEquals(ids(table().sample(0.3)).size(), ((Row[]) counted.collect())[0].getLong(0));
+    }
+
+    @Test
+    void theInclusionIsAColumn() {
+        Dataset<Row> weighted = table("inclusion", "chance").sample(0.25, 1).filter("x > 0.5D");
+        Row[] rows = (Row[]) weighted.select("id", "chance").collect();
+        assertTrue(rows.length > 0);
+        for (Row row : rows) {
+            assertEquals(0.25, row.getDouble(1));
+        }
+        assertEquals(ids(table().sample(0.25).filter("x > 0.5D")), ids(weighted));
+        assertEquals(rows.length, weighted.filter("chance < 0.5D").count());
+    }
+}

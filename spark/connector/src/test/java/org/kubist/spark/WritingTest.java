@@ -1,0 +1,252 @@
+package org.kubist.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.java.function.MapFunction;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.streaming.StreamingQuery;
+import org.apache.spark.sql.streaming.Trigger;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.kubist.KubistException;
+import org.kubist.Snapshot;
+import org.kubist.Table;
+import org.kubist.Writer;
+
+/** Jobs and streams that write: each row once, or none of a job. */
+class WritingTest {
+    @TempDir static Path folder;
+    private static SparkSession spark;
+
+    @BeforeAll
+    static void sparkBegins() {
+        // Tasks may fail three times.
+        spark = Session.open(folder, "local[2,4]");
+    }
+
+    @AfterAll
+    static void sparkEnds() {
+        spark.stop();
+    }
+
+    private static String at(String name) {
+        return folder.resolve(name).toString();
+    }
+
+    private static void write(Dataset<Row> rows, String name) {
+        rows.write().format("kubist").option("dimensions", "x").option("identity", "id").mode("append").save(at(name));
+    }
+
+    private static Dataset<Row> numbers(long count) {
+        return spark.range(0, count, 1, 4).selectExpr("id", "id / " + count + " AS x");
+    }
+
+    private static Dataset<Row> read(String name) {
+        return spark.read().format("kubist").load(at(name));
+    }
+
+    private static void holds(String name, long count) {
+        assertEquals(
+                List.of(count + "|" + count + "|"),
+                Session.sorted(read(name).selectExpr("count(id)", "count(DISTINCT id)")));
+    }
+
+    private static boolean leftAnything(String name) throws IOException {
+        try (Stream<Path> files = Files.list(folder)) {
+            return files.anyMatch(path -> path.getFileName().toString().equals(name + ".staging"));
+        }
+    }
+
+    @Test
+    void aJobIsOneCommit() throws IOException {
+        write(numbers(10_000), "once");
+        write(numbers(10_000).selectExpr("id + 10000 AS id", "x"), "once");
+        holds("once", 20_000);
+        try (Table table = Table.open(at("once"));
+                Snapshot snapshot = table.snapshot()) {
+            List<?> writers = (List<?>) snapshot.info().get("writers");
+            long commits = writers.stream().mapToLong(one -> (Long) ((Map<?, ?>) one).get("commits")).sum();
+            assertEquals(2, commits);
+        }
+        assertFalse(leftAnything("once"));
+    }
+
+    private static Dataset<Row> failing(Dataset<Row> rows, int attempts) {
+        MapFunction<Row, Row> fail = row -> {
+            boolean late = row.getLong(0) % 2500 == 2400;
+            if (late && TaskContext.get().attemptNumber() < attempts) {
+                throw new IllegalStateException("this attempt was to fail");
+            }
+            return row;
+        };
+        return rows.map(fail, Encoders.row(rows.schema()));
+    }
+
+    @Test
+    void attemptsThatFailDoubleNothing() throws IOException {
+        write(failing(numbers(10_000), 2), "retried");
+        holds("retried", 10_000);
+        assertFalse(leftAnything("retried"));
+    }
+
+    @Test
+    void aJobThatFailsLeavesNothing() throws IOException {
+        assertThrows(Exception.class, () -> write(failing(numbers(10_000), 100), "failed"));
+        assertFalse(Files.exists(folder.resolve("failed")), "the table was made for this job");
+        write(numbers(100), "failed");
+        assertThrows(Exception.class, () -> write(failing(numbers(10_000), 100), "failed"));
+        holds("failed", 100);
+        assertFalse(leftAnything("failed"));
+    }
+
+    @Test
+    void catalogsMakeFillAndDropTables() {
+        spark.sql("CREATE TABLE k.made (id BIGINT NOT NULL, x DOUBLE NOT NULL, c STRING)"
+                + " TBLPROPERTIES (dimensions = 'x', domain = 'x=0:1', identity = 'id')");
+        spark.sql("INSERT INTO k.made VALUES (1, 0.5, 'a'), (2, 0.7, NULL)");
+        assertEquals(List.of("1|0.5|a|", "2|0.7|null|"), Session.sorted(spark.sql("SELECT * FROM k.made")));
+        String token;
+        try (Table table = Table.open(at("made"));
+                Snapshot snapshot = table.snapshot()) {
+            token = snapshot.token();
+        }
+        spark.sql("INSERT INTO k.made (c, x, id) VALUES ('b', 0.1, 3)");
+        assertEquals(List.of("3|"), Session.sorted(spark.sql("SELECT count(*) FROM k.made")));
+        assertEquals(
+                List.of("2|"), Session.sorted(spark.sql("SELECT count(*) FROM k.made VERSION AS OF '" + token + "'")));
+        assertTrue(Session.sorted(spark.sql("SHOW TABLES IN k")).toString().contains("made"));
+        assertThrows(Exception.class, () -> spark.sql("CREATE TABLE k.made (x DOUBLE) TBLPROPERTIES (dimensions = 'x')"));
+        spark.sql("CREATE TABLE k.copied TBLPROPERTIES (dimensions = 'x') AS SELECT * FROM k.made WHERE x > 0.2");
+        holds("copied", 2);
+        spark.sql("DROP TABLE k.copied");
+        assertFalse(Files.exists(folder.resolve("copied")));
+    }
+
+    @Test
+    void aStreamThatIsStartedAgainDoublesNothing() throws Exception {
+        Path source = Files.createDirectories(folder.resolve("incoming"));
+        String checkpoint = at("checkpoint");
+        write(numbers(1), "streamed");
+        for (int round = 1; round <= 3; round++) {
+            spark.range(round * 1000L, (round + 1) * 1000L, 1, 2).selectExpr("id", "id / 1e4D AS x")
+                    .write().mode("append").parquet(source.toString());
+            stream(source, checkpoint);
+            holds("streamed", 1 + round * 1000L);
+            // As if the driver had died between the commit and its note: the batch is run again.
+            Path note = folder.resolve("checkpoint/commits/" + (round - 1));
+            Files.delete(note);
+            Files.deleteIfExists(note.resolveSibling("." + note.getFileName() + ".crc"));
+            stream(source, checkpoint);
+            holds("streamed", 1 + round * 1000L);
+        }
+        assertFalse(leftAnything("streamed"));
+    }
+
+    private static void stream(Path source, String checkpoint) throws Exception {
+        StreamingQuery query = spark.readStream()
+                .schema("id BIGINT, x DOUBLE")
+                .parquet(source.toString())
+                .selectExpr("id", "x")
+                .writeStream()
+                .format("kubist")
+                .option("checkpointLocation", checkpoint)
+                .option("path", at("streamed"))
+                .trigger(Trigger.AvailableNow())
+                .start();
+        query.awaitTermination();
+    }
+
+    @Test
+    void aStreamFollowsSteps() throws Exception {
+        write(numbers(0), "steps");
+        for (long step = 1; step <= 3; step++) {
+            step(step);
+            StreamingQuery query = spark.readStream()
+                    .format("kubist")
+                    .load(at("steps"))
+                    .filter("x >= 0.5D")
+                    .writeStream()
+                    .format("parquet")
+                    .option("checkpointLocation", at("followed.checkpoint"))
+                    .option("path", at("followed"))
+                    .trigger(Trigger.AvailableNow())
+                    .start();
+            query.awaitTermination();
+            List<String> found = Session.sorted(
+                    spark.read().schema("id BIGINT, x DOUBLE").parquet(at("followed")).selectExpr("count(id)", "count(DISTINCT id)"));
+            assertEquals(List.of(step * 50 + "|" + step * 50 + "|"), found);
+        }
+    }
+
+    private static void step(long step) {
+        try (Table table = Table.open(at("steps"));
+                Snapshot snapshot = table.snapshot();
+                Writer writer = table.writer("solver");
+                org.kubist.Rows rows = new org.kubist.Rows(snapshot.fields())) {
+            for (int row = 0; row < 100; row++) {
+                rows.setLong(0, step * 100 + row);
+                rows.setDouble(1, row / 100.0);
+                rows.end();
+            }
+            writer.append(rows);
+            writer.commit(step, null);
+        }
+    }
+
+    private static void fails(String words, org.junit.jupiter.api.function.Executable call) {
+        Throwable error = assertThrows(Exception.class, call);
+        StringBuilder messages = new StringBuilder();
+        for (Throwable cause = error; cause != null; cause = cause.getCause()) {
+            messages.append(cause.getMessage()).append('\n');
+        }
+        assertTrue(messages.toString().contains(words), messages.toString());
+    }
+
+    @Test
+    void whatMakesNoSenseIsRefusedInWords() {
+        write(numbers(100), "sound");
+        fails("nowhere", () -> read("nowhere"));
+        fails("identity", () -> write(numbers(1).drop("id"), "unidentified"));
+        fails("unknown option \"colour\"", () -> spark.read().format("kubist").option("colour", "red").load(at("sound")));
+        fails("seed", () -> spark.read().format("kubist").option("seed", "7").load(at("sound")));
+        fails("inclusion", () -> spark.read().format("kubist").option("inclusion", "x").load(at("sound")));
+        fails("token", () -> spark.read().format("kubist").option("snapshot", "yesterday").load(at("sound")));
+        fails("x", () -> write(numbers(1).selectExpr("id", "'a' AS x"), "sound"));
+        fails("more", () -> write(numbers(1).selectExpr("id", "x", "1 AS more"), "sound"));
+        fails("truncate", () -> numbers(1).write().format("kubist").mode("overwrite").save(at("sound")));
+        fails("ARRAY", () -> write(numbers(1).selectExpr("id", "x", "array(1) AS list"), "lists"));
+        fails("dimensions", () -> spark.sql("CREATE TABLE k.flat (x DOUBLE)"));
+        fails("say load(location)", () -> spark.read().format("kubist").load());
+        assertThrows(Exception.class, () -> read("sound").sample(1.5).count());
+        holds("sound", 100);
+    }
+
+    @Test
+    void aTableThatIsGoneIsAFailureAndNoAnswer() {
+        write(numbers(1000), "gone");
+        Dataset<Row> rows = read("gone");
+        assertEquals(1000, rows.collectAsList().size());
+        Table.drop(at("gone"));
+        fails("gone", () -> rows.collectAsList());
+        write(numbers(10), "gone");
+        Throwable error = assertThrows(Exception.class, () -> rows.collectAsList());
+        while (!(error instanceof KubistException)) {
+            error = error.getCause();
+        }
+    }
+}

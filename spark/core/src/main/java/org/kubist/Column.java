@@ -1,0 +1,258 @@
+package org.kubist;
+
+import static org.kubist.Memory.UNSAFE;
+
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * A column of a {@link Batch}, read from the raw buffers of Arrow's C data interface. Rows are not
+ * checked against the batch's length, and a batch that was closed is not noticed: both are for the
+ * caller to keep. A value where {@link #isNull} is true means nothing.
+ */
+public final class Column {
+    private final ColumnType type;
+    private final long offset;
+    private final long nulls;
+    private final long validity;
+    private final long values;
+    private final long data;
+
+    /** @param array the address of a {@code struct ArrowArray} of that type */
+    Column(long array, ColumnType type, long parentOffset) {
+        this.type = type;
+        offset = UNSAFE.getLong(array + 16) + parentOffset;
+        long buffers = UNSAFE.getLong(array + 40);
+        validity = UNSAFE.getLong(buffers);
+        nulls = validity == 0 ? 0 : UNSAFE.getLong(array + 8);
+        values = UNSAFE.getLong(buffers + 8);
+        data = UNSAFE.getLong(array + 24) > 2 ? UNSAFE.getLong(buffers + 16) : 0;
+    }
+
+    /**
+     * How values cross.
+     *
+     * @return the type
+     */
+    public ColumnType type() {
+        return type;
+    }
+
+    /**
+     * Whether there may be nulls.
+     *
+     * @return false only if there are none
+     */
+    public boolean hasNulls() {
+        return nulls != 0;
+    }
+
+    /**
+     * How many nulls there are.
+     *
+     * @param rows of the batch
+     * @return the count
+     */
+    public int nullCount(int rows) {
+        int count = (int) nulls;
+        if (nulls < 0) {
+            count = 0;
+            for (int row = 0; row < rows; row++) {
+                count += isNull(row) ? 1 : 0;
+            }
+        }
+        return count;
+    }
+
+    private static boolean bit(long bits, long index) {
+        return (UNSAFE.getByte(bits + (index >>> 3)) >>> (index & 7) & 1) != 0;
+    }
+
+    /**
+     * Whether there is no value.
+     *
+     * @param row the row
+     * @return true if there is none
+     */
+    public boolean isNull(int row) {
+        return nulls != 0 && !bit(validity, offset + row);
+    }
+
+    /**
+     * A value of a column of booleans.
+     *
+     * @param row the row
+     * @return the value
+     */
+    public boolean getBoolean(int row) {
+        return bit(values, offset + row);
+    }
+
+    /**
+     * A value of 8 bits.
+     *
+     * @param row the row
+     * @return the value
+     */
+    public byte getByte(int row) {
+        return UNSAFE.getByte(values + offset + row);
+    }
+
+    /**
+     * A value of 16 bits.
+     *
+     * @param row the row
+     * @return the value
+     */
+    public short getShort(int row) {
+        return UNSAFE.getShort(values + (offset + row) * 2);
+    }
+
+    /**
+     * A value of 32 bits; a date is a number of days.
+     *
+     * @param row the row
+     * @return the value
+     */
+    public int getInt(int row) {
+        return UNSAFE.getInt(values + (offset + row) * 4);
+    }
+
+    /**
+     * A value of 64 bits; a timestamp is a number of microseconds.
+     *
+     * @param row the row
+     * @return the value
+     */
+    public long getLong(int row) {
+        return UNSAFE.getLong(values + (offset + row) * 8);
+    }
+
+    /**
+     * A float of 32 bits.
+     *
+     * @param row the row
+     * @return the value
+     */
+    public float getFloat(int row) {
+        return UNSAFE.getFloat(values + (offset + row) * 4);
+    }
+
+    /**
+     * A float of 64 bits.
+     *
+     * @param row the row
+     * @return the value
+     */
+    public double getDouble(int row) {
+        return UNSAFE.getDouble(values + (offset + row) * 8);
+    }
+
+    /**
+     * Where the bytes of text or binary lie.
+     *
+     * @param row the row
+     * @return the address, as long as the batch is open
+     */
+    public long getAddress(int row) {
+        return data + UNSAFE.getInt(values + (offset + row) * 4);
+    }
+
+    /**
+     * How many bytes a text or a binary has.
+     *
+     * @param row the row
+     * @return the length
+     */
+    public int getLength(int row) {
+        long place = values + (offset + row) * 4;
+        return UNSAFE.getInt(place + 4) - UNSAFE.getInt(place);
+    }
+
+    /**
+     * The bytes of text or binary.
+     *
+     * @param row the row
+     * @return a copy
+     */
+    public byte[] getBytes(int row) {
+        return Memory.bytes(getAddress(row), getLength(row));
+    }
+
+    /**
+     * A text.
+     *
+     * @param row the row
+     * @return the value
+     */
+    public String getString(int row) {
+        return new String(getBytes(row), StandardCharsets.UTF_8);
+    }
+
+    /**
+     * Whether a decimal fits 64 bits, and {@link #getUnscaled} has it.
+     *
+     * @param row the row
+     * @return true if it does
+     */
+    public boolean isShort(int row) {
+        long place = values + (offset + row) * 16;
+        return UNSAFE.getLong(place + 8) == UNSAFE.getLong(place) >> 63;
+    }
+
+    /**
+     * The lower 64 bits of a decimal without its point.
+     *
+     * @param row the row
+     * @return the bits
+     */
+    public long getUnscaled(int row) {
+        return UNSAFE.getLong(values + (offset + row) * 16);
+    }
+
+    /**
+     * A decimal.
+     *
+     * @param row the row
+     * @return the value
+     */
+    public BigDecimal getDecimal(int row) {
+        if (isShort(row)) {
+            return BigDecimal.valueOf(getUnscaled(row), type.scale());
+        }
+        byte[] bytes = Memory.bytes(values + (offset + row) * 16, 16);
+        for (int low = 0, high = 15; low < high; low++, high--) {
+            byte swapped = bytes[low];
+            bytes[low] = bytes[high];
+            bytes[high] = swapped;
+        }
+        return new BigDecimal(new BigInteger(bytes), type.scale());
+    }
+
+    /**
+     * A value as an object of Java's: {@code Boolean}, {@code Byte} to {@code Long}, {@code Float},
+     * {@code Double}, {@code String}, {@code byte[]}, {@code BigDecimal}; days of a date as
+     * {@code Integer}, microseconds of a timestamp as {@code Long}.
+     *
+     * @param row the row
+     * @return the value, or null
+     */
+    public Object get(int row) {
+        if (isNull(row)) {
+            return null;
+        }
+        return switch (type.kind()) {
+            case BOOLEAN -> getBoolean(row);
+            case INT8 -> getByte(row);
+            case INT16 -> getShort(row);
+            case INT32, DATE -> getInt(row);
+            case INT64, TIMESTAMP, TIMESTAMP_NTZ -> getLong(row);
+            case FLOAT32 -> getFloat(row);
+            case FLOAT64 -> getDouble(row);
+            case STRING -> getString(row);
+            case BINARY -> getBytes(row);
+            case DECIMAL -> getDecimal(row);
+        };
+    }
+}

@@ -1,0 +1,60 @@
+package org.kubist;
+
+/**
+ * The type in which the values of a column cross.
+ *
+ * @param kind which type
+ * @param digits of a decimal
+ * @param scale of a decimal: digits behind the point
+ */
+public record ColumnType(Kind kind, int digits, int scale) {
+    /** The types. */
+    public enum Kind {
+        /** A bit. */
+        BOOLEAN,
+        /** 8 bits. */
+        INT8,
+        /** 16 bits. */
+        INT16,
+        /** 32 bits. */
+        INT32,
+        /** 64 bits. */
+        INT64,
+        /** 32 bits. */
+        FLOAT32,
+        /** 64 bits. */
+        FLOAT64,
+        /** UTF-8. */
+        STRING,
+        /** Bytes. */
+        BINARY,
+        /** Days since 1970. */
+        DATE,
+        /** Microseconds since 1970 UTC. */
+        TIMESTAMP,
+        /** Microseconds since 1970 of a clock without a time zone. */
+        TIMESTAMP_NTZ,
+        /** At most 38 digits, in 128 bits. */
+        DECIMAL
+    }
+
+    /** Bytes of a value; 0 of bits and of what has offsets. */
+    int width() {
+        return switch (kind) {
+            case BOOLEAN, STRING, BINARY -> 0;
+            case INT8 -> 1;
+            case INT16 -> 2;
+            case INT32, FLOAT32, DATE -> 4;
+            case INT64, FLOAT64, TIMESTAMP, TIMESTAMP_NTZ -> 8;
+            case DECIMAL -> 16;
+        };
+    }
+
+    static ColumnType of(String name) {
+        if (name.startsWith("decimal(")) {
+            String[] parts = name.substring("decimal(".length(), name.length() - 1).split(",");
+            return new ColumnType(Kind.DECIMAL, Integer.parseInt(parts[0]), Integer.parseInt(parts[1]));
+        }
+        return new ColumnType(Kind.valueOf(name.toUpperCase(java.util.Locale.ROOT)), 0, 0);
+    }
+}

@@ -1,0 +1,32 @@
+package org.kubist;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A column of a table.
+ *
+ * @param name its name
+ * @param type how its values cross; null if Java has no type for them
+ * @param stored the name of its type in the table
+ * @param nullable whether it may have nulls
+ * @param exact whether conditions mean the same of what crosses and of what is stored: nanoseconds lose
+ *     digits
+ */
+public record Field(String name, ColumnType type, String stored, boolean nullable, boolean exact) {
+    static List<Field> all(Object said) {
+        List<Field> fields = new ArrayList<>();
+        for (Object item : (List<?>) said) {
+            Map<?, ?> field = (Map<?, ?>) item;
+            Object type = field.get("type");
+            fields.add(new Field(
+                    (String) field.get("name"),
+                    type == null ? null : ColumnType.of((String) type),
+                    (String) field.get("stored"),
+                    (Boolean) field.get("nullable"),
+                    (Boolean) field.get("exact")));
+        }
+        return List.copyOf(fields);
+    }
+}

@@ -1,0 +1,44 @@
+package org.kubist;
+
+import java.lang.ref.Cleaner;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/** Something of the native half. What is forgotten is closed once Java has collected it. */
+abstract class Handle implements AutoCloseable {
+    private static final Cleaner CLEANER = Cleaner.create();
+
+    private static final class Number implements Runnable {
+        final long value;
+        private final AtomicBoolean closed = new AtomicBoolean();
+
+        Number(long value) {
+            this.value = value;
+        }
+
+        @Override
+        public void run() {
+            if (closed.compareAndSet(false, true)) {
+                Native.close(value);
+            }
+        }
+    }
+
+    private final Number number;
+    private final Cleaner.Cleanable cleanable;
+
+    Handle(long value) {
+        number = new Number(value);
+        cleanable = CLEANER.register(this, number);
+    }
+
+    /** The number; the native half refuses one that was closed. */
+    final long number() {
+        return number.value;
+    }
+
+    /** Frees what it holds; a second time is fine. */
+    @Override
+    public void close() {
+        cleanable.clean();
+    }
+}

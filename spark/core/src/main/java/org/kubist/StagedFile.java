@@ -1,0 +1,22 @@
+package org.kubist;
+
+/** A file of rows that wait for a commit. */
+public final class StagedFile extends Handle {
+    StagedFile(long number) {
+        super(number);
+    }
+
+    /**
+     * Writes rows to the file.
+     *
+     * @param rows all columns of the table, in order
+     */
+    public void append(Rows rows) {
+        rows.hand(array -> Native.stageAppend(number(), array));
+    }
+
+    /** Ends the file: all of it is on the disk. */
+    public void finish() {
+        Native.stageFinish(number());
+    }
+}

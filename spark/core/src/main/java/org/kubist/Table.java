@@ -1,0 +1,138 @@
+package org.kubist;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** An open table. Threads may share it. */
+public final class Table extends Handle {
+    private final String location;
+
+    private Table(long number, String location) {
+        super(number);
+        this.location = location;
+    }
+
+    /**
+     * Opens the table at a location.
+     *
+     * @param location a directory, or {@code cassandra://hosts/keyspace/table}
+     * @return the table
+     * @throws KubistException {@code NOT_FOUND} if there is none
+     */
+    public static Table open(String location) {
+        return new Table(Native.tableOpen(Native.bytes(location)), location);
+    }
+
+    /**
+     * Makes a table where nothing is.
+     *
+     * @param location as of {@link #open}
+     * @param options JSON: {@code {"columns": [{"name": "x", "type": "float64"}, ...], "dimensions":
+     *     [{"column": "x", "domain": [0, 1]}], "identity": [...], "lookup": [...], "capacity": n,
+     *     "seed": n}}
+     * @return the table
+     * @throws KubistException {@code EXISTS} if something is there
+     */
+    public static Table create(String location, String options) {
+        return new Table(Native.tableCreate(Native.bytes(location), Native.bytes(options)), location);
+    }
+
+    /**
+     * Deletes the table at a location.
+     *
+     * @param location as of {@link #open}
+     */
+    public static void drop(String location) {
+        Native.tableDrop(Native.bytes(location));
+    }
+
+    /**
+     * What the native half holds for this class loader's Java: open handles, and batches that were
+     * not closed.
+     *
+     * @return {@code handles} and {@code arrays}
+     */
+    @SuppressWarnings("unchecked")
+    public static Map<String, Object> held() {
+        return (Map<String, Object>) Json.read(Native.text(Native.held()));
+    }
+
+    /**
+     * Where it is.
+     *
+     * @return as it was opened
+     */
+    public String location() {
+        return location;
+    }
+
+    /**
+     * Everything committed by now, pinned.
+     *
+     * @return the moment
+     */
+    public Snapshot snapshot() {
+        return moment(null, null);
+    }
+
+    /**
+     * The moment of a token.
+     *
+     * @param token of {@link Snapshot#token}
+     * @return the moment
+     * @throws KubistException {@code EXPIRED} if its files were cleaned away
+     */
+    public Snapshot at(String token) {
+        return moment(token, null);
+    }
+
+    /**
+     * Now, up to a step.
+     *
+     * @param step a complete step
+     * @return the moment
+     */
+    public Snapshot atStep(long step) {
+        return moment(null, step);
+    }
+
+    private Snapshot moment(String token, Long step) {
+        Map<String, Object> moment = new LinkedHashMap<>();
+        moment.put("token", token);
+        moment.put("step", step);
+        return new Snapshot(Native.snapshot(number(), Native.bytes(Json.write(moment))));
+    }
+
+    /**
+     * The records of a split.
+     *
+     * @param split of this table, perhaps of another process
+     * @return their batches
+     */
+    public Answer read(Split split) {
+        return new Answer(Native.readSplit(number(), Native.bytes(split.text())));
+    }
+
+    /**
+     * Takes a writer's log. Each name has one owner at a time.
+     *
+     * @param name null: the first free one
+     * @return the writer
+     * @throws KubistException {@code BUSY} if the name has an owner
+     */
+    public Writer writer(String name) {
+        Map<String, Object> options = new LinkedHashMap<>();
+        options.put("name", name);
+        return new Writer(Native.writerOpen(number(), Native.bytes(Json.write(options))));
+    }
+
+    /**
+     * A new file for rows of this table, which a writer commits later, perhaps in another process.
+     *
+     * @param path where nothing is
+     * @return the file
+     */
+    public StagedFile stage(String path) {
+        return new StagedFile(Native.stage(number(), Native.bytes(path)));
+    }
+}

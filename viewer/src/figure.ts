@@ -1,0 +1,239 @@
+/** A figure for a paper: the picture at any size, with axes, scale bar, colours, title and caption, as `kubist plot` draws it. */
+
+import type { Column } from "./api";
+import { labelOf, marksOf } from "./axismarks";
+import { fitting, layoutOf, scaleOf, TEXT, type Layout, type Rect } from "./figurelayout";
+import type { Inks } from "./inks";
+import { brief } from "./numbers";
+import type { Legend } from "./overlay";
+
+export const STYLES = ["as shown", "paper", "dark"] as const;
+export type Style = (typeof STYLES)[number];
+
+export interface FigureSpec {
+  width: number;
+  height: number;
+  title: string;
+  style: Style;
+  /** Without a ground: what is behind it is seen through it. */
+  isClear: boolean;
+}
+
+/** A side of a figure, in pixels. */
+export const SIDES = [160, 8192] as const;
+
+/** The colours of `kubist plot`. */
+export const FIGURE_INKS: Record<"paper" | "dark", Inks & { grid: string }> = {
+  paper: { ink: "#22252b", faint: "#5a5e66", background: "#ffffff", accent: "#b3541e", grid: "#e9ebee" },
+  dark: { ink: "#e4e7ec", faint: "#7a808a", background: "#111318", accent: "#f2a65a", grid: "#262a32" },
+};
+
+/** Ends of a flat view's axes. */
+export interface Ends {
+  low: number[];
+  high: number[];
+}
+
+export interface Content {
+  /** Two of a flat view, which has axes around it. */
+  columns: Column[];
+  /** What a flat view shows; null: a view of three columns. */
+  ends: Ends | null;
+  /** Whether both axes have one scale. */
+  isEqual: boolean;
+  legend: Legend | null;
+  caption: string;
+}
+
+/** A canvas of its own, and what is written on it. */
+export class Figure {
+  readonly canvas = document.createElement("canvas");
+  readonly layout: Layout;
+  private readonly context: CanvasRenderingContext2D;
+
+  constructor(
+    private readonly spec: FigureSpec,
+    private readonly content: Content,
+    private readonly inks: Inks & { grid: string },
+  ) {
+    const { width, height } = spec;
+    [this.canvas.width, this.canvas.height] = [width, height];
+    this.context = this.canvas.getContext("2d")!;
+    const { ends, isEqual, legend } = content;
+    const scale = scaleOf(width, height);
+    this.font(TEXT.mark, scale);
+    const widest = (texts: string[]) => Math.max(0, ...texts.map((text) => this.context.measureText(text).width));
+    const ratio = ends && isEqual ? (ends.high[1] - ends.low[1]) / (ends.high[0] - ends.low[0]) : null;
+    const marks = ends && widest(this.aligned(marksOf(content.columns[1], ends.low[1], ends.high[1], fitting(height, 80, scale))).map(({ text }) => text));
+    this.layout = layoutOf({ width, height, hasTitle: spec.title !== "", marks, colors: legend && widest(legend.texts), ratio });
+    if (!spec.isClear) {
+      this.context.fillStyle = inks.background;
+      this.context.fillRect(0, 0, width, height);
+    }
+  }
+
+  private font(size: number, scale = this.layout.scale): void {
+    this.context.font = `${size * scale}px "DejaVu Sans", Verdana, sans-serif`;
+  }
+
+  private write(text: string, size: number, [x, y]: [number, number], align: CanvasTextAlign, color: string, isUp = false): void {
+    const { context } = this;
+    this.font(size);
+    context.fillStyle = color;
+    context.textAlign = align;
+    context.textBaseline = "alphabetic";
+    context.save();
+    context.translate(x, y);
+    if (isUp) context.rotate(-Math.PI / 2);
+    context.fillText(text, 0, 0);
+    context.restore();
+  }
+
+  private fill(color: string, { left, top, width, height }: Rect): void {
+    this.context.fillStyle = color;
+    this.context.fillRect(Math.round(left), Math.round(top), Math.max(1, Math.round(width)), Math.max(1, Math.round(height)));
+  }
+
+  private frame({ left, top, width, height }: Rect): void {
+    const line = Math.max(1, Math.round(this.layout.scale));
+    for (const [x, y, w, h] of [[0, 0, width, line], [0, height, width + line, line], [0, 0, line, height], [width, 0, line, height]]) {
+      this.fill(this.inks.faint, { left: left + x, top: top + y, width: w, height: h });
+    }
+  }
+
+  /** Puts the picture of the points where it belongs, and all that is around it. */
+  finish(picture: CanvasImageSource): HTMLCanvasElement {
+    const { plot } = this.layout;
+    const { ends, legend } = this.content;
+    if (ends) this.grid(ends);
+    this.context.drawImage(picture, plot.left, plot.top);
+    if (ends) {
+      this.axes(ends);
+      this.scaleBar(ends);
+    }
+    if (legend) this.colors(legend);
+    this.words();
+    return this.canvas;
+  }
+
+  /** As many digits behind the point in all of them, and a minus that is as wide as a digit. */
+  private aligned<Mark extends { text: string }>(marks: Mark[]): Mark[] {
+    if (!marks.every(({ text }) => /^-?\d+(\.\d+)?$/.test(text))) return marks;
+    const digits = Math.max(0, ...marks.map(({ text }) => text.split(".")[1]?.length ?? 0));
+    return marks.map((mark) => ({ ...mark, text: Number(mark.text).toFixed(digits).replace("-", "−") }));
+  }
+
+  private across(ends: Ends): { at: number; text: string; place: number }[] {
+    const { plot, scale } = this.layout;
+    const [low, high] = [ends.low[0], ends.high[0]];
+    return this.aligned(marksOf(this.content.columns[0], low, high, fitting(plot.width, 110, scale)))
+      .map((mark) => ({ ...mark, place: plot.left + ((mark.at - low) / (high - low)) * plot.width }));
+  }
+
+  private up(ends: Ends): { at: number; text: string; place: number }[] {
+    const { plot, scale } = this.layout;
+    const [low, high] = [ends.low[1], ends.high[1]];
+    return this.aligned(marksOf(this.content.columns[1], low, high, fitting(plot.height, 80, scale)))
+      .map((mark) => ({ ...mark, place: plot.top + (1 - (mark.at - low) / (high - low)) * plot.height }));
+  }
+
+  /** Below the points. */
+  private grid(ends: Ends): void {
+    const { plot, scale } = this.layout;
+    for (const { place } of this.across(ends)) this.fill(this.inks.grid, { left: place, top: plot.top, width: scale, height: plot.height });
+    for (const { place } of this.up(ends)) this.fill(this.inks.grid, { left: plot.left, top: place, width: plot.width, height: scale });
+  }
+
+  private axes(ends: Ends): void {
+    const { plot, scale, labelDistance } = this.layout;
+    const { ink, faint } = this.inks;
+    const tick = 6 * scale;
+    const bottom = plot.top + plot.height;
+    this.frame(plot);
+    for (const { text, place } of this.across(ends)) {
+      this.fill(faint, { left: place, top: bottom, width: scale, height: tick });
+      this.write(text, TEXT.mark, [place, bottom + tick + 18 * scale], "center", ink);
+    }
+    for (const { text, place } of this.up(ends)) {
+      this.fill(faint, { left: plot.left - tick, top: place, width: tick, height: scale });
+      this.write(text, TEXT.mark, [plot.left - tick - 6 * scale, place + 6 * scale], "right", ink);
+    }
+    const [x, y] = this.content.columns.map(labelOf);
+    this.write(x, TEXT.label, [plot.left + plot.width / 2, bottom + 54 * scale], "center", ink);
+    this.write(y, TEXT.label, [plot.left - labelDistance - 4 * scale, plot.top + plot.height / 2], "center", ink, true);
+  }
+
+  /** A length in the unit of both axes, if a length across is one up. */
+  private scaleBar(ends: Ends): void {
+    const { columns: [a, b], isEqual } = this.content;
+    const { plot, scale } = this.layout;
+    if (!isEqual || !a.unit || a.unit !== b.unit || /^(deg|rad|arc|°|mas)/.test(a.unit)) return;
+    const perUnit = plot.width / (ends.high[0] - ends.low[0]);
+    const most = (0.25 * plot.width) / perUnit;
+    const power = 10 ** Math.floor(Math.log10(most));
+    const length = power * [5, 2, 1].find((factor) => factor * power <= most)!;
+    const text = `${brief(length)} ${a.unit}`;
+    this.font(TEXT.label);
+    const end = plot.left + plot.width / 2 - this.context.measureText(labelOf(a)).width / 2 - 16 * scale;
+    this.font(TEXT.mark);
+    if (plot.left + length * perUnit + 8 * scale + this.context.measureText(text).width > end) return;
+    const middle = plot.top + plot.height + 48 * scale;
+    this.fill(this.inks.ink, { left: plot.left, top: middle, width: length * perUnit, height: 2 * scale });
+    for (const left of [plot.left, plot.left + length * perUnit - 2 * scale]) {
+      this.fill(this.inks.ink, { left, top: middle - 5 * scale, width: 2 * scale, height: 12 * scale });
+    }
+    this.write(text, TEXT.mark, [plot.left + length * perUnit + 8 * scale, plot.top + plot.height + 54 * scale], "left", this.inks.ink);
+  }
+
+  /** What colours mean: a bar beside the plot. */
+  private colors({ title, colors, texts }: Legend): void {
+    const { plot, scale } = this.layout;
+    const bar = { left: Math.round(plot.left + plot.width + 24 * scale), top: plot.top, width: Math.round(20 * scale), height: plot.height };
+    for (let row = 0; row < bar.height; row++) {
+      const at = 4 * Math.round(255 * (1 - (row + 0.5) / bar.height));
+      this.fill(`rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`, { left: bar.left, top: bar.top + row, width: bar.width, height: 1 });
+    }
+    this.frame(bar);
+    const right = bar.left + bar.width + scale;
+    let widest = 0;
+    texts.forEach((text, k) => {
+      const place = bar.top + bar.height * (1 - k / (texts.length - 1));
+      this.fill(this.inks.faint, { left: right, top: place, width: 5 * scale, height: scale });
+      this.write(text, TEXT.mark, [right + 11 * scale, place + 6 * scale], "left", this.inks.ink);
+      widest = Math.max(widest, this.context.measureText(text).width);
+    });
+    const beside = Math.min(right + 31 * scale + widest, this.spec.width - 6 * scale);
+    this.write(title, TEXT.label, [beside, plot.top + plot.height / 2], "center", this.inks.ink, true);
+  }
+
+  private words(): void {
+    const { plot, scale } = this.layout;
+    const room = this.spec.width - plot.left - 16 * scale;
+    const shortened = (text: string, size: number) => {
+      this.font(size);
+      let kept = text;
+      while (kept.length > 1 && this.context.measureText(kept).width > room) kept = `${kept.slice(0, -2)}…`;
+      return kept;
+    };
+    this.write(shortened(this.content.caption, TEXT.caption), TEXT.caption, [plot.left, plot.top - 14 * scale], "left", this.inks.faint);
+    const { title } = this.spec;
+    if (title) this.write(shortened(title, TEXT.title), TEXT.title, [plot.left, plot.top - 46 * scale], "left", this.inks.ink);
+  }
+}
+
+/** One picture without its ground, from the same on black and on white. */
+export function withoutGround(onBlack: HTMLCanvasElement, onWhite: HTMLCanvasElement): HTMLCanvasElement {
+  const { width, height } = onBlack;
+  const [context, other] = [onBlack, onWhite].map((canvas) => canvas.getContext("2d")!);
+  const [black, white] = [context, other].map((from) => from.getImageData(0, 0, width, height));
+  const { data } = black;
+  for (let at = 0; at < data.length; at += 4) {
+    let seen = 0;
+    for (let k = 0; k < 3; k++) seen += white.data[at + k] - data[at + k];
+    const solid = 1 - Math.max(0, seen) / 765;
+    for (let k = 0; k < 3; k++) data[at + k] = solid > 0 ? Math.min(255, data[at + k] / solid) : 0;
+    data[at + 3] = Math.round(255 * solid);
+  }
+  context.putImageData(black, 0, 0);
+  return onBlack;
+}

@@ -1,0 +1,232 @@
+// The figure that the page saves: of any size, as `kubist plot` draws it, with and without a ground;
+// and views along axes, as they are and in the figure.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { found, launch, serve } from "./browser.mjs";
+import { close, run, settled, status, visit } from "./visit.mjs";
+
+const skip = found ? false : "no Chromium here: apt-get install chromium-headless-shell, or say CHROMIUM=path";
+
+describe("a figure", { skip }, () => {
+  let directory, table, server, browser;
+
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), "kubist-figure-"));
+    table = join(directory, "ring.kubist");
+    // A ring, more crowded on its right side, above a bar.
+    const lines = Array.from({ length: 2400 }, (_, k) => {
+      const angle = 2 * Math.PI * (k / 2400) ** 2;
+      const away = 0.06 + 0.02 * ((k * 0.618034) % 1);
+      return [k, 0.1 + away * Math.cos(angle), 0.05 + away * Math.sin(angle), 0.01 * ((k * 0.7548777) % 1), (k % 97) / 10].join();
+    });
+    writeFileSync(join(directory, "ring.csv"), `id,x,y,z,speed\n${lines.join("\n")}\n`);
+    run("ingest", table, join(directory, "ring.csv"), "--dimensions", "x,y,z", "--identity", "id", "--unit", "x=m,y=m,z=m,speed=m/s");
+    server = await serve([table]);
+    browser = await launch();
+  });
+
+  after(async () => {
+    await browser?.close();
+    await server?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  /** The page's figure, saved as its button does. */
+  async function saved(page, spec) {
+    const labels = { title: "title of the picture", width: "width of the picture", height: "height of the picture" };
+    for (const [name, label] of Object.entries(labels)) {
+      if (spec[name] === undefined) continue;
+      await page.getByLabel(label).fill(String(spec[name]));
+      await page.getByLabel(label).press("Tab");
+    }
+    if (spec.style) await page.getByLabel("style of the picture").selectOption(spec.style);
+    if (spec.isClear) await page.getByLabel("without a ground").check();
+    const file = page.waitForEvent("download");
+    await page.getByLabel("save the picture").click();
+    return readFileSync(await (await file).path());
+  }
+
+  /** What is looked at in a PNG: its size, the frame around the plot, and the ink in parts of that; the corner's alpha. */
+  const looked = (page, png, parts) =>
+    page.evaluate(async ([source, parts]) => {
+      const image = new Image();
+      image.src = source;
+      await image.decode();
+      const { data, width, height } = window.valuesOf(image);
+      const isLine = (x, y) => [90, 94, 102].every((value, k) => Math.abs(data[4 * (y * width + x) + k] - value) < 3);
+      // The first column and row that are a line over a good part of the picture, and the last ones.
+      const columns = [], rows = [];
+      for (let x = 0; x < 0.9 * width; x++) {
+        let lit = 0;
+        for (let y = 0; y < height; y++) lit += isLine(x, y);
+        if (lit > 0.4 * height) columns.push(x);
+      }
+      for (let y = 0; y < height; y++) {
+        let lit = 0;
+        for (let x = 0; x < width; x++) lit += isLine(x, y);
+        if (lit > 0.25 * width) rows.push(y);
+      }
+      const frame = { left: columns[0], right: columns.at(-1), top: rows[0], bottom: rows.at(-1) };
+      const ink = new Array(parts * parts).fill(0);
+      for (let y = frame.top + 3; y < frame.bottom - 2; y++) {
+        for (let x = frame.left + 3; x < frame.right - 2; x++) {
+          const at = 4 * (y * width + x);
+          // Colours are more than grey lines.
+          const off = Math.max(data[at], data[at + 1], data[at + 2]) - Math.min(data[at], data[at + 1], data[at + 2]);
+          const [column, row] = [(x - frame.left) / (frame.right - frame.left), (y - frame.top) / (frame.bottom - frame.top)].map((share) => Math.floor(share * parts));
+          if (off > 24) ink[row * parts + column]++;
+        }
+      }
+      return { width, height, frame, ink, corner: data[3] };
+    }, [`data:image/png;base64,${png.toString("base64")}`, parts]);
+
+  function correlation(a, b) {
+    const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+    const [ma, mb] = [mean(a), mean(b)];
+    const sum = (of) => a.reduce((sum, _, k) => sum + of(a[k] - ma, b[k] - mb), 0);
+    return sum((p, q) => p * q) / Math.sqrt(sum((p) => p * p) * sum((_, q) => q * q));
+  }
+
+  test("it is that of the command: axes, places of the points, size", async (t) => {
+    const page = await visit(browser, server.url, "axes=x,y&color=speed&map=viridis&mode=points&size=6&range=0..9.6");
+    const look = ["--axes", "x,y", "--point-size", "3", "--color", "speed", "--range", "0:9.6", "--title", "A ring"];
+    for (const [width, height] of [[1200, 900], [1800, 700]]) {
+      const file = join(directory, "plot.png");
+      run("plot", table, ...look, "--size", `${width}x${height}`, "-o", file);
+      const ours = await looked(page, await saved(page, { width, height, title: "A ring", style: "paper" }), 24);
+      const theirs = await looked(page, readFileSync(file), 24);
+      assert.deepEqual([ours.width, ours.height], [width, height]);
+      for (const side of ["left", "right", "top", "bottom"]) {
+        const off = Math.abs(ours.frame[side] - theirs.frame[side]);
+        assert(off <= 0.03 * width, `${side} of the frame: ${ours.frame[side]} and ${theirs.frame[side]}`);
+      }
+      const same = correlation(ours.ink, theirs.ink);
+      t.diagnostic(`${width} x ${height}: ${JSON.stringify(ours.frame)} beside ${JSON.stringify(theirs.frame)}, correlation of ink ${same.toFixed(4)}`);
+      assert(same > 0.95, `${same}`);
+      assert.equal(ours.corner, 255);
+    }
+    // The page is as it was.
+    const { rows } = await settled(page);
+    assert.equal(rows, 2400);
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+    assert.deepEqual(await page.evaluate(() => [window.kubist.drawing.inks.background, window.kubist.scene.canvas.width]), ["#0b0d12", 984]);
+    await close(page);
+  });
+
+  test("without a ground, it is the same over any ground", async () => {
+    for (const view of ["axes=x,y&color=speed&mode=points", "axes=x,y,z&color=speed&shaded=1&fog=0.8", "axes=x,y&mode=density&shade=records"]) {
+      const page = await visit(browser, server.url, view);
+      const spec = { width: 600, height: 450, style: "paper" };
+      const opaque = await saved(page, spec);
+      const bare = await saved(page, { ...spec, isClear: true });
+      const { off, corner } = await page.evaluate(async (sources) => {
+        const over = async (source) => {
+          const image = new Image();
+          image.src = source;
+          await image.decode();
+          const canvas = document.createElement("canvas");
+          [canvas.width, canvas.height] = [image.width, image.height];
+          const context = canvas.getContext("2d");
+          context.drawImage(image, 0, 0);
+          const corner = context.getImageData(0, 0, 1, 1).data[3];
+          context.globalCompositeOperation = "destination-over";
+          context.fillStyle = "#ffffff";
+          context.fillRect(0, 0, canvas.width, canvas.height);
+          return { data: context.getImageData(0, 0, canvas.width, canvas.height).data, corner };
+        };
+        const [a, b] = [await over(sources[0]), await over(sources[1])];
+        let off = 0;
+        a.data.forEach((value, k) => (off += Math.abs(value - b.data[k]) > 12 ? 1 : 0));
+        return { off: off / a.data.length, corner: b.corner };
+      }, [opaque, bare].map((png) => `data:image/png;base64,${png.toString("base64")}`));
+      assert.equal(corner, 0, `${view}: nothing is behind the corner`);
+      assert(off < 0.004, `${view}: ${off} of the values differ`);
+      await close(page);
+    }
+  });
+
+  /** Where the axes go on the screen, in pixels, and whether there is perspective. */
+  const directions = (page) =>
+    page.evaluate(() => {
+      const { scene } = window.kubist;
+      const { low, high } = scene.frame;
+            scene.updateCamera();
+      const from = window.placed(low);
+      const to = low.map((_, axis) => window.placed(low.map((end, k) => (k === axis ? high[k] : end))));
+      return { parallel: scene.isParallel, ways: to.map((place) => [place[0] - from[0], place[1] - from[1]]) };
+    });
+
+  test("a key looks along an axis, and again from the other side", async () => {
+    const page = await visit(browser, server.url, "axes=x,y,z&color=speed");
+    assert.equal((await directions(page)).parallel, false);
+    await page.locator(".stage canvas").first().focus();
+    // Which axis goes to the right, and which one up.
+    for (const [key, right, up, hidden] of [["x", 2, 1, 0], ["y", 0, 2, 1], ["z", 0, 1, 2]]) {
+      const signs = [];
+      for (let turn = 0; turn < 2; turn++) {
+        await page.keyboard.press(key);
+        await settled(page);
+        const { parallel, ways } = await directions(page);
+        assert(parallel);
+        assert(Math.hypot(...ways[hidden]) < 1, `${key} is along the line of sight: ${ways}`);
+        assert(Math.abs(ways[right][1]) < 1 && Math.abs(ways[up][0]) < 1, `${key}: ${ways}`);
+        // One length is one length.
+        const { low, high } = await page.evaluate(() => window.kubist.scene.frame);
+        const scales = [right, up].map((axis) => Math.hypot(...ways[axis]) / (high[axis] - low[axis]));
+        assert(Math.abs(scales[0] / scales[1] - 1) < 1e-3, `${scales}`);
+        signs.push([Math.sign(ways[right][0]), Math.sign(-ways[up][1])].join());
+      }
+      assert.equal(signs[0], "1,1", `${key}: to the right and up`);
+      assert.notEqual(signs[1], signs[0], "from the other side");
+    }
+    await page.waitForFunction(() => /parallel=1/.test(location.hash));
+    const kept = await page.evaluate(() => location.hash.slice(1));
+    const again = await visit(browser, server.url, kept.replace("theme=dark&", ""));
+    assert((await directions(again)).parallel, "the address keeps it");
+    await close(again);
+    await page.keyboard.press("o");
+    assert.equal((await directions(page)).parallel, false);
+    await page.keyboard.press("h");
+    await page.waitForFunction(() => !/parallel=/.test(location.hash));
+    assert.equal((await status(page)).view.parallel, false);
+    await close(page);
+  });
+
+  test("what is far away fades, as much as is asked for", async () => {
+    const page = await visit(browser, server.url, "axes=x,z,y&color=&shaded=0&size=4");
+  /** The brightest grey at either end of the third axis. */
+    const greys = async (fog) => {
+      await page.getByLabel("fog").fill(String(fog));
+      return page.evaluate(() => {
+        const { scene } = window.kubist;
+        scene.material.uniforms.fog.value = window.kubist.state.view.fog;
+        const { data, width } = window.pictured();
+        const brightest = (far) => {
+          let most = 0;
+          for (const cell of window.kubist.requests.current.tree.cells) {
+            for (let row = 0; row < cell.count; row++) {
+              const point = cell.low.map((low, k) => low + cell.positions[3 * row + k]);
+              // The third axis goes from 0 to 0.13.
+              if (far ? point[2] > -0.015 : point[2] < 0.115) continue;
+              const at = window.placed(point);
+              most = Math.max(most, data[4 * (Math.round(at[1]) * width + Math.round(at[0]))] ?? 0);
+            }
+          }
+          return most;
+        };
+        return { low: brightest(true), high: brightest(false) };
+      });
+    };
+    const without = await greys(0);
+    assert(Math.abs(without.low - without.high) <= 2, JSON.stringify(without));
+    const deep = await greys(1);
+    const [near, far] = [Math.max(deep.low, deep.high), Math.min(deep.low, deep.high)];
+    assert(far < 0.9 * near, JSON.stringify(deep));
+    assert(near < without.high, JSON.stringify([deep, without]));
+    await close(page);
+  });
+});
