@@ -416,3 +416,7 @@ def index(
         if shown is not None:
             shown.close()
     return FileIndex(paths, folder)
+
+
+for _public in (FileIndex, index):
+    _public.__module__ = "kubist"
