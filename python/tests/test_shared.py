@@ -97,16 +97,15 @@ def test_a_table_of_one_machine_becomes_shared_under_its_writer(tmp_path: Path) 
 def test_a_writer_that_is_killed_gives_its_name_back_on_its_machine(tmp_path: Path) -> None:
     path = tmp_path / "t.kubist"
     table = kubist.create(path, rows(0, 0).schema, ["x"], identity=["id"], shared=True)
-    killed = write(path, "w", 100_000)
-    assert killed.stdout is not None
-    acknowledged = [int(killed.stdout.readline()) for _ in range(5)]
-    with pytest.raises(kubist.Busy):
-        kubist.open(path).writer("w")
-    killed.send_signal(signal.SIGKILL)
-    acknowledged += [int(line) for line in killed.stdout.read().split()]
-    killed.wait()
-    again = write(path, "w", len(acknowledged) + 3)
-    _, errors = again.communicate(timeout=60)
+    with write(path, "w", 100_000) as killed:
+        assert killed.stdout is not None
+        acknowledged = [int(killed.stdout.readline()) for _ in range(5)]
+        with pytest.raises(kubist.Busy):
+            kubist.open(path).writer("w")
+        killed.send_signal(signal.SIGKILL)
+        acknowledged += [int(line) for line in killed.stdout.read().split()]
+    with write(path, "w", len(acknowledged) + 3) as again:
+        _, errors = again.communicate(timeout=60)
     assert again.returncode == 0, errors
     assert ids(table) == list(range(10 * (len(acknowledged) + 3)))
 

@@ -113,7 +113,8 @@ impl LocalStore {
     /// As of [`LocalStore::create`].
     pub fn on_disk(disk: Arc<dyn Disk>, path: &Path) -> Result<LocalStore> {
         folders::create_with_parents(&*disk, path)?;
-        let store = LocalStore::open_on(disk, path)?;
+        // It is there now, whether this machine sees it yet or not.
+        let store = LocalStore::at(disk, path)?;
         let is_ours = store.disk.is_of_this_machine(path);
         let is_ours = is_ours.map_err(|error| Error::io("look at the file system of", path, error))?;
         let is_new = || -> Result<bool> {
@@ -140,6 +141,10 @@ impl LocalStore {
             Ok(None) => return Err(Error::Missing { file: location }),
             Err(error) => return Err(Error::io("open", path, error)),
         }
+        LocalStore::at(disk, path)
+    }
+
+    fn at(disk: Arc<dyn Disk>, path: &Path) -> Result<LocalStore> {
         let store = LocalStore {
             open_files: OpenFiles::new(disk.clone()),
             place: Arc::new(Place::new(disk, path)),

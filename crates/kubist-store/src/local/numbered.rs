@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use crate::disk::Sort;
 use crate::format::{Says, numbered, numbered_value, shared_mark};
 use crate::{Error, Result};
 
@@ -68,10 +69,12 @@ pub(super) fn mark(place: &Place) -> Result<()> {
 /// Is the mark there?
 pub(super) fn is_marked(place: &Place) -> Result<bool> {
     let path = place.root.join(LOGS).join(MARK);
-    match place.whole(&path)? {
-        None => Ok(false),
-        Some(bytes) if bytes == shared_mark()[..] => Ok(true),
-        Some(_) => Err(Error::damaged(path.display().to_string(), 0, "it is not the mark of a shared store")),
+    match place.whole(&path) {
+        // Whoever uses the folder of the logs is told what stands there.
+        Err(Error::Irregular { wanted: Sort::Directory, .. }) | Ok(None) => Ok(false),
+        Err(error) => Err(error),
+        Ok(Some(bytes)) if bytes == shared_mark()[..] => Ok(true),
+        Ok(Some(_)) => Err(Error::damaged(path.display().to_string(), 0, "it is not the mark of a shared store")),
     }
 }
 
