@@ -217,6 +217,12 @@ fn info(snapshot: &Snapshot) -> Result<serde_json::Value> {
     for key in ["location", "disk", "debt", "rows_to_move", "rows_outside"] {
         fields.remove(key);
     }
+    // What is said only of some tables.
+    for (key, unsaid) in [("shared", false.into()), ("thinned", json!(null))] {
+        if fields.get(key) == Some(&unsaid) {
+            fields.remove(key);
+        }
+    }
     // Of the first grid nothing was said before there were others.
     if fields["grid"] == 0 {
         fields.remove("grid");
