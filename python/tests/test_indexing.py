@@ -407,6 +407,9 @@ def test_xarray_selects_what_the_index_finds(tmp_path: Path) -> None:
         assert warm["t"].dims == ("record",)
         with pytest.raises(kubist.InvalidInput, match="all of its file"):
             data.isel(lat=slice(3, 9)).kubist.where("t > 310")
+        for turned in (data.sortby("lat", ascending=False), data.roll(lon=5, roll_coords=True)):
+            with pytest.raises(kubist.InvalidInput, match="not in the order of its file"):
+                turned.kubist.where("t > 310")
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
