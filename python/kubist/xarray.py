@@ -75,16 +75,17 @@ class Accessor:
 
     def _check_order(self) -> None:
         """Positions are the file's: an axis that was sorted, turned or moved has others."""
-        source = self._dataset.encoding["source"]
+        mine = self._dataset
+        source = mine.encoding["source"]
         moved: set[str] = set()
         # The dataset may have its times as they stand in the file, or as dates.
         for decoded in (True, False):
             with xarray.open_dataset(source, decode_times=decoded) as whole:
                 moved = {
                     str(axis)
-                    for axis in self._dataset.sizes
+                    for axis in mine.sizes
                     if axis in whole.coords
-                    and not (axis in self._dataset.coords and whole[axis].equals(self._dataset[axis]))
+                    and not (axis in mine.coords and whole[axis].equals(mine[axis]))
                 }
             if not moved:
                 return
