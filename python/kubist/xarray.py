@@ -35,7 +35,8 @@ class Accessor:
             asked: ``isel``, ``sel``, ``precision``, ``limit``: as of `FileIndex.query`.
 
         Raises:
-            InvalidInput: If the dataset is not all of one file, or the condition does not fit.
+            InvalidInput: If the dataset is not all of one file in its order, as far as coordinates
+                tell, or the condition does not fit.
         """
         files = self._open()
         names = set(map(str, self._dataset.sizes))
@@ -69,4 +70,26 @@ class Accessor:
                     f"the dataset is not all of its file: {axis} has {length} of "
                     f"{lengths[str(axis)]} positions; ask before you select"
                 )
+        self._check_order()
         return self._files
+
+    def _check_order(self) -> None:
+        """Positions are the file's: an axis that was sorted, turned or moved has others."""
+        mine = self._dataset
+        source = mine.encoding["source"]
+        moved: set[str] = set()
+        # The dataset may have its times as they stand in the file, or as dates.
+        for decoded in (True, False):
+            with xarray.open_dataset(source, decode_times=decoded) as whole:
+                moved = {
+                    str(axis)
+                    for axis in mine.sizes
+                    if axis in whole.coords
+                    and not (axis in mine.coords and whole[axis].equals(mine[axis]))
+                }
+            if not moved:
+                return
+        raise InvalidInput(
+            f"the dataset is not in the order of its file: {', '.join(sorted(moved))} has other "
+            "coordinates there; ask before you change it"
+        )

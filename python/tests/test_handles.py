@@ -97,7 +97,7 @@ def test_what_a_table_says(table: kubist.Table, path: Path) -> None:
     assert [column.name for column in info.columns] == ["id", "x", "step"]
     assert [(w.rows, w.commits) for w in info.writers] == [(ROWS, 1)]
     assert info.bytes > 0 and info.bytes_per_row == pytest.approx(info.bytes / ROWS)
-    for part in ("10,000", "x: linear, 0 to 1", "id: Int64", "10,000 records in 1 commit"):
+    for part in ("10,000", "x: 0 to 1 (linear)", "id: Int64", "10,000 records in 1 commit"):
         assert part in str(info)
     assert "<table>" in info._repr_html_() and "10,000" in info._repr_html_()
     assert info.to_dict()["dimensions"][0]["column"] == "x"

@@ -89,7 +89,9 @@ def question(rng: np.random.Generator, made: World) -> tuple[str, np.ndarray]:
         text, found = f'"{names[0]}" IS NULL', main.missing
     elif pick == 4:
         axis = int(rng.integers(0, len(shape)))
-        name = f"dim{axis}" if main.axes[axis] not in made.variables else main.axes[axis]
+        # Axes of HDF5 have the names of their scales, those of netCDF names of their own.
+        is_named = main.axes[axis] in made.variables or made.path.suffix == ".nc"
+        name = main.axes[axis] if is_named else f"dim{axis}"
         bound = int(rng.integers(0, shape[axis] + 1))
         low = np.indices(shape)[axis] < bound
         text, found = f'({text}) AND "{name}_index" < {bound}', found & low
@@ -199,8 +201,8 @@ def test_isel_and_sel_are_conditions(tmp_path: Path) -> None:
 
 
 def test_measured_costs_lie_on_the_models_line(tmp_path: Path) -> None:
-    """Of the least and of the greatest values: a block whose ends lie around a range need not have any
-    value in it, which the model knows nothing of."""
+    """Of the least and of the greatest values: a block whose ends lie around a range need not have
+    any value in it, which the model knows nothing of."""
     rng = np.random.default_rng(11)
     count, rounds = 1 << 20, 12
     files = []
@@ -405,6 +407,9 @@ def test_xarray_selects_what_the_index_finds(tmp_path: Path) -> None:
         assert warm["t"].dims == ("record",)
         with pytest.raises(kubist.InvalidInput, match="all of its file"):
             data.isel(lat=slice(3, 9)).kubist.where("t > 310")
+        for turned in (data.sortby("lat", ascending=False), data.roll(lon=5, roll_coords=True)):
+            with pytest.raises(kubist.InvalidInput, match="not in the order of its file"):
+                turned.kubist.where("t > 310")
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -158,7 +158,9 @@ def test_a_copy(path: Path, tmp_path: Path, identity: list[str] | None) -> None:
     try:
         t.copy_to(tmp_path / "no", progress=stop)
     except KeyboardInterrupt:
-        assert not (tmp_path / "no").exists()
+        # Whole or no table: the last word of progress may come when the copy is there.
+        stopped = tmp_path / "no"
+        assert not stopped.exists() or len(kubist.open(stopped)) == 3000
 
 
 def test_columns_come_while_other_processes_write(path: Path) -> None:

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 /// The divisor of what is left.
 const LAMBDA: usize = 2;
-/// The share dealt beforehand: what the bench found best on devices of steady and unsteady speed.
+/// The share dealt beforehand. It was chosen, not measured.
 pub const THETA: f64 = 0.5;
 
 /// How tasks reach workers.

@@ -112,7 +112,7 @@ mod tests {
         let blended = |picture: &Picture| {
             let canvas = draw_picture(picture).canvas();
             let between =
-                |[red, green, blue]: Color| red > 120 && red < 175 && green > 110 && green < 140 && blue < 130;
+                |[red, green, blue]: Color| red > 120 && red < 175 && green > 110 && green < 140 && blue < 116;
             (0..canvas.height).any(|y| (0..canvas.width).any(|x| between(canvas.pixel(x, y))))
         };
         assert!(!blended(&picture));

@@ -53,12 +53,12 @@ impl Splats {
     }
 
     /// Adds what fell on the same pixels; where it covers more of one than what has a value there so
-    /// far, its value is the pixel's.
+    /// far, its value is the pixel's. As much but for rounding is not more, whatever the order of the sums.
     pub(crate) fn outdo(&mut self, other: &Splats) {
         let pixels = self.weight.iter_mut().zip(&mut self.valued);
         for ((weight, valued), (more, theirs)) in pixels.zip(other.weight.iter().zip(&other.valued)) {
             *weight += more;
-            if theirs.0 > valued.0 {
+            if theirs.0 > valued.0 * 1.001 {
                 *valued = *theirs;
             }
         }

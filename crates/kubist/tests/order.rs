@@ -187,8 +187,8 @@ fn trajectories_come_one_after_the_other_in_order_of_time() {
         let table = made(&rows, 3_000, identity);
         let snapshot = table.snapshot().unwrap();
         let by_priority = ids(&snapshot, Query::new().limit(u64::MAX));
-        // Identity, then time.
-        let terms = ["\"Kind of it\""].into_iter().chain(identity.iter().copied()).chain(["time"]);
+        // Time, then the identity, which is a record's: it says nothing of the path.
+        let terms = ["\"Kind of it\"", "time"].into_iter().chain(identity.iter().copied());
         let terms: Vec<String> = terms.map(str::to_owned).collect();
         let through = Query::new().filter("x > 4");
         let kinds: std::collections::BTreeSet<&str> =

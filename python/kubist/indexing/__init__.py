@@ -84,9 +84,11 @@ class Costs:
         line = (
             f"<kubist.Costs {counted(self.rows, 'record')}; {read}: "
             f"{_kubist.size(self.bytes + self.sorted_bytes)} of {_kubist.size(self.stored_bytes)} "
-            f"in {self.requests + self.sorted_requests:,} requests, {_kubist.duration(self.seconds)}; "
+            f"in {self.requests + self.sorted_requests:,} requests, "
+            f"{_kubist.duration(self.seconds)}; "
             f"of independent values {self.expected['blocks']:,.0f} blocks, "
-            f"{_kubist.size(int(self.expected['bytes']))}, {self.expected['requests']:,.0f} requests"
+            f"{_kubist.size(int(self.expected['bytes']))}, "
+            f"{self.expected['requests']:,.0f} requests"
         )
         if self.files_scanned and self.blocks:
             spared = self.blocks_spared / self.blocks
@@ -133,7 +135,8 @@ class FileIndex:
         about = self.about()
         names = ", ".join(_kubist.printable(each["name"]) for each in about["variables"])
         return (
-            f"<kubist.FileIndex of {counted(about['files'], 'file')}, {_kubist.size(about['bytes'])}, "
+            f"<kubist.FileIndex of {counted(about['files'], 'file')}, "
+            f"{_kubist.size(about['bytes'])}, "
             f"index {_kubist.size(about['index_bytes'])}: {names}>"
         )
 
@@ -416,3 +419,7 @@ def index(
         if shown is not None:
             shown.close()
     return FileIndex(paths, folder)
+
+
+for _public in (FileIndex, index):
+    _public.__module__ = "kubist"

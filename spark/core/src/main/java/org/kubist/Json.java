@@ -1,5 +1,6 @@
 package org.kubist;
 
+import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -209,8 +210,9 @@ public final class Json {
         String digits = text.substring(begin, at);
         try {
             boolean whole = digits.chars().allMatch(digit -> digit == '-' || Character.isDigit(digit));
-            // Counts of more than 63 bits do not occur; as a float they keep their size.
-            return whole && digits.length() < 19 ? (Object) Long.valueOf(digits) : (Object) Double.valueOf(digits);
+            // Numbers of more than 63 bits keep their size as a float.
+            boolean fits = whole && new BigInteger(digits).bitLength() < Long.SIZE;
+            return fits ? (Object) Long.valueOf(digits) : (Object) Double.valueOf(digits);
         } catch (NumberFormatException error) {
             at = begin;
             throw wrong("a value");

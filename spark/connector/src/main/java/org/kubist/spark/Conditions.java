@@ -5,6 +5,7 @@ import java.time.LocalDate;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
@@ -133,6 +134,9 @@ final class Conditions {
     }
 
     private String compared(String name, Expression[] parts, boolean holds) throws Beyond {
+        if (parts[0] instanceof Literal && parts[1] instanceof Literal) {
+            throw new Beyond();
+        }
         if (parts[0] instanceof Literal) {
             return compared(turned(name), new Expression[] {parts[1], parts[0]}, holds);
         }
@@ -208,8 +212,17 @@ final class Conditions {
         if (!isText || !(parts[1] instanceof Literal<?> literal) || !(literal.value() instanceof UTF8String text)) {
             throw new Beyond();
         }
-        String escaped = text.toString().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_");
+        String escaped = exact(text).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_");
         return quoted(field) + (holds ? " LIKE " : " NOT LIKE ") + text(before + escaped + after);
+    }
+
+    /** A text whose bytes are UTF-8; others have no literal. */
+    private static String exact(UTF8String text) throws Beyond {
+        String value = text.toString();
+        if (!UTF8String.fromString(value).equals(text)) {
+            throw new Beyond();
+        }
+        return value;
     }
 
     private static String text(String value) {
@@ -234,7 +247,7 @@ final class Conditions {
             return exact.toPlainString();
         }
         if (value instanceof UTF8String text && kind == Kind.STRING) {
-            return text(text.toString());
+            return text(exact(text));
         }
         if (value instanceof byte[] bytes && kind == Kind.BINARY) {
             return "X'" + HexFormat.of().withUpperCase().formatHex(bytes) + "'";
@@ -247,7 +260,7 @@ final class Conditions {
             LocalDate day = LocalDate.ofEpochDay(Math.floorDiv(second, 86_400L));
             long clock = Math.floorMod(second, 86_400L);
             String time = String.format(
-                    "%02d:%02d:%02d.%06d", clock / 3600, clock / 60 % 60, clock % 60, Math.floorMod(micros, 1_000_000L));
+                    Locale.ROOT, "%02d:%02d:%02d.%06d", clock / 3600, clock / 60 % 60, clock % 60, Math.floorMod(micros, 1_000_000L));
             return "TIMESTAMP '" + inWords(day) + "T" + time + (kind == Kind.TIMESTAMP ? "Z'" : "'");
         }
         boolean isNumber = kind != Kind.BOOLEAN && kind != Kind.STRING && kind != Kind.BINARY && field.type().kind() != Kind.DATE;

@@ -3,10 +3,13 @@ package org.kubist.spark;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.StructType;
 import org.kubist.ColumnType;
 import org.kubist.Field;
 import org.kubist.Rows;
@@ -26,18 +29,35 @@ final class KubistDataWriter implements DataWriter<InternalRow> {
     private final ColumnType[] types;
     private long written;
 
-    KubistDataWriter(String location, Path path) {
+    /** @param given the columns of the rows, which the table's must be */
+    KubistDataWriter(String location, StructType given, Path path) {
         this.path = path;
         table = KubistWrite.openThere(location);
         try (Snapshot now = table.snapshot()) {
             List<Field> fields = now.fields();
-            rows = new Rows(fields);
+            check(location, fields, given);
             types = fields.stream().map(Field::type).toArray(ColumnType[]::new);
             file = table.stage(path.toString());
+            rows = new Rows(fields);
         } catch (RuntimeException error) {
             table.close();
             throw error;
         }
+    }
+
+    /** Rows come without names: a column more, or another order, would be read as something else. */
+    private static void check(String location, List<Field> fields, StructType given) {
+        String there = inWords(Types.schema(fields));
+        String written = inWords(given);
+        if (!there.equals(written)) {
+            throw Options.invalid(location + " has the columns " + there + ", and the job writes " + written);
+        }
+    }
+
+    private static String inWords(StructType columns) {
+        return Arrays.stream(columns.fields())
+                .map(column -> column.name() + " " + column.dataType().sql())
+                .collect(Collectors.joining(", "));
     }
 
     @Override

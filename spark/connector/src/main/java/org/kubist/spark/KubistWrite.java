@@ -5,6 +5,7 @@ import java.io.UncheckedIOException;
 import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.UUID;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -15,7 +16,9 @@ import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
+import org.apache.spark.sql.types.StructType;
 import org.kubist.KubistException;
+import org.kubist.Snapshot;
 import org.kubist.Table;
 import org.kubist.Writer;
 
@@ -36,13 +39,13 @@ final class KubistWrite {
         private static final long serialVersionUID = 1;
     }
 
-    /** Where a job's files are, and who writes them. */
-    record Factory(String location, String folder) implements DataWriterFactory, StreamingDataWriterFactory {
+    /** Where a job's files are, who writes them, and the columns of its rows. */
+    record Factory(String location, String folder, StructType columns) implements DataWriterFactory, StreamingDataWriterFactory {
         private static final long serialVersionUID = 1;
 
         @Override
         public DataWriter<InternalRow> createWriter(int partition, long task) {
-            return new KubistDataWriter(location, file(partition, task));
+            return new KubistDataWriter(location, columns, file(partition, task));
         }
 
         @Override
@@ -56,16 +59,17 @@ final class KubistWrite {
         }
     }
 
-    private static Factory factory(String location, String folder) {
+    private static Factory factory(String location, String folder, StructType columns) {
         try {
             Files.createDirectories(Path.of(folder));
         } catch (IOException error) {
             throw new UncheckedIOException("cannot make the folder for rows that wait for their commit", error);
         }
-        return new Factory(location, folder);
+        return new Factory(location, folder, columns);
     }
 
-    private static String folder(String location, Options options, String job) {
+    /** The folder of a job's files; fails where nobody can say which that is. */
+    static String folder(String location, Options options, String job) {
         String staging = options.staging();
         if (staging == null) {
             if (location.contains("://")) {
@@ -77,12 +81,12 @@ final class KubistWrite {
         return Path.of(staging, job).toAbsolutePath().toString();
     }
 
-    static BatchWrite batch(String location, Options options, String job, boolean created) {
+    static BatchWrite batch(String location, Options options, StructType columns, String job, boolean created) {
         String folder = folder(location, options, job);
         return new BatchWrite() {
             @Override
             public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-                return factory(location, folder);
+                return factory(location, folder, columns);
             }
 
             @Override
@@ -94,14 +98,14 @@ final class KubistWrite {
             @Override
             public void abort(WriterCommitMessage[] messages) {
                 remove(folder);
-                if (created) {
+                if (created && isUntouched(location)) {
                     Table.drop(location);
                 }
             }
         };
     }
 
-    static StreamingWrite stream(String location, Options options, String query) {
+    static StreamingWrite stream(String location, Options options, StructType columns, String query) {
         // Epochs are told apart within a writer, so the writer is the query's.
         String writer = options.writer() == null ? "spark-" + query : options.writer();
         return new StreamingWrite() {
@@ -113,7 +117,7 @@ final class KubistWrite {
 
             @Override
             public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
-                return factory(location, folder(run));
+                return factory(location, folder(run), columns);
             }
 
             @Override
@@ -127,6 +131,14 @@ final class KubistWrite {
                 remove(folder(run));
             }
         };
+    }
+
+    /** Has nobody committed to a table that a job made? */
+    private static boolean isUntouched(String location) {
+        try (Table table = Table.open(location);
+                Snapshot now = table.snapshot()) {
+            return ((List<?>) now.info().get("writers")).isEmpty();
+        }
     }
 
     private static void commit(String location, String name, String token, WriterCommitMessage[] messages) {

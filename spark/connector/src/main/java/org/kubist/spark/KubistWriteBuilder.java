@@ -22,12 +22,12 @@ record KubistWriteBuilder(KubistTable table, LogicalWriteInfo info) implements W
 
             @Override
             public BatchWrite toBatch() {
-                return KubistWrite.batch(place(), options(), info.queryId(), createdHere());
+                return KubistWrite.batch(place(), options(), info.schema(), info.queryId(), createdHere());
             }
 
             @Override
             public StreamingWrite toStreaming() {
-                return KubistWrite.stream(place(), options(), info.queryId());
+                return KubistWrite.stream(place(), options(), info.schema(), info.queryId());
             }
         };
     }
@@ -43,6 +43,8 @@ record KubistWriteBuilder(KubistTable table, LogicalWriteInfo info) implements W
     private String place() {
         String location = options().location();
         if (createdHere()) {
+            // Before there is a table: without a folder no row gets into it.
+            KubistWrite.folder(location, options(), info.queryId());
             create(location);
         }
         return location;

@@ -1,6 +1,7 @@
 package org.kubist.spark;
 
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -35,10 +36,25 @@ final class SampleBelow extends Rule<LogicalPlan> {
     }
 
     private static boolean moves(LogicalPlan node) {
-        return node instanceof Sample sample
-                && !sample.withReplacement()
-                && passes(sample.child())
-                && isOfKubist(sample.child());
+        if (!(node instanceof Sample sample) || sample.withReplacement() || !passes(sample.child())) {
+            return false;
+        }
+        KubistTable table = tableBelow(sample.child());
+        return table != null
+                && table.options().seed() != Options.Seed.REFUSE
+                && !names(sample.child(), table.options().inclusion());
+    }
+
+    /** Does a node use a column? That of inclusion depends on the sample, so a sample does not pass it. */
+    private static boolean names(LogicalPlan node, String column) {
+        for (Expression expression : CollectionConverters.asJava(node.expressions())) {
+            for (Attribute used : CollectionConverters.asJava(expression.references().toSeq())) {
+                if (used.name().equals(column)) {
+                    return true;
+                }
+            }
+        }
+        return false;
     }
 
     /** The child, with the sample below it. */
@@ -62,13 +78,14 @@ final class SampleBelow extends Rule<LogicalPlan> {
         return true;
     }
 
-    private static boolean isOfKubist(LogicalPlan plan) {
+    /** The table of Kubist below nodes that a sample passes; null if there is none. */
+    private static KubistTable tableBelow(LogicalPlan plan) {
         LogicalPlan node = plan;
         while (passes(node)) {
             node = node.children().head();
         }
-        return node instanceof DataSourceV2Relation relation
-                && relation.table() instanceof KubistTable table
-                && table.options().seed() != Options.Seed.REFUSE;
+        boolean isOfKubist =
+                node instanceof DataSourceV2Relation relation && relation.table() instanceof KubistTable;
+        return isOfKubist ? (KubistTable) ((DataSourceV2Relation) node).table() : null;
     }
 }

@@ -214,6 +214,8 @@ class QuestionsTest {
                 "SELECT a.i, count(*), max(b.x) FROM %1$s a JOIN %1$s b ON a.id = b.id WHERE a.d > 1 GROUP BY a.i",
                 "SELECT c, max(d), count(DISTINCT i) FROM %1$s WHERE x < 0.3 GROUP BY c",
                 "SELECT id, rank() OVER (PARTITION BY t ORDER BY id) FROM %1$s WHERE y >= 0.9",
+                "SELECT id FROM %1$s WHERE c < cast(X'FF' AS STRING)",
+                "SELECT id FROM %1$s WHERE c = cast(X'FF' AS STRING) OR c > cast(X'F0FF' AS STRING)",
                 "SELECT id FROM %1$s WHERE i IN (SELECT max(t) FROM %1$s) AND x > 0.1")) {
             assertEquals(
                     Session.sorted(spark.sql(String.format(question, "parquet_rows"))),

@@ -180,5 +180,7 @@ class SamplesTest {
         }
         assertEquals(ids(table().sample(0.25).filter("x > 0.5D")), ids(weighted));
         assertEquals(rows.length, weighted.filter("chance < 0.5D").count());
+        // Of all records each is there for certain: the sample is of none.
+        assertEquals(0, table("inclusion", "chance").filter("chance < 0.5D").sample(0.25, 1).count());
     }
 }
