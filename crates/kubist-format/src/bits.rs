@@ -61,6 +61,18 @@ macro_rules! word {
 
 word!(u32, unpack_u32, merge_u32; u64, unpack_u64, merge_u64);
 
+/// Does work whose loops the compiler makes of wider instructions where the machine has them. What it
+/// calls has to be inlined into it.
+#[inline(always)]
+pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    if avx2::is_there() {
+        // SAFETY: the instructions are there.
+        return unsafe { avx2::vectorised(work) };
+    }
+    work()
+}
+
 /// Bytes of `count` packed values.
 pub fn packed_len(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)

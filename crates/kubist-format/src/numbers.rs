@@ -293,6 +293,17 @@ fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: us
 /// keys of those that are do not matter. `sign` is the bit of the sign in the keys of floats,
 /// whose lowest bits are ones where a negative value has zeros.
 pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, sign: Option<u32>, effort: Compression, out: &mut Vec<u8>) {
+    bits::vectorised(|| put_keys(keys, valid, sign, effort, out));
+}
+
+#[inline(always)]
+fn put_keys<W: Word>(
+    keys: &mut [W],
+    valid: Option<&[bool]>,
+    sign: Option<u32>,
+    effort: Compression,
+    out: &mut Vec<u8>,
+) {
     let first = match valid {
         None => keys.first().copied(),
         Some(valid) => keys.iter().zip(valid).find(|(_, valid)| **valid).map(|(key, _)| *key),
@@ -304,11 +315,14 @@ pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, sign: Option<u32>, e
     if let Some(valid) = valid {
         keys.iter_mut().zip(valid).filter(|(_, valid)| !**valid).for_each(|(key, _)| *key = first);
     }
-    let shift = unused_bits(keys, sign);
+    let ends = choose::ends(keys);
+    // No bits are left out where all are equal, which takes none anyway.
+    let shift = if ends.0 == ends.1 { 0 } else { unused_bits(keys, sign) };
+    let without = |key: W| W::truncate(Into::<u64>::into(key) >> shift);
     if shift > 0 {
-        keys.iter_mut().for_each(|key| *key = W::truncate(Into::<u64>::into(*key) >> shift));
+        keys.iter_mut().for_each(|key| *key = without(*key));
     }
-    let plan = choose::plan(keys, effort);
+    let plan = choose::plan(keys, (without(ends.0), without(ends.1)), effort);
     out.push(plan.number() | if valid.is_some() { SOME_NULL } else { 0 });
     out.push(shift as u8);
     if let Some(valid) = valid {
@@ -317,8 +331,8 @@ pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, sign: Option<u32>, e
     plan.put(keys, out);
 }
 
-/// How many of the lowest bits are 0 in all values: none where all are equal, which takes no
-/// bits anyway.
+/// How many of the lowest bits are 0 in all values.
+#[inline(always)]
 fn unused_bits<W: Word>(keys: &[W], sign: Option<u32>) -> u32 {
     let mut used = 0u64;
     for some in keys.chunks(64) {
@@ -331,8 +345,5 @@ fn unused_bits<W: Word>(keys: &[W], sign: Option<u32>) -> u32 {
             return 0;
         }
     }
-    match keys.windows(2).all(|both| both[0] == both[1]) {
-        true => 0,
-        false => used.trailing_zeros().min(W::BITS - 1),
-    }
+    used.trailing_zeros().min(W::BITS - 1)
 }

@@ -238,6 +238,37 @@ proptest! {
         there_and_back(&numbers::<Int16Type>(values.iter().map(|value| *value as i16)), compression, &spans);
     }
 
+    /// Every cut in two, the dictionary and the runs of a page, tried one by one, are no smaller.
+    #[test]
+    fn small_is_the_smallest(
+        values in prop::collection::vec((any::<u64>(), 0u32..64), 20..200),
+        few in 1usize..300,
+        repeat in 1usize..4,
+        most_bits in 1u32..=64,
+    ) {
+        let few: Vec<u64> = values.iter().take(few).map(|(value, shift)| value >> shift >> (64 - most_bits)).collect();
+        let values: Vec<u64> = values.iter().flat_map(|(value, _)| vec![few[*value as usize % few.len()]; repeat]).collect();
+        let order: Vec<u32> = (0..values.len() as u32).collect();
+        let array = numbers::<UInt64Type>(values.iter().copied());
+        let encoded = encode_column(array.as_ref(), &order, &zones_of(values.len()), Some(Compression::Small));
+        let found = 8 * encoded.chunks[0].0.len();
+        let (rows, bits) = (values.len(), |largest: u64| 64 - largest.leading_zeros() as usize);
+        let mut sorted = values.clone();
+        sorted.sort_unstable();
+        let width = |some: &[u64]| bits(some[some.len() - 1] - some[0]);
+        let (whole, head) = (width(&sorted), 8 + 64);
+        let runs = values.chunk_by(|a, b| a == b).count();
+        let mut best = (rows * whole).min(16 + runs * (whole + bits(rows as u64)));
+        for cut in 1..rows {
+            let (first, second) = sorted.split_at(cut);
+            best = best.min(head + rows + first.len() * width(first) + second.len() * width(second));
+        }
+        sorted.dedup();
+        best = best.min(16 + sorted.len() * whole + rows * bits(sorted.len() as u64 - 1));
+        // Parts begin at whole bytes.
+        prop_assert!(found <= 16 + head + best + 3 * 8, "{found} bits, {best} are enough: {values:?}");
+    }
+
     /// Whatever the bytes are, reading them is an error or gives as many values as were asked for.
     #[test]
     fn any_bytes_are_an_error_or_values(

@@ -1,6 +1,7 @@
 //! Unpacking with AVX2: a shuffle brings the bytes of each value of a block into a lane
 //! of its own, a shift for each lane does the rest. And merging: a permutation for each byte
-//! of a bitmap brings the next values of two streams to their rows.
+//! of a bitmap brings the next values of two streams to their rows. What the compiler makes wider
+//! instructions of itself is run by `vectorised`.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -9,6 +10,24 @@ use std::mem::MaybeUninit;
 const NARROW: u32 = 25;
 /// Values of up to this many bits lie within eight bytes.
 const WIDE: u32 = 57;
+
+/// Are the instructions of `vectorised` there?
+pub fn is_there() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt")
+}
+
+/// Does work with them.
+///
+/// # Safety
+///
+/// `is_there` has to be.
+#[target_feature(enable = "avx2,lzcnt,bmi2,popcnt")]
+pub unsafe fn vectorised<R>(work: impl FnOnce() -> R) -> R {
+    work()
+}
 
 /// Fills `out`, eight values a block; `bytes` go on for 16 bytes beyond the blocks.
 pub fn unpack_u32(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u32>]) -> bool {
