@@ -91,9 +91,10 @@ export class Drawing {
     scene.material.uniforms.fog.value = view.fog;
     this.paint();
     const isEven = view.even || view.sizeIn === "spacing";
-    const caption = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
+    const even = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
+    const captions = [even, profile.thinned].filter(Boolean);
     this.overlay.draw({
-      scene, columns: view.axes.map((axis) => profile.column(axis)), caption, marks: this.marking.marks(), inks: this.inks,
+      scene, columns: view.axes.map((axis) => profile.column(axis)), captions, marks: this.marking.marks(), inks: this.inks,
       legend: this.legend(), head: HEAD, foot: this.foot, ratio: devicePixelRatio || 1,
     });
     if (this.firstPoints === null && shown.rows > 0) this.firstPoints = performance.now();
@@ -131,7 +132,8 @@ export class Drawing {
       return;
     }
     this.density.hide();
-    scene.setReference(current.weighted && !view.even && view.sizeIn !== "spacing" ? current.choice.reference : 0);
+    const { hasWeights, reference, share } = current.fading;
+    scene.setReference(hasWeights && !view.even && view.sizeIn !== "spacing" ? reference : 0, share);
   }
 
   private coloring(): Coloring {

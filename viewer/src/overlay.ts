@@ -23,7 +23,8 @@ export interface Content {
   /** Two or three that have axes. */
   columns: Column[];
   /** What must be known to read the picture. */
-  caption: string;
+  /** What must be known of the picture, a line each. */
+  captions: string[];
   marks: Mark[];
   inks: Inks;
   legend: Legend | null;
@@ -55,7 +56,7 @@ export class Overlay {
     this.context = canvas.getContext("2d")!;
   }
 
-  draw({ scene, columns, caption, marks, inks, legend, head, foot, ratio }: Content): void {
+  draw({ scene, columns, captions, marks, inks, legend, head, foot, ratio }: Content): void {
     const { canvas, context } = this;
     [this.width, this.height] = [scene.width, scene.height];
     const [wide, tall] = [Math.round(this.width * ratio), Math.round(this.height * ratio)];
@@ -72,7 +73,9 @@ export class Overlay {
     for (const mark of marks) this.mark(scene, mark);
     if (legend) this.legend(legend);
     // Beside the legend, or below it.
-    if (caption && !this.put(caption, this.width / 2, this.head + 12, "center", inks.ink)) this.put(caption, this.width / 2, this.head + 62, "center", inks.ink);
+    for (const caption of captions) {
+      [12, 12 + LINE, 62, 62 + LINE].some((below) => this.put(caption, this.width / 2, this.head + below, "center", inks.ink));
+    }
     if (columns.length === 2) this.flat(scene, columns);
     else if (columns.length === 3) this.deep(scene, columns);
   }
