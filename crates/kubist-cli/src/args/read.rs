@@ -23,11 +23,14 @@ Examples:
   kubist query airway.kubist --order-by 'diameter desc' --first 10
   kubist query airway.kubist --box x=0:0.1 --count
   kubist query ocean.nc --where 'temperature > 28 AND depth < 50'
+  kubist query run_*.nc --where 'temperature > 28' --box lat=-10:10
 
 Exit codes: see kubist --help")]
 pub struct Query {
     /// The table's directory, or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
     pub table: Location,
+    /// More files, asked as one with the first
+    pub more: Vec<PathBuf>,
     #[command(flatten)]
     pub region: Region,
     /// Only records whose priority lies in it: 0:0.01, then 0.01:0.08, ... never repeats one
