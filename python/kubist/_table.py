@@ -439,18 +439,25 @@ class Table(InDirectory["Table"]):
         self._check()
         self._table.share()
 
-    def declare_writers(self, writers: Sequence[str] | int) -> None:
+    def declare_writers(self, writers: Sequence[str] | int, *, after: int | None = None) -> None:
         """Declares the writers that every step waits for, by name or by their number.
 
         `query` with ``steps`` and `snapshot` at a step see a step only once all of
         them have committed or abandoned it. Can be declared once; the same again is fine.
         Without it a step is complete with its first commit.
+
+        Args:
+            writers: Their names, or how many different ones.
+            after: Declares them anew, for the steps after this one: a simulation goes on from a
+                checkpoint with other writers. `retract` takes later steps back first.
         """
         self._check()
-        if isinstance(writers, int):
-            self._table.declare_writers(names=None, count=_box.count("writers", writers))
-        else:
-            self._table.declare_writers(names=_box.names("writers", writers), count=0)
+        named = not isinstance(writers, int)
+        self._table.declare_writers(
+            names=_box.names("writers", writers) if named else None,
+            count=0 if named else _box.count("writers", writers),
+            after=None if after is None else _box.step("after", after),
+        )
 
     def retract(self, *, step_after: int) -> Retraction:
         """Takes back all steps after ``step_after``: nothing of them is seen again.
