@@ -26,7 +26,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Query {
-    /// The table's directory, or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
     pub table: Location,
     #[command(flatten)]
     pub region: Region,
@@ -101,7 +101,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Trajectories {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     #[command(flatten)]
     pub region: Region,
@@ -137,7 +137,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Explain {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     #[command(flatten)]
     pub region: Region,
@@ -184,7 +184,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Estimate {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// What to estimate, like 'mean(x), max(y)'
     #[arg(required = true)]
@@ -232,7 +232,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Info {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Print it as JSON
     #[arg(long)]
@@ -251,7 +251,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Tail {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// One JSON object a line
     #[arg(long)]
@@ -282,7 +282,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Verify {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Read every record
     #[arg(long)]
@@ -307,9 +307,9 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Salvage {
-    /// The damaged table's directory, or cassandra://hosts/keyspace/table
+    /// The damaged table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The new table's directory, or cassandra://hosts/keyspace/table
+    /// The new table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub other: Location,
     /// Print the report as JSON
     #[arg(long)]
