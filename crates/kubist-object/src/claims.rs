@@ -21,6 +21,8 @@ use crate::frame::Kind;
 pub const FOLDER: &str = "claims";
 /// How often somebody else's claim is looked at.
 const LOOK: Duration = Duration::from_secs(1);
+/// Looks at a claim that is renewed each time between its listing and its reading.
+const MOST_LOOKS: usize = 20;
 
 fn folder(writer: &str) -> String {
     format!("{FOLDER}/{writer}")
@@ -68,6 +70,7 @@ pub struct Claim {
     /// A number of the log that is taken.
     hint: Arc<AtomicU64>,
     renewal: AbortHandle,
+    ended: bool,
 }
 
 impl Claims {
@@ -99,7 +102,7 @@ impl Claims {
             })
             .abort_handle()
         };
-        Ok(Claim { link: link.clone(), writer: writer.to_owned(), me, number, lost, hint, renewal })
+        Ok(Claim { link: link.clone(), writer: writer.to_owned(), me, number, lost, hint, renewal, ended: false })
     }
 
     /// Takes the next number.
@@ -151,7 +154,7 @@ fn busy(link: &Link, writer: &str) -> Error {
 
 /// The newest claim; each one deletes those before it, so few are there.
 async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
-    loop {
+    for _ in 0..MOST_LOOKS {
         let listed = link.list(&folder(writer), None, usize::MAX).await?;
         let numbers = listed.iter().filter_map(|(key, _)| key.rsplit('/').next()?.parse::<u64>().ok());
         let Some(number) = numbers.max() else { return Ok(None) };
@@ -162,6 +165,7 @@ async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
         let holder = text(8).filter(|_| found.kind == Kind::Held);
         return Ok(Some(Newest { number, holder, hint }));
     }
+    Err(busy(link, writer))
 }
 
 /// Does anybody hold the log who may be at work?
@@ -190,7 +194,14 @@ impl Claim {
     }
 
     /// Gives it back, unless it was lost; if that fails, it lapses.
+    pub async fn end(mut self) {
+        self.ended = true;
+        self.give_back().await;
+    }
+
     async fn give_back(&self) {
+        self.renewal.abort();
+        self.me.end();
         let next = self.number.load(Ordering::Relaxed) + 1;
         let says = said(self.hint(), "");
         if !self.is_lost() && self.link.put_once(&key(&self.writer, next), Kind::Free, &says).await.is_ok_and(|won| won)
@@ -202,9 +213,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if self.link.is_this_process() {
-            self.renewal.abort();
-            self.me.end();
+        if !self.ended && self.link.is_this_process() {
             let _ = self.link.wait(async {
                 self.give_back().await;
                 Ok(())

@@ -86,9 +86,20 @@ fn strange(link: &Link, writer: &str, number: u64, kind: Kind) -> Error {
 pub async fn own(link: &Link, claims: &Claims, writers: &Writers, writer: &str) -> Result<Box<dyn LogOwner>> {
     check_part(writer)?;
     let claim = claims.hold(link, writer).await?;
-    let (fence, end) = take(link, writer, claim.hint()).await?;
+    let taken = async {
+        let taken = take(link, writer, claim.hint()).await?;
+        writers.add(link, writer).await?;
+        Ok(taken)
+    };
+    let (fence, end) = match taken.await {
+        Ok(taken) => taken,
+        Err(error) => {
+            // Dropped it would wait for the runtime that this runs on.
+            claim.end().await;
+            return Err(error);
+        }
+    };
     claim.set_hint(fence);
-    writers.add(link, writer).await?;
     Ok(Box::new(Owned { link: link.clone(), writer: writer.into(), next: fence + 1, end, claim, failed: None }))
 }
 

@@ -148,3 +148,23 @@ fn an_owner_whose_last_entry_is_doubtful_is_settled_by_the_next() {
     let found: Vec<_> = store.read_log("w", 0).unwrap().entries.into_iter().map(|entry| entry.bytes).collect();
     assert_eq!(found, ["first", "doubtful", "second"]);
 }
+
+#[test]
+fn a_log_that_could_not_be_taken_is_given_back() {
+    let service = Service::start();
+    let store = ObjectStore::create(at(&service, "")).unwrap();
+    for folder in ["/logs/", "/writers/"] {
+        service.does(move |asked| match asked.method == "PUT" && asked.key.contains(folder) {
+            true => Does::Refuse(403, "AccessDenied"),
+            false => Does::Serve,
+        });
+        let error = store.own_log("w").map(drop).unwrap_err();
+        assert!(error.to_string().contains("no permission"), "{error}");
+        let claims = service.values.lock().unwrap();
+        let last = claims.iter().rfind(|(key, _)| key.contains("/claims/w/")).map(|(_, bytes)| bytes[32]);
+        assert_eq!(last, Some(5), "the claim still stands");
+    }
+    service.does(|_| Does::Serve);
+    store.own_log("w").unwrap().append(b"entry").unwrap();
+    assert_eq!(store.read_log("w", 0).unwrap().entries.len(), 1);
+}
