@@ -54,8 +54,8 @@ def create(
     """Creates a table at ``path``.
 
     Args:
-        path: Where the table will be: a directory, or ``cassandra://hosts/keyspace/table``
-            (docs/cassandra.md). Nothing may be there yet.
+        path: Where the table will be: a directory, ``s3://bucket/prefix`` (docs/where.md) or
+            ``cassandra://hosts/keyspace/table`` (docs/cassandra.md). Nothing may be there yet.
         data_or_schema: A `pyarrow.Schema` for an empty table, or data of any
             kind that `Table.append` takes: its records become the first commit.
         dimensions: The 1 to 8 columns to index: integers, floats, dates, times,
@@ -143,7 +143,7 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     been committed by then. `Table.snapshot` pins a moment.
 
     Args:
-        path: Where the table is: a directory, or ``cassandra://hosts/keyspace/table``.
+        path: Where the table is: a directory, ``s3://bucket/prefix`` or ``cassandra://hosts/keyspace/table``.
         optimize: Restore the layout, on a thread of its own, where the queries of
             this handle read many more records than they return. It needs to write to
                 the table.

@@ -27,7 +27,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Query {
-    /// The table's directory, or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
     pub table: Location,
     /// More files, asked as one with the first
     pub more: Vec<PathBuf>,
@@ -104,7 +104,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Trajectories {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     #[command(flatten)]
     pub region: Region,
@@ -140,7 +140,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Explain {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     #[command(flatten)]
     pub region: Region,
@@ -187,7 +187,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Estimate {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// What to estimate, like 'mean(x), max(y)'
     #[arg(required = true)]
@@ -235,7 +235,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Info {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Print it as JSON
     #[arg(long)]
@@ -254,7 +254,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Tail {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// One JSON object a line
     #[arg(long)]
@@ -285,7 +285,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Verify {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Read every record
     #[arg(long)]
@@ -310,9 +310,9 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Salvage {
-    /// The damaged table's directory, or cassandra://hosts/keyspace/table
+    /// The damaged table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The new table's directory, or cassandra://hosts/keyspace/table
+    /// The new table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub other: Location,
     /// Print the report as JSON
     #[arg(long)]
