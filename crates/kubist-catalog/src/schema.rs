@@ -218,6 +218,8 @@ impl TableSchema {
             Alteration::AddColumn { field, default } => next.add(field, default)?,
             Alteration::KeptBelow { column } => next.keep_below(column)?,
             Alteration::Grid(grid) => next.regrid(grid)?,
+            // The history has these.
+            Alteration::Writers(_) => {}
             Alteration::Set { column: None, values } => merge(&mut next.metadata, values),
             Alteration::Set { column: Some(name), values } => {
                 self.exact_column(name)?;

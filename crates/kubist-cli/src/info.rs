@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use kubist::{ColumnInfo, DimensionInfo, DiskUse, Info, Table};
+use kubist::{ColumnInfo, DeclaredWriters, DimensionInfo, DiskUse, Info, Table};
 
 use crate::args;
 use crate::failure::Result;
@@ -57,6 +57,9 @@ fn page(info: &Info) -> String {
             info.replication,
         ),
     );
+    if !info.declared.is_empty() {
+        line("steps", info.declared.iter().map(writers_of_steps).collect::<Vec<_>>().join("; "));
+    }
     if let Some(thinned) = &info.thinned {
         let (steps, rows) = (human::counted(thinned.steps, "step"), human::counted(thinned.rows, "record"));
         line("thinned", format!("{steps}: {} of {rows} were kept", human::count(thinned.kept)));
@@ -87,6 +90,14 @@ fn page(info: &Info) -> String {
         page += &table::aligned(&["writer", "commits", "records"], &[false, true, true], &writers.collect::<Vec<_>>());
     }
     page
+}
+
+/// Whose commits make steps complete.
+fn writers_of_steps(declared: &DeclaredWriters) -> String {
+    match declared.after {
+        Some(after) => format!("after step {after} complete with {}", declared.writers),
+        None => format!("complete with {}", declared.writers),
+    }
 }
 
 /// How many records the domain of the grid does not hold, and what comes of it.

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import glob
 import json
+import math
+import operator
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,13 +22,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _kubist
-from .._errors import InvalidInput
+from .._box import in_json
+from .._errors import InvalidInput, Refused
 from .._figures import _of
 from .._libraries import need
 from .._progress import Progress, Shown, Told
 from .._pushdown import Kind, both, kinds
 from .._result import Result
 from .._shown import counted
+from .._spec import End
 
 if TYPE_CHECKING:
     import pyarrow.dataset
@@ -127,6 +131,7 @@ class FileIndex:
 
     def __init__(self, paths: Sequence[Path], into: Path | None, any: bool = False) -> None:
         self.paths = list(paths)
+        self._opened = (into, any)
         self._files = _kubist.Files.open(
             [os.fspath(path) for path in paths], into=into, any=any, python=sys.executable
         )
@@ -223,6 +228,43 @@ class FileIndex:
         _, costs = self._files.query(json.dumps(question), json.dumps(options))
         return self._costs(costs)
 
+    def splits(
+        self,
+        n: int,
+        where: str | None = None,
+        *,
+        isel: Ranges | None = None,
+        sel: Ranges | None = None,
+        columns: Sequence[str] | None = None,
+        precision: float | None = None,
+        skip_damaged: bool = False,
+    ) -> list[FileSplit]:
+        """The question in ``n`` parts, which together are its answer: for processes of MPI, Dask or
+        Spark, on machines that see the files under the same paths.
+
+        Each part reads about as much as the others, and can be pickled.
+
+        Args:
+            n: How many parts; some may have no answers.
+            where, isel, sel, columns, precision, skip_damaged: As of `query`.
+
+        Raises:
+            InvalidInput: If a name or a range does not fit.
+
+        Example:
+            >>> mine = files.splits(comm.size, "temperature > 310")[comm.rank]
+            >>> mine.query().to_numpy()
+        """
+        if n < 1:
+            raise InvalidInput(f"a question has 1 part or more, not {n}")
+        question = _question(where, isel, sel, columns, precision, None, skip_damaged)
+        self._files.described(json.dumps(question))
+        about = self._files.about()
+        return [
+            FileSplit(tuple(self.paths), *self._opened, {**question, "split": (part, n)}, about)
+            for part in range(n)
+        ]
+
     def to_dataset(
         self,
         where: str | None = None,
@@ -257,6 +299,29 @@ class FileIndex:
     @staticmethod
     def _costs(text: str) -> Costs:
         return _of(Costs, json.loads(text))
+
+
+@dataclass(frozen=True)
+class FileSplit:
+    """A part of a question to files, made by `FileIndex.splits`; it can be pickled."""
+
+    paths: tuple[Path, ...]
+    into: Path | None
+    any: bool
+    _question: dict[str, Any]
+    _about: str
+
+    def query(self) -> FileResult:
+        """The records of this part.
+
+        Raises:
+            Refused: If a file or its index is not the one that was split.
+            Damaged: Names the file, the variable and the chunk.
+        """
+        files = FileIndex(self.paths, self.into, self.any)
+        if files._files.about() != self._about:
+            raise Refused("the files were indexed anew since they were split: split them again")
+        return files._ask(self._question)
 
 
 class _Source:
@@ -300,7 +365,7 @@ def _question(
     return {
         "where": where,
         "isel": [_positions(axis, given) for axis, given in (isel or {}).items()],
-        "sel": [_values(column, given) for column, given in (sel or {}).items()],
+        "sel": {column: _values(column, given) for column, given in (sel or {}).items()},
         "columns": None if columns is None else list(columns),
         "precision": precision,
         "limit": limit,
@@ -322,18 +387,33 @@ def _positions(axis: str, given: Any) -> tuple[str, int, int | None]:
     return axis, first, end
 
 
-def _values(column: str, given: Any) -> tuple[str, float | None, float | None]:
+def _values(column: str, given: Any) -> list[End]:
     if isinstance(given, slice):
         ends = (given.start, given.stop)
     elif isinstance(given, tuple | list) and len(given) == 2:
         ends = (given[0], given[1])
     else:
         ends = (given, given)
+    return [_end(column, given, end) for end in ends]
+
+
+def _end(column: str, given: Any, end: Any) -> End:
+    """A whole number stays one: a double would round it."""
+    if isinstance(end, bool | str | bytes):
+        raise InvalidInput(f"sel: {column}={given!r} is no range of numbers")
+    if end is None:
+        return None
     try:
-        low, high = (None if end is None else float(end) for end in ends)
+        return in_json(column, operator.index(end))
+    except TypeError:
+        pass
+    try:
+        number = float(end)
     except (TypeError, ValueError):
         raise InvalidInput(f"sel: {column}={given!r} is no range of numbers") from None
-    return column, low, high
+    if not math.isfinite(number):
+        raise InvalidInput(f"sel: {column}={given!r}: an end is a finite number, or None: open")
+    return number
 
 
 def paths_of(files: Paths) -> list[Path]:
