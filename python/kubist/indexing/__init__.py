@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import glob
 import json
-import math
-import operator
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _kubist
-from .._box import in_json
 from .._errors import InvalidInput, Refused
 from .._figures import _of
 from .._libraries import need
@@ -30,13 +27,13 @@ from .._progress import Progress, Shown, Told
 from .._pushdown import Kind, both, kinds
 from .._result import Result
 from .._shown import counted
-from .._spec import End
+from ._question import Ranges
+from ._question import question as asked
 
 if TYPE_CHECKING:
     import pyarrow.dataset
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-Ranges = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +176,7 @@ class FileIndex:
             Refused: If a file is not the one that was indexed, or changed while it was read.
             Damaged: Names the file, the variable and the chunk.
         """
-        question = _question(where, isel, sel, columns, precision, limit, skip_damaged)
+        question = asked(where, isel, sel, columns, precision, limit, skip_damaged)
         return self._ask(question)
 
     def count(
@@ -196,7 +193,7 @@ class FileIndex:
         Raises:
             InvalidInput, Refused, Damaged: As of `query`.
         """
-        question = _question(where, isel, sel, None, precision, None, skip_damaged)
+        question = asked(where, isel, sel, None, precision, None, skip_damaged)
         return self._costs(self._files.count(json.dumps(question), "{}")).rows
 
     def explain(
@@ -224,7 +221,7 @@ class FileIndex:
         options: dict[str, Any] = {"gap": gap, "sorted": sorted}
         if workers is not None:
             options["workers"] = workers
-        question = _question(where, isel, sel, columns, None, None, False)
+        question = asked(where, isel, sel, columns, None, None, False)
         _, costs = self._files.query(json.dumps(question), json.dumps(options))
         return self._costs(costs)
 
@@ -257,7 +254,7 @@ class FileIndex:
         """
         if n < 1:
             raise InvalidInput(f"a question has 1 part or more, not {n}")
-        question = _question(where, isel, sel, columns, precision, None, skip_damaged)
+        question = asked(where, isel, sel, columns, precision, None, skip_damaged)
         self._files.described(json.dumps(question))
         about = self._files.about()
         return [
@@ -288,7 +285,7 @@ class FileIndex:
         need("pyarrow", "to_dataset()")
         from .._dataset import Dataset
 
-        question = _question(where, isel, sel, columns, precision, None, False)
+        question = asked(where, isel, sel, columns, precision, None, False)
         return Dataset(_Source(self, question))  # type: ignore[arg-type]
 
     def _ask(self, question: dict[str, Any]) -> FileResult:
@@ -349,71 +346,6 @@ class _Source:
 
     def count(self) -> int:
         return FileIndex._costs(self._files._files.count(json.dumps(self._question), "{}")).rows
-
-
-def _question(
-    where: str | None,
-    isel: Ranges | None,
-    sel: Ranges | None,
-    columns: Sequence[str] | None,
-    precision: float | None,
-    limit: int | None,
-    skip_damaged: bool,
-) -> dict[str, Any]:
-    if isinstance(columns, str):
-        raise InvalidInput(f"columns is a list of names, not {columns!r}")
-    return {
-        "where": where,
-        "isel": [_positions(axis, given) for axis, given in (isel or {}).items()],
-        "sel": {column: _values(column, given) for column, given in (sel or {}).items()},
-        "columns": None if columns is None else list(columns),
-        "precision": precision,
-        "limit": limit,
-        "skip_damaged": skip_damaged,
-    }
-
-
-def _positions(axis: str, given: Any) -> tuple[str, int, int | None]:
-    ends = (given.start or 0, given.stop) if isinstance(given, slice) else (given, None)
-    step = given.step if isinstance(given, slice) else None
-    try:
-        first = ends[0].__index__()
-        end = first + 1 if not isinstance(given, slice) else ends[1]
-        end = None if end is None else end.__index__()
-    except AttributeError:
-        raise InvalidInput(f"isel: {axis}={given!r} is no position or slice") from None
-    if step not in (None, 1) or first < 0 or (end is not None and end < 0):
-        raise InvalidInput(f"isel: {axis}={given!r}: from a position on, without a step")
-    return axis, first, end
-
-
-def _values(column: str, given: Any) -> list[End]:
-    if isinstance(given, slice):
-        ends = (given.start, given.stop)
-    elif isinstance(given, tuple | list) and len(given) == 2:
-        ends = (given[0], given[1])
-    else:
-        ends = (given, given)
-    return [_end(column, given, end) for end in ends]
-
-
-def _end(column: str, given: Any, end: Any) -> End:
-    """A whole number stays one: a double would round it."""
-    if isinstance(end, bool | str | bytes):
-        raise InvalidInput(f"sel: {column}={given!r} is no range of numbers")
-    if end is None:
-        return None
-    try:
-        return in_json(column, operator.index(end))
-    except TypeError:
-        pass
-    try:
-        number = float(end)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"sel: {column}={given!r} is no range of numbers") from None
-    if not math.isfinite(number):
-        raise InvalidInput(f"sel: {column}={given!r}: an end is a finite number, or None: open")
-    return number
 
 
 def paths_of(files: Paths) -> list[Path]:
