@@ -339,9 +339,10 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
       status = kubist_mpi_agree(run, run->comm, kubist_writer_open(run->table, named, &run->writer));
     free(named);
   }
-  if (status == KUBIST_STATUS_OK && with.restart)
-    status = kubist_mpi_agree(
-        run, run->comm, rank == 0 ? kubist_mpi_take_back(run, &with, run->mode == KUBIST_MPI_PER_RANK ? ranks : nodes) : status);
+  if (status == KUBIST_STATUS_OK && with.restart) {
+    if (rank == 0) status = kubist_mpi_take_back(run, &with, run->mode == KUBIST_MPI_PER_RANK ? ranks : nodes);
+    status = kubist_mpi_agree(run, run->comm, status);
+  }
   if (status != KUBIST_STATUS_OK) kubist_mpi_release(run);
   return status;
 }
