@@ -70,7 +70,7 @@ def test_a_table_answers_as_one_in_a_directory(location: str, path: Path) -> Non
 def test_what_is_not_there_and_what_is(location: str) -> None:
     with pytest.raises(kubist.NotATable, match="does not exist"):
         kubist.open(location)
-    with pytest.raises(kubist.KubistError, match="no such bucket"):
+    with pytest.raises(kubist.Error, match="no such bucket"):
         kubist.open(f"s3://no-such-bucket/t?endpoint={SERVICE}")
     kubist.create(location, drops().schema, ["x"], identity=["id"])
     with pytest.raises(kubist.TableExists):
