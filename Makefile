@@ -15,6 +15,7 @@
 # make wheel   a wheel of package and command, the page within, in dist/; tried without Rust
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
+# make stress-spark   a stream of Spark whose driver and executors are killed, 20 times or ROUNDS=n
 # make stress-simulations   MPI jobs whose ranks, leader or all are killed, 50 times or ROUNDS=n
 # make stress-budget   intervals over tables that were thinned as they were written, 1,000 seeds or SEEDS=n
 # make test-insitu-cluster   MPI jobs that write to the nodes of `make cassandra-up`, one of which is killed
@@ -60,7 +61,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark demo-insitu test-insitu-cluster \
+.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark demo-insitu test-insitu-cluster \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -141,6 +142,11 @@ QUESTIONS ?= 2000
 test-spark: spark $(VENV)/.for-test $(VENV)/.for-demo $(VENV)/.for-spark
 	$(PYTHON) scripts/jvm.py --all-lines --questions $(QUESTIONS)
 	QUESTIONS=$$(($(QUESTIONS) / 10)) $(BIN)/python -m pytest -q python/tests/test_spark.py
+# A stream's driver and one of its executors, killed at random.
+stress-spark: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),20)
+stress-spark: spark
+	$(PYTHON) scripts/jvm.py --kill $(ROUNDS)
+
 # The widget in JupyterLab, in a browser.
 test-widget: build $(VENV)/.for-notebook
 	$(BIN)/python -m pytest -q python/tests/test_widget.py
