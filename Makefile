@@ -15,6 +15,7 @@
 # make wheel   a wheel of package and command, the page within, in dist/; tried without Rust
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
+# make stress-spark   a stream of Spark whose driver and executors are killed, 20 times or ROUNDS=n
 # make stress-simulations   MPI jobs whose ranks, leader or all are killed, 50 times or ROUNDS=n
 # make stress-budget   intervals over tables that were thinned as they were written, 1,000 seeds or SEEDS=n
 # make test-insitu-cluster   MPI jobs that write to the nodes of `make cassandra-up`, one of which is killed
@@ -43,6 +44,9 @@
 # make cassandra-down   ends them, and removes their data
 # make cassandra-chaos  nodes killed under writers and readers, 20 times or ROUNDS=n, then a bad
 #                       network for as many times 15 seconds
+# make s3-up     a real S3 server on this machine, at 127.0.0.1:7070; needs Go
+# make s3-down   ends it, and removes its data
+# make test-s3   the store, the engine's oracle and live tests on the server of `make s3-up`
 # make generate   what HTTP's description, the page and Python know of a query, from its declaration,
 #                 and docs/api.md from the docstrings
 # make golden VERSION=n   a set of tables as today's code writes them, for the tests of later versions
@@ -57,8 +61,8 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark demo-insitu test-insitu-cluster \
-        cassandra-up cassandra-down cassandra-chaos
+.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark demo-insitu test-insitu-cluster \
+        cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3
 
 # One cargo call builds command and module, so that what they share is compiled
 # once. The package is used from where it stands: the module goes into it, and a
@@ -138,6 +142,11 @@ QUESTIONS ?= 2000
 test-spark: spark $(VENV)/.for-test $(VENV)/.for-demo $(VENV)/.for-spark
 	$(PYTHON) scripts/jvm.py --all-lines --questions $(QUESTIONS)
 	QUESTIONS=$$(($(QUESTIONS) / 10)) $(BIN)/python -m pytest -q python/tests/test_spark.py
+# A stream's driver and one of its executors, killed at random.
+stress-spark: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),20)
+stress-spark: spark
+	$(PYTHON) scripts/jvm.py --kill $(ROUNDS)
+
 # The widget in JupyterLab, in a browser.
 test-widget: build $(VENV)/.for-notebook
 	$(BIN)/python -m pytest -q python/tests/test_widget.py
@@ -297,6 +306,20 @@ cassandra-chaos: cassandra-up
 	  cargo test --release --locked --workspace --target-dir target --test faults -- --ignored --nocapture
 	KUBIST_TEST_STORE=cassandra://127.0.0.1,127.0.0.2,127.0.0.3/kubist_tests \
 	  cargo test --release --locked --workspace --target-dir target --test live
+
+# Credentials and address as everyone gives them.
+S3 := AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=testsecret AWS_ENDPOINT_URL=http://127.0.0.1:7070
+s3-up:
+	$(PYTHON) scripts/s3.py up
+
+s3-down:
+	$(PYTHON) scripts/s3.py down
+
+test-s3: s3-up
+	$(S3) KUBIST_TEST_S3=http://127.0.0.1:7070 \
+	  cargo test --release --locked --workspace --target-dir target --test bucket -- --include-ignored
+	$(S3) KUBIST_TEST_STORE=s3://kubist-tests SEEDS=20 \
+	  cargo test --release --locked --workspace --target-dir target --test oracle --test live
 
 clean:
 	rm -rf spark/*/target

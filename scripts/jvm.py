@@ -2,6 +2,7 @@
 
 python scripts/jvm.py [--all-lines] [--questions N]   the tests, of Spark's newest line or of all
 python scripts/jvm.py --jars                          the jars alone
+python scripts/jvm.py --kill ROUNDS                   a stream whose driver and executors are killed
 
 It needs a JDK of version 17 or newer, and Maven, which brings Spark from Maven Central (300 MB a
 line, once). Where these are not to be had it says so and ends with 3. The native library is the one
@@ -97,11 +98,15 @@ def main() -> int:
     parser.add_argument("--all-lines", action="store_true", help="all lines of Spark")
     parser.add_argument("--questions", type=int, default=60, help="random conditions a line")
     parser.add_argument("--jars", action="store_true", help="makes the jars, and tests nothing")
+    parser.add_argument("--kill", type=int, metavar="ROUNDS", help="only the stream that is killed")
     asked = parser.parse_args()
     lines = ["-Pall-lines"] if asked.all_lines else []
     try:
         if asked.jars:
             return maven("package", "-DskipTests", *lines, quiet=True)
+        if asked.kill:
+            named = ["-Dtest=KilledStreamTest", "-Dsurefire.failIfNoSpecifiedTests=false"]
+            return maven("test", f"-Drounds={asked.kill}", *named)
         compiled = maven("test-compile", *lines, quiet=True)
         return compiled or maven("test", f"-Dquestions={asked.questions}", *lines)
     except Absent as why:

@@ -4,7 +4,8 @@ Prints how many seconds each step took, then one line with all results.
 
 All suites run to their end, whatever fails. The exit code is 0 only if tests
 ran in each of them and none failed. Tests that need a Cassandra cluster get one of three
-nodes for the time of the run, where it can be had; elsewhere they are skipped.
+nodes for the time of the run, those that need an S3 server get one, where they can be had;
+elsewhere they are skipped.
 """
 
 import os
@@ -29,7 +30,13 @@ CLUSTER += ["--test-threads", "4"]
 SECURE = [*CARGO, "--test", "secure", "--", "--ignored"]
 ENGINE = [*CARGO, "--test", "oracle"]
 NODES = [sys.executable, "scripts/cassandra.py"]
-# What it answers where Cassandra is not to be had; any other failure is one.
+# What needs an S3 server.
+BUCKET = [*CARGO, "--test", "bucket", "--", "--ignored"]
+SERVER = [sys.executable, "scripts/s3.py"]
+SERVER_PORT = "7077"
+SERVER_ADDRESS = f"http://127.0.0.1:{SERVER_PORT}"
+SERVER_KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "testsecret"}
+# What they answer where Cassandra or Go are not to be had; any other failure is one.
 NOT_TO_BE_HAD = 3
 HOSTS = "127.0.0.1,127.0.0.2,127.0.0.3"
 COMPILE = [*CARGO, "--no-run"]
@@ -154,25 +161,48 @@ def nodes(*command: str) -> int:
         return subprocess.run([*NODES, *command], cwd=ROOT, env=environment, check=False).returncode
 
 
+def server(command: str) -> int:
+    """Does what a command of scripts/s3.py says."""
+    home = os.environ.get("S3_HOME", str(ROOT / "target/s3"))
+    environment = os.environ | {"S3_HOME": home, "PORT": SERVER_PORT}
+    with step(f"S3 server {command}"):
+        return subprocess.run([*SERVER, command], cwd=ROOT, env=environment, check=False).returncode
+
+
 def run_all() -> list[Tally]:
     if not done("build", BUILD):
         return [Tally(failed=1)]
     # What does not compile fails again below, as a suite.
     done("Rust tests, compiled", COMPILE)
     try:
+        up = server("up")
+        if up == NOT_TO_BE_HAD:
+            print("tests that need an S3 server are skipped: it is built with Go", flush=True)
+            return run_suites()
+        if up != 0:
+            return [*run_suites(), Tally(failed=1)]
+        bucket = {"KUBIST_TEST_S3": SERVER_ADDRESS, **SERVER_KEYS}
+        return [run("Rust tests on an S3 server", BUCKET, **bucket), *run_suites(**bucket)]
+    finally:
+        server("down")
+
+
+def run_suites(**bucket: str) -> list[Tally]:
+    """All suites, with a cluster where it can be had."""
+    try:
         up = nodes("up")
         if up == NOT_TO_BE_HAD:
             print("tests that need a Cassandra cluster are skipped", flush=True)
-            return [run("Rust tests", CARGO), *others()]
+            return [run("Rust tests", CARGO), *others(**bucket)]
         if up != 0:
-            return [run("Rust tests", CARGO), *others(), Tally(failed=1)]
+            return [run("Rust tests", CARGO), *others(**bucket), Tally(failed=1)]
         cluster = {"KUBIST_TEST_CASSANDRA": HOSTS}
         store = {"KUBIST_TEST_STORE": f"cassandra://{HOSTS}/kubist_tests", "SEEDS": "4"}
         suites = [
             run("Rust tests", CARGO),
             run("Rust tests on a cluster", CLUSTER, **cluster),
             run("oracle on a cluster", ENGINE, **store),
-            *others(**cluster),
+            *others(**cluster, **bucket),
         ]
         if nodes("up", "--secure") != 0:
             return [*suites, Tally(failed=1)]
@@ -182,10 +212,10 @@ def run_all() -> list[Tally]:
         nodes("down")
 
 
-def others(**cluster: str) -> list[Tally]:
+def others(**services: str) -> list[Tally]:
     """The suites of Python, the page, and Java with Spark's newest line."""
     return [
-        run("Python tests", PYTEST, **cluster),
+        run("Python tests", PYTEST, **services),
         run("page tests", PAGE),
         run("Java and Spark tests", JVM),
     ]

@@ -122,7 +122,7 @@ def figures(solver: Solver, table: kubist.Table) -> None:
     size, files = size_of(solver.table)
     rows = len(table)
     print(
-        f"\n{rows:,} records in {steps} steps, {size / 1e6:,.1f} MB "
+        f"\n{rows:,} records in {steps} steps, {size / 2**20:,.1f} MiB "
         f"({size / rows:.1f} bytes a record) in {files} files\n"
         f"the solver waited {1000 * each:.1f} ms a step, {1000 * worst:.1f} ms at worst: "
         f"{waited:.2f} s of {wall:.1f} s, {100 * waited / wall:.2f} % of its time",

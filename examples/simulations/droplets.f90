@@ -16,6 +16,8 @@ program droplets
   type(kubist_mpi_run) :: run
   character(256) :: location
   integer(int64) :: steps, n, step, i
+  ! Not allocated, it is an argument that is not there.
+  integer(int64), allocatable :: checkpoint
   integer :: rank, mode
   real(real64), allocatable :: place(:, :)
   real(real32), allocatable :: diameter(:)
@@ -34,10 +36,13 @@ program droplets
   deposited = .false.
 
   call kubist_mpi_open(run, MPI_COMM_WORLD, trim(location), table_options, mode=mode, &
-                       writer_options='{"queue": 2}')
+                       writer_options='{"queue": 2}', restart_after=checkpoint)
   do step = 1, steps
     where (.not. deposited) place(1, :) = place(1, :) + 0.015625_real64
     deposited = place(1, :) > 0.9375_real64
+    if (allocated(checkpoint)) then
+      if (step <= checkpoint) cycle
+    end if
     call kubist_begin_step(run%writer, step)
     ! Every second value: the compiler makes a copy, and Kubist copies that.
     call kubist_put(run%writer, "x", place(1, :))
@@ -54,7 +59,7 @@ program droplets
 
 contains
 
-  ! Table, steps, droplets of each rank, mode (auto, rank, node).
+  ! Table, steps, droplets of each rank, mode (auto, rank, node), a checkpoint to go on from.
   subroutine arguments()
     character(32) :: text
     location = "droplets.kubist"
@@ -74,6 +79,11 @@ contains
       call get_command_argument(4, text)
       if (text == "rank") mode = KUBIST_MPI_PER_RANK
       if (text == "node") mode = KUBIST_MPI_PER_NODE
+    end if
+    if (command_argument_count() >= 5) then
+      allocate (checkpoint)
+      call get_command_argument(5, text)
+      read (text, *) checkpoint
     end if
   end subroutine
 

@@ -1,6 +1,9 @@
 """Droplets that drift through a tube, as in droplets.c, over mpi4py.
 
 mpirun -n 4 python droplets.py droplets.kubist 20 100000
+
+Arguments: table, steps, droplets of each rank; then optionally the mode (auto, rank, node) and a
+checkpoint to go on from.
 """
 
 import sys
@@ -14,7 +17,7 @@ COLUMNS = [("x", "f8"), ("y", "f8"), ("time", "f8"), ("diameter", "f4"), ("pid",
 COLUMNS += [("rank", "i4"), ("deposited", "?")]
 
 
-def main(path: str, steps: int, n: int, mode: str) -> None:
+def main(path: str, steps: int, n: int, mode: str, checkpoint: int | None) -> None:
     comm = MPI.COMM_WORLD
     pid = comm.rank * n + np.arange(n)
     x, deposited = (pid % 64) / 128, np.zeros(n, bool)
@@ -27,10 +30,13 @@ def main(path: str, steps: int, n: int, mode: str) -> None:
         identity=["pid", "time"],
         units={"x": "m"},
         mode=mode,
+        restart_after=checkpoint,
     ) as run:
         for step in range(1, steps + 1):
             x[~deposited] += 0.015625
             deposited |= x > 0.9375
+            if checkpoint is not None and step <= checkpoint:
+                continue
             # Copied before the call returns: the next step may reuse the memory.
             rows["x"], rows["y"], rows["time"] = x, pid % 1024 / 1024, step / 1024
             rows["diameter"], rows["pid"], rows["rank"] = pid % 7, pid, comm.rank
@@ -40,5 +46,5 @@ def main(path: str, steps: int, n: int, mode: str) -> None:
 
 if __name__ == "__main__":
     default = ["droplets.kubist", "20", "100000", "auto"]
-    path, steps, n, mode = sys.argv[1:] + default[len(sys.argv) - 1 :]
-    main(path, int(steps), int(n), mode)
+    path, steps, n, mode, *checkpoint = sys.argv[1:] + default[len(sys.argv) - 1 :]
+    main(path, int(steps), int(n), mode, int(checkpoint[0]) if checkpoint else None)

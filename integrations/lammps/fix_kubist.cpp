@@ -93,6 +93,7 @@ void FixKubist::parse(int narg, char **arg)
     else if (keyword == "sample" && value == "records") paths_ = false;
     else if (keyword == "sample" && value == "paths") paths_ = true;
     else if (keyword == "writer") writer_ = value;
+    else if (keyword == "budget") budget_ = value;
     else if (keyword == "options") options_ = value;
     else error->all(FLERR, "fix kubist: there is no " + keyword + " " + value);
     at += 2;
@@ -144,7 +145,7 @@ void FixKubist::open()
   dimensions += "\"step\": " + range((double) update->firststep, (double) update->laststep);
   const std::string table = "{\"columns\": {" + columns + "\"step\": \"i64\", \"time\": \"f64\"}, \"dimensions\": {" +
       dimensions + "}, \"identity\": [\"id\"" + (paths_ ? "" : ", \"step\"") + "]" + (options_.empty() ? "" : ", " + options_) + "}";
-  const std::string writer = "{" + writer_ + "}";
+  const std::string writer = "{" + writer_ + (budget_.empty() ? "" : ", " + budget_) + "}";
   KubistMpiOptions with;
   memset(&with, 0, sizeof with);
   with.size = sizeof with;
@@ -198,7 +199,13 @@ void FixKubist::write()
   const double time = update->atime + (double) (update->ntimestep - update->atimestep) * update->dt;
   put_constant("step", KUBIST_TYPE_I64, &step, count);
   put_constant("time", KUBIST_TYPE_F64, &time, count);
-  check(kubist_end_step(run_.writer, nullptr, nullptr), "ending a step");
+  if (budget_.empty()) {
+    check(kubist_end_step(run_.writer, nullptr, nullptr), "ending a step");
+    return;
+  }
+  // All ranks decide together what is kept.
+  if (kubist_mpi_end_step(&run_, nullptr, nullptr) != KUBIST_STATUS_OK)
+    error->one(FLERR, std::string("fix kubist: ending a step: ") + run_.message);
 }
 
 void FixKubist::put(const Column &column, const std::vector<int> *chosen)

@@ -40,7 +40,7 @@ class FixKubist : public Fix {
     int type;       // a KubistType
   };
 
-  std::string table_, writer_, options_;
+  std::string table_, writer_, budget_, options_;
   int mode_;
   bool paths_;
   std::vector<Column> columns_;

@@ -254,9 +254,12 @@ void Foam::kubistRun::openAlone
     {
         status = kubist_table_create(location_.c_str(), table.c_str(), &h.table);
     }
-    if (status == KUBIST_STATUS_OK) status = kubist_declare_writers(h.table, "{\"count\": 1}");
+    const std::string own = "{\"kind\": \"rank\", \"count\": 1}";
+    const std::string declared = "{\"count\": 1, \"after\": " + std::to_string(after) + "}";
     if (status == KUBIST_STATUS_OK) status = kubist_writer_open(h.table, named.c_str(), &h.writer);
+    if (status == KUBIST_STATUS_OK) status = kubist_await_writers(h.table, own.c_str());
     if (status == KUBIST_STATUS_OK) status = kubist_retract_after(h.table, after, nullptr);
+    if (status == KUBIST_STATUS_OK) status = kubist_declare_writers(h.table, declared.c_str());
     check(status, "opening the table");
 }
 
@@ -338,6 +341,7 @@ void Foam::kubistRun::open
     dictionary queued;
     queued.add("queue", 2);
     queued.merge(dict_.subOrEmptyDict("writer"));
+    queued.merge(dict_.subOrEmptyDict("budget"));
     const std::string writer = members(queued);
 
     // Time steps begin with 1, but one that starts from a checkpoint has been written there.
@@ -359,10 +363,17 @@ void Foam::kubistRun::open
 
 bool Foam::kubistRun::begin(const label step)
 {
-    if (failed_ || !handles_) return false;
+    if (!handles_) return false;
     const quiet held;
-    check(kubist_begin_step(handles_->writer, step), "beginning a step");
+    if (!failed_) check(kubist_begin_step(handles_->writer, step), "beginning a step");
+    // Within a budget the others wait for this rank, which only takes part.
+    if (failed_ && isTogether()) kubist_mpi_end_step(&handles_->mpi, nullptr, nullptr);
     return !failed_;
+}
+
+bool Foam::kubistRun::isTogether() const
+{
+    return handles_->parallel && !dict_.subOrEmptyDict("budget").empty();
 }
 
 void Foam::kubistRun::put
@@ -410,10 +421,20 @@ KUBIST_PUT_VECTOR(unsigned char, KUBIST_TYPE_BOOL)
 
 void Foam::kubistRun::end()
 {
-    if (failed_) return;
     const quiet held;
-    check(kubist_end_step(handles_->writer, nullptr, nullptr), "ending a step");
-    ++steps_;
+    if (isTogether())
+    {
+        const int status = kubist_mpi_end_step(&handles_->mpi, nullptr, nullptr);
+        if (status != KUBIST_STATUS_OK && !failed_)
+        {
+            fail(std::string("ending a step: ") + handles_->mpi.message);
+        }
+    }
+    else if (!failed_)
+    {
+        check(kubist_end_step(handles_->writer, nullptr, nullptr), "ending a step");
+    }
+    if (!failed_) ++steps_;
 }
 
 void Foam::kubistRun::wait()

@@ -218,6 +218,23 @@ class WriterInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredWriters:
+    """The writers that steps wait for: their names, or how many different ones."""
+
+    names: list[str] | None = None
+    count: int | None = None
+    after: int | None = None
+    """They count for the steps after this one, up to the next that is declared; None: from the
+    first step on."""
+
+    def __str__(self) -> str:
+        after = "" if self.after is None else f"after step {self.after} "
+        if self.count is not None:
+            return f"{after}complete with {counted(self.count, 'writer')}"
+        return f"{after}complete with {', '.join(map(printable, self.names or []))}"
+
+
+@dataclass(frozen=True, slots=True)
 class ThinnedSteps:
     """Steps of which only a sample was written."""
 
@@ -303,6 +320,8 @@ class Info:
     compression: str
     columns: list[Column]
     writers: list[WriterInfo]
+    declared: list[DeclaredWriters]
+    """The writers that steps wait for, by the steps; none if nobody declared any."""
     bytes: int
     bytes_per_row: float
     metadata: dict[str, Any]
@@ -315,7 +334,8 @@ class Info:
     @classmethod
     def parse(cls, text: str) -> Info:
         values = json.loads(text)
-        for name, kind in (("dimensions", Dimension), ("columns", Column), ("writers", WriterInfo)):
+        kinds = {"dimensions": Dimension, "columns": Column, "writers": WriterInfo}
+        for name, kind in (kinds | {"declared": DeclaredWriters}).items():
             values[name] = [_of(kind, each) for each in values[name]]
         values["disk"] = _of(DiskUse, values["disk"])
         thinned = values.get("thinned")
@@ -361,6 +381,8 @@ class Info:
                 f"into deeper cubes (replication {self.replication})",
             ),
         ]
+        if self.declared:
+            lines.append(("steps", "; ".join(str(each) for each in self.declared)))
         if self.thinned is not None:
             lines.append(("thinned", str(self.thinned)))
         if self.rows_outside:

@@ -55,8 +55,8 @@ def create(
     """Creates a table at ``path``.
 
     Args:
-        path: Where the table will be: a directory, or ``cassandra://hosts/keyspace/table``
-            (docs/cassandra.md). Nothing may be there yet.
+        path: Where the table will be: a directory, ``s3://bucket/prefix`` (docs/where.md) or
+            ``cassandra://hosts/keyspace/table`` (docs/cassandra.md). Nothing may be there yet.
         data_or_schema: A `pyarrow.Schema` for an empty table, or data of any
             kind that `Table.append` takes: its records become the first commit.
         dimensions: The 1 to 8 columns to index: integers, floats, dates, times,
@@ -148,7 +148,7 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     been committed by then. `Table.snapshot` pins a moment.
 
     Args:
-        path: Where the table is: a directory, or ``cassandra://hosts/keyspace/table``.
+        path: Where the table is: a directory, ``s3://bucket/prefix`` or ``cassandra://hosts/keyspace/table``.
         optimize: Restore the layout, on a thread of its own, where the queries of
             this handle read many more records than they return. It needs to write to
                 the table.
@@ -444,18 +444,25 @@ class Table(InDirectory["Table"]):
         self._check()
         self._table.share()
 
-    def declare_writers(self, writers: Sequence[str] | int) -> None:
+    def declare_writers(self, writers: Sequence[str] | int, *, after: int | None = None) -> None:
         """Declares the writers that every step waits for, by name or by their number.
 
         `query` with ``steps`` and `snapshot` at a step see a step only once all of
         them have committed or abandoned it. Can be declared once; the same again is fine.
         Without it a step is complete with its first commit.
+
+        Args:
+            writers: Their names, or how many different ones.
+            after: Declares them anew, for the steps after this one: a simulation goes on from a
+                checkpoint with other writers. `retract` takes later steps back first.
         """
         self._check()
-        if isinstance(writers, int):
-            self._table.declare_writers(names=None, count=_box.count("writers", writers))
-        else:
-            self._table.declare_writers(names=_box.names("writers", writers), count=0)
+        named = not isinstance(writers, int)
+        self._table.declare_writers(
+            names=_box.names("writers", writers) if named else None,
+            count=0 if named else _box.count("writers", writers),
+            after=None if after is None else _box.step("after", after),
+        )
 
     def retract(self, *, step_after: int) -> Retraction:
         """Takes back all steps after ``step_after``: nothing of them is seen again.

@@ -309,12 +309,15 @@ def open(
     nodes = comm.allreduce(int(node.rank == 0))
     number = comm.exscan(int(node.rank == 0)) or 0
 
+    writers = comm.size if mode == "rank" else nodes
+
     def first() -> Table:
         if schema is None:
             table = open_table(path)
         else:
             table = create(path, _columns(schema), dimensions or {}, exist_ok=True, **options)
-        table.declare_writers(comm.size if mode == "rank" else nodes)
+        if restart_after is None:
+            table.declare_writers(writers)
         return table
 
     ranks = _Together(comm, collective_seconds)
@@ -371,8 +374,15 @@ def open(
         run._writer = agree(attach)
     node.Free()
     if restart_after is not None:
-        # All writers are this job's now: the old attempt's have ended.
-        agree((lambda: table.retract(step_after=restart_after)) if comm.rank == 0 else None)
+
+        def take_back() -> None:
+            # This job's own names are its own by now: the old attempt's others end, then no
+            # later step is there, and those that come are of this job's writers.
+            table._table.await_writers(kind=mode, count=writers, timeout=timeout)
+            table.retract(step_after=restart_after)
+            table.declare_writers(writers, after=restart_after)
+
+        agree(take_back if comm.rank == 0 else None)
     return run
 
 

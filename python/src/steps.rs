@@ -23,7 +23,7 @@ fn lock<T>(shared: &Shared<T>) -> Result<MutexGuard<'_, T>> {
 }
 
 /// Calls what may wait, until an interrupt or the timeout.
-fn waiting<T: Send>(
+pub fn waiting<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,
     timeout: f64,

@@ -19,7 +19,7 @@ use crate::estimate::{Estimated, Estimates, Figures};
 use crate::json::FromJson;
 use crate::process_bound::ProcessBound;
 use crate::query::{Refine, answer, asked};
-use crate::steps::{Keeping, Leader, Opening, StepWriter, shared};
+use crate::steps::{Keeping, Leader, Opening, StepWriter, shared, waiting};
 use crate::stream::Stream;
 use crate::value::End;
 use crate::writer::Writer;
@@ -226,14 +226,31 @@ impl Table {
         Opening { table: &self.0, timeout, keeping: Keeping::default() }.leader(py, ring, name, queue)
     }
 
-    /// `names`: these writers; otherwise `count` different ones.
-    #[pyo3(signature = (*, names, count))]
-    fn declare_writers(&self, py: Python<'_>, names: Option<Vec<String>>, count: u64) -> PyResult<()> {
+    /// `names`: these writers; otherwise `count` different ones; of the steps after one, if it is given.
+    #[pyo3(signature = (*, names, count, after))]
+    fn declare_writers(
+        &self,
+        py: Python<'_>,
+        names: Option<Vec<String>>,
+        count: u64,
+        after: Option<i64>,
+    ) -> PyResult<()> {
         let declared = match names {
             Some(names) => Declared::Names(names.into_iter().collect()),
             None => Declared::Count(count),
         };
-        run(py, &Cancel::default(), || self.0.get()?.declare_writers(&declared))
+        run(py, &Cancel::default(), || match after {
+            Some(after) => self.0.get()?.declare_writers_after(after, &declared),
+            None => self.0.get()?.declare_writers(&declared),
+        })
+    }
+
+    /// Waits until no writer of a job is at work but `count` of a kind.
+    #[pyo3(signature = (*, kind, count, timeout))]
+    fn await_writers(&self, py: Python<'_>, kind: &str, count: u64, timeout: f64) -> PyResult<()> {
+        waiting(py, &Cancel::default(), timeout, |patience| {
+            kubist_insitu::await_other_writers(self.0.get()?, kind, count, patience)
+        })
     }
 
     /// The report as JSON.

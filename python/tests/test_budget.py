@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import numpy as np
 import pytest
 from libkubist import CRATE, MPI, ROOT, install, need, run
-from servers import COMMAND
+from servers import COMMAND, Server
 
 import kubist
 
@@ -167,6 +169,10 @@ def test_what_is_kept_stands_for_all(reference: Path) -> None:
     told = subprocess.run([COMMAND, "info", reference], capture_output=True, text=True, check=True)
     line = f"thinned     2 steps: {len(rows)} of 12,000 records were kept"
     assert line in told.stdout.splitlines() and line in str(table.info()).splitlines()
+    with Server(reference) as server, urllib.request.urlopen(f"{server.url}v1/tables/t") as answer:
+        shown = json.load(answer)["thinned_steps"]
+    assert [(each["step"], each["rows"]) for each in shown] == [(1, PARTICLES), (4, PARTICLES)]
+    assert {each["below"] for each in shown} == {below for _, _, below in rows if below != 1}
     hot = {pid for pid in range(PARTICLES) if pid % 1500 == 7}
     for time in (1, 4):
         count = int((times == time).sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import mmap
 import os
 import re
 import shutil
@@ -631,6 +632,21 @@ def test_a_full_ring_waits_for_room_or_fails_at_once(
         wrote = heard(rank)
         assert wrote.startswith("wrote")
     assert lib.rows(table) == int(wrote.split()[1])
+
+
+def test_memory_that_is_promised_and_not_there_is_told(
+    lib: Library, table: c_void_p, tmp_path: Path
+) -> None:
+    """Who touches a page of a full /dev/shm is killed; so is who touches a file's missing end."""
+    pages = 64
+    with open(tmp_path / "window", "wb+") as file:
+        file.truncate(pages * mmap.PAGESIZE)
+        memory = mmap.mmap(file.fileno(), pages * mmap.PAGESIZE)
+        file.truncate(pages // 2 * mmap.PAGESIZE)
+    place = c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
+    with pytest.raises(Failed, match="262144 bytes.*are not there.*see to /dev/shm") as failed:
+        lib.handle("leader_start", table, '{"name": "node-0"}', place, c_uint64(len(memory)), 2)
+    assert failed.value.status == "unavailable"
 
 
 def test_programs_find_the_installed_library(tmp_path: Path) -> None:

@@ -436,9 +436,17 @@ def test_the_command_indexes_and_asks(tmp_path: Path) -> None:
     assert json.loads(into.stdout)[0]["is_new"]
     advice = run("index", path, "--advise", "1e-4")
     assert advice.returncode == 0 and "the quickest first" in advice.stdout, advice.stderr
+    stamp = path.stat().st_mtime_ns
     os.utime(path, ns=(1, 1))
     changed = run("query", path, "--where", "a < 70")
     assert changed.returncode == 4 and "not the file that was indexed" in changed.stderr
-    mistaken = run("query", path, "--box", "a=1:2")
-    assert mistaken.returncode == 2 and "--box is for tables" in mistaken.stderr
+    os.utime(path, ns=(stamp, stamp))
+    other = tmp_path / "sea2.nc"
+    classic(other, values + 200_000)
+    both = run("query", path, other, path.with_name("sea.nc.kubix"), "--box", "a=199999:200001", "--format", "csv")
+    assert both.returncode == 0, both.stderr
+    assert [line.split(",")[-1] for line in both.stdout.splitlines()[1:]] == ["199999.0", "200000.0", "200001.0"]
+    assert run("query", path, other, "--box", "y_index=:2", "--count").stdout == "300\n"
+    mistaken = run("query", path, "--window", "0:0.1")
+    assert mistaken.returncode == 2 and "--window is for tables" in mistaken.stderr
     assert run("index", tmp_path / "nothing.nc").returncode == 3

@@ -165,6 +165,28 @@ def test_the_fix_writes_a_group_and_the_columns_that_are_chosen(
     assert 0 < len(part) == 3 * len(set(part)) < len(table)
 
 
+def test_the_fix_keeps_to_a_budget(plugin: Path, tmp_path: Path) -> None:
+    """Of 864 atoms a hundred in each step, the same however many ranks there are."""
+    kept = []
+    budget = """budget '"budget_rows_per_step": 100'"""
+    for ranks in (1, 2):
+        (folder := tmp_path / str(ranks)).mkdir()
+        done = melted(plugin, folder, ranks, "run 100\n", choices=budget)
+        assert done.returncode == 0, done.stdout + done.stderr
+        table, steps = kubist.open(folder / "t.kubist"), dumped(folder / "dump.txt")
+        thinned = table.info().thinned
+        assert thinned is not None and (thinned.steps, thinned.rows) == (3, 3 * 864)
+        for step, atoms in steps.items():
+            found = table.query(steps=step).to_arrow().sort_by("id").to_pydict()
+            assert 95 <= len(found["id"]) <= 100
+            rows = atoms[np.isin(atoms[:, 0], found["id"])]
+            np.testing.assert_array_equal(found["x"], rows[:, 1])
+        pairs = table.query(columns=["step", "id"]).to_numpy()
+        kept.append(sorted(zip(pairs["step"], pairs["id"], strict=True)))
+        assert table.estimate("count()").value == 3 * 864
+    assert kept[0] == kept[1]
+
+
 def test_a_run_that_goes_on_from_a_restart_file_has_each_step_once(
     plugin: Path, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,22 @@ def test_a_run_that_goes_on_from_a_checkpoint_has_each_step_once(
     assert list(table.snapshot().complete_steps()) == list(range(4, 49, 4))
     found = table.query().to_arrow().sort_by(ORDER)
     assert_same(found, of_the_solvers_files(case, tmp_path / "files.kubist"))
+
+
+def test_a_budget_is_of_all_ranks(env: dict[str, str], tmp_path: Path) -> None:
+    case = flow(tmp_path / "case", env, 2, "budget { budget_rows_per_step 500; }")
+    airway.run(case, SOLVER, env, 2)
+    table = kubist.open(case / "airway.kubist")
+    expected = of_the_solvers_files(case, tmp_path / "files.kubist")
+    found = table.query(columns=expected.column_names).to_arrow().sort_by(ORDER)
+    names = [name for name, _ in ORDER]
+    own, of_files = (set(zip(*(t[n].to_pylist() for n in names), strict=True)) for t in (found, expected))
+    assert own < of_files
+    records = Counter(expected["time"].to_pylist())
+    for time, kept in Counter(found["time"].to_pylist()).items():
+        assert kept == records[time] if records[time] <= 500 else 475 <= kept <= 500
+    assert max(records.values()) > 500
+    assert table.estimate("count()").value == len(expected)
 
 
 def test_fields_and_what_a_sample_is_are_chosen(env: dict[str, str], tmp_path: Path) -> None:

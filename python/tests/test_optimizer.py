@@ -1,7 +1,11 @@
 """The optimizer's doors: replication policies, and optimizing behind reads."""
 
+import re
+import subprocess
+
 import numpy as np
 import pytest
+from servers import COMMAND
 
 import kubist
 
@@ -124,6 +128,37 @@ def test_another_grid_changes_no_answer(tmp_path):
     assert table.regrid(["id", "x", "y"], kind="quantile").grid == 2
     assert asked(kubist.open(tmp_path / "t"))[0] == before
     assert not table.verify(deep=True).findings
+
+
+def test_the_command_says_what_waits_and_what_was_done(tmp_path):
+    """Records that lie by an older grid wait for the optimizer, and `info` counts them."""
+    said = lambda *words: subprocess.run(  # noqa: E731
+        [COMMAND, *words], check=True, capture_output=True, text=True
+    ).stdout
+    path, near = tmp_path / "t", points(2_000)
+    table = kubist.create(path, near, ["x", "y"], ["id"], capacity=64)
+    far = {"id": near["id"] + 2_000, "x": 100 * near["x"], "y": 100 * near["y"]}
+    writer = table.writer("far")
+    for part in range(10):
+        writer.append(far | {"id": far["id"] + 2_000 * part})
+        writer.commit()
+    # A rewrite of one row at most: the grid is made, and few records have moved.
+    info = table.info()
+    assert info.grid == 1, info
+    words = r"^optimizer +([\d,]+) records to move, ([\d,]+) of them into a newer grid;"
+    line = re.search(words, said("info", path), re.M)
+    assert line is not None, said("info", path)
+    numbers = [int(number.replace(",", "")) for number in line.groups()]
+    assert numbers == [info.debt, info.rows_to_move]
+    done = said("optimize", path, "--debt", "1%")
+    told = re.fullmatch(
+        r"([\d,]+) records placed anew and [\d,]+ copied in [\d,]+ rewrites?, [\d.]+ \w+ written; "
+        r"records to move: ([\d,]+) before, ([\d,]+) now\n",
+        done,
+    )
+    assert told is not None, done
+    placed, before, now = (int(number.replace(",", "")) for number in told.groups())
+    assert before == info.debt and now == table.info().debt < before and placed > 0
 
 
 def test_a_bad_grid_is_refused_by_name(tmp_path):

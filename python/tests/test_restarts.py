@@ -17,7 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from libkubist import ROOT, run
+from servers import COMMAND
 from test_simulations import (
+    EXAMPLES,
     MPI,
     NAMES,
     assert_equal,
@@ -40,11 +42,17 @@ NODES = os.environ.get("KUBIST_TEST_NODES")
 
 
 def begun(
-    command: list[str], last_step: Callable[[], int], wanted: int
+    command: list[str],
+    last_step: Callable[[], int],
+    wanted: int,
+    environment: dict[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """A job that was started, once so many steps are complete."""
     job = subprocess.Popen(
-        command, env=os.environ | MPI, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command,
+        env=environment or os.environ | MPI,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 120
     while last_step() < wanted:
@@ -53,24 +61,45 @@ def begun(
     return job
 
 
-@pytest.mark.parametrize(("before", "after"), [(4, 2), (2, 4)])
+@pytest.mark.parametrize(
+    ("language", "mode", "before", "after"),
+    [
+        ("C", "node", 4, 2),
+        ("C", "rank", 4, 2),
+        ("C", "rank", 2, 4),
+        ("Fortran", "rank", 4, 2),
+        ("Python", "rank", 4, 2),
+    ],
+)
 def test_a_restart_may_have_another_number_of_ranks(
-    prefix: Path, programs: dict[str, Path], path: Path, before: int, after: int
+    prefix: Path,
+    programs: dict[str, Path],
+    path: Path,
+    language: str,
+    mode: str,
+    before: int,
+    after: int,
 ) -> None:
-    """One writer for each node stays the same writer, however many ranks it has."""
-    program, droplets = compiled("C", prefix, programs), 800
-    command = mpirun(before, program, path, 100_000, droplets // before, "node")
-    job = begun(command, lambda: complete(path), 4)
-    ended(job.pid, *ranks_of(job.pid, program))
+    """Steps up to the checkpoint are of the writers of before, later ones of those of now."""
+    droplets, environment = 800, os.environ | MPI
+    if language == "Python":
+        pytest.importorskip("mpi4py")
+        program: list[str | Path] = [sys.executable, EXAMPLES / "droplets.py"]
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python"), *sys.path])
+    else:
+        program = [compiled(language, prefix, programs)]
+    command = mpirun(before, *program, path, 100_000, droplets // before, mode)
+    job = begun(command, lambda: complete(path), 4, environment)
+    ended(job.pid, *ranks_of(job.pid, Path(program[-1])))
     job.wait(60)
     last = complete(path)
     checkpoint = last - 2
     run(
-        *mpirun(after, program, path, last + 3, droplets // after, "node", checkpoint),
-        env=os.environ | MPI,
+        *mpirun(after, *program, path, last + 3, droplets // after, mode, checkpoint),
+        env=environment,
     )
     other = path.with_name("undisturbed.kubist")
-    run(*mpirun(before, program, other, last + 3, droplets // before, "node"), env=os.environ | MPI)
+    run(*mpirun(before, *program, other, last + 3, droplets // before, mode), env=environment)
     table, undisturbed = kubist.open(path), kubist.open(other)
     assert table.verify(deep=True).ok
     steps = list(range(1, last + 4))
@@ -82,6 +111,59 @@ def test_a_restart_may_have_another_number_of_ranks(
     late = found["time"] > checkpoint / 1024
     assert set(found["rank"][late]) == set(range(after))
     assert set(found["rank"][~late]) == set(range(before))
+    if mode == "rank":
+        # What is declared of the steps is told, and one more job of as many ranks may go on.
+        told = [
+            f"complete with {before} writers",
+            f"after step {checkpoint} complete with {after} writers",
+        ]
+        assert [str(each) for each in table.info().declared] == told
+        assert f"steps       {'; '.join(told)}" in repr(table.info())
+        shown = run(COMMAND, "info", path)
+        assert "; ".join(told) in shown, shown
+        run(
+            *mpirun(after, *program, path, last + 4, droplets // after, mode, last + 3),
+            env=environment,
+        )
+        assert len(table.info().declared) == 2
+
+
+def test_a_restart_waits_for_the_writers_that_it_does_not_have(
+    prefix: Path, programs: dict[str, Path], path: Path
+) -> None:
+    """A rank of the old attempt that is still at work would add to steps that were taken back."""
+    program = compiled("C", prefix, programs)
+    run(*mpirun(4, program, path, 3, 50, "rank"), env=os.environ | MPI)
+    old = kubist.open(path).writer("rank-3")
+    command = mpirun(2, program, path, 5, 100, "rank", 2)
+    job = subprocess.Popen(command, env=os.environ | MPI, stderr=subprocess.PIPE, text=True)
+    # Its own writers are taken, and nothing is taken back as long as the other is there.
+    deadline = time.monotonic() + 120
+    while not all(is_taken(path, f"rank-{rank}") for rank in (0, 1)):
+        assert job.poll() is None
+        assert time.monotonic() < deadline
+    assert complete(path) == 3
+    assert len(kubist.open(path)) == 4 * 50 * 3
+    old.append({name: [value] for name, value in one_droplet(path).items()})
+    old.commit(step=9)
+    old.close()
+    _, said = job.communicate(timeout=120)
+    assert job.returncode == 0, said
+    table = kubist.open(path)
+    assert list(table.snapshot().complete_steps()) == [1, 2, 3, 4, 5]
+    assert len(table) == 4 * 50 * 2 + 2 * 100 * 3
+
+
+def is_taken(path: Path, name: str) -> bool:
+    try:
+        kubist.open(path).writer(name).close()
+    except kubist.Busy:
+        return True
+    return False
+
+
+def one_droplet(path: Path) -> dict[str, object]:
+    return kubist.open(path).head(1).to_arrow().to_pylist()[0]
 
 
 @pytest.fixture

@@ -373,17 +373,21 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   options.mode = atoi(argv[2]);
-  if (kubist_mpi_open(MPI_COMM_WORLD, argv[1], table, &options, &run) != KUBIST_STATUS_OK) return 3;
+  for (; rank == 1 && argv[3][0] == 'o';) pause();
+  status = kubist_mpi_open(MPI_COMM_WORLD, argv[1], table, &options, &run);
+  if (argv[3][0] != 'o' && status != KUBIST_STATUS_OK) return 3;
   for (; rank == 1;) pause();
-  status = argv[3][0] == 'c' ? kubist_mpi_close(&run, 1.0) : kubist_mpi_end_step(&run, NULL, NULL);
+  if (argv[3][0] != 'o') status = argv[3][0] == 'c' ? kubist_mpi_close(&run, 1.0) : kubist_mpi_end_step(&run, NULL, NULL);
   fprintf(stderr, "%s: %s\\n", kubist_status_name(status), run.message);
   MPI_Abort(MPI_COMM_WORLD, 4);
 }
 """
 
 
-@pytest.mark.parametrize("call", ["close", "end_step"])
-@pytest.mark.parametrize("mode", ["1", "2"])
+@pytest.mark.parametrize(
+    ("mode", "call"),
+    [("1", "close"), ("2", "close"), ("1", "end_step"), ("2", "end_step"), ("2", "open")],
+)
 def test_a_rank_that_does_not_come_is_not_waited_for_without_end(
     prefix: Path, path: Path, mode: str, call: str
 ) -> None:
@@ -413,9 +417,12 @@ program torn
   call get_command_argument(2, mode)
   call get_command_argument(3, called)
   read (mode, *) as
+  do while (rank == 1 .and. called == "open")
+    call execute_command_line("sleep 1")
+  end do
   call kubist_mpi_open(run, MPI_COMM_WORLD, trim(location), '{"columns": {"x": "f64", ' // &
     '"pid": "i64"}, "dimensions": {"x": [0, 1]}, "identity": ["pid"]}', mode=as, &
-    collective_seconds=1.0_real64)
+    stat=status, errmsg=why, collective_seconds=1.0_real64)
   do while (rank == 1)
     call execute_command_line("sleep 1")
   end do
@@ -435,13 +442,15 @@ import kubist.mpi
 
 rank, (path, mode, called) = MPI.COMM_WORLD.rank, sys.argv[1:]
 rows = {"x": np.zeros(2), "pid": np.arange(2)}
-run = kubist.mpi.open(
-    MPI.COMM_WORLD, path, rows, dimensions={"x": (0, 1)}, identity=["pid"],
-    mode=["auto", "rank", "node"][int(mode)], collective_seconds=1.0, budget_rows_per_step=3,
-)
-while rank == 1:
+while rank == 1 and called == "open":
     signal.pause()
 try:
+    run = kubist.mpi.open(
+        MPI.COMM_WORLD, path, rows, dimensions={"x": (0, 1)}, identity=["pid"],
+        mode=["auto", "rank", "node"][int(mode)], collective_seconds=1.0, budget_rows_per_step=3,
+    )
+    while rank == 1:
+        signal.pause()
     run.close(1.0) if called == "close" else run.write(1, rows)
 except kubist.Unavailable as error:
     print("unavailable:", error, file=sys.stderr, flush=True)
@@ -449,7 +458,7 @@ MPI.COMM_WORLD.Abort(4)
 """
 
 
-@pytest.mark.parametrize(("mode", "call"), [("1", "end_step"), ("2", "close")])
+@pytest.mark.parametrize(("mode", "call"), [("1", "end_step"), ("2", "close"), ("1", "open")])
 @pytest.mark.parametrize("language", ["Fortran", "Python"])
 def test_nor_is_it_in_other_languages(
     prefix: Path, path: Path, language: str, mode: str, call: str

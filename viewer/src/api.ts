@@ -39,6 +39,8 @@ export interface TableInfo {
   identity: string[];
   lookup: string[];
   steps: number[];
+  /** Those of which a simulation wrote a sample: all their records, of which those of priorities below this are here. */
+  thinned_steps?: { step: number; below: number; rows: number }[];
   commits: number;
 }
 

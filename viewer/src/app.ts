@@ -8,25 +8,22 @@ import { capture } from "./capture";
 import { Drawing } from "./drawing";
 import type { FigureSpec } from "./figure";
 import { host } from "./host";
+import { Keeping } from "./keeping";
 import type { Second } from "./kinds";
 import { Live } from "./live";
 import { Marking } from "./marking";
 import { pause } from "./pause";
-import { middleBox } from "./pick";
 import { Player } from "./player";
 import { TableProfile } from "./profile";
-import { complete, FILTERS, timeOf } from "./query";
-import { selectionOf } from "./region";
+import { complete } from "./query";
 import { Requests } from "./requests";
 import { RoiBox } from "./roi";
 import { Scene } from "./scene";
 import { proposed } from "./second";
+import { Selecting } from "./selecting";
 import { State } from "./state";
 import { Trails } from "./trails";
-import { fromAddress, MOST_KEPT, toAddress, type Filter, type ViewSpec } from "./view";
-
-/** Milliseconds that the view rests before the page's address follows it. */
-const REST = 250;
+import { fromAddress, type ViewSpec } from "./view";
 
 /** What the page does with what happens here. */
 export interface Page {
@@ -49,10 +46,11 @@ export class App {
   readonly marking: Marking;
   /** The figure that is saved next. */
   readonly figure: FigureSpec = { width: 1200, height: 900, title: "", style: "as shown", isClear: false };
-  private readonly roi: RoiBox;
+  readonly selecting: Selecting;
+  readonly keeping: Keeping;
+  readonly roi: RoiBox;
   /** How often a table was chosen. */
   private choices = 0;
-  private addressTimer = 0;
 
   constructor(
     stage: HTMLElement,
@@ -60,7 +58,7 @@ export class App {
   ) {
     const { redraw, rebuild } = page;
     const invalidate = () => this.drawing.invalidate();
-    const viewChanged = () => this.keepAddress();
+    const viewChanged = () => this.keeping.follow();
     this.state = new State(host.address(), { redraw, rebuild, invalidate, viewChanged });
     const { state } = this;
     const [canvas, marks] = [...stage.querySelectorAll("canvas")];
@@ -72,7 +70,7 @@ export class App {
     });
     // Drawing in software is slower than a graphics card.
     if (this.scene.software && !host.address().includes("budget=")) state.view.budget = 250_000;
-    this.roi = new RoiBox(stage.querySelector(".layer")!, this.scene, (roi, done) => this.roiMoved(roi, done));
+    this.roi = new RoiBox(stage.querySelector(".layer")!, this.scene, (roi, done) => this.selecting.moved(roi, done));
     this.requests = new Requests(state, this.scene, () => this.replaced());
     this.player = new Player(state, this.requests, {
       show: (time) => this.setTime(time),
@@ -80,8 +78,10 @@ export class App {
     });
     this.live = new Live(state, this.requests);
     this.trails = new Trails(state, this.scene, this.requests, this.player);
-    this.marking = new Marking(stage, state, this.scene, this.requests, (lasso) => this.setLasso(lasso));
+    this.marking = new Marking(stage, state, this.scene, this.requests, (lasso) => this.selecting.setLasso(lasso));
     this.drawing = new Drawing(state, this.scene, this.requests, this.roi, this.marking, marks, () => this.player.playing);
+    this.keeping = new Keeping(state, this.scene);
+    this.selecting = new Selecting(state, this);
     new ResizeObserver(() => {
       this.scene.resize();
       if (!this.scene.isPlaced) this.scene.home(null);
@@ -141,43 +141,7 @@ export class App {
     this.player.continue();
   }
 
-  /** Writes the place of the camera to the view. */
-  private place(): void {
-    const { view } = this.state;
-    view.camera = this.scene.isPlaced ? this.scene.where() : null;
-    view.parallel = this.scene.isParallel;
-    if (view.camera) view.frame = { low: this.scene.frame.low, high: this.scene.frame.high };
-  }
-
-  /** The address follows the view once it rests. */
-  private keepAddress(): void {
-    clearTimeout(this.addressTimer);
-    this.addressTimer = window.setTimeout(() => {
-      this.place();
-      const { view, profile } = this.state;
-      const selection = profile && { ...selectionOf(view, profile), version: profile.info.version };
-      host.keep(toAddress(view), selection);
-    }, REST);
-  }
-
   /* Actions */
-
-  /** Keeps the present view, in the address too. */
-  keepView(): void {
-    const { view } = this.state;
-    if (view.kept.length >= MOST_KEPT) return;
-    this.place();
-    // The camera stands where it stands, also for a table that grows.
-    view.kept.push(toAddress({ ...view, camera: this.scene.where(), frame: { low: this.scene.frame.low, high: this.scene.frame.high }, kept: [] }));
-    this.state.changed();
-    this.state.rebuild();
-  }
-
-  forgetView(number: number): void {
-    this.state.view.kept.splice(number, 1);
-    this.state.changed();
-    this.state.rebuild();
-  }
 
   /** Shows a view that was kept. */
   showView(number: number): void {
@@ -240,50 +204,6 @@ export class App {
     this.state.rebuild();
   }
 
-  addFilter(column: string): void {
-    const { view } = this.state;
-    if (view.filters.length >= FILTERS) return;
-    view.filters.push({ column, low: null, high: null });
-    this.requests.reload();
-    this.state.rebuild();
-  }
-
-  removeFilter(filter: Filter): void {
-    const { view } = this.state;
-    view.filters = view.filters.filter((other) => other !== filter);
-    this.requests.reload();
-    this.state.rebuild();
-  }
-
-  /** A filter was moved: the picture follows at once, the request once the filter rests. */
-  filtered(done: boolean): void {
-    this.drawing.applyRanges();
-    this.state.changed();
-    this.requests.reloadLater(done);
-  }
-
-  /** Leaves only what lies between these ends of a column; null: as far as there is anything. */
-  narrow(column: string, low: number | null, high: number | null): void {
-    const { view, profile } = this.state;
-    const isOpen = low === null && high === null;
-    if (column === timeOf(view, profile!)) {
-      const [first, last] = this.player.ends;
-      view.time = isOpen ? null : { column, low: low ?? first, high: high ?? last };
-      return;
-    }
-    const filter = view.filters.find((filter) => filter.column === column);
-    if (isOpen) view.filters = view.filters.filter((other) => other !== filter);
-    else if (filter) Object.assign(filter, { low, high });
-    else if (view.filters.length < FILTERS) view.filters.push({ column, low, high });
-    else this.state.report(new Error(`there are ${FILTERS} filters already: remove one first`));
-  }
-
-  /** Columns were narrowed beside the points: as `filtered`, and the panel has other controls. */
-  narrowed(done: boolean): void {
-    this.filtered(done);
-    if (done) this.state.rebuild();
-  }
-
   /** Opens another second view, or closes it. */
   setSecond(second: Second | null): void {
     this.state.view.second = second;
@@ -296,11 +216,6 @@ export class App {
     this.setSecond(view.second ? null : proposed("histogram", view, profile!));
   }
 
-  setWhere(where: string): void {
-    this.state.view.where = where.trim();
-    this.requests.reload();
-  }
-
   setTime(time: ViewSpec["time"]): void {
     this.state.view.time = time;
     this.drawing.applyRanges();
@@ -308,89 +223,11 @@ export class App {
     this.state.changed();
   }
 
-  setRoi(roi: ViewSpec["roi"]): void {
-    this.state.view.roi = roi;
-    this.roi.set(roi, this.state.view.axes);
-    this.state.inRoi = null;
-    const wasClipped = this.state.view.clip;
-    this.state.view.clip &&= roi !== null || this.state.view.lasso !== null;
-    if (wasClipped) this.requests.reload();
-    else this.requests.recount();
-    this.trails.updateLater();
-    this.state.changed();
-    this.state.rebuild();
-  }
-
-  /** Shows a box of interest around the middle of what is on the screen, or none. */
-  toggleRoi(): void {
-    const { current } = this.requests;
-    this.setRoi(this.state.view.roi || !current ? null : middleBox(this.scene, current.tree));
-  }
-
-  /** A side of the box of interest is being dragged, or was let go. */
-  private roiMoved(roi: ViewSpec["roi"], done: boolean): void {
-    const { view } = this.state;
-    view.roi = roi;
-    this.state.inRoi = null;
-    if (done) {
-      if (view.clip) this.requests.reload();
-      else this.requests.recount();
-      this.trails.updateLater();
-    }
-    this.state.changed();
-  }
-
-  /** The ends of the box along an axis were brushed or typed; null: as far as the picture. */
-  boxBrushed(axis: number, from: number | null, to: number | null, done: boolean): void {
-    const { roi, axes } = this.state.view;
-    const { low, high } = this.scene.frame;
-    if (!roi) return;
-    roi.low[axis] = from ?? low[axis];
-    roi.high[axis] = to ?? high[axis];
-    this.roi.set(roi, axes);
-    this.roiMoved(roi, done);
-  }
-
-  /** Only what is in the box is shown, or all. */
-  setClip(clip: boolean): void {
-    const { view } = this.state;
-    view.clip = clip && (view.roi !== null || view.lasso !== null);
-    this.requests.reload();
-    this.state.rebuild();
-  }
-
-  /** The records inside of a line are those of interest, or of no line. */
-  setLasso(lasso: ViewSpec["lasso"]): void {
-    const { view } = this.state;
-    const wasClipped = view.clip;
-    view.lasso = lasso;
-    view.clip &&= lasso !== null || view.roi !== null;
-    this.state.inRoi = null;
-    if (wasClipped) this.requests.reload();
-    else this.requests.recount();
-    this.trails.updateLater();
-    this.state.changed();
-    this.state.rebuild();
-  }
-
   /** Clicks are the ends of a distance from now on, or records again. */
   setMeasuring(isMeasuring: boolean): void {
     this.marking.isMeasuring = isMeasuring;
     this.state.view.measure = null;
     this.state.changed();
-  }
-
-  /** Shows a slab across an axis alone: a tenth of the picture, around what is in the middle. */
-  showSlab(axis: number): void {
-    const { current } = this.requests;
-    const { low, high } = this.scene.frame;
-    const middle = current && middleBox(this.scene, current.tree);
-    const center = middle ? (middle.low[axis] + middle.high[axis]) / 2 : (low[axis] + high[axis]) / 2;
-    const half = 0.05 * (high[axis] - low[axis]);
-    const within = (value: number) => Math.min(high[axis], Math.max(low[axis], value));
-    const side = (ends: number[], to: number) => ends.map((end, k) => (k === axis ? within(to) : end));
-    this.state.view.clip = true;
-    this.setRoi({ low: side(low, center - half), high: side(high, center + half) });
   }
 
   /** What is on the screen as a figure, as a PNG. */

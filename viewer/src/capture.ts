@@ -23,13 +23,13 @@ export interface Subject {
 const MARGIN = 0.025;
 
 /** What must be known of the records that are drawn. */
-export function captionOf({ view, shown, total }: State): string {
+export function captionOf({ view, profile, shown, total }: State): string {
   const [least, most] = shown.precision;
   const precision = most > 1.02 * least ? `precision ${brief(least)} to ${brief(most)}, points are weighted` : `precision ${brief(least)}`;
   const points = least >= 1 ? `all ${grouped(shown.rows)} points` : `${grouped(shown.rows)}${total === null ? "" : ` of ${grouped(total)}`} points, ${precision}`;
   const ranges = [...view.filters, ...(view.time ? [view.time] : [])].map(({ column, low, high }) =>
     low === high && low !== null ? `${column} = ${brief(low)}` : low === null ? `${column} ≤ ${brief(high!)}` : high === null ? `${column} ≥ ${brief(low)}` : `${column} from ${brief(low)} to ${brief(high)}`);
-  return [points, ...ranges, view.where && `where ${view.where}`, view.even && "even detail"].filter(Boolean).join(", ");
+  return [points, ...ranges, view.where && `where ${view.where}`, view.even && "even detail", profile?.thinned].filter(Boolean).join(", ");
 }
 
 /** The ends of a flat view: those of its records, or of what is on the screen if somebody has moved the camera. */
@@ -98,6 +98,6 @@ function clear(subject: Subject, { ink, accent }: Inks): HTMLCanvasElement {
 function drawMarks({ state, scene, marking }: Subject, onto: HTMLCanvasElement, inks: Inks, ratio: number): void {
   const canvas = document.createElement("canvas");
   const columns = scene.isFlat ? [] : state.view.axes.map((axis) => state.profile!.column(axis));
-  new Overlay(canvas).draw({ scene, columns, caption: "", marks: marking.marks(), inks, legend: null, head: 0, foot: 0, ratio });
+  new Overlay(canvas).draw({ scene, columns, captions: [], marks: marking.marks(), inks, legend: null, head: 0, foot: 0, ratio });
   onto.getContext("2d")!.drawImage(canvas, 0, 0, onto.width, onto.height);
 }

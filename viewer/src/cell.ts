@@ -43,6 +43,8 @@ export interface Cell {
   inView: boolean;
   /** Whether it was on the screen at the last choice. */
   onScreen: boolean;
+  /** The choice at which it came onto the screen. */
+  cameAt: number;
   pixels: number;
   /** When it was last in view, in choices. */
   seen: number;
@@ -84,6 +86,7 @@ export function newCell(
     drawn: false,
     inView: false,
     onScreen: false,
+    cameAt: 0,
     pixels: 0,
     seen: 0,
   };

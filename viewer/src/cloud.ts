@@ -6,6 +6,7 @@
 
 import type { Group, Points } from "three";
 import { points } from "./api";
+import { Fading, type Ink } from "./fading";
 import { joined, type Frame as WireFrame } from "./frames";
 import type { PointsRequest } from "./generated/query";
 import { pointsQuery, type PointsSpec } from "./query";
@@ -26,6 +27,7 @@ interface Request {
 export class PointCloud {
   readonly tree: Tree;
   private readonly weights: Weights;
+  readonly fading: Fading;
   readonly group: Group;
   private readonly meshes = new Map<Cell, Points>();
   private readonly requests = new Set<Request>();
@@ -36,8 +38,10 @@ export class PointCloud {
   /** Rows received. */
   received = 0;
   choice: Choice | null = null;
-  /** Whether parts of the view have different precisions, and points the weights of their parts. */
+  /** Whether parts of the view have different precisions. */
   weighted = false;
+  /** Its points are on the screen. */
+  isShown = false;
 
   constructor(
     private readonly scene: Scene,
@@ -52,6 +56,7 @@ export class PointCloud {
     const added = (cell: Cell) => this.meshes.set(cell, scene.add(this.group, cell));
     this.tree = new Tree(low, high, total, added, (cell) => this.remove(cell));
     this.weights = new Weights(this.tree);
+    this.fading = new Fading(this.weights);
     // The root is drawn first, wherever the camera is.
     void this.request([this.tree.root]);
   }
@@ -61,15 +66,20 @@ export class PointCloud {
     this.group.remove(mesh);
     mesh.geometry.dispose();
     this.meshes.delete(cell);
+    this.fading.forget(cell);
   }
 
-  /** Chooses the cells to draw and requests those that are missing. */
-  update(budget: number, even: boolean, isSpaced: boolean): Choice {
+  /** Chooses the cells to draw at this time and requests those that are missing. */
+  update(budget: number, even: boolean, isSpaced: boolean, now: number): Choice {
     const choice = (this.choice = this.tree.choose(this.scene.eye, budget, even));
     this.weighted = choice.precision[1] > SAME * choice.precision[0];
     const greatest = isSpaced ? this.spacing() : 0;
-    const by = this.weighted || isSpaced ? this.weights : null;
-    for (const [cell, mesh] of this.meshes) this.scene.show(mesh, cell, by, greatest);
+    for (const [cell, mesh] of this.meshes) if (cell.stale || cell.count === 0) mesh.geometry.userData.spacing = false;
+    this.fading.update(this.tree.cells, choice, now, this.isShown);
+    for (const [cell, mesh] of this.meshes) {
+      this.scene.show(mesh, this.fading.inkOf(cell));
+      if (greatest > 0 && cell.count > 0) this.scene.space(mesh, cell, this.weights, greatest);
+    }
     this.tree.forget(3 * budget);
     this.cancelUnseen();
     let requested = 0;
@@ -134,9 +144,9 @@ export class PointCloud {
     return ahead.frames.catch(() => null);
   }
 
-  /** Each cell that is drawn, with its points. */
-  each(what: (cell: Cell, mesh: Points) => void): void {
-    for (const [cell, mesh] of this.meshes) if (cell.count > 0) what(cell, mesh);
+  /** Each cell that is drawn, with its points and their weights. */
+  each(what: (cell: Cell, mesh: Points, ink: Ink) => void): void {
+    for (const [cell, mesh] of this.meshes) if (mesh.visible) what(cell, mesh, this.fading.inkOf(cell));
   }
 
   /** Places all cells by the scene's present frame. */

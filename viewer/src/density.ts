@@ -96,9 +96,10 @@ export class Density {
     // A last place may reach beyond the canvas.
     const { canvas } = this.scene;
     const [across, down] = [canvas.width / this.place, canvas.height / this.place];
-    const alike = cloud.weighted ? null : 1 / cloud.choice!.precision[0];
+    const { hasWeights, share } = cloud.fading;
+    const alike = hasWeights ? null : 1 / cloud.choice!.precision[0];
     this.raster.begin(this.sums, wide, across, down);
-    cloud.each((cell, mesh) => this.raster.add(this.scene, mesh, cell, alike, coloring));
+    cloud.each((cell, mesh, ink) => this.raster.add(this.scene, mesh, cell, alike, ink, share, coloring));
     this.raster.end(coloring);
     this.texture.needsUpdate = true;
     this.resolve.uniforms.sums.value = this.texture;
@@ -112,7 +113,8 @@ export class Density {
       this.target = new WebGLRenderTarget(wide, tall, floats);
       this.small ??= new WebGLRenderTarget(LOOKED_AT[0], LOOKED_AT[1], floats);
     }
-    this.sumMaterial.uniforms.alike.value = cloud.weighted ? 0 : 1 / (cloud.choice?.precision[0] ?? 1);
+    material.uniforms.share.value = cloud.fading.share;
+    this.sumMaterial.uniforms.alike.value = cloud.fading.hasWeights ? 0 : 1 / (cloud.choice?.precision[0] ?? 1);
     this.sumMaterial.uniforms.shade.value = SHADES.indexOf(shade);
     this.sumMaterial.blendEquation = shade === "maximum" ? MaxEquation : AddEquation;
     this.sumMaterial.defines.USED = material.defines.USED;

@@ -7,12 +7,11 @@
 
 import { palette, ramp, type Rgb } from "./colormaps";
 import { crowdOf } from "./crowd";
-import { dateOf, millisecondsOf } from "./dates";
 import { Density } from "./density";
 import { Frame } from "./frame";
 import { inksOfTheme, type Inks } from "./inks";
-import { Overlay, type Legend } from "./overlay";
-import { brief } from "./numbers";
+import { legendOf, legendOfCategories, legendOfShades, type Legend } from "./legend";
+import { Overlay } from "./overlay";
 import { extentOf } from "./query";
 import type { Requests } from "./requests";
 import type { Marking } from "./marking";
@@ -91,9 +90,10 @@ export class Drawing {
     scene.material.uniforms.fog.value = view.fog;
     this.paint();
     const isEven = view.even || view.sizeIn === "spacing";
-    const caption = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
+    const even = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
+    const captions = [even, profile.thinned].filter(Boolean);
     this.overlay.draw({
-      scene, columns: view.axes.map((axis) => profile.column(axis)), caption, marks: this.marking.marks(), inks: this.inks,
+      scene, columns: view.axes.map((axis) => profile.column(axis)), captions, marks: this.marking.marks(), inks: this.inks,
       legend: this.legend(), head: HEAD, foot: this.foot, ratio: devicePixelRatio || 1,
     });
     if (this.firstPoints === null && shown.rows > 0) this.firstPoints = performance.now();
@@ -131,7 +131,8 @@ export class Drawing {
       return;
     }
     this.density.hide();
-    scene.setReference(current.weighted && !view.even && view.sizeIn !== "spacing" ? current.choice.reference : 0);
+    const { hasWeights, reference, share } = current.fading;
+    scene.setReference(hasWeights && !view.even && view.sizeIn !== "spacing" ? reference : 0, share);
   }
 
   private coloring(): Coloring {
@@ -149,21 +150,18 @@ export class Drawing {
 
   /** What the colours of the picture mean. */
   legend(): Legend | null {
-    const { state: { view, profile, shown, categories }, scene } = this;
-    const shares = [0, 0.25, 0.5, 0.75, 1];
+    const { state: { view, profile, shown, categories, shade }, scene } = this;
     const colors = this.colors();
-    if (this.state.shade === "records" && shown.dense) {
+    if (shade === "records" && shown.dense) {
       const { area, unit } = scene.areaOf(this.density.place / scene.renderer.getPixelRatio(), view.axes.map((axis) => profile!.column(axis)));
-      const texts = this.density.sumsOf(shares.map((share) => 0.01 + 0.98 * share)).map((sum) => brief(Number((sum / area).toPrecision(2))));
-      return { title: `records per ${unit}`, colors: ramp(view.map, this.background), texts };
+      return legendOfShades(`records per ${unit}`, ramp(view.map, this.background), (share) => this.density.sumsOf([share])[0] / area);
     }
-    if (view.color === null || categories) return null;
-    const { unit, name, data_type } = profile!.column(view.color);
-    const [low, high] = this.state.colorRange;
-    const value = (share: number) => (view.log ? low * (high / low) ** share : low + (high - low) * share);
-    const date = millisecondsOf(data_type);
-    const texts = shares.map((share) => (date === null ? brief(value(share)) : dateOf(value(share), date)));
-    return { title: `${shown.dense ? `${this.state.shade} of ` : ""}${name}${unit ? ` [${unit}]` : ""}`, colors, texts };
+    if (view.color === null) return null;
+    const column = profile!.column(view.color);
+    if (categories) return legendOfCategories(column, colors, categories);
+    const range = this.state.colorRange;
+    const { low = range[0], high = range[1] } = profile!.histograms.get(view.color) ?? {};
+    return legendOf(column, shown.dense ? `${shade} of ` : "", colors, range, view.log, [low, high]);
   }
 
   /** Draws the points that have replaced those on the screen. */

@@ -5,7 +5,7 @@ import { labelOf, marksOf } from "./axismarks";
 import { fitting, layoutOf, scaleOf, TEXT, type Layout, type Rect } from "./figurelayout";
 import type { Inks } from "./inks";
 import { brief } from "./numbers";
-import type { Legend } from "./overlay";
+import type { Legend } from "./legend";
 
 export const STYLES = ["as shown", "paper", "dark"] as const;
 export type Style = (typeof STYLES)[number];
@@ -65,7 +65,7 @@ export class Figure {
     const widest = (texts: string[]) => Math.max(0, ...texts.map((text) => this.context.measureText(text).width));
     const ratio = ends && isEqual ? (ends.high[1] - ends.low[1]) / (ends.high[0] - ends.low[0]) : null;
     const marks = ends && widest(this.aligned(marksOf(content.columns[1], ends.low[1], ends.high[1], fitting(height, 80, scale))).map(({ text }) => text));
-    this.layout = layoutOf({ width, height, hasTitle: spec.title !== "", marks, colors: legend && widest(legend.texts), ratio });
+    this.layout = layoutOf({ width, height, hasTitle: spec.title !== "", marks, colors: legend && widest([...legend.marks, ...legend.keys].map(({ text }) => text)), ratio });
     if (!spec.isClear) {
       this.context.fillStyle = inks.background;
       this.context.fillRect(0, 0, width, height);
@@ -185,25 +185,51 @@ export class Figure {
     this.write(text, TEXT.mark, [plot.left + length * perUnit + 8 * scale, plot.top + plot.height + 54 * scale], "left", this.inks.ink);
   }
 
-  /** What colours mean: a bar beside the plot. */
-  private colors({ title, colors, texts }: Legend): void {
+  /** What colours mean, beside the plot: a bar with round values, arrows where values lie beyond it; or each category. */
+  private colors(legend: Legend): void {
     const { plot, scale } = this.layout;
-    const bar = { left: Math.round(plot.left + plot.width + 24 * scale), top: plot.top, width: Math.round(20 * scale), height: plot.height };
-    for (let row = 0; row < bar.height; row++) {
-      const at = 4 * Math.round(255 * (1 - (row + 0.5) / bar.height));
-      this.fill(`rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`, { left: bar.left, top: bar.top + row, width: bar.width, height: 1 });
-    }
+    const left = Math.round(plot.left + plot.width + 24 * scale);
+    const right = left + Math.round(20 * scale) + scale;
+    if (legend.keys.length > 0) this.keys(legend, left);
+    else this.bar(legend, { left, top: plot.top, width: Math.round(20 * scale), height: plot.height });
+    this.font(TEXT.mark);
+    const widest = Math.max(0, ...[...legend.marks, ...legend.keys].map(({ text }) => this.context.measureText(text).width));
+    const beside = Math.min(right + 31 * scale + widest, this.spec.width - 6 * scale);
+    this.write(legend.title, TEXT.label, [beside, plot.top + plot.height / 2], "center", this.inks.ink, true);
+  }
+
+  private bar({ colors, marks, beyond }: Legend, bar: Rect): void {
+    const { scale } = this.layout;
+    const colorAt = (place: number) => {
+      const at = 4 * Math.round(255 * Math.min(1, Math.max(0, place)));
+      return `rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`;
+    };
+    for (let row = 0; row < bar.height; row++) this.fill(colorAt(1 - (row + 0.5) / bar.height), { left: bar.left, top: bar.top + row, width: bar.width, height: 1 });
     this.frame(bar);
+    const arrow = (end: number, by: number, place: number) => {
+      this.context.fillStyle = colorAt(place);
+      this.context.fill(new Path2D(`M${bar.left} ${end}l${bar.width / 2} ${by}l${bar.width / 2} ${-by}z`));
+    };
+    if (beyond[0]) arrow(bar.top + bar.height + 3 * scale, 10 * scale, 0);
+    if (beyond[1]) arrow(bar.top - 2 * scale, -10 * scale, 1);
     const right = bar.left + bar.width + scale;
-    let widest = 0;
-    texts.forEach((text, k) => {
-      const place = bar.top + bar.height * (1 - k / (texts.length - 1));
+    for (const { share, text } of marks) {
+      const place = bar.top + bar.height * (1 - share);
       this.fill(this.inks.faint, { left: right, top: place, width: 5 * scale, height: scale });
       this.write(text, TEXT.mark, [right + 11 * scale, place + 6 * scale], "left", this.inks.ink);
-      widest = Math.max(widest, this.context.measureText(text).width);
+    }
+  }
+
+  /** As many as have room, from the top. */
+  private keys({ keys }: Legend, left: number): void {
+    const { plot, scale } = this.layout;
+    const line = Math.min(26 * scale, plot.height / keys.length);
+    keys.forEach(({ text, color }, k) => {
+      const middle = plot.top + (k + 0.5) * line;
+      const side = Math.min(14 * scale, line - 2);
+      this.fill(color, { left: left + 3 * scale, top: middle - side / 2, width: side, height: side });
+      this.write(text, TEXT.mark, [left + 32 * scale, middle + 6 * scale], "left", this.inks.ink);
     });
-    const beside = Math.min(right + 31 * scale + widest, this.spec.width - 6 * scale);
-    this.write(title, TEXT.label, [beside, plot.top + plot.height / 2], "center", this.inks.ink, true);
   }
 
   private words(): void {

@@ -8,14 +8,8 @@ import type { Column } from "./api";
 import { labelOf, marksOf } from "./axismarks";
 import type { Inks } from "./inks";
 import type { Mark } from "./marking";
+import type { Legend } from "./legend";
 import type { Scene } from "./scene";
-
-/** What colours mean: 256 of them, and texts at even distances along them. */
-export interface Legend {
-  title: string;
-  colors: Uint8Array;
-  texts: string[];
-}
 
 /** What is drawn, and how. */
 export interface Content {
@@ -23,7 +17,8 @@ export interface Content {
   /** Two or three that have axes. */
   columns: Column[];
   /** What must be known to read the picture. */
-  caption: string;
+  /** What must be known of the picture, a line each. */
+  captions: string[];
   marks: Mark[];
   inks: Inks;
   legend: Legend | null;
@@ -55,7 +50,7 @@ export class Overlay {
     this.context = canvas.getContext("2d")!;
   }
 
-  draw({ scene, columns, caption, marks, inks, legend, head, foot, ratio }: Content): void {
+  draw({ scene, columns, captions, marks, inks, legend, head, foot, ratio }: Content): void {
     const { canvas, context } = this;
     [this.width, this.height] = [scene.width, scene.height];
     const [wide, tall] = [Math.round(this.width * ratio), Math.round(this.height * ratio)];
@@ -72,7 +67,9 @@ export class Overlay {
     for (const mark of marks) this.mark(scene, mark);
     if (legend) this.legend(legend);
     // Beside the legend, or below it.
-    if (caption && !this.put(caption, this.width / 2, this.head + 12, "center", inks.ink)) this.put(caption, this.width / 2, this.head + 62, "center", inks.ink);
+    for (const caption of captions) {
+      [12, 12 + LINE, 62, 62 + LINE].some((below) => this.put(caption, this.width / 2, this.head + below, "center", inks.ink));
+    }
     if (columns.length === 2) this.flat(scene, columns);
     else if (columns.length === 3) this.deep(scene, columns);
   }
@@ -114,7 +111,9 @@ export class Overlay {
   }
 
   /** A bar of colours in the upper right corner. */
-  private legend({ title, colors, texts }: Legend): void {
+  private legend({ title, colors, marks, beyond, keys }: Legend): void {
+    // The panel has the categories.
+    if (keys.length > 0) return;
     const { context, width } = this;
     const wide = Math.min(260, width - 48);
     const [left, top] = [width - wide - 24, this.head + 22];
@@ -125,7 +124,19 @@ export class Overlay {
       context.fillRect(left + x, top, 1, 9);
     }
     this.taken.push([left - 4, top - 4, left + wide + 4, top + 12]);
-    texts.forEach((text, k) => this.put(text, left + (wide * k) / (texts.length - 1), top + 20, "center", this.inks.faint));
+    // Arrows where values lie beyond the colours.
+    const arrow = (end: number, by: number, at: number) => {
+      context.fillStyle = `rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`;
+      context.fill(new Path2D(`M${end} ${top}l${by} 4.5l${-by} 4.5z`));
+    };
+    if (beyond[0]) arrow(left - 1, -6, 0);
+    if (beyond[1]) arrow(left + wide + 1, 6, 1020);
+    for (const { share, text } of marks) {
+      const at = left + share * (wide - 1);
+      context.fillStyle = this.inks.faint;
+      context.fillRect(at - 0.5, top + 9, 1, 3);
+      this.put(text, at, top + 20, "center", this.inks.faint);
+    }
   }
 
   /** Round numbers along the left and the lower side. */

@@ -68,11 +68,11 @@ export class Panel {
     const along = app.state.view.axes.map((name, axis) => el("button", { textContent: name, ariaLabel: `look along ${name}`, onclick: () => app.lookAlong(axis) }));
     const perspective = el("button", { textContent: "perspective", ariaLabel: "perspective", title: "O", onclick: () => app.scene.setParallel(false) });
     const look = along.length === 3 ? el("div", { className: "row views" }, el("span", { className: "name", textContent: "along" }), ...along, perspective) : null;
-    const keep = el("button", { textContent: "keep this view", title: "K", onclick: () => app.keepView(), disabled: app.state.view.kept.length >= MOST_KEPT });
+    const keep = el("button", { textContent: "keep this view", title: "K", onclick: () => app.keeping.keepView(), disabled: app.state.view.kept.length >= MOST_KEPT });
     const kept = app.state.view.kept.map((_, k) =>
       el("span", { className: "kept" },
         el("button", { textContent: String(k + 1), ariaLabel: `view ${k + 1}`, title: String(k + 1), onclick: () => app.showView(k) }),
-        el("button", { className: "plain", textContent: "✕", ariaLabel: `forget view ${k + 1}`, onclick: () => app.forgetView(k) })));
+        el("button", { className: "plain", textContent: "✕", ariaLabel: `forget view ${k + 1}`, onclick: () => app.keeping.forgetView(k) })));
     const { second } = app.state.view;
     const kinds = choice<Kind | "">("second view", ["", ...KINDS], second?.kind ?? "", (kind) => app.setSecond(kind ? proposed(kind, app.state.view, app.state.profile!) : null));
     kinds.title = "V";
@@ -84,7 +84,7 @@ export class Panel {
     const { view } = app.state;
     const taken = new Set(view.filters.map((filter) => filter.column));
     const free = app.state.profile!.numeric.map((column) => column.name).filter((name) => !taken.has(name));
-    const add = choice("add a filter", ["", ...free], "", (value) => value && app.addFilter(value));
+    const add = choice("add a filter", ["", ...free], "", (value) => value && app.selecting.addFilter(value));
     add.options[0].textContent = "add a column …";
     add.disabled = view.filters.length >= FILTERS;
     const parts = view.filters.map((filter) => {
@@ -95,14 +95,14 @@ export class Panel {
         high: filter.high,
         changed: (low, high, done) => {
           [filter.low, filter.high] = [low, high];
-          app.filtered(done);
+          app.selecting.filtered(done);
         },
       });
       const away = el("button", {
         className: "plain",
         ariaLabel: `remove the filter ${filter.column}`,
         textContent: "✕",
-        onclick: () => app.removeFilter(filter),
+        onclick: () => app.selecting.removeFilter(filter),
       });
       const unit = app.state.profile!.column(filter.column).unit;
       const name = el("span", {}, filter.column, unit && el("span", { className: "faint" }, ` [${unit}]`));
@@ -114,7 +114,7 @@ export class Panel {
       placeholder: `where: ${example(app.state.profile!)}`,
       value: view.where,
       spellcheck: false,
-      onchange: () => app.setWhere(where.value),
+      onchange: () => app.selecting.setWhere(where.value),
     });
     return section("Filter", ...parts, el("div", { className: "row" }, add), el("div", { className: "row" }, where));
   }

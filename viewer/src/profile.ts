@@ -1,6 +1,7 @@
 /** The profile of a table: its columns and the distributions of their values. */
 
 import type { Column, Histogram, Opened, TableInfo } from "./api";
+import { percent } from "./numbers";
 
 export class TableProfile {
   constructor(
@@ -18,6 +19,16 @@ export class TableProfile {
 
   knows(name: string | null): boolean {
     return name !== null && this.histograms.has(name);
+  }
+
+  /** That steps were thinned as they were written, and to which share; empty: none was. */
+  get thinned(): string {
+    const { steps, thinned_steps: thinned = [] } = this.info;
+    const rows = thinned.reduce((sum, step) => sum + step.rows, 0);
+    if (rows === 0) return "";
+    const kept = thinned.reduce((sum, step) => sum + step.below * step.rows, 0);
+    const what = thinned.length === 1 ? "step is a sample" : "steps are samples";
+    return `${thinned.length} of ${steps.length} ${what}: ${percent(kept / rows)} of what was computed`;
   }
 
   /** Columns whose values are ordered numbers. */

@@ -17,18 +17,18 @@ export class RegionControls {
   rebuild(): HTMLElement {
     const { app } = this;
     const { view } = app.state;
-    const toggle = tick("box", view.roi !== null, () => app.toggleRoi(), "B");
+    const toggle = tick("box", view.roi !== null, () => app.selecting.toggleRoi(), "B");
     toggle.dataset.beside = "1";
     this.selection = el("div", { className: "faint" });
     this.figures = el("table", { className: "figures", ariaLabel: "estimates" });
     this.sides = view.roi ? view.axes.map((name, axis) => ({ axis, brush: this.side(name, axis) })) : [];
     const sides = this.sides.map(({ axis, brush }) => el("div", { className: "filter" }, el("header", {}, view.axes[axis]), brush.root));
-    const slab = choice("slab", ["", ...view.axes], "", (name) => name && app.showSlab(view.axes.indexOf(name)));
+    const slab = choice("slab", ["", ...view.axes], "", (name) => name && app.selecting.showSlab(view.axes.indexOf(name)));
     slab.options[0].textContent = "across …";
     const lasso = !app.marking.canEncircle ? null : view.lasso
-      ? el("button", { className: "plain", textContent: "✕ the line around records", onclick: () => app.setLasso(null) })
+      ? el("button", { className: "plain", textContent: "✕ the line around records", onclick: () => app.selecting.setLasso(null) })
       : el("div", { className: "faint", textContent: "shift and drag: a line around records" });
-    const clip = view.roi || view.lasso ? tick("show only what is inside", view.clip, (value) => app.setClip(value), "C") : null;
+    const clip = view.roi || view.lasso ? tick("show only what is inside", view.clip, (value) => app.selecting.setClip(value), "C") : null;
     const trails = tick("trails: whole trajectories", view.trails, (value) => app.setTrails(value), "T");
     this.trails = el("div", { className: "faint", ariaLabel: "trails" });
     const paths = app.trails.possible ? [trails, this.trails] : [];
@@ -46,7 +46,7 @@ export class RegionControls {
       histogram,
       low: ends[0],
       high: ends[1],
-      changed: (from, to, done) => app.boxBrushed(axis, from, to, done),
+      changed: (from, to, done) => app.selecting.boxBrushed(axis, from, to, done),
     });
     brush.root.dataset.side = name;
     return brush;

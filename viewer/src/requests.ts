@@ -151,15 +151,18 @@ export class Requests {
   update(now: number, playing: boolean): void {
     const { shown, view } = this.state;
     const isSpaced = view.sizeIn === "spacing";
-    this.current?.update(view.budget, view.even, isSpaced);
+    this.current?.update(view.budget, view.even, isSpaced, now);
     if (this.next) {
-      this.next.update(view.budget, view.even, isSpaced);
+      this.next.update(view.budget, view.even, isSpaced, now);
       this.replace(now, playing ? PATIENCE_PLAYING : PATIENCE);
     }
     shown.rows = this.current?.choice?.rows ?? 0;
     shown.precision = this.current?.choice?.precision ?? [1, 1];
     shown.weighted = !view.even && !isSpaced && (this.current?.weighted ?? false);
-    shown.busy = this.next !== null || !this.current?.settled;
+    const isFading = this.current?.fading.isFading ?? false;
+    shown.busy = this.next !== null || !this.current?.settled || isFading;
+    if (this.current) this.current.isShown = shown.rows > 0;
+    if (isFading) this.state.invalidate();
   }
 
   /** Shows the next cloud once it has enough points, or after the time given. */

@@ -19,6 +19,7 @@ import {
 } from "three";
 import { DepthShading } from "./depth";
 import { CellEye } from "./eye";
+import type { Ink } from "./fading";
 import { edges, type Frame } from "./frame";
 import { SLOTS } from "./query";
 import { makeMaterial, makeTrailMaterial } from "./shader";
@@ -114,36 +115,38 @@ export class Scene extends Viewpoint {
     return points;
   }
 
-  /**
-   * Draws the rows of a cell that were chosen; `by`: each with the ink of what it stands for; `greatest`, if it
-   * is not 0: each with the distance of its neighbours, up to this.
-   */
-  show(points: Points, cell: Cell, by: Weights | null, greatest: number): void {
+  /** Draws the rows of a cell that were chosen, and those that are on their way out. */
+  show(points: Points, ink: Ink): void {
     const { geometry } = points;
-    points.visible = cell.count > 0;
-    geometry.setDrawRange(0, cell.count);
-    const { userData } = geometry;
-    const wasWeighed = userData.weight;
-    if (cell.stale || !points.visible) userData.weight = userData.spacing = false;
-    cell.stale = false;
-    if (!points.visible) return;
-    if (by && !userData.weight) by.weigh(cell, this.perRow(geometry, "weight", cell.rows), wasWeighed);
-    if (by && greatest > 0 && !userData.spacing) by.space(cell, this.frame, greatest, this.perRow(geometry, "spacing", cell.rows));
+    points.visible = ink.rows > 0;
+    geometry.setDrawRange(0, ink.rows);
+    if (!ink.isNew || !points.visible) return;
+    this.perRow(geometry, "weight", ink.weights);
+    this.perRow(geometry, "before", ink.before);
+    ink.isNew = false;
   }
 
-  /** An attribute's numbers, one a row, that are about to be brought up to date. */
-  private perRow(geometry: BufferGeometry, name: string, rows: number): Float32Array {
-    let values = geometry.getAttribute(name) as BufferAttribute | undefined;
-    if (!values) geometry.setAttribute(name, (values = new BufferAttribute(new Float32Array(rows), 1)));
-    values.needsUpdate = true;
-    geometry.userData[name] = true;
-    return values.array as Float32Array;
+  /** Tells each point of a cell how far its neighbours are away, up to `greatest`. */
+  space({ geometry }: Points, cell: Cell, by: Weights, greatest: number): void {
+    if (geometry.userData.spacing) return;
+    geometry.userData.spacing = true;
+    const values = (geometry.getAttribute("spacing")?.array as Float32Array | undefined) ?? new Float32Array(cell.rows);
+    by.space(cell, this.frame, greatest, values);
+    this.perRow(geometry, "spacing", values);
   }
 
-  /** The precision of a point of usual ink; 0: all points have the same ink. */
-  setReference(reference: number): void {
+  /** An attribute's numbers, one a row, which have changed. */
+  private perRow(geometry: BufferGeometry, name: string, values: Float32Array): void {
+    const known = geometry.getAttribute(name) as BufferAttribute | undefined;
+    if (known) known.needsUpdate = true;
+    else geometry.setAttribute(name, new BufferAttribute(values, 1));
+  }
+
+  /** The precision of a point of usual ink, 0: all have the same ink; and how far weights have gone over. */
+  setReference(reference: number, share: number): void {
     const { material, isFlat } = this;
     material.uniforms.reference.value = reference;
+    material.uniforms.share.value = share;
     // Points of a flat view are translucent, and do not hide each other.
     const blended = isFlat && reference > 0;
     material.uniforms.blended.value = blended;

@@ -185,8 +185,8 @@ export class SecondView {
   }
 
   private narrow(ranges: [number | null, number | null][], done: boolean): void {
-    brushed(this.shown!).forEach((column, k) => this.app.narrow(column, ...ranges[k]));
-    this.app.narrowed(done);
+    brushed(this.shown!).forEach((column, k) => this.app.selecting.narrow(column, ...ranges[k]));
+    this.app.selecting.narrowed(done);
     this.redraw();
   }
 }

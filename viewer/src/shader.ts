@@ -31,7 +31,7 @@ uniform vec3 roiLow, roiHigh;
 uniform bool roiOn, roiClip;
 uniform int sizeIn, sizeSlot;
 uniform float sizeOrigin, sizeUsual, perUnit;
-uniform float size, fog, fadeNear, fadeFar, reference, zone, dim;
+uniform float size, fog, fadeNear, fadeFar, reference, share, zone, dim;
 uniform bool blended, isFlat;
 uniform vec2 screen;
 #ifdef SUM
@@ -41,13 +41,13 @@ uniform int shade;
 uniform sampler2D map;
 uniform vec3 background, plain;
 in vec3 position;
-in float weight, spacing;
+in float weight, before, spacing;
 ${slots.map((k) => `#if USED > ${k}\nin float a${k};\n#endif`).join("\n")}
 out vec4 color;
 /** How much darker its rim is. */
 flat out float rim;
 
-float share(float value) {
+float along(float value) {
   if (colorNames) return (mod(value, 256.0) + 0.5) / 256.0;
   if (!colorLog) return (value - colorRange.x) / (colorRange.y - colorRange.x);
   float low = log(colorRange.x + colorOrigin);
@@ -96,7 +96,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   if (reference > 0.0) {
     // Sizes in units shrink with the distance by themselves.
     float beyond = sizeIn > 0 ? 1.0 : max(1.0, length(seen.xyz) / zone);
-    ink = weight * reference / (beyond * beyond);
+    ink = mix(before, weight, share) * reference / (beyond * beyond);
   }
   gl_PointSize = wide * sqrt(max(1.0, ink));
 #ifndef SUM
@@ -148,7 +148,7 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   if (colorSlot >= 0) {
     float value = values[0];
     for (int k = 1; k < USED; k++) if (k == colorSlot) value = values[k];
-    float at = share(value);
+    float at = along(value);
     shown = isnan(at) || (colorNames && value < 0.0) ? mix(background, plain, 0.4)
       : texture(map, vec2(clamp(at, 0.002, 0.998), 0.5)).rgb;
   }
@@ -165,14 +165,14 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   }
 #endif
 #ifdef SUM
-  float records = alike > 0.0 ? alike : weight;
+  float records = alike > 0.0 ? alike : mix(before, weight, share);
   gl_PointSize = 1.0;
   color = vec4(vec3(0.0), records);
 #if USED > 0
   if (colorSlot >= 0 && shade > 0) {
     float value = values[0];
     for (int k = 1; k < USED; k++) if (k == colorSlot) value = values[k];
-    float at = share(value);
+    float at = along(value);
     if (colorNames) color.rgb = texture(map, vec2(value < 0.0 ? 0.998 : at, 0.5)).rgb * records;
     else if (!isnan(at)) color.rg = vec2(clamp(at, 0.0, 1.0), 1.0) * (shade == ${SHADES.indexOf("maximum")} ? 1.0 : records);
   }
@@ -246,6 +246,8 @@ export function makeMaterial(smooth: boolean) {
     perUnit: { value: 1 },
     // The precision of a point of usual ink; 0 where all points have the same.
     reference: { value: 0 },
+    // How far points have gone over from one weight to the next.
+    share: { value: 1 },
     zone: { value: 1 },
     dim: { value: 0 },
     blended: { value: false },

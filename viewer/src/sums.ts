@@ -7,8 +7,9 @@
  * - mixture, dominant: weights times red, green and blue, of all records or of the most frequent category's colour.
  */
 
-import { Matrix4, type BufferAttribute, type Points, type Vector2, type Vector3 } from "three";
+import { Matrix4, type Points, type Vector2, type Vector3 } from "three";
 import { Dominant } from "./dominant";
+import type { Ink } from "./fading";
 import type { Scene } from "./scene";
 import type { Shade } from "./shades";
 import type { Cell } from "./cell";
@@ -67,13 +68,13 @@ export class Raster {
     this.dominant.clear();
   }
 
-  /** Adds the drawn rows of a cell, each with this weight or with its own. */
-  add(scene: Scene, mesh: Points, cell: Cell, weight: number | null, coloring: Coloring): void {
+  /** Adds the drawn rows of a cell, each with this weight or with its own, which has gone over by this share. */
+  add(scene: Scene, mesh: Points, cell: Cell, weight: number | null, ink: Ink, share: number, coloring: Coloring): void {
     const axes = cell.low.length;
     const { positions } = cell;
     const { across, down, wide, sums } = this;
     const ranges = scene.material.uniforms.ranges.value;
-    const weights = weight === null ? ((mesh.geometry.getAttribute("weight") as BufferAttribute).array as Float32Array) : null;
+    const { before, weights } = ink;
     const values = coloring.shade === "records" ? undefined : cell.columns[coloring.slot];
     const m = matrix
       .multiplyMatrices(scene.camera.projectionMatrix, scene.camera.matrixWorldInverse)
@@ -81,7 +82,7 @@ export class Raster {
     const { roiClip, roiOn, roiLow, roiHigh } = scene.material.uniforms;
     const isCut = roiClip.value && roiOn.value;
     const isFiltered = ranges.some(({ x, y }: Vector2) => x > -3e38 || y < 3e38);
-    for (let row = 0; row < cell.count; row++) {
+    for (let row = 0; row < ink.rows; row++) {
       const at = row * axes;
       const x = positions[at];
       const y = positions[at + 1];
@@ -93,7 +94,7 @@ export class Raster {
       if (column < 0 || line < 0 || column >= across || line >= down || (isFiltered && isHidden(cell, row, ranges))) continue;
       if (isCut && !isWithin(mesh.matrix.elements, x, y, z, roiLow.value, roiHigh.value)) continue;
       const place = line * wide + column;
-      const records = weights ? weights[row] : weight!;
+      const records = weight ?? before[row] + share * (weights[row] - before[row]);
       sums[4 * place + 3] += records;
       if (values) this.color(coloring, place, values[row], records);
     }

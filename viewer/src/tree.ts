@@ -220,7 +220,10 @@ export class Tree {
       const child = before ?? (cell.children[octant] = this.child(cell, octant));
       child.pixels = eye.pixels(child);
       const isOnScreen = child.pixels > 0;
-      if (before && child.onScreen !== isOnScreen) this.changed.push(child);
+      if (before && child.onScreen !== isOnScreen) {
+        this.changed.push(child);
+        if (isOnScreen) child.cameAt = this.choices;
+      }
       child.onScreen = isOnScreen;
       if (child.pixels === 0) continue;
       if (child.state === "ready") this.look(child, eye, stays);

@@ -95,12 +95,15 @@ export class Weights {
 
   /**
    * Brings the weights of a cell's points up to date; `known`: those that were right before the tree's last choice
-   * are made anew only in the parts that it has changed.
+   * are made anew only in the parts that it has changed. `before` gets those of the parts that this choice has
+   * brought onto the screen.
    */
-  weigh(cell: Cell, weights: Float32Array, known = false): void {
+  weigh(cell: Cell, weights: Float32Array, known = false, before?: Float32Array): void {
+    const came = this.hasCome(cell);
     const isLeaf = cell.children.every((child) => !child);
     if (isLeaf && this.besideOf(cell).length === 0) {
       weights.fill(1 / cell.end, 0, cell.count);
+      if (came) before?.fill(1 / cell.end, 0, cell.count);
       return;
     }
     const { point, tree } = this;
@@ -113,7 +116,20 @@ export class Weights {
       if (known && part.changedAt !== tree.choices) continue;
       // A row is drawn once its cell is drawn to this precision.
       weights[row] = this.weightAt(part, begin + (row + 1 - cell.offset) * step);
+      if (before && (came || this.hasCome(part, cell))) before[row] = weights[row];
     }
+  }
+
+  /** Whether the last choice has brought a cell onto the screen, or it is not on it. */
+  comesOrGoes(cell: Cell): boolean {
+    for (let at: Cell | null = cell; at; at = at.parent) if (at.pixels === 0 || at.cameAt === this.tree.choices) return true;
+    return false;
+  }
+
+  /** Whether the last choice has brought a part, or one around it up to `within`, onto the screen. */
+  private hasCome(part: Cell, within: Cell | null = null): boolean {
+    for (let at: Cell | null = part; at && at !== within; at = at.parent) if (at.cameAt === this.tree.choices) return true;
+    return false;
   }
 
   private besideOf(part: Cell): Beside {

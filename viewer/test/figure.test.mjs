@@ -21,9 +21,9 @@ describe("a figure", { skip }, () => {
     const lines = Array.from({ length: 2400 }, (_, k) => {
       const angle = 2 * Math.PI * (k / 2400) ** 2;
       const away = 0.06 + 0.02 * ((k * 0.618034) % 1);
-      return [k, 0.1 + away * Math.cos(angle), 0.05 + away * Math.sin(angle), 0.01 * ((k * 0.7548777) % 1), (k % 97) / 10].join();
+      return [k, 0.1 + away * Math.cos(angle), 0.05 + away * Math.sin(angle), 0.01 * ((k * 0.7548777) % 1), (k % 97) / 10, angle < Math.PI ? "upper" : "lower"].join();
     });
-    writeFileSync(join(directory, "ring.csv"), `id,x,y,z,speed\n${lines.join("\n")}\n`);
+    writeFileSync(join(directory, "ring.csv"), `id,x,y,z,speed,side\n${lines.join("\n")}\n`);
     run("ingest", table, join(directory, "ring.csv"), "--dimensions", "x,y,z", "--identity", "id", "--unit", "x=m,y=m,z=m,speed=m/s");
     server = await serve([table]);
     browser = await launch();
@@ -115,6 +115,37 @@ describe("a figure", { skip }, () => {
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
     assert.deepEqual(await page.evaluate(() => [window.kubist.drawing.inks.background, window.kubist.scene.canvas.width]), ["#0b0d12", 984]);
     await close(page);
+  });
+
+  test("colours have round values with arrows where there are others beyond, categories a key", async () => {
+    /** What is written on the figure, and the colours of the shapes that are filled on it. */
+    const drawn = (page) =>
+      page.evaluate(async () => {
+        const { fillText, fill, fillRect } = CanvasRenderingContext2D.prototype;
+        const [texts, shapes, squares] = [[], [], []];
+        Object.assign(CanvasRenderingContext2D.prototype, {
+          fillText(text, ...where) { texts.push(text); return fillText.call(this, text, ...where); },
+          fill(...what) { if (!this.canvas.isConnected) shapes.push(this.fillStyle); return fill.apply(this, what); },
+          fillRect(x, y, wide, tall) { if (wide > 5 && Math.abs(wide - tall) <= 1) squares.push(this.fillStyle); return fillRect.call(this, x, y, wide, tall); },
+        });
+        window.kubist.figure.style = "paper";
+        await window.kubist.picture();
+        Object.assign(CanvasRenderingContext2D.prototype, { fillText, fill, fillRect });
+        return { texts, shapes, squares };
+      });
+    const page = await visit(browser, server.url, "axes=x,y&color=speed&mode=points&range=1.7..8.3");
+    const some = await drawn(page);
+    for (const text of ["2", "4", "6", "8"]) assert(some.texts.includes(text), `${some.texts}`);
+    assert(!some.texts.includes("1.7") && some.shapes.length === 2, `${some.shapes}`);
+    await close(page);
+    const whole = await visit(browser, server.url, "axes=x,y&color=speed&mode=points&range=0..10");
+    assert.equal((await drawn(whole)).shapes.length, 0);
+    await close(whole);
+    const named = await visit(browser, server.url, "axes=x,y&color=side&mode=points");
+    const keyed = await drawn(named);
+    for (const text of ["side", "upper", "lower"]) assert(keyed.texts.includes(text), `${keyed.texts}`);
+    assert.equal(new Set(keyed.squares).size, 2, `${keyed.squares}`);
+    await close(named);
   });
 
   test("without a ground, it is the same over any ground", async () => {

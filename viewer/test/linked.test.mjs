@@ -85,7 +85,7 @@ describe("the second view", { skip }, () => {
     const middle = await page.evaluate(() => {
       const { low, high } = window.kubist.scene.frame;
       const half = (low[0] + high[0]) / 2;
-      window.kubist.setRoi({ low, high: [half, high[1], high[2]] });
+      window.kubist.selecting.setRoi({ low, high: [half, high[1], high[2]] });
       return half;
     });
     const inBox = (await settled(page, (status) => status.inRoi !== null)).second.content;

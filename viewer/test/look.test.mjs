@@ -76,6 +76,34 @@ describe("the first look", { skip }, () => {
     await close(page);
   });
 
+  test("the picture says that steps were thinned as they were written", async () => {
+    const page = await newPage(browser, { viewport: { width: 390, height: 844 } });
+    // What a simulation with a budget of records leaves in the table's description.
+    await page.route("**/v1/tables/airway", async (route) => {
+      const answer = await route.fetch();
+      const told = { ...(await answer.json()), steps: [1, 2, 3], thinned_steps: [{ step: 2, below: 0.25, rows: 3000 }, { step: 3, below: 0.05, rows: 1000 }] };
+      await route.fulfill({ response: answer, json: told });
+    });
+    await page.addInitScript(() => {
+      const write = CanvasRenderingContext2D.prototype.fillText;
+      window.written = new Set();
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+        window.written.add(text);
+        return write.call(this, text, ...where);
+      };
+    });
+    await page.goto(`${server.url}#table=airway&budget=40000&even=1&theme=dark`);
+    await settled(page);
+    const told = "2 of 3 steps are samples: 20 % of what was computed";
+    const written = () => page.evaluate(() => [...window.written]);
+    assert((await written()).includes(told), `${await written()}`);
+    assert((await written()).some((text) => /^even detail/.test(text)));
+    await page.evaluate(() => window.written.clear());
+    await page.evaluate(async () => void (await window.kubist.picture()));
+    assert((await written()).some((text) => text.endsWith(`, ${told}`)), `${await written()}`);
+    await close(page);
+  });
+
   test("all of a table is seen at once", async () => {
     const page = await open("table=airway");
     const out = await page.evaluate(() => {

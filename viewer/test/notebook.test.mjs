@@ -112,7 +112,7 @@ describe("the widget in JupyterLab", { skip }, () => {
       app.state.view.mode = "points";
       app.state.view.budget = 2_000_000;
       app.setTheme("dark");
-      app.setWhere("pid < 4000");
+      app.selecting.setWhere("pid < 4000");
     });
     const { precision } = await status("status.view.where === 'pid < 4000' && status.version && status.rows > 3000");
     const expected = records("--columns", "x,y,z", "--where", "pid < 4000", "--precision", String(precision[0]));
@@ -123,7 +123,7 @@ describe("the widget in JupyterLab", { skip }, () => {
     assert(precision[0] < 1 || seen.stray === 0, "something is drawn where no record is");
 
     const box = { low: [0.02, -0.1, 0.002], high: [0.1, 0.1, 0.015] };
-    await inside.evaluate((box) => window.kubist.setRoi(box), box);
+    await inside.evaluate((box) => window.kubist.selecting.setRoi(box), box);
     const { inRoi } = await status("status.inRoi !== null");
     // docs/gallery has it.
     if (process.env.PICTURE) await page.screenshot({ path: process.env.PICTURE });

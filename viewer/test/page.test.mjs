@@ -472,7 +472,7 @@ describe("the page", { skip }, () => {
     const asked = page.waitForRequest((request) => request.postData()?.includes('\\"pid\\" IN'));
     await page.evaluate(() => {
       const { low, high } = window.kubist.scene.frame;
-      window.kubist.setRoi({ low, high: [low[0] + 0.4 * (high[0] - low[0]), ...high.slice(1)] });
+      window.kubist.selecting.setRoi({ low, high: [low[0] + 0.4 * (high[0] - low[0]), ...high.slice(1)] });
     });
     await asked;
     const inBox = await settled(page, trailing);

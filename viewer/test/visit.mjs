@@ -55,9 +55,17 @@ export async function visit(browser, url, view = "", options = {}) {
 /** The page's state once nothing more is to come, and `what` is so. */
 export async function settled(page, what = (status) => status.rows > 0) {
   for (const begin = Date.now(); ; ) {
-    const status = await page.evaluate(() => window.kubist?.status());
-    if (status && !status.busy && !status.message && status.total !== null && what(status)) return status;
-    if (Date.now() - begin > 30000) assert.fail(`still waiting: ${JSON.stringify({ ...status, drawnCells: 0 })} ${page.failures}`);
+    // All of it may be some megabytes: to ask for it again and again would keep the page from drawing.
+    const isReady = await page.evaluate(() => {
+      const status = window.kubist?.status();
+      return Boolean(status) && !status.busy && !status.message && status.total !== null;
+    });
+    const status = isReady ? await page.evaluate(() => window.kubist.status()) : null;
+    if (status && !status.busy && what(status)) return status;
+    if (Date.now() - begin > 30000) {
+      const last = await page.evaluate(() => window.kubist?.status());
+      assert.fail(`still waiting: ${JSON.stringify({ ...last, drawnCells: 0, second: 0 })} ${page.failures}`);
+    }
     await page.waitForTimeout(40);
   }
 }

@@ -155,6 +155,15 @@ pub fn fletcher32(bytes: &[u8]) -> u32 {
     fold(high) << 16 | fold(low)
 }
 
+/// A number as the file would store it: `bits` are in the lowest bytes.
+pub fn stored(variable: &Variable, bits: u64) -> Vec<u8> {
+    let mut bytes = bits.to_le_bytes()[..variable.number.bytes() as usize].to_vec();
+    if variable.big_endian {
+        bytes.reverse();
+    }
+    bytes
+}
+
 /// The values of stored numbers.
 pub fn array(variable: &Variable, bytes: &[u8]) -> ArrayRef {
     let (big, packing) = (variable.big_endian, &variable.packing);

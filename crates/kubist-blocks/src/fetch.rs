@@ -303,10 +303,7 @@ impl Fetched<'_> {
             let to = &mut out[to as usize * width..][..bytes];
             match &part.at {
                 At::Fill(fill) => {
-                    let mut value = fill.to_le_bytes()[..width].to_vec();
-                    if self.variable.big_endian {
-                        value.reverse();
-                    }
+                    let value = decode::stored(self.variable, *fill);
                     to.chunks_exact_mut(width).for_each(|cell| cell.copy_from_slice(&value));
                 }
                 At::File(offset) => match self.stored(offset + from * width as u64, bytes as u64) {

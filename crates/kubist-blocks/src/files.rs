@@ -13,14 +13,17 @@ use kubist_expr::{Nulls, Zone};
 use kubist_types::{Cancel, Error, Result};
 
 use crate::build::{self, BuildOptions, Progress};
-use crate::layout::{Block, Layout};
+use crate::layout::{Block, FileFormat, Layout};
 use crate::library::Library;
 use crate::model::Device;
 use crate::schedule::{self, Policy};
 use crate::shape::{Rect, Tiling};
 use crate::sidecar::{self, Index, Indexed};
 use crate::source::{self, Reads, Source};
+use crate::summary;
 
+/// The arrays of several `.npy` files, which have no names of their own, where they are asked together.
+const UNNAMED: &str = "value";
 /// Variables of fewer axes are held whole up to this size.
 const HELD: u64 = 8 << 20;
 
@@ -102,10 +105,12 @@ impl Member {
     /// What is known of a variable's values in a rectangle of its positions.
     pub fn zone(&self, variable: usize, rect: &Rect, data_type: &DataType) -> Zone {
         let unknown = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
-        let Some(indexed) = self.known(variable) else { return unknown };
-        let blocks = indexed.tiling.blocks_over(rect);
-        let summaries = blocks.iter().map(|block| indexed.summaries[*block as usize]);
-        summaries.reduce(|all, next| all.with(&next)).map_or(unknown, |summary| summary.zone(data_type))
+        let known = match self.known(variable) {
+            Some(indexed) => indexed.summaries.over(&indexed.tiling, rect),
+            // Without an index the file itself says what was never written.
+            None => summary::of_unwritten(&self.layout, &self.layout.variables[variable], rect),
+        };
+        known.map_or(unknown, |summary| summary.zone(data_type))
     }
 
     /// All values of a variable, if it is small: it has fewer axes than what is asked, and is needed often.
@@ -131,10 +136,17 @@ impl Member {
     }
 }
 
+/// A path as JSON can say it: its bytes need not be text.
+fn shown<S: serde::Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_str(&path.display())
+}
+
 /// What became of a file that was to be indexed.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Built {
+    #[serde(serialize_with = "shown")]
     pub file: PathBuf,
+    #[serde(serialize_with = "shown")]
     pub index: PathBuf,
     pub bytes: u64,
     pub index_bytes: u64,
@@ -270,13 +282,24 @@ impl Files {
         Files::of(members)
     }
 
-    fn of(members: Vec<Member>) -> Result<Files> {
+    fn of(mut members: Vec<Member>) -> Result<Files> {
         let Some(first) = members.first() else { return Err(Error::invalid("no files were named")) };
         for other in &members[1..] {
             alike(first, other)?;
         }
+        let unnamed = members.iter().all(|member| is_unnamed(&member.layout));
+        if members.len() > 1 && unnamed {
+            for member in &mut members {
+                member.layout.variables[0].name = UNNAMED.into();
+            }
+        }
         Ok(Files { members })
     }
+}
+
+/// Whether a file's only array has no name, and is called after its file.
+fn is_unnamed(layout: &Layout) -> bool {
+    layout.format == FileFormat::Npy && layout.variables.len() == 1
 }
 
 /// Whether two files can be asked as one: only the first axis of a variable may differ in length.
@@ -285,9 +308,7 @@ fn alike(first: &Member, other: &Member) -> Result<()> {
         |what: String| Error::invalid(format!("{} and {} differ: {what}", first.path.display(), other.path.display()));
     let names =
         |member: &Member| member.layout.variables.iter().map(|variable| variable.name.clone()).collect::<Vec<_>>();
-    let single = first.layout.variables.len() == 1 && other.layout.variables.len() == 1;
-    // An array without a name is called after its file.
-    let unnamed = single && first.layout.format == crate::layout::FileFormat::Npy;
+    let unnamed = is_unnamed(&first.layout) && is_unnamed(&other.layout);
     if names(first) != names(other) && !unnamed {
         return Err(differ("they do not have the same variables".into()));
     }
@@ -345,6 +366,11 @@ pub struct AboutVariable {
 }
 
 impl Files {
+    /// What conditions can name.
+    pub fn names(&self) -> arrow_schema::SchemaRef {
+        crate::grid::Grid::names(self.members[0].layout())
+    }
+
     pub fn about(&self) -> About {
         let first = &self.members[0];
         let layout = first.layout();

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_expr::{Predicate, Value};
+use kubist_expr::Predicate;
+use kubist_types::query::{Bound, bounds};
 use kubist_types::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -24,8 +25,9 @@ pub struct Question {
     pub filter: Option<String>,
     /// Ranges of positions: axis, first, and behind the last.
     pub isel: Vec<(String, u64, Option<u64>)>,
-    /// Closed ranges of values of columns.
-    pub sel: Vec<(String, Option<f64>, Option<f64>)>,
+    /// Closed ranges of values of columns, with the ends of a table's box.
+    #[serde(with = "bounds")]
+    pub sel: Vec<Bound>,
     pub columns: Option<Vec<String>>,
     /// The share of the positions to sample.
     pub precision: Option<f64>,
@@ -33,6 +35,8 @@ pub struct Question {
     pub limit: Option<u64>,
     /// Leave out what cannot be read, and name it.
     pub skip_damaged: bool,
+    /// Only one of so many parts, which together are the answer: its number from 0 on, and how many there are.
+    pub split: Option<(u64, u64)>,
 }
 
 /// A column of a grid.
@@ -76,6 +80,11 @@ enum Name {
 }
 
 impl Grid {
+    /// What conditions can name, in all grids of a file.
+    pub fn names(layout: &Layout) -> SchemaRef {
+        names(layout).0
+    }
+
     /// `several`: files are asked as one, and `file` is a column of the answer.
     ///
     /// # Errors
@@ -87,8 +96,7 @@ impl Grid {
             Some(filter) => Predicate::parse(filter, &schema)?,
             None => Predicate::always(),
         };
-        for (column, low, high) in &question.sel {
-            let (low, high) = (low.map(Value::Float), high.map(Value::Float));
+        for Bound { column, low, high } in &question.sel {
             predicate = predicate.and(Predicate::range(&schema, column, low.as_ref(), high.as_ref())?);
         }
         let find = |name: &String| kubist_expr::column_index(&schema, name).map_err(Error::from);

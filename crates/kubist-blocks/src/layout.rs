@@ -16,6 +16,10 @@ type Outcome<T> = std::result::Result<T, String>;
 
 /// More blocks than this of one array are not indexed: take larger ones.
 pub const MOST_BLOCKS: u64 = 1 << 26;
+/// Bytes of a block: larger ones spare nothing, and are held whole while they are looked at.
+const MOST_BLOCK_BYTES: u64 = 16 << 20;
+/// Bytes of a chunk that must be decoded: HDF5's own limit.
+const MOST_CHUNK_BYTES: u64 = 4 << 30;
 /// Variables of a file.
 const MOST_VARIABLES: usize = 100_000;
 /// Values of a coordinate in a block.
@@ -210,28 +214,48 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// `Invalid` if they would be too many.
+    /// As of [`Layout::tiled`].
     pub fn tiling(&self, variable: &Variable, wanted: &Block) -> Result<Tiling> {
-        let (shape, chunk) = (self.shape(variable), self.chunk(variable));
+        let (rank, chunk) = (variable.dimensions.len(), self.chunk(variable));
         let cubes = matches!(variable.storage, Storage::Chunks { .. });
         let block = match wanted {
             _ if self.is_coordinate(variable) => vec![COORDINATE_BLOCK],
             Block::Bytes(bytes) => block_shape(&chunk, variable.number.bytes(), *bytes, cubes),
-            Block::Shape(block) if block.len() == shape.len() => block.clone(),
+            Block::Shape(block) if block.len() == rank => block.clone(),
             // Of another rank: as many positions.
             Block::Shape(block) => {
                 let bytes = block.iter().fold(variable.number.bytes(), |bytes, length| bytes.saturating_mul(*length));
                 block_shape(&chunk, variable.number.bytes(), bytes, cubes)
             }
         };
-        let tiling = Tiling::new(&shape, &chunk, &block)?;
-        match tiling.blocks() > MOST_BLOCKS {
-            true => Err(Error::invalid(format!(
+        self.tiled(variable, &block)
+    }
+
+    /// The blocks of a variable in this shape.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if they are too large or too many. Those that were never written do not count.
+    pub fn tiled(&self, variable: &Variable, block: &[u64]) -> Result<Tiling> {
+        let tiling = Tiling::new(&self.shape(variable), &self.chunk(variable), block)?;
+        let bytes = positions(tiling.block())?.saturating_mul(variable.number.bytes());
+        if bytes > MOST_BLOCK_BYTES {
+            return Err(Error::invalid(format!(
+                "{}: blocks of {bytes} bytes are too large: take smaller ones, of up to {MOST_BLOCK_BYTES} (--block)",
+                variable.name
+            )));
+        }
+        let chunks = match &variable.storage {
+            Storage::Chunks { table, .. } => table.len() as u64,
+            _ => tiling.chunks(),
+        };
+        match chunks.checked_mul(tiling.blocks_in_chunk()) {
+            Some(blocks) if blocks <= MOST_BLOCKS => Ok(tiling),
+            _ => Err(Error::invalid(format!(
                 "{}: {} blocks are too many: take larger ones (--block)",
                 variable.name,
                 tiling.blocks()
             ))),
-            false => Ok(tiling),
         }
     }
 
@@ -308,9 +332,9 @@ impl Layout {
                         return Err(format!("chunk {} of {} bytes cannot hold {raw}", chunk.number, chunk.bytes));
                     }
                 }
-                // A chunk that is not there is made of fill values.
-                match raw > INFLATION_FLOOR && (table.len() as u64) < tiling.chunks() && file_bytes < raw {
-                    true => Err("its chunks are larger than the file".into()),
+                // One that is not there is made of fill values, as far as they are asked for.
+                match raw > MOST_CHUNK_BYTES && !filters.is_empty() && !table.is_empty() {
+                    true => Err(format!("its chunks of {raw} bytes are too large to be decoded")),
                     false => Ok(()),
                 }
             }

@@ -6,6 +6,7 @@
 //! A request is a line of JSON. The answer is a line of JSON, which says how many bytes follow it.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -39,7 +40,7 @@ struct Running {
     owner: u32,
     child: Child,
     input: ChildStdin,
-    answers: Receiver<std::io::Result<(String, Vec<u8>)>>,
+    answers: Receiver<std::io::Result<(Head, Vec<u8>)>>,
 }
 
 impl Drop for Running {
@@ -77,7 +78,7 @@ impl Library {
     ///
     /// `Invalid` names what the library says of the file, `Unavailable` that there is none; `Cancelled`.
     pub fn layout(&self, path: &Path, cancel: &Cancel) -> Result<Layout> {
-        let (head, bytes) = self.ask(path, &json!({ "do": "layout", "path": path }), cancel)?;
+        let (head, bytes) = self.ask(path, &json!({ "do": "layout", "path": raw(path) }), cancel)?;
         let odd = || Error::invalid(format!("{}: its library gave no sound answer", path.display()));
         let mut layout = head.layout.ok_or_else(odd)?;
         if head.chunks.len() != layout.variables.len() {
@@ -103,7 +104,7 @@ impl Library {
     /// `Damaged` names the variable and what the library says; `Unavailable`; `Cancelled`.
     pub fn read(&self, path: &Path, variable: &str, rect: &Rect, bytes: u64, cancel: &Cancel) -> Result<Vec<u8>> {
         let question =
-            json!({ "do": "read", "path": path, "variable": variable, "start": rect.start, "count": rect.count });
+            json!({ "do": "read", "path": raw(path), "variable": variable, "start": rect.start, "count": rect.count });
         let damaged = |what: String| Error::Damaged { file: path.display().to_string(), offset: 0, what };
         let (_, answer) = self.ask(path, &question, cancel).map_err(|error| match error {
             Error::Invalid(message) => damaged(format!("variable {variable:?}: {message}")),
@@ -139,21 +140,23 @@ impl Library {
                 }
             },
         };
-        let (line, bytes) = match answer {
+        let (head, bytes) = match answer {
             Ok(answer) => answer,
-            Err(_) => {
+            Err(error) => {
+                // Whatever it says next would be taken for the answer to another question.
                 *running = None;
+                let what = match error.kind() {
+                    std::io::ErrorKind::InvalidData => format!("gave no sound answer ({error})"),
+                    _ => "ended without an answer".into(),
+                };
                 return Err(Error::invalid(format!(
-                    "{}: the library that reads it (h5py, in {}) ended without an answer: the file may be damaged, \
-                     or kubist[files] is not installed there",
+                    "{}: the library that reads it (h5py, in {}) {what}: the file may be damaged, or kubist[files] is \
+                     not installed there",
                     path.display(),
                     self.python.display()
                 )));
             }
         };
-        let head: Head = serde_json::from_str(&line).map_err(|error| {
-            Error::invalid(format!("{}: its library gave no sound answer: {error}", path.display()))
-        })?;
         match head.error {
             Some(error) => Err(Error::invalid(format!("{}: {error}", path.display()))),
             None => Ok((head, bytes)),
@@ -186,17 +189,59 @@ impl Library {
     }
 }
 
-fn answer(output: &mut impl BufRead) -> std::io::Result<(String, Vec<u8>)> {
-    let mut line = String::new();
-    output.take(LONGEST_LINE).read_line(&mut line)?;
+/// A path as JSON has it, whatever its bytes are.
+fn raw(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+fn answer(output: &mut impl BufRead) -> std::io::Result<(Head, Vec<u8>)> {
+    let mut line = Vec::new();
+    output.take(LONGEST_LINE).read_until(b'\n', &mut line)?;
     if line.is_empty() {
         return Err(std::io::ErrorKind::UnexpectedEof.into());
     }
-    let length = serde_json::from_str::<Head>(&line).map_or(0, |head| head.bytes);
-    if length > LONGEST_ANSWER {
-        return Err(std::io::ErrorKind::InvalidData.into());
+    let odd = |error: String| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+    let head: Head = serde_json::from_slice(&line).map_err(|error| odd(error.to_string()))?;
+    if head.bytes > LONGEST_ANSWER {
+        return Err(odd(format!("{} bytes", head.bytes)));
     }
     let mut bytes = Vec::new();
-    output.take(length).read_to_end(&mut bytes)?;
-    Ok((line, bytes))
+    output.take(head.bytes).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 == head.bytes {
+        true => Ok((head, bytes)),
+        false => Err(std::io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A process that answers its first question with this, and later ones with a sound error.
+    fn library(folder: &Path, first: &str) -> Library {
+        let program = folder.join("python");
+        let script = format!(
+            "#!/bin/sh\nif [ ! -e {0}/asked ]; then touch {0}/asked; read -r line; printf '%s\\n' '{first}'; fi\n\
+             while read -r line; do printf '%s\\n' '{{\"error\": \"second\", \"bytes\": 0}}'; done\n",
+            folder.display()
+        );
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Library::new(&program)
+    }
+
+    #[test]
+    fn after_an_answer_that_is_none_the_next_question_gets_its_own() {
+        for odd in
+            ["no JSON", r#"{"bytes": 0, "layout": NaN}"#, r#"{"error": "\udc80", "bytes": 9}"#, r#"{"bytes": -1}"#]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let library = library(folder.path(), odd);
+            let ask = || library.layout(Path::new("file"), &Cancel::default()).unwrap_err().to_string();
+            let first = ask();
+            assert!(first.contains("no sound answer"), "{odd}: {first}");
+            assert_eq!(ask(), "file: second", "{odd}");
+        }
+    }
 }

@@ -7,6 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Bytes that are read for nothing at most: what lies between is held in memory, and a measurement may be wrong.
+const MOST_GAP: u64 = 16 << 20;
+
 /// A device as reads see it: a request takes `latency + bytes / bandwidth` at `workers` at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Device {
@@ -21,7 +24,7 @@ impl Device {
     /// The gap in bytes below which two pieces are read in one request (section 4.1 of the paper).
     pub fn gap(&self) -> u64 {
         let gap = self.latency * self.bandwidth;
-        if gap.is_finite() && gap > 0.0 { gap as u64 } else { 0 }
+        if gap.is_finite() && gap > 0.0 { (gap as u64).min(MOST_GAP) } else { 0 }
     }
 
     /// Seconds that requests take on all workers.

@@ -119,7 +119,13 @@ fn assemble(
             true => Storage::Records { offset: variable.begin, stride },
             false => Storage::Contiguous { offset: variable.begin },
         };
-        layout.variables.push(described(variable, stored, storage));
+        let name = variable.name.clone();
+        let variable = described(variable, stored, storage);
+        let packing = variable.packing.scale.into_iter().chain(variable.packing.offset);
+        match packing.into_iter().find(|number| !number.is_finite()) {
+            Some(number) => layout.left_out.push(format!("{name}: its scale or offset is {number}")),
+            None => layout.variables.push(variable),
+        }
     }
     Ok(layout)
 }

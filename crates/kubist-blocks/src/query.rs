@@ -107,6 +107,15 @@ impl Files {
         if question.precision.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
             return Err(Error::invalid("a precision lies between 0 and 1"));
         }
+        match question.split {
+            Some((part, parts)) if part >= parts => {
+                return Err(Error::invalid(format!("there is no part {part} of {parts}: they are counted from 0")));
+            }
+            Some(_) if question.limit.is_some() => {
+                return Err(Error::invalid("a question with a limit has no parts: no part knows what the others find"));
+            }
+            _ => {}
+        }
         let grids = self.grids(question)?;
         let schema = self.schema_of(&grids[0]);
         let asking = Asking {
@@ -125,7 +134,10 @@ impl Files {
         };
         let mut report = Report { files: self.members.len(), workers: options.workers, ..Report::default() };
         report.gap = asking.gap(0);
-        let tasks = asking.plan(&mut report)?;
+        let mut tasks = asking.plan(&mut report)?;
+        if let Some((part, parts)) = question.split {
+            tasks = share(tasks, part, parts);
+        }
         let mut kept = Kept::new(question.limit.filter(|_| rows));
         for wave in tasks.chunks(WAVE) {
             let task = |index: usize| asking.found(&wave[index]);
@@ -152,6 +164,17 @@ impl Files {
     }
 }
 
+/// The tasks of one part: every process plans all of them alike, from the index.
+fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
+    let all = tasks.len() as u128;
+    let at = |part: u64| (all * u128::from(part) / u128::from(parts.max(1))) as usize;
+    let mut own: Vec<Task> = tasks.drain(at(part)..at(part + 1)).collect();
+    if let Some(first) = own.first_mut() {
+        first.continues = false;
+    }
+    own
+}
+
 struct Asking<'a> {
     files: &'a Files,
     grids: &'a [Grid],
@@ -170,6 +193,11 @@ struct Asking<'a> {
 impl Asking<'_> {
     fn gap(&self, member: usize) -> u64 {
         self.options.gap.unwrap_or_else(|| self.files.members[member].device().gap())
+    }
+
+    /// Whether only the number of answers counts, where all of a cell is one.
+    fn is_counted(&self) -> bool {
+        !self.rows && self.question.precision.is_none()
     }
 
     fn into_report(self, mut report: Report, begin: Instant) -> Result<Report> {

@@ -13,6 +13,10 @@ impl<'a> Reading<'a> {
         Reading { bytes }
     }
 
+    pub fn is_at_end(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     pub fn take(&mut self, length: usize) -> Outcome<&'a [u8]> {
         if length > self.bytes.len() {
             return Err("a section is too short".into());

@@ -45,6 +45,14 @@ impl Rect {
         Some(both)
     }
 
+    /// What lies below a position of an axis, and what lies from it on.
+    fn cut(&self, axis: usize, at: u64) -> (Rect, Rect) {
+        let (mut below, mut above) = (self.clone(), self.clone());
+        below.count[axis] = at - self.start[axis];
+        (above.start[axis], above.count[axis]) = (at, self.count[axis] - below.count[axis]);
+        (below, above)
+    }
+
     /// Only these axes.
     pub fn project(&self, axes: &[usize]) -> Rect {
         let of = |values: &[u64]| axes.iter().map(|axis| values[*axis]).collect();
@@ -193,32 +201,41 @@ impl Tiling {
         Rect { count: count.collect(), start }
     }
 
-    /// The chunks that have positions in `rect`, ascending.
-    pub fn chunks_over(&self, rect: &Rect) -> Vec<u64> {
+    /// Chunks along each axis that have positions in `rect`, which has some: the first, and how many.
+    fn spans(&self, rect: &Rect) -> Rect {
         let span = |axis: usize| {
             let first = rect.start[axis] / self.chunk[axis];
             let last = (rect.start[axis] + rect.count[axis] - 1) / self.chunk[axis];
             (first, last - first + 1)
         };
-        if rect.is_empty() {
-            return Vec::new();
-        }
         let (start, count) = (0..self.shape.len()).map(span).unzip();
-        let strides = strides(&self.chunks);
+        Rect { start, count }
+    }
+
+    /// How many chunks have positions in `rect`.
+    pub fn count_over(&self, rect: &Rect) -> u64 {
+        if rect.is_empty() { 0 } else { self.spans(rect).len() }
+    }
+
+    /// The chunks that have positions in `rect`, ascending.
+    pub fn chunks_over(&self, rect: &Rect) -> Vec<u64> {
         let mut found = Vec::new();
-        Rect { start, count }.rows(self.shape.len(), &mut |at| {
+        if rect.is_empty() {
+            return found;
+        }
+        let strides = strides(&self.chunks);
+        self.spans(rect).rows(self.shape.len(), &mut |at| {
             found.push(at.iter().zip(&strides).map(|(at, stride)| at * stride).sum());
         });
         found
     }
 
-    /// The blocks that have positions in `rect`, ascending.
-    pub fn blocks_over(&self, rect: &Rect) -> Vec<u64> {
-        let strides = strides(&self.inner);
+    /// The blocks of a chunk that have positions in `rect`, ascending.
+    pub fn blocks_of(&self, chunk: u64, rect: &Rect) -> impl Iterator<Item = u64> {
         let mut found = Vec::new();
-        for chunk in self.chunks_over(rect) {
-            let of = self.chunk_rect(chunk);
-            let Some(part) = of.intersect(rect) else { continue };
+        let of = self.chunk_rect(chunk);
+        if let Some(part) = of.intersect(rect) {
+            let strides = strides(&self.inner);
             let span = |axis: usize| {
                 let first = (part.start[axis] - of.start[axis]) / self.block[axis];
                 let last = (part.start[axis] - of.start[axis] + part.count[axis] - 1) / self.block[axis];
@@ -230,7 +247,37 @@ impl Tiling {
                 found.push(chunk * self.blocks_in_chunk() + inner);
             });
         }
-        found
+        found.into_iter()
+    }
+
+    /// The blocks that have positions in `rect`, ascending.
+    pub fn blocks_over(&self, rect: &Rect) -> Vec<u64> {
+        self.chunks_over(rect).into_iter().flat_map(|chunk| self.blocks_of(chunk, rect)).collect()
+    }
+
+    /// Cuts a rectangle in two along the border of a chunk or, inside one, of a block: the one nearest to its
+    /// middle along the axis with most of them; `None` if all of it lies in one block.
+    pub fn halves(&self, rect: &Rect) -> Option<(Rect, Rect)> {
+        if rect.is_empty() {
+            return None;
+        }
+        let chunks = self.spans(rect);
+        let many = |pieces: &Rect| (0..pieces.count.len()).max_by_key(|axis| pieces.count[*axis]);
+        let axis = many(&chunks)?;
+        if chunks.count[axis] > 1 {
+            return Some(rect.cut(axis, (chunks.start[axis] + chunks.count[axis] / 2) * self.chunk[axis]));
+        }
+        let origin: Vec<u64> = chunks.start.iter().zip(&self.chunk).map(|(at, length)| at * length).collect();
+        let span = |axis: usize| {
+            let first = (rect.start[axis] - origin[axis]) / self.block[axis];
+            let last = (rect.start[axis] - origin[axis] + rect.count[axis] - 1) / self.block[axis];
+            (first, last - first + 1)
+        };
+        let (start, count) = (0..self.shape.len()).map(span).unzip();
+        let blocks = Rect { start, count };
+        let axis = many(&blocks)?;
+        let middle = origin[axis] + (blocks.start[axis] + blocks.count[axis] / 2) * self.block[axis];
+        (blocks.count[axis] > 1).then(|| rect.cut(axis, middle))
     }
 }
 
@@ -303,7 +350,21 @@ mod tests {
             });
             expected.sort_unstable();
             expected.dedup();
-            prop_assert_eq!(tiling.blocks_over(&part), expected);
+            prop_assert_eq!(tiling.blocks_over(&part), expected.clone());
+            prop_assert_eq!(tiling.count_over(&part), tiling.chunks_over(&part).len() as u64);
+            // Halves of halves are its blocks.
+            let (mut open, mut leaves) = (vec![part.clone()], Vec::new());
+            while let Some(rect) = open.pop() {
+                match tiling.halves(&rect) {
+                    Some((one, other)) => {
+                        prop_assert_eq!(one.len() + other.len(), rect.len());
+                        open.extend([one, other]);
+                    }
+                    None => leaves.extend(tiling.blocks_over(&rect)),
+                }
+            }
+            leaves.sort_unstable();
+            prop_assert_eq!(leaves, expected);
         }
     }
 

@@ -17,7 +17,7 @@ use crate::reading::Reading;
 use crate::shape::Tiling;
 use crate::sorted::{Sorted, SortedBlock};
 use crate::source::Key;
-use crate::summary::{self, Summary};
+use crate::summary::{self, Summaries, Summary};
 
 /// What is wrong, in words that need a file's name before them.
 type Outcome<T> = std::result::Result<T, String>;
@@ -28,13 +28,15 @@ const HEADER: usize = 120;
 /// Bytes of a chunk in the table of chunks.
 const CHUNK: usize = 28;
 /// A description is JSON of a bounded length.
-const LONGEST_DESCRIPTION: u64 = 256 << 20;
+const LONGEST_DESCRIPTION: u64 = 64 << 20;
+/// Chunks and blocks are of a bounded number.
+const LONGEST_SECTION: u64 = 2 << 30;
 
 /// What is known of a variable.
 #[derive(Clone, Debug)]
 pub struct Indexed {
     pub tiling: Tiling,
-    pub summaries: Vec<Summary>,
+    pub summaries: Summaries,
     pub sorted: Option<Sorted>,
 }
 
@@ -202,7 +204,7 @@ fn sections(index: &Index) -> Result<[Vec<u8>; 3]> {
     }
     let mut blocks = Vec::new();
     for indexed in index.variables.iter().flatten() {
-        for summary in &indexed.summaries {
+        for summary in indexed.summaries.own() {
             blocks.extend(summary.to_bytes());
         }
         for (block, sorted) in indexed.sorted.iter().flat_map(|sorted| &sorted.blocks) {
@@ -254,7 +256,7 @@ pub fn open(path: &Path) -> Result<Index> {
         hash: fields.word().map_err(fail)?,
     };
     let mut sections = Vec::new();
-    for most in [LONGEST_DESCRIPTION, u64::MAX, u64::MAX] {
+    for most in [LONGEST_DESCRIPTION, LONGEST_SECTION, LONGEST_SECTION] {
         let (at, bytes) = (fields.word().map_err(fail)?, fields.word().map_err(fail)?);
         let sum = fields.half().map_err(fail)?;
         if bytes > most || at.checked_add(bytes).is_none_or(|end| end > length) {
@@ -302,15 +304,22 @@ fn parsed(sections: &[Vec<u8>], key: Key) -> Outcome<Index> {
             variables.push(None);
             continue;
         };
-        let tiling = Tiling::new(&layout.shape(variable), &layout.chunk(variable), &part.block)
-            .map_err(|error| error.to_string())?;
-        let mut summaries = Vec::with_capacity(reading.holds(tiling.blocks(), summary::BYTES)?);
-        for _ in 0..tiling.blocks() {
+        let tiling = layout.tiled(variable, &part.block).map_err(|error| error.to_string())?;
+        // Lengths are held against the section before memory is taken for them.
+        let chunks = summary::written(variable, &tiling).map_or(tiling.chunks(), |written| written.len() as u64);
+        reading.holds(chunks.saturating_mul(tiling.blocks_in_chunk()), summary::BYTES)?;
+        let mut summaries = Summaries::new(variable, &tiling);
+        let blocks: Vec<u64> = summaries.blocks().collect();
+        for block in blocks {
             let bytes = reading.take(summary::BYTES)?;
-            summaries.push(Summary::from_bytes(bytes.try_into().map_err(|_| "a summary is cut short")?));
+            let own = Summary::from_bytes(bytes.try_into().map_err(|_| "a summary is cut short")?);
+            summaries.set(block, own);
         }
         let sorted = part.sorted.map(|count| sorted(&mut reading, count, &tiling)).transpose()?;
         variables.push(Some(Indexed { tiling, summaries, sorted }));
+    }
+    if !reading.is_at_end() {
+        return Err("its parts do not fit together".into());
     }
     let Description { damaged, device, block, sorted, .. } = description;
     Ok(Index { key, layout, device, block, sorted, variables, damaged, bytes: 0, path: PathBuf::new() })

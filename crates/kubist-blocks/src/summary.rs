@@ -5,6 +5,10 @@ use arrow_schema::DataType;
 use kubist_expr::{Nulls, Zone};
 use kubist_index::order;
 
+use crate::decode;
+use crate::layout::{Layout, Storage, Variable};
+use crate::shape::{Rect, Tiling};
+
 /// A block could not be read when it was indexed: nothing is known of it.
 const UNREADABLE: u8 = 2;
 const NAN: u8 = 1;
@@ -127,6 +131,106 @@ impl Summary {
             missing: word(&rest[..4]) as u32,
             flags: rest[4],
             any: rest[5] != 0,
+        }
+    }
+}
+
+/// The chunks of an array that were written; `None`: all of them.
+pub fn written(variable: &Variable, tiling: &Tiling) -> Option<Vec<u64>> {
+    let Storage::Chunks { table, .. } = &variable.storage else { return None };
+    let some = (table.len() as u64) < tiling.chunks();
+    some.then(|| table.iter().map(|chunk| chunk.number).collect())
+}
+
+/// Of a block that was never written; `None` where there are no such blocks.
+pub fn of_fill(variable: &Variable) -> Option<Summary> {
+    let Storage::Chunks { fill, .. } = &variable.storage else { return None };
+    Some(Summary::of(&decode::array(variable, &decode::stored(variable, *fill))).0)
+}
+
+/// Of a rectangle that was never written; `None` if some of it was.
+pub fn of_unwritten(layout: &Layout, variable: &Variable, rect: &Rect) -> Option<Summary> {
+    let Storage::Chunks { shape, table, .. } = &variable.storage else { return None };
+    let tiling = Tiling::new(&layout.shape(variable), shape, shape).ok()?;
+    let is_written = match tiling.count_over(rect) > table.len() as u64 {
+        true => table.iter().any(|chunk| tiling.chunk_rect(chunk.number).intersect(rect).is_some()),
+        false => {
+            let is_there = |chunk: u64| table.binary_search_by_key(&chunk, |own| own.number).is_ok();
+            tiling.chunks_over(rect).into_iter().any(is_there)
+        }
+    };
+    if is_written { None } else { of_fill(variable) }
+}
+
+/// What is known of an array's blocks. Those of chunks that were never written hold the fill value everywhere: of
+/// them one summary is kept for all.
+#[derive(Clone, Debug)]
+pub struct Summaries {
+    /// The chunks with summaries of their own, ascending; `None`: all of them.
+    written: Option<Vec<u64>>,
+    blocks_in_chunk: u64,
+    own: Vec<Summary>,
+    fill: Summary,
+}
+
+impl Summaries {
+    /// Of an array of which nothing is known yet but which of its chunks were written.
+    pub fn new(variable: &Variable, tiling: &Tiling) -> Summaries {
+        let written = written(variable, tiling);
+        let chunks = written.as_ref().map_or(tiling.chunks(), |written| written.len() as u64);
+        let blocks_in_chunk = tiling.blocks_in_chunk();
+        let own = vec![Summary::nothing(); chunks.saturating_mul(blocks_in_chunk) as usize];
+        Summaries { written, blocks_in_chunk, own, fill: of_fill(variable).unwrap_or_else(Summary::unknown) }
+    }
+
+    /// The blocks with summaries of their own, ascending.
+    pub fn blocks(&self) -> impl Iterator<Item = u64> {
+        let chunk = |place: u64| self.written.as_ref().map_or(place, |written| written[place as usize]);
+        let each = self.blocks_in_chunk.max(1);
+        (0..self.own.len() as u64).map(move |place| chunk(place / each) * each + place % each)
+    }
+
+    fn place(&self, block: u64) -> Option<usize> {
+        let (chunk, inner) = (block / self.blocks_in_chunk.max(1), block % self.blocks_in_chunk.max(1));
+        let at = match &self.written {
+            Some(written) => written.binary_search(&chunk).ok()? as u64,
+            None => chunk,
+        };
+        Some((at * self.blocks_in_chunk + inner) as usize)
+    }
+
+    pub fn get(&self, block: u64) -> Summary {
+        self.place(block).and_then(|place| self.own.get(place)).copied().unwrap_or(self.fill)
+    }
+
+    /// Sets what is known of a block that has a summary of its own.
+    pub fn set(&mut self, block: u64, summary: Summary) {
+        if let Some(own) = self.place(block).and_then(|place| self.own.get_mut(place)) {
+            *own = summary;
+        }
+    }
+
+    /// Those that are kept, in the order of their blocks.
+    pub fn own(&self) -> &[Summary] {
+        &self.own
+    }
+
+    /// Of all blocks that have positions in a rectangle; `None` if it is empty. A chunk that was never written is
+    /// looked at once, and where few were written, these alone.
+    pub fn over(&self, tiling: &Tiling, rect: &Rect) -> Option<Summary> {
+        let of_chunk = |chunk: u64| match self.place(chunk * self.blocks_in_chunk) {
+            None => Some(self.fill),
+            Some(_) => tiling.blocks_of(chunk, rect).map(|block| self.get(block)).reduce(|all, next| all.with(&next)),
+        };
+        let all = tiling.count_over(rect);
+        match &self.written {
+            Some(written) if (written.len() as u64) < all => {
+                let inside = written.iter().filter(|chunk| tiling.chunk_rect(**chunk).intersect(rect).is_some());
+                let found = inside.filter_map(|chunk| of_chunk(*chunk)).reduce(|all, next| all.with(&next));
+                // Others lie in it too.
+                Some(found.map_or(self.fill, |found| found.with(&self.fill)))
+            }
+            _ => tiling.chunks_over(rect).into_iter().filter_map(of_chunk).reduce(|all, next| all.with(&next)),
         }
     }
 }

@@ -20,7 +20,7 @@ module kubist
 
   public :: kubist_table, kubist_writer
   public :: kubist_create, kubist_open, kubist_drop, kubist_open_writer, kubist_close
-  public :: kubist_declare_writers, kubist_retract_after, kubist_last_step
+  public :: kubist_declare_writers, kubist_await_writers, kubist_retract_after, kubist_last_step
   public :: kubist_begin_step, kubist_put, kubist_end_step, kubist_abandon_step, kubist_wait
   public :: kubist_count, kubist_estimate, kubist_settle
 
@@ -89,6 +89,12 @@ module kubist
       import :: c_char, c_int32_t, c_ptr
       type(c_ptr), value :: table
       character(kind=c_char), intent(in) :: writers(*)
+      integer(c_int32_t) :: status
+    end function
+    function c_await_writers(table, own) bind(c, name="kubist_await_writers") result(status)
+      import :: c_char, c_int32_t, c_ptr
+      type(c_ptr), value :: table
+      character(kind=c_char), intent(in) :: own(*)
       integer(c_int32_t) :: status
     end function
     function c_retract_after(table, step, rows) bind(c, name="kubist_retract_after") result(status)
@@ -287,6 +293,15 @@ contains
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     call kubist_settle(c_declare_writers(table%handle, to_c(writers)), stat, errmsg)
+  end subroutine
+
+  ! Waits for the writers of a job but its own ones.
+  subroutine kubist_await_writers(table, own, stat, errmsg)
+    type(kubist_table), intent(in) :: table
+    character(*), intent(in) :: own
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call kubist_settle(c_await_writers(table%handle, to_c(own)), stat, errmsg)
   end subroutine
 
   subroutine kubist_retract_after(table, step, rows, stat, errmsg)

@@ -138,6 +138,19 @@ contains
     if (present(collective_seconds)) then
       if (collective_seconds > 0) run%patience = collective_seconds
     end if
+    if (present(mode)) run%mode = mode
+    if (run%mode < KUBIST_MPI_AUTO .or. run%mode > KUBIST_MPI_PER_NODE) then
+      write (run%message, "(a, i0)") "kubist_mpi_open: there is no mode ", run%mode
+      status = KUBIST_INVALID_INPUT
+    end if
+    ! On the caller's communicator, before the first call that could wait without end: all ranks have come.
+    run%comm = comm
+    call agree(run, status)
+    run%comm = MPI_COMM_NULL
+    if (status /= KUBIST_OK) then
+      call say(run, status, stat, errmsg)
+      return
+    end if
     call MPI_Comm_dup(comm, run%comm)
     call MPI_Comm_rank(run%comm, rank)
     call MPI_Comm_size(run%comm, ranks)
@@ -145,17 +158,6 @@ contains
     call MPI_Comm_rank(run%node, node_rank)
     call MPI_Comm_size(run%node, node_ranks)
     call MPI_Allreduce(node_ranks, most, 1, MPI_INTEGER, MPI_MAX, run%comm)
-    if (present(mode)) run%mode = mode
-    if (run%mode < KUBIST_MPI_AUTO .or. run%mode > KUBIST_MPI_PER_NODE) then
-      write (run%message, "(a, i0)") "kubist_mpi_open: there is no mode ", run%mode
-      status = KUBIST_INVALID_INPUT
-    end if
-    call agree(run, status)
-    if (status /= KUBIST_OK) then
-      call release(run)
-      call say(run, status, stat, errmsg)
-      return
-    end if
     ! What all must agree on is what the first rank says.
     shared = [int(run%mode, int64), 16_int64 * 1024 * 1024, 0_int64, 0_int64]
     if (present(lane_bytes)) shared(2) = lane_bytes
@@ -177,8 +179,10 @@ contains
       else
         call kubist_open(run%table, location, status, run%message)
       end if
-      write (writers, "(a, i0, a)") '{"count": ', merge(ranks, nodes, run%mode == KUBIST_MPI_PER_RANK), "}"
-      if (status == KUBIST_OK) call kubist_declare_writers(run%table, writers, status, run%message)
+      if (status == KUBIST_OK .and. shared(3) == 0) then
+        write (writers, "(a, i0, a)") '{"count": ', merge(ranks, nodes, run%mode == KUBIST_MPI_PER_RANK), "}"
+        call kubist_declare_writers(run%table, writers, status, run%message)
+      end if
     end if
     call agree(run, status)
     if (status == KUBIST_OK) then
@@ -191,13 +195,29 @@ contains
       call kubist_open_writer(run%writer, run%table, named(writer_options, "rank", rank), status, run%message)
       call agree(run, status)
     end if
-    ! All writers are this job's now: the old attempt's have ended.
     if (status == KUBIST_OK .and. shared(3) /= 0) then
-      if (rank == 0) call kubist_retract_after(run%table, shared(4), stat=status, errmsg=run%message)
+      if (rank == 0) call take_back(run, shared(4), merge(ranks, nodes, run%mode == KUBIST_MPI_PER_RANK), status)
       call agree(run, status)
     end if
     if (status /= KUBIST_OK) call release(run)
     call say(run, status, stat, errmsg)
+  end subroutine
+
+  ! Takes the later steps back, once the old attempt's writers have ended, as this job's own names
+  ! have by now, and says that those which come are of this job's writers.
+  subroutine take_back(run, after, count, status)
+    type(kubist_mpi_run), intent(inout) :: run
+    integer(int64), intent(in) :: after
+    integer, intent(in) :: count
+    integer, intent(out) :: status
+    character(128) :: words
+    character(4) :: kind
+    kind = merge("rank", "node", run%mode == KUBIST_MPI_PER_RANK)
+    write (words, "(3a, i0, a)") '{"kind": "', kind, '", "count": ', count, "}"
+    call kubist_await_writers(run%table, words, status, run%message)
+    if (status == KUBIST_OK) call kubist_retract_after(run%table, after, stat=status, errmsg=run%message)
+    write (words, "(a, i0, a, i0, a)") '{"count": ', count, ', "after": ', after, "}"
+    if (status == KUBIST_OK) call kubist_declare_writers(run%table, words, status, run%message)
   end subroutine
 
   ! The same for the integers of mpif.h and module mpi.

@@ -274,8 +274,16 @@ KubistStatus kubist_table_set_hooks(const struct KubistTable *table,
 
 // Says which writers a step is to be of: questions with "steps" see it once all of them ended
 // or abandoned it. {"count": 4}, or {"names": ["rank-0", ...]}; said once, or again the same.
+// {"count": 2, "after": 5} says it anew of the steps after 5: a solver goes on from its checkpoint
+// with another number of processes. Later steps are taken back before.
 KubistStatus kubist_declare_writers(const struct KubistTable *table,
                                     const char *writers);
+
+// Waits until none of the writers rank-0, rank-1, ... and node-0, ... is at work but the caller's own,
+// {"kind": "rank", "count": 4}: before a solver that starts again with fewer of them takes steps
+// back, those of the old attempt have ended. At most for "timeout_seconds", 60.
+KubistStatus kubist_await_writers(const struct KubistTable *table,
+                                  const char *own);
 
 // Takes back every step after `step`, of all writers: a solver that starts again from a
 // checkpoint goes on from there. Stop the writers of the old attempt first. `rows`, if it is

@@ -211,6 +211,9 @@ class Table {
     check(kubist_declare_writers(table_.get(), writers.c_str()));
   }
 
+  // Waits for the writers of a job but its own ones.
+  void await_writers(const std::string &own) { check(kubist_await_writers(table_.get(), own.c_str())); }
+
   // How many rows went.
   std::uint64_t retract_after(std::int64_t step) {
     std::uint64_t rows = 0;

@@ -247,6 +247,21 @@ static inline KubistStatus kubist_mpi_open_node(KubistMpi *run, const KubistMpiO
   return status;
 }
 
+/* Takes the later steps back, once the old attempt's writers have ended, as this job's own names have
+ * by now, and says that those which come are of this job's writers. */
+static inline KubistStatus kubist_mpi_take_back(KubistMpi *run, const KubistMpiOptions *options, int count) {
+  const char *kind = run->mode == KUBIST_MPI_PER_RANK ? "rank" : "node";
+  char words[128];
+  KubistStatus status;
+  snprintf(words, sizeof words, "{\"kind\": \"%s\", \"count\": %d}", kind, count);
+  status = kubist_await_writers(run->table, words);
+  if (status != KUBIST_STATUS_OK) return status;
+  status = kubist_retract_after(run->table, options->restart_after, NULL);
+  if (status != KUBIST_STATUS_OK) return status;
+  snprintf(words, sizeof words, "{\"count\": %d, \"after\": %lld}", count, (long long)options->restart_after);
+  return kubist_declare_writers(run->table, words);
+}
+
 /* Opens the table for all ranks of `comm`, collectively: the first makes it, if it is not there
  * and `table_options`, those of kubist_table_create, are not null. `options` may be null. All
  * ranks return the same status; run->message says why. */
@@ -264,7 +279,6 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
   run->patience = 600.0;
   status = kubist_mpi_check_launcher(run);
   if (status != KUBIST_STATUS_OK) return status;
-  MPI_Comm_dup(comm, &run->comm);
   if (options != NULL && options->size != sizeof with) {
     snprintf(run->message, sizeof run->message, "KubistMpiOptions: size must be %d", (int)sizeof with);
     status = KUBIST_STATUS_INVALID_INPUT;
@@ -276,11 +290,10 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
       status = KUBIST_STATUS_INVALID_INPUT;
     }
   }
-  status = kubist_mpi_agree(run, run->comm, status);
-  if (status != KUBIST_STATUS_OK) {
-    kubist_mpi_release(run);
-    return status;
-  }
+  /* On the caller's communicator, before the first call that could wait without end: all ranks have come. */
+  status = kubist_mpi_agree(run, comm, status);
+  if (status != KUBIST_STATUS_OK) return status;
+  MPI_Comm_dup(comm, &run->comm);
   shared[0] = with.mode;
   shared[1] = with.restart;
   shared[2] = with.restart_after;
@@ -309,8 +322,10 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
   } else if (rank == 0) {
     status = table_options == NULL ? kubist_table_open(location, &run->table)
                                    : kubist_table_create(location, table_options, &run->table);
-    snprintf(writers, sizeof writers, "{\"count\": %d}", run->mode == KUBIST_MPI_PER_RANK ? ranks : nodes);
-    if (status == KUBIST_STATUS_OK) status = kubist_declare_writers(run->table, writers);
+    if (status == KUBIST_STATUS_OK && !with.restart) {
+      snprintf(writers, sizeof writers, "{\"count\": %d}", run->mode == KUBIST_MPI_PER_RANK ? ranks : nodes);
+      status = kubist_declare_writers(run->table, writers);
+    }
   }
   status = kubist_mpi_agree(run, run->comm, status);
   if (status == KUBIST_STATUS_OK)
@@ -324,10 +339,10 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
       status = kubist_mpi_agree(run, run->comm, kubist_writer_open(run->table, named, &run->writer));
     free(named);
   }
-  /* All writers are this job's now: the old attempt's have ended. */
-  if (status == KUBIST_STATUS_OK && with.restart)
-    status = kubist_mpi_agree(
-        run, run->comm, rank == 0 ? kubist_retract_after(run->table, with.restart_after, NULL) : KUBIST_STATUS_OK);
+  if (status == KUBIST_STATUS_OK && with.restart) {
+    if (rank == 0) status = kubist_mpi_take_back(run, &with, run->mode == KUBIST_MPI_PER_RANK ? ranks : nodes);
+    status = kubist_mpi_agree(run, run->comm, status);
+  }
   if (status != KUBIST_STATUS_OK) kubist_mpi_release(run);
   return status;
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::{
-    Compression, Dimension, Domain, EstimateOptions, Metadata, OptimizeOptions, QuerySpec, Replication, RunOptions,
-    TableOptions, Value, WriterOptions,
+    Compression, Declared, Dimension, Domain, EstimateOptions, Metadata, OptimizeOptions, QuerySpec, Replication,
+    RunOptions, TableOptions, Value, WriterOptions,
 };
 use kubist_insitu::{BudgetOptions, Failure, Kind, Result, StepOptions, WhenFull};
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
@@ -277,8 +277,42 @@ pub struct Ending {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Writers {
-    pub names: Option<Vec<String>>,
-    pub count: Option<u64>,
+    names: Option<Vec<String>>,
+    count: Option<u64>,
+    /// Only of steps after this one.
+    pub after: Option<i64>,
+}
+
+impl Writers {
+    /// # Errors
+    ///
+    /// `Invalid` unless it is either names or a count.
+    pub fn declared(self) -> Result<Declared> {
+        match (self.names, self.count) {
+            (Some(names), None) => Ok(Declared::Names(names.into_iter().collect())),
+            (None, Some(count)) => Ok(Declared::Count(count)),
+            _ => Err(Failure::invalid("writers: say either names or a count")),
+        }
+    }
+}
+
+/// Whose writers are not waited for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Own {
+    pub kind: String,
+    pub count: u64,
+    timeout_seconds: Option<f64>,
+}
+
+impl Own {
+    /// # Errors
+    ///
+    /// `Invalid` for a time that is none.
+    pub fn timeout(&self) -> Result<Duration> {
+        let timeout = self.timeout_seconds.map(|given| seconds("timeout_seconds", given)).transpose()?;
+        Ok(timeout.unwrap_or(StepOptions::default().timeout))
+    }
 }
 
 /// How far the optimizer goes.

@@ -2,11 +2,11 @@
 
 use std::ffi::c_char;
 
-use kubist::{Declared, Table};
-use kubist_insitu::{Failure, Result};
+use kubist::Table;
+use kubist_insitu::{await_other_writers, Failure, Patience, Result};
 
 use crate::hooks::{Call, Hooks, KubistHooks};
-use crate::options::{Create, Dropping, Optimizing, Writers};
+use crate::options::{Create, Dropping, Optimizing, Own, Writers};
 use crate::status::{guarded, KubistStatus};
 use crate::text::{hand_out, json, set, text};
 
@@ -129,17 +129,35 @@ pub unsafe extern "C" fn kubist_table_set_hooks(table: *const KubistTable, hooks
 
 /// Says which writers a step is to be of: questions with "steps" see it once all of them ended
 /// or abandoned it. {"count": 4}, or {"names": ["rank-0", ...]}; said once, or again the same.
+/// {"count": 2, "after": 5} says it anew of the steps after 5: a solver goes on from its checkpoint
+/// with another number of processes. Later steps are taken back before.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_declare_writers(table: *const KubistTable, writers: *const c_char) -> KubistStatus {
     guarded!({
         // SAFETY: as the caller of the interface promises.
         let (table, writers): (_, Writers) = unsafe { (handle("table", table)?, json("writers", writers)?) };
-        let declared = match (writers.names, writers.count) {
-            (Some(names), None) => Declared::Names(names.into_iter().collect()),
-            (None, Some(count)) => Declared::Count(count),
-            _ => return Err(Failure::invalid("writers: say either names or a count")),
-        };
-        Ok(table.table.declare_writers(&declared)?)
+        let after = writers.after;
+        let declared = writers.declared()?;
+        Ok(match after {
+            Some(after) => table.table.declare_writers_after(after, &declared)?,
+            None => table.table.declare_writers(&declared)?,
+        })
+    })
+}
+
+/// Waits until none of the writers rank-0, rank-1, ... and node-0, ... is at work but the caller's own,
+/// {"kind": "rank", "count": 4}: before a solver that starts again with fewer of them takes steps
+/// back, those of the old attempt have ended. At most for "timeout_seconds", 60.
+#[no_mangle]
+pub unsafe extern "C" fn kubist_await_writers(table: *const KubistTable, own: *const c_char) -> KubistStatus {
+    guarded!({
+        // SAFETY: as the caller of the interface promises.
+        let (table, own): (_, Own) = unsafe { (handle("table", table)?, json("own", own)?) };
+        let (call, timeout) = (Call::default(), own.timeout()?);
+        table.hooks.run(&call, || {
+            let stopped = || call.is_stopped();
+            await_other_writers(&table.table, &own.kind, own.count, &Patience::new(timeout, &stopped))
+        })
     })
 }
 

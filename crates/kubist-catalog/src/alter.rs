@@ -3,7 +3,7 @@
 //! Columns can be added, and the metadata of the table and its columns (units among
 //! it) can change. Each alteration is an object with the next number, put if
 //! absent: of two at once one comes second, and looks again whether it still makes
-//! sense. They are few and small, are read in their order by every handle, and are
+//! sense. Steps after one may have other writers than before. Alterations are few and small, are read in their order by every handle, and are
 //! never cleaned away; a table's schema is the creation's with all of them applied.
 
 use std::hash::{BuildHasher, RandomState};
@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_format::alteration::{Alteration, GridDimension, NewGrid, name_of};
+use kubist_format::alteration::{Alteration, GridDimension, NewGrid, NewWriters, name_of};
 use kubist_format::column_type::{stored_type, user_type};
 use kubist_format::default::one_value;
+use kubist_format::history::Declared;
 use kubist_index::grid::Scale;
 use kubist_types::metadata::UNIT;
 use kubist_types::{Cancel, Compression, Error, Metadata, Result, Value};
@@ -201,12 +202,57 @@ impl Core {
             if let Some(there) = schema.grids.get(grid.grid as usize - 1) {
                 return Ok(there.said.token == grid.token);
             }
-            schema.altered(&alteration)?;
-            let (name, bytes) = (name_of(schema.version + 1), alteration.encode()?);
-            if self.store.put_if_absent(&name, &bytes).map_err(store_error)? {
+            if self.put_alteration(&schema, &alteration)? {
                 return Ok(true);
             }
         }
+    }
+
+    /// Whether these can be the writers of steps of this table.
+    pub(crate) fn check_writers(&self, declared: &Declared) -> Result<()> {
+        if declared.size() == 0 {
+            return Err(Error::invalid("declare at least one writer"));
+        }
+        self.check_still_there()
+    }
+
+    /// The writers of the steps after one: a simulation goes on from a checkpoint with others than
+    /// before. What was written after that step is taken back first. Declaring what holds already
+    /// is fine; in a table without steps it is said of all of them.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` without any writer, or if a later step is there; as of [`Core::view`]; a storage
+    /// error.
+    pub fn declare_writers_after(&self, after: i64, declared: &Declared) -> Result<()> {
+        self.check_writers(declared)?;
+        loop {
+            let view = self.view(&Cancel::default())?;
+            let (schema, history) = (&view.schema, &view.history);
+            if history.is_declared_after(after, declared) {
+                return Ok(());
+            }
+            let steps = history.steps();
+            if let Some(later) = steps.iter().find(|step| **step > after) {
+                return Err(Error::invalid(format!(
+                    "step {later} is there: take back what is later than step {after} before others are declared"
+                )));
+            }
+            if steps.is_empty() && history.declarations().is_empty() {
+                return self.declare_writers(declared);
+            }
+            let new = NewWriters { after, writers: declared.clone(), rewrites: view.rewrites };
+            if self.put_alteration(schema, &Alteration::Writers(new))? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes the number after a schema's; `false` if somebody else has it.
+    fn put_alteration(&self, schema: &TableSchema, alteration: &Alteration) -> Result<bool> {
+        schema.altered(alteration)?;
+        let (name, bytes) = (name_of(schema.version + 1), alteration.encode()?);
+        self.store.put_if_absent(&name, &bytes).map_err(store_error)
     }
 
     /// Takes the next number, if the alteration makes sense after all before it.
@@ -214,9 +260,7 @@ impl Core {
         self.check_still_there()?;
         loop {
             let schema = self.view(&Cancel::default())?.schema.clone();
-            schema.altered(&alteration)?;
-            let (name, bytes) = (name_of(schema.version + 1), alteration.encode()?);
-            if self.store.put_if_absent(&name, &bytes).map_err(store_error)? {
+            if self.put_alteration(&schema, &alteration)? {
                 return Ok(());
             }
         }

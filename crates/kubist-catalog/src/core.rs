@@ -272,29 +272,26 @@ impl Core {
 
     /// The writers that every step waits for: `query` with steps, and `snapshot`
     /// at a step, see a step once all of them committed or abandoned it. They can be
-    /// declared once; declaring the same again is fine.
+    /// declared once; declaring the same again is fine. [`Core::declare_writers_after`] changes them.
     ///
     /// # Errors
     ///
     /// `Invalid` without any writer; `Exists` if others were declared before; as of [`Core::view`];
     /// a storage error.
     pub fn declare_writers(&self, declared: &Declared) -> Result<()> {
-        let size = match declared {
-            Declared::Names(names) => names.len() as u64,
-            Declared::Count(count) => *count,
-        };
-        if size == 0 {
-            return Err(Error::invalid("declare at least one writer"));
+        self.check_writers(declared)?;
+        let bytes = serde_json::to_vec(declared).map_err(Error::internal)?;
+        if self.store.put_if_absent(WRITERS, &bytes).map_err(store_error)? {
+            return Ok(());
         }
-        self.check_still_there()?;
-        let bytes = serde_json::to_vec(declared).expect("a declaration is plain data");
-        if !self.store.put_if_absent(WRITERS, &bytes).map_err(store_error)?
-            && self.view(&Cancel::default())?.history.declared.as_ref() != Some(declared)
-        {
-            let why = "other writers were declared before".into();
-            return Err(Error::Exists { location: self.store.location().into(), why });
+        // Of the steps that come.
+        match self.view(&Cancel::default())?.history.declared_for(i64::MAX) {
+            Some(other) if other != declared => {
+                let why = format!("its steps are of {other}, not of {declared}: that was declared before");
+                Err(Error::Exists { location: self.store.location().into(), why })
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Waits until something was committed, rewritten or altered since `seen`, at most for

@@ -41,13 +41,31 @@ pub fn once_seen<T>(files: &TableFiles, mut follow: impl FnMut() -> Result<T>) -
 }
 
 /// Follows everything that says what the table is, up to now: what was durable before the
-/// call is joined after it.
+/// call is joined after it. An alteration may need rewrites that were published after they were
+/// listed: then all is followed once more.
 ///
 /// # Errors
 ///
 /// `Damaged` if a log, a rewrite or an alteration cannot be read, or is shorter than others know
 /// it; `Newer`; `Cancelled`; a storage error.
 pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
+    let mut attempt = 0;
+    loop {
+        follow_all(files, tail, cancel)?;
+        if tail.state.rewrites() >= tail.needs_rewrites {
+            return Ok(());
+        }
+        if attempt as usize > MOST_RESTARTS && !files.store.look_again(attempt) {
+            let missing = rewrite_name(tail.needs_rewrites);
+            let what = "an alteration needs it, and it is missing".to_string();
+            return Err(bad_entry(files.store.location(), &missing, 0, EntryError::Bad(what)));
+        }
+        attempt += 1;
+    }
+}
+
+/// Follows the logs and the rewrites, then what was declared and altered.
+fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     match tail.begun {
         true => keep_up(files, tail, cancel)?,
         false => restore(files, tail, cancel)?,

@@ -224,6 +224,8 @@ impl TableSchema {
             Alteration::KeptBelow { column } => next.keep_below(column)?,
             Alteration::Grid(grid) => next.regrid(grid)?,
             Alteration::Compression { compression } => next.compression = Some(*compression),
+            // The history has these.
+            Alteration::Writers(_) => {}
             Alteration::Set { column: None, values } => merge(&mut next.metadata, values),
             Alteration::Set { column: Some(name), values } => {
                 self.exact_column(name)?;

@@ -1,4 +1,4 @@
-//! Waiting until the entries that a commit or a rewrite depends on are durable.
+//! Whether the owner of a log is done, and waiting until entries that others depend on are durable.
 
 use std::time::{Duration, Instant};
 
@@ -6,6 +6,19 @@ use kubist_types::{Cancel, Error, Result};
 
 use crate::error::store_error;
 use crate::files::TableFiles;
+
+/// Does somebody own the log of `writer`? If nobody does, its entries are settled.
+///
+/// # Errors
+///
+/// `Damaged` if the log is; a storage error.
+pub fn is_owned(files: &TableFiles, writer: &str) -> Result<bool> {
+    match files.store.own_log(writer) {
+        Ok(_) => Ok(false),
+        Err(kubist_store::Error::Busy { .. }) => Ok(true),
+        Err(error) => Err(store_error(error)),
+    }
+}
 
 /// Returns once the log of `writer` is durable up to `position`: a rewrite must
 /// not outlive a commit that it replaces.

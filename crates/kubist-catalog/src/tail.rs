@@ -43,6 +43,8 @@ pub struct Tail {
     pub base: Option<Arc<Base>>,
     pub state: State<Location>,
     pub history: History,
+    /// How many rewrites must be joined before what alterations declare holds.
+    pub needs_rewrites: u64,
     /// The runs that the state removes, for views.
     removed: Arc<SpreadSet<RunId>>,
     /// `None`: the columns of the creation.
@@ -174,6 +176,10 @@ impl Tail {
         let altered = self.schema(files).altered(&alteration);
         let next = altered.map_err(|error| bad(EntryError::Bad(error.to_string())))?;
         self.schema = Some(Arc::new(next));
+        if let Alteration::Writers(new) = alteration {
+            self.needs_rewrites = self.needs_rewrites.max(new.rewrites);
+            self.history.declared_anew.push((new.after, new.writers));
+        }
         self.stale = true;
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::answer::{PREVIEW_RECORDS, encoding, format};
 use crate::args;
 use crate::failure::{Failure, Result};
 use crate::output::{Records, print, print_json, remark};
+use crate::parse;
 use crate::progress::Progress;
 use crate::python;
 use crate::table::{Preview, aligned};
@@ -112,7 +113,6 @@ fn advise(command: &args::Index, selectivity: f64, library: &Arc<Library>, cance
 pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
     let asked = &command.answer;
     let of_tables = [
-        ("--box", !command.region.ranges.is_empty()),
         ("--window", command.window.is_some()),
         ("--per-cell", command.per_cell.is_some()),
         ("--order-by", asked.order_by.is_some()),
@@ -120,20 +120,24 @@ pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
     ];
     if let Some((option, _)) = of_tables.iter().find(|(_, given)| *given) {
         return Err(Failure::usage(format!(
-            "{option} is for tables, and {} is a file of arrays: --where, --precision, --limit and --columns are for \
-             both",
+            "{option} is for tables, and {} is a file of arrays: --where, --box, --precision, --limit and --columns \
+             are for both",
             command.table
         )));
     }
+    let library = Arc::new(Library::new(&python::interpreter()));
+    // An index is no file to be asked: a pattern of a shell may name both.
+    let more = command.more.iter().filter(|file| file.extension().is_none_or(|ending| ending != "kubix"));
+    let paths: Vec<PathBuf> = std::iter::once(PathBuf::from(&*command.table)).chain(more.cloned()).collect();
+    let files = Files::open_any(&paths, None, Some(&library), cancel)?;
     let question = Question {
         filter: command.region.filter.clone(),
+        sel: parse::bounds(&command.region.ranges, &files.names())?,
         columns: asked.columns.clone(),
         precision: command.region.precision,
         limit: asked.limit,
         ..Question::default()
     };
-    let library = Arc::new(Library::new(&python::interpreter()));
-    let files = Files::open_any(&[PathBuf::from(&*command.table)], None, Some(&library), cancel)?;
     if command.count {
         let report = files.count(&question, &RunOptions::default(), cancel)?;
         match asked.json {

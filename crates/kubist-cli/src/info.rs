@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use kubist::{Cancel, ColumnInfo, ColumnsUse, DimensionInfo, DiskUse, Info, Table};
+use kubist::{Cancel, ColumnInfo, ColumnsUse, DeclaredWriters, DimensionInfo, DiskUse, Info, Table};
 
 use crate::args;
 use crate::failure::Result;
@@ -63,6 +63,9 @@ fn page(info: &Info) -> String {
             info.replication,
         ),
     );
+    if !info.declared.is_empty() {
+        line("steps", info.declared.iter().map(writers_of_steps).collect::<Vec<_>>().join("; "));
+    }
     if let Some(thinned) = &info.thinned {
         let (steps, rows) = (human::counted(thinned.steps, "step"), human::counted(thinned.rows, "record"));
         line("thinned", format!("{steps}: {} of {rows} were kept", human::count(thinned.kept)));
@@ -112,6 +115,14 @@ fn of_columns(found: &ColumnsUse) -> String {
     rows.push(vec!["together".into(), total, String::new(), note]);
     let heads = ["column", "bytes/record", "M values/s", "encoding, of records"];
     table::aligned(&heads, &[false, true, true, false], &rows)
+}
+
+/// Whose commits make steps complete.
+fn writers_of_steps(declared: &DeclaredWriters) -> String {
+    match declared.after {
+        Some(after) => format!("after step {after} complete with {}", declared.writers),
+        None => format!("complete with {}", declared.writers),
+    }
 }
 
 /// How many records the domain of the grid does not hold, and what comes of it.

@@ -18,6 +18,10 @@ pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
     if kubist_blocks::is_array_file(Path::new(&*command.table)) {
         return index::query(command, cancel);
     }
+    if let Some(more) = command.more.first() {
+        let what = format!("{} is no file of arrays: {} cannot be asked with it", command.table, more.display());
+        return Err(Failure::usage(what));
+    }
     let snapshot = Table::open(&command.table)?.snapshot()?;
     let query = question(command, &snapshot, cancel)?;
     if command.count {

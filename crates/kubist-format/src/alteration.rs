@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::column_type::stored_type;
 use crate::error::EntryError;
+use crate::history::Declared;
 use crate::names::ALTERATIONS;
 use crate::wire::{MOST_STREAM_BYTES, Reader};
 
@@ -28,6 +29,19 @@ pub enum Alteration {
     Grid(NewGrid),
     /// How hard numbers are pressed from here on, in runs of version 2 of the format.
     Compression { compression: Compression },
+    /// The writers of the steps after one.
+    Writers(NewWriters),
+}
+
+/// Writers that are declared anew: a simulation goes on from a checkpoint with others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NewWriters {
+    /// The step of the checkpoint.
+    pub after: i64,
+    pub writers: Declared,
+    /// How many rewrites there were. One of them took back what others had written after the step:
+    /// with these writers such a step might seem complete, so a reader first takes the rewrites.
+    pub rewrites: u64,
 }
 
 /// A grid after the first, as it is published: it never changes.
@@ -69,6 +83,7 @@ enum Head {
     Compression {
         compression: Compression,
     },
+    Writers(NewWriters),
     /// Whatever a newer version may say.
     #[serde(other)]
     Unknown,
@@ -93,6 +108,7 @@ impl Alteration {
             Alteration::Set { column, values } => Head::Set { column: column.clone(), values: values.clone() },
             Alteration::Grid(grid) => Head::Grid(grid.clone()),
             Alteration::Compression { compression } => Head::Compression { compression: *compression },
+            Alteration::Writers(writers) => Head::Writers(writers.clone()),
         };
         let json = serde_json::to_vec(&head).map_err(Error::internal)?;
         let mut out = (json.len() as u32).to_le_bytes().to_vec();
@@ -127,6 +143,10 @@ impl Alteration {
                 Ok(Alteration::Grid(grid))
             }
             Head::Compression { compression } => Ok(Alteration::Compression { compression }),
+            Head::Writers(new) => match new.writers.size() {
+                0 => Err(bad(&"it declares no writer")),
+                _ => Ok(Alteration::Writers(new)),
+            },
             Head::Unknown => {
                 Err(EntryError::Newer("it is an alteration of a kind that this version does not know".into()))
             }

@@ -1,11 +1,13 @@
 //! What the writers did: commits, rows, tokens, steps.
 //!
 //! A step is complete once every declared writer has committed or abandoned it.
-//! Without a declaration every committed step is. Retracting steps makes their
+//! Without a declaration every committed step is. Writers may be declared anew for the steps
+//! after one: a simulation goes on from a checkpoint with another number of processes. Retracting steps makes their
 //! commits as if they had never been, tokens included, so that a solver that
 //! starts again from a checkpoint can commit them anew.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use kubist_types::Thinned;
@@ -40,7 +42,7 @@ struct Marked {
     thinned: Option<Arc<Thinned>>,
 }
 
-/// The writers that a step waits for; fixed once declared.
+/// The writers that a step waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Declared {
@@ -50,11 +52,37 @@ pub enum Declared {
     Count(u64),
 }
 
+impl Declared {
+    /// How many writers it is.
+    pub fn size(&self) -> u64 {
+        match self {
+            Declared::Names(names) => names.len() as u64,
+            Declared::Count(count) => *count,
+        }
+    }
+}
+
+/// In words: `4 writers`, or their names.
+impl fmt::Display for Declared {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Declared::Names(names) => out.write_str(&names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")),
+            Declared::Count(1) => out.write_str("1 writer"),
+            Declared::Count(count) => write!(out, "{count} writers"),
+        }
+    }
+}
+
 /// All writers' progress.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct History {
     pub writers: BTreeMap<String, Progress>,
+    /// What was declared of all steps.
     pub declared: Option<Declared>,
+    /// What was declared of the steps after one, in the order of the alterations that say so: of
+    /// those that cover a step the last one counts. Checkpoints hold no alterations.
+    #[serde(skip)]
+    pub declared_anew: Vec<(i64, Declared)>,
 }
 
 impl History {
@@ -114,6 +142,34 @@ impl History {
         self.writers.values().flat_map(|progress| progress.steps.keys().map(|(step, _)| *step)).collect()
     }
 
+    /// The writers that were declared for a step.
+    pub fn declared_for(&self, step: i64) -> Option<&Declared> {
+        let anew = self.declared_anew.iter().rev().find(|(after, _)| *after < step);
+        anew.map(|(_, declared)| declared).or(self.declared.as_ref())
+    }
+
+    /// What is declared, each with the step after which it counts, up to the next one; `None`: from
+    /// the first step on.
+    pub fn declarations(&self) -> Vec<(Option<i64>, &Declared)> {
+        let mut in_force: Vec<(Option<i64>, &Declared)> = Vec::new();
+        for (after, declared) in self.declared_anew.iter().rev() {
+            if in_force.last().is_none_or(|(earliest, _)| *earliest > Some(*after)) {
+                in_force.push((Some(*after), declared));
+            }
+        }
+        in_force.extend(self.declared.as_ref().map(|declared| (None, declared)));
+        in_force.reverse();
+        in_force.dedup_by(|next, before| next.1 == before.1);
+        in_force
+    }
+
+    /// Are these the writers of every step after one already?
+    pub fn is_declared_after(&self, after: i64, declared: &Declared) -> bool {
+        let later = self.declarations().into_iter().filter(|(from, _)| *from > Some(after));
+        self.declared_for(after.saturating_add(1)) == Some(declared)
+            && later.into_iter().all(|(_, one)| one == declared)
+    }
+
     /// Has every declared writer committed or abandoned the step?
     pub fn is_complete(&self, step: i64) -> bool {
         self.waits_for(step).is_none()
@@ -124,7 +180,7 @@ impl History {
         let has_step = |progress: &Progress| progress.steps.range((step, 0)..=(step, u64::MAX)).next().is_some();
         let has = |writer: &str| self.writers.get(writer).is_some_and(has_step);
         let done = self.writers.values().filter(|progress| has_step(progress)).count() as u64;
-        match &self.declared {
+        match self.declared_for(step) {
             None if done > 0 => None,
             None => Some("any writer".into()),
             Some(Declared::Names(names)) => {

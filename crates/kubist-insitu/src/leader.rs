@@ -13,8 +13,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
 use kubist::{ErrorKind, Table, Thinned};
 
+use crate::copies::buffer;
 use crate::failure::{Failure, Result};
 use crate::layout::Layout;
 use crate::patience::Patience;
@@ -24,7 +26,7 @@ use crate::ring::{HEADER, Header, Ring, What};
 use crate::sample;
 use crate::staged::Staged;
 use crate::step::{Level, StepOptions};
-use crate::values::{Kind, buffer};
+use crate::values::Kind;
 use crate::writer::open_writer;
 
 /// Between two looks at rings that are empty; up to so many times as long, if they stay so.
@@ -279,7 +281,7 @@ impl Incoming {
         if let (Some(kind), Some(staged)) = (Kind::of(layout.data_type(column)), &mut self.staged) {
             staged.check_column(layout, column, header.rows as usize)?;
             staged.note(column, header.rows as usize);
-            staged.keep(column, kind.array(values));
+            staged.keep(column, kind.array(Buffer::from_vec(values)));
         }
         // A column without values has moved too.
         Ok(some + 1)

@@ -15,6 +15,7 @@
 //! memory of a ring says where it is. No thread of this crate calls back into the solver.
 
 mod budget;
+mod copies;
 mod failure;
 mod lane;
 mod layout;
@@ -23,6 +24,7 @@ mod patience;
 mod persist;
 mod presence;
 mod queue;
+mod restart;
 pub mod ring;
 mod sample;
 mod staged;
@@ -36,6 +38,7 @@ pub use budget::{BudgetOptions, SHARE_LARGEST, SHARE_WORDS, Share};
 pub use failure::{Failure, Result};
 pub use leader::Leader;
 pub use patience::Patience;
+pub use restart::await_other_writers;
 pub use ring::Ring;
 pub use step::{Level, Report, StepOptions, WhenFull};
 pub use values::{Kind, Values};

@@ -17,10 +17,12 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use kubist::ErrorKind;
+use rustix::io::Errno;
 
+use crate::copies::buffer;
 use crate::failure::{Failure, Result};
 use crate::presence::Process;
-use crate::values::{Kind, buffer};
+use crate::values::Kind;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"KUBRING3");
 const MESSAGE: usize = 1024;
@@ -170,6 +172,33 @@ pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Has the system provide memory that it has promised. Shared memory often lies in /dev/shm: where
+/// that is full, the first to touch a page would be killed (SIGBUS).
+///
+/// # Errors
+///
+/// `Unavailable` if there is not as much. A system that cannot be asked is believed.
+///
+/// # Safety
+///
+/// The memory is mapped.
+unsafe fn populate(base: *mut u8, bytes: usize) -> Result<()> {
+    let before = base as usize % rustix::param::page_size();
+    // SAFETY: the first and the last page are mapped, for bytes of them are.
+    let populated =
+        unsafe { rustix::mm::madvise(base.sub(before).cast(), bytes + before, rustix::mm::Advice::LinuxPopulateWrite) };
+    match populated {
+        Err(error @ (Errno::FAULT | Errno::NOMEM | Errno::HWPOISON)) => {
+            let message = format!(
+                "the {bytes} bytes that ranks of a node share are not there ({error}): see to /dev/shm, or make \
+                 lane_bytes smaller"
+            );
+            Err(Failure::new(ErrorKind::Unavailable, message))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Ring {
     /// The memory that lanes of so many bytes take; the largest number if no memory is that large.
     pub fn bytes_for(ranks: u32, lane_bytes: u64) -> u64 {
@@ -183,11 +212,12 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the memory is too small, or does not begin at a multiple of 8.
+    /// `Invalid` if the memory is too small, or does not begin at a multiple of 8; `Unavailable` if
+    /// the system does not have it all.
     ///
     /// # Safety
     ///
-    /// All of the memory can be read and written as long as any copy of this is used, by this
+    /// All of the memory can be mapped as long as any copy of this is used, by this
     /// process and those that [`Ring::find`] it.
     pub unsafe fn make(base: *mut u8, bytes: u64, ranks: u32) -> Result<Ring> {
         let least = Ring::bytes_for(ranks, 0);
@@ -197,6 +227,8 @@ impl Ring {
             )));
         }
         let lane_bytes = ((bytes as usize - HEAD) / ranks as usize - LANE_HEAD) & !63;
+        // SAFETY: as the caller promises.
+        unsafe { populate(base, bytes as usize) }?;
         let ring = Ring { base, lane_bytes, ranks };
         // SAFETY: as the caller promises; the sizes are within it.
         unsafe {

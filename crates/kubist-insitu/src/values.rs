@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array, UInt8Array};
 use arrow_buffer::{BooleanBuffer, Buffer, ScalarBuffer};
 use arrow_schema::DataType;
-use kubist::ErrorKind;
 
+use crate::copies::Copies;
 use crate::failure::{Failure, Result};
 
 /// The types of values that solvers have.
@@ -61,9 +61,8 @@ impl Kind {
     }
 
     /// An array of values that lie side by side.
-    pub fn array(self, bytes: Vec<u8>) -> ArrayRef {
-        let count = bytes.len() / self.bytes();
-        let buffer = Buffer::from_vec(bytes);
+    pub fn array(self, buffer: Buffer) -> ArrayRef {
+        let count = buffer.len() / self.bytes();
         match self {
             Kind::F32 => Arc::new(Float32Array::new(aligned(buffer, count), None)),
             Kind::F64 => Arc::new(Float64Array::new(aligned(buffer, count), None)),
@@ -162,13 +161,13 @@ impl Values<'_> {
         }
     }
 
-    /// An array of their copies.
+    /// An array of their copies, in memory that is used again.
     ///
     /// # Errors
     ///
     /// `Unavailable` if there is no memory for them.
-    pub fn to_array(&self) -> Result<ArrayRef> {
-        let mut bytes = buffer(self.bytes())?;
+    pub fn to_array(&self, copies: &Copies) -> Result<ArrayRef> {
+        let mut bytes = copies.take(self.bytes())?;
         if self.count > 0 && self.stride == self.kind.bytes() {
             // SAFETY: all values can be read, and lie side by side.
             bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(self.first, self.bytes()) });
@@ -176,20 +175,8 @@ impl Values<'_> {
             bytes.resize(self.bytes(), 0);
             self.copy(0, &mut bytes);
         }
-        Ok(self.kind.array(bytes))
+        Ok(self.kind.array(copies.lend(bytes)))
     }
-}
-
-/// An empty buffer with room for so many bytes.
-///
-/// # Errors
-///
-/// `Unavailable` if there is no memory for them: a solver must not end for that.
-pub fn buffer(bytes: usize) -> Result<Vec<u8>> {
-    let mut buffer = Vec::new();
-    let refused = |_| Failure::new(ErrorKind::Unavailable, format!("there is no memory for a copy of {bytes} bytes"));
-    buffer.try_reserve_exact(bytes).map_err(refused)?;
-    Ok(buffer)
 }
 
 #[cfg(test)]
@@ -203,12 +190,12 @@ mod tests {
         let rows: [[f64; 3]; 4] = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0], [9.0, 10.0, 11.0]];
         // SAFETY: the second value of each of the four rows.
         let second = unsafe { Values::from_raw(Kind::F64, rows.as_ptr().cast::<u8>().add(8), 4, 24) }.unwrap();
-        let array = second.to_array().unwrap();
+        let array = second.to_array(&Copies::default()).unwrap();
         assert_eq!(array.as_primitive::<Float64Type>().values().to_vec(), [1.0, 4.0, 7.0, 10.0]);
         // In pieces that end inside of values.
         let mut pieces = vec![0; 32];
         pieces.chunks_mut(5).enumerate().for_each(|(n, piece)| second.copy(5 * n, piece));
-        assert_eq!(&Kind::F64.array(pieces), &array);
+        assert_eq!(&Kind::F64.array(pieces.into()), &array);
     }
 
     #[test]
@@ -216,9 +203,9 @@ mod tests {
         let bytes = [0u8, 1, 0, 255];
         // SAFETY: four bytes.
         let values = |kind| unsafe { Values::from_raw(kind, bytes.as_ptr(), 4, 0) }.unwrap();
-        let flags = values(Kind::Bool).to_array().unwrap();
+        let flags = values(Kind::Bool).to_array(&Copies::default()).unwrap();
         assert_eq!(flags.as_boolean().iter().map(Option::unwrap).collect::<Vec<_>>(), [false, true, false, true]);
-        assert_eq!(Kind::I32.array(vec![1, 0, 0, 0]).as_primitive::<Int32Type>().value(0), 1);
+        assert_eq!(Kind::I32.array(vec![1u8, 0, 0, 0].into()).as_primitive::<Int32Type>().value(0), 1);
     }
 
     #[test]

@@ -5,7 +5,9 @@ mod thinned;
 use arrow_array::RecordBatch;
 use kubist::{ErrorKind, KEPT_BELOW, Table, Writer, WriterOptions};
 
+use self::thinned::Handing;
 use crate::budget::Budget;
+use crate::copies::Copies;
 use crate::failure::{Failure, Result};
 use crate::lane::Lane;
 use crate::layout::Layout;
@@ -41,6 +43,9 @@ pub struct StepWriter {
     when_full: WhenFull,
     tokens: bool,
     budget: Option<Budget>,
+    /// What is kept of the step and on its way into a ring.
+    handing: Option<Handing>,
+    copies: Copies,
     /// What was thinned, and why.
     events: Vec<(Level, String)>,
 }
@@ -88,7 +93,19 @@ impl StepWriter {
         };
         let (when_full, tokens) = (options.when_full, options.tokens);
         let (staged, queued, events) = (None, None, vec![]);
-        Ok(StepWriter { name, layout, staged, queued, sink, when_full, tokens, budget, events })
+        Ok(StepWriter {
+            name,
+            layout,
+            staged,
+            queued,
+            sink,
+            when_full,
+            tokens,
+            budget,
+            handing: None,
+            copies: Copies::default(),
+            events,
+        })
     }
 
     /// Writes through the ring of a node, as its rank `rank` there. A [`Leader`](crate::Leader)
@@ -112,6 +129,8 @@ impl StepWriter {
             when_full,
             tokens: false,
             budget,
+            handing: None,
+            copies: Copies::default(),
             events: vec![],
         })
     }
@@ -175,7 +194,7 @@ impl StepWriter {
                 lane.check_room(&values, self.when_full)?;
                 lane.put(index, &values, patience)?;
             }
-            _ => staged.keep(index, values.to_array()?),
+            _ => staged.keep(index, values.to_array(&self.copies)?),
         }
         // Only now: what failed can be put again.
         staged.note(index, values.count());

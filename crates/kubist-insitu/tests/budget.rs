@@ -151,7 +151,11 @@ fn by_rows(rows: u64) -> BudgetOptions {
 }
 
 fn ring(ranks: u32) -> Ring {
-    let bytes = Ring::bytes_for(ranks, 1 << 16);
+    ring_of(ranks, 1 << 16)
+}
+
+fn ring_of(ranks: u32, lane_bytes: u64) -> Ring {
+    let bytes = Ring::bytes_for(ranks, lane_bytes);
     let memory: &'static mut [u64] = vec![0; bytes as usize / 8].leak();
     // SAFETY: it stays, and nobody else knows it.
     unsafe { Ring::make(memory.as_mut_ptr().cast(), bytes, ranks) }.unwrap()
@@ -513,6 +517,43 @@ fn a_full_queue_thins_and_says_so() {
     assert!(thinned[&2].below < 0.9);
     let count = &estimate(&table, "count()", Query::default()).figures[0];
     assert_eq!((count.value, count.exact), (Some(2400.0), true));
+}
+
+/// A ring may be full exactly where a message ends: the step is ended again, and goes on from there.
+#[test]
+fn a_step_goes_on_where_the_ring_was_exactly_full() {
+    let table = table(9, &["pid", "step"]);
+    let mut steps = 0;
+    for count in 100..600 {
+        let ring = ring_of(1, 4096);
+        let mut writer = StepWriter::attach(&table, ring, 0, &options(&by_rows(1000), "")).unwrap();
+        let pids: Vec<i64> = (0..count).collect();
+        writer.begin(count).unwrap();
+        writer.put_batch(&rows(&pids, count), &patience(60)).unwrap();
+        let Share { words, largest } = writer.share().unwrap();
+        // No leader takes anything yet.
+        if writer.settle(&words, &largest, None, &patience(0)).is_ok() {
+            continue;
+        }
+        match writer.end(None, &patience(0)) {
+            Err(failure) if failure.kind == ErrorKind::Busy => {}
+            // It was cut off within a message: nothing that follows could be understood.
+            other => {
+                refused(other, ErrorKind::Expired, &["cut off"]);
+                continue;
+            }
+        }
+        let mut leader = lead(&table, ring);
+        assert_eq!(writer.end(None, &patience(60)).unwrap().rows, count as u64);
+        writer.close(&patience(60)).unwrap();
+        leader.close(&patience(60)).unwrap();
+        let known = table.snapshot().unwrap().thinned();
+        assert_eq!(known[&count].rows, count as u64);
+        steps += 1;
+        let there = everything(&table).into_iter().filter(|(step, ..)| *step == count);
+        assert_eq!(there.map(|(_, pid, _)| pid).collect::<Vec<_>>(), pids);
+    }
+    assert!(steps >= 2, "{steps} rings were full at the end of a message");
 }
 
 /// How often intervals hold the truth, and how far estimates are from it.

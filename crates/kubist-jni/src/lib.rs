@@ -8,6 +8,7 @@
 mod batches;
 mod handles;
 mod jvm;
+mod place;
 mod plain;
 mod question;
 mod staged;

@@ -1,10 +1,11 @@
 //! Tables and snapshots: made, opened, described.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema};
 use jni_sys::{jbyteArray, jlong};
-use kubist::{Dimension, Domain, Info, Metadata, Snapshot, SnapshotToken, Table, TableOptions, Value};
+use kubist::{Declared, Dimension, Domain, Info, Metadata, Snapshot, SnapshotToken, Table, TableOptions, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::handles::{held, hold};
@@ -107,6 +108,25 @@ pub extern "system" fn Java_org_kubist_Native_tableDrop(env: Env, _: Class, loca
         // SAFETY: Java's arguments are what its declaration says.
         Table::drop_at(&unsafe { text(env, "location", location) }?, false)?;
         Ok(())
+    });
+}
+
+/// The writers that each step waits for: their names, or how many.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Declaring {
+    names: Option<BTreeSet<String>>,
+    #[serde(default)]
+    count: u64,
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_declareWriters(env: Env, _: Class, table: jlong, writers: jbyteArray) {
+    ended(env, (), || {
+        // SAFETY: Java's arguments are what its declaration says.
+        let Declaring { names, count } = unsafe { json(env, "writers", writers) }?;
+        let declared = names.map_or(Declared::Count(count), Declared::Names);
+        Ok(held::<Table>("table", table)?.declare_writers(&declared)?)
     });
 }
 

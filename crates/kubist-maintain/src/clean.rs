@@ -227,7 +227,7 @@ fn delete_if_free(core: &Core, segment: &str, all: &[String], report: &mut Clean
     if needed(core, cancel)?.contains(segment) {
         return Ok(false);
     }
-    let bytes = core.store.segment_len(segment).map_err(store_error)?.unwrap_or(0);
+    let bytes = core.store.segment_bytes(segment).map_err(store_error)?.unwrap_or(0);
     core.store.delete_segment(segment).map_err(store_error)?;
     drop(log);
     report.segments_deleted += 1;

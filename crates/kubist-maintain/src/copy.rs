@@ -219,7 +219,13 @@ fn copy_alterations(snapshot: &Snapshot, table: &Core, options: &CopyOptions) ->
         let missing = || store_error(kubist_store::Error::Missing { file: format!("{location}/{name}") });
         let bytes = snapshot.core.store.get(&name).map_err(store_error)?.ok_or_else(missing)?;
         let alteration = Alteration::decode(&bytes).map_err(|error| bad_entry(location, &name, 0, error))?;
-        if options.keeps_grids() || !matches!(alteration, Alteration::Grid(_)) {
+        // Every step of a copy is whole, and of one writer.
+        let stays = match alteration {
+            Alteration::Writers(_) => false,
+            Alteration::Grid(_) => options.keeps_grids(),
+            _ => true,
+        };
+        if stays {
             copied += 1;
             table.store.put_if_absent(&name_of(copied), &bytes).map_err(store_error)?;
         }

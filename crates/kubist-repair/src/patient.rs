@@ -118,6 +118,9 @@ impl Store for Patient {
     fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
         self.read_with(|| self.store.segment_len(segment))
     }
+    fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
+        self.read_with(|| self.store.segment_bytes(segment))
+    }
     fn segments(&self) -> Result<Vec<String>> {
         self.read_with(|| self.store.segments())
     }

@@ -30,12 +30,12 @@ use crate::readable::{Loss, loss, unknown_columns};
 use crate::recover::recover;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::fresh_id;
-use kubist_catalog::error::{is_damage, store_error};
+use kubist_catalog::error::{bad_entry, is_damage, store_error};
 use kubist_catalog::location::TableLocation;
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_format::alteration;
+use kubist_format::alteration::{self, Alteration};
 use kubist_format::location::Location;
 use kubist_format::names::GRID;
 use kubist_format::names::SALVAGE;
@@ -228,10 +228,16 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
 
 /// Copies the alterations and, if it can be read, the grid.
 fn copy_objects(from: &Arc<dyn Store>, to: &Arc<dyn Store>, known: &Snapshot, notes: &mut Vec<String>) -> Result<()> {
+    let mut copied = 0;
     for name in (1..=known.view.schema.version).map(alteration::name_of) {
         let missing = || store_error(kubist_store::Error::Missing { file: format!("{}/{name}", from.location()) });
         let bytes = from.get(&name).map_err(store_error)?.ok_or_else(missing)?;
-        to.put_if_absent(&name, &bytes).map_err(store_error)?;
+        // What is salvaged is of one writer.
+        let decoded = Alteration::decode(&bytes).map_err(|error| bad_entry(from.location(), &name, 0, error))?;
+        if !matches!(decoded, Alteration::Writers(_)) {
+            copied += 1;
+            to.put_if_absent(&alteration::name_of(copied), &bytes).map_err(store_error)?;
+        }
     }
     // Only a grid that makes sense: otherwise the new table makes its own.
     let core = Core::with_header(from.clone())?;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use hyper::StatusCode;
-use kubist::{Cancel, Snapshot, SnapshotToken, Table};
+use kubist::{Cancel, Snapshot, SnapshotToken, Table, Thinned};
 use serde_json::{Value, json};
 
 use crate::problem::{Problem, Result};
@@ -157,6 +157,9 @@ impl Pinned {
         let mut about = serde_json::to_value(&info).unwrap_or_default();
         about["columns"] = columns.into();
         about["steps"] = json!(steps);
+        let thinned = snapshot.thinned().into_iter().filter(|(step, _)| steps.binary_search(step).is_ok());
+        let of_step = |(step, known): (i64, Thinned)| json!({"step": step, "below": known.below, "rows": known.rows});
+        about["thinned_steps"] = thinned.map(of_step).collect();
         about["commits"] = commits.into();
         // Clients must not learn the server's paths.
         about["location"] = Value::Null;

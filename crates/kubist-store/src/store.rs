@@ -6,8 +6,9 @@
 //!
 //! Positions and offsets are opaque to the caller: an offset comes from
 //! [`Segment::append`], a log position from [`LogTail`] or [`LogOwner`]. Only
-//! their order and, for segments, their distance mean anything (an engine may
-//! begin a segment with bytes of its own).
+//! their order and, for segments, their distance within what was appended between
+//! two syncs mean anything (an engine may begin a segment with bytes of its own, and
+//! leave offsets out after a sync).
 
 use std::fmt;
 use std::ops::Range;
@@ -155,6 +156,16 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn segment_len(&self, segment: &str) -> Result<Option<u64>>;
+
+    /// The bytes that a segment takes; `None` if there is no such segment. Fewer than
+    /// [`Store::segment_len`] where offsets leave some out.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Store::segment_len`].
+    fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
+        self.segment_len(segment)
+    }
 
     /// The names of all segments, sorted.
     ///
@@ -429,8 +440,9 @@ pub trait Segment: Send {
     /// What was appended may or may not be durable then.
     fn sync(&mut self) -> Result<()>;
 
-    /// The offset that the next `append` will give. Not 0 at the beginning if
-    /// the engine puts a header there.
+    /// The end of what was appended: the offset that the next `append` will give, or one before it
+    /// if an engine leaves offsets out after a sync. Not 0 at the beginning if the engine puts a
+    /// header there.
     fn len(&self) -> u64;
 
     /// The segment's name in the store.

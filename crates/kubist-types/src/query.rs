@@ -21,6 +21,7 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 use self::described::described;
+pub use self::words::bounds;
 use crate::options::Value;
 
 /// The number of the form below. What a later one says is refused, never half understood.

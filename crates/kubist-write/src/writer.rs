@@ -62,6 +62,8 @@ pub struct Writer {
     schema: Arc<TableSchema>,
     log: Box<dyn LogOwner>,
     segment: Option<Box<dyn Segment>>,
+    /// Bytes of commits in it.
+    segment_bytes: u64,
     next_segment: u64,
     /// Commits and rows before the pending ones.
     sequence: u64,
@@ -156,6 +158,7 @@ impl Writer {
             cancel: options.cancel.clone(),
             schema: view.schema.clone(),
             segment: None,
+            segment_bytes: 0,
             sequence: own.commits,
             rows: own.rows,
             pending: Pending::default(),
@@ -407,7 +410,8 @@ impl Writer {
         self.log.append(&entry).map_err(store_error)?;
         self.sequence = sequence;
         self.rows += rows;
-        if self.segment.as_ref().is_some_and(|segment| segment.len() > SEGMENT_BYTES) {
+        self.segment_bytes += bytes;
+        if self.segment_bytes > SEGMENT_BYTES {
             self.segment = None;
         }
         if write_checkpoint::is_due(&self.core, runs) {
@@ -477,6 +481,7 @@ impl Writer {
         if self.segment.is_none() {
             let name = format!("{}-{:013}", self.log.writer(), self.next_segment);
             self.next_segment += 1;
+            self.segment_bytes = 0;
             self.segment = Some(self.core.store.create_segment(&name).map_err(store_error)?);
         }
         Ok(self.segment.as_mut().expect("made above"))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
+use kubist_format::history::Declared;
 use kubist_format::lookups;
 use kubist_index::grid::Scale;
 use kubist_index::layout::Capacity;
@@ -62,6 +63,8 @@ pub struct Info {
     pub metadata: Metadata,
     /// Who has committed to it.
     pub writers: Vec<WriterInfo>,
+    /// The writers that steps wait for, by the steps; none if nobody declared any.
+    pub declared: Vec<DeclaredWriters>,
     /// What is there of steps of which only a sample was written, if there are such.
     pub thinned: Option<ThinnedSteps>,
     /// Bytes of live runs, their zone maps and the lookups into them.
@@ -84,6 +87,17 @@ pub struct DimensionInfo {
     pub low: Option<f64>,
     /// The domain's upper end.
     pub high: Option<f64>,
+}
+
+/// The writers that steps wait for: by their names, or how many different ones.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct DeclaredWriters {
+    /// They count for the steps after this one, up to the next that is declared; `None`: from the
+    /// first step on.
+    pub after: Option<i64>,
+    /// Their names, or their number.
+    #[serde(flatten)]
+    pub writers: Declared,
 }
 
 /// Steps of which only a sample was written.
@@ -172,6 +186,11 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         columns: snapshot.view.schema.describe(),
         metadata: snapshot.view.schema.metadata.clone(),
         thinned,
+        declared: history
+            .declarations()
+            .into_iter()
+            .map(|(after, writers)| DeclaredWriters { after, writers: writers.clone() })
+            .collect(),
         writers: history
             .writers
             .iter()

@@ -55,7 +55,7 @@ mod table;
 
 pub use explain::{Explanation, Plan, Predicted, RequestTimes, Stages};
 pub use fitted::{Fitted, TableSize};
-pub use info::{DimensionInfo, Info, ThinnedSteps, WriterInfo};
+pub use info::{DeclaredWriters, DimensionInfo, Info, ThinnedSteps, WriterInfo};
 pub use kubist_catalog::alter::NewColumn;
 pub use kubist_catalog::schema::KEPT_BELOW;
 pub use kubist_catalog::token::SnapshotToken;

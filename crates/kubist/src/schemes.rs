@@ -1,5 +1,5 @@
 //! The schemes that every program made of the engine knows: `file`, `memory` and, with the
-//! feature of that name, `cassandra`. They are registered when a table is first asked for, so
+//! features of these names, `cassandra` and `s3`. They are registered when a table is first asked for, so
 //! nobody has to; a program adds its own with [`kubist_store::register`].
 
 use std::sync::{Arc, Once};
@@ -16,6 +16,8 @@ pub fn register_all() {
         register(Arc::new(Memories));
         #[cfg(feature = "cassandra")]
         register(Arc::new(kubist_cassandra::Clusters));
+        #[cfg(feature = "s3")]
+        register(Arc::new(kubist_object::Buckets));
     });
 }
 

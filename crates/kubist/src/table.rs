@@ -8,6 +8,8 @@ use arrow_schema::SchemaRef;
 use kubist_catalog::alter::NewColumn;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::{self, Plan};
+use kubist_catalog::error::store_error;
+use kubist_catalog::settle;
 use kubist_catalog::token::SnapshotToken;
 use kubist_catalog::write_checkpoint;
 use kubist_format::history::Declared;
@@ -218,13 +220,43 @@ impl Table {
 
     /// The writers that every step waits for: `query` with steps, and `snapshot`
     /// at a step, see a step once all of them committed or abandoned it. Can be
-    /// declared once; declaring the same again is fine.
+    /// declared once; declaring the same again is fine. [`Table::declare_writers_after`] changes them.
     ///
     /// # Errors
     ///
     /// `Invalid` without any writer, `Exists` if others were declared before.
     pub fn declare_writers(&self, declared: &Declared) -> Result<()> {
         self.core.declare_writers(declared)
+    }
+
+    /// The writers of the steps after one: a simulation goes on from a checkpoint with others than
+    /// before. [`Table::retract`] takes back what was written after that step first. Declaring what
+    /// holds already is fine; in a table without steps it is said of all of them.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` without any writer, or if a later step is there.
+    pub fn declare_writers_after(&self, after: i64, declared: &Declared) -> Result<()> {
+        self.core.declare_writers_after(after, declared)
+    }
+
+    /// Names of all writers that have ever been, ascending.
+    ///
+    /// # Errors
+    ///
+    /// A storage error.
+    pub fn writer_names(&self) -> Result<Vec<String>> {
+        self.core.store.logs().map_err(store_error)
+    }
+
+    /// Does somebody own the log of this writer? If nobody does, what an earlier owner did is
+    /// settled.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` if its log is; a storage error.
+    pub fn is_at_work(&self, writer: &str) -> Result<bool> {
+        settle::is_owned(&self.core, writer)
     }
 
     /// Waits until something was committed, rewritten or altered since `seen`, at most for

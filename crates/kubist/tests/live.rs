@@ -12,8 +12,8 @@ use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use fresh::fresh_store;
 use kubist::{
-    Bound, CommitOptions, Declared, Dimension, Domain, OptimizeOptions, Query, Snapshot, Table, TableOptions, Value,
-    VerifyOptions, Writer, WriterOptions,
+    Bound, CommitOptions, Declared, DeclaredWriters, Dimension, Domain, OptimizeOptions, Query, Snapshot, Table,
+    TableOptions, Value, VerifyOptions, Writer, WriterOptions,
 };
 use kubist_index::priority::name_hash;
 
@@ -123,6 +123,55 @@ fn steps_are_seen_once_every_declared_writer_has_spoken() {
     assert_eq!(all(&snapshot.at_step(2).unwrap()), (0..300).collect::<Vec<_>>());
     let back = ada.commit_as(&CommitOptions { step: Some(2), token: None }).unwrap_err().to_string();
     assert!(back.contains("step 2"), "{back}");
+}
+
+#[test]
+fn a_simulation_goes_on_with_other_writers() {
+    let store = fresh_store("live");
+    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+    table.declare_writers(&Declared::Count(3)).unwrap();
+    let mut writers = ["ada", "ben", "cem"].map(|name| writer(&table, name));
+    for step in 1..=4 {
+        for (number, w) in writers.iter_mut().enumerate().take(if step == 4 { 2 } else { 3 }) {
+            let first = 1000 * step + 100 * number as i64;
+            commit_step(w, first..first + 100, step);
+        }
+    }
+    let steps = || {
+        // One handle has followed all along, the other follows now.
+        let anew = Table::open_in(store.clone()).unwrap().snapshot().unwrap().complete_steps();
+        assert_eq!(table.snapshot().unwrap().complete_steps(), anew);
+        anew
+    };
+    assert_eq!(steps(), [1, 2, 3]);
+    let early = table.snapshot().unwrap();
+    // What is later than the checkpoint is taken back first: step 4 would seem complete.
+    let there = table.declare_writers_after(2, &Declared::Count(2)).unwrap_err().to_string();
+    assert!(there.contains("step 3 is there"), "{there}");
+    table.retract(2, &Default::default()).unwrap();
+    for _ in 0..2 {
+        table.declare_writers_after(2, &Declared::Count(2)).unwrap();
+    }
+    assert_eq!(steps(), [1, 2]);
+    commit_step(&mut writers[0], 5000..5100, 3);
+    assert_eq!(steps(), [1, 2]);
+    let waiting = table.snapshot().unwrap().at_step(3).unwrap_err().to_string();
+    assert!(waiting.contains("1 of 2"), "{waiting}");
+    commit_step(&mut writers[1], 5100..5200, 3);
+    assert_eq!(steps(), [1, 2, 3]);
+    // Who opens it once more, or as before the checkpoint, is told which ones count.
+    table.declare_writers(&Declared::Count(2)).unwrap();
+    assert!(table.declare_writers(&Declared::Count(3)).unwrap_err().to_string().contains("of 2 writers, not of 3"));
+    // A snapshot of before is what it was, also by its token.
+    assert_eq!(early.complete_steps(), [1, 2, 3]);
+    assert_eq!(table.at(&early.token()).unwrap().complete_steps(), [1, 2, 3]);
+    // Back before the last checkpoint: its declaration is gone with its steps.
+    table.retract(1, &Default::default()).unwrap();
+    table.declare_writers_after(1, &Declared::Count(3)).unwrap();
+    let declared = table.snapshot().unwrap().info().unwrap().declared;
+    assert_eq!(declared, [DeclaredWriters { after: None, writers: Declared::Count(3) }]);
+    table.checkpoint().unwrap();
+    assert_eq!(steps(), [1]);
 }
 
 #[test]

@@ -80,6 +80,7 @@ fn lived_in(table: &Table) {
     }
     ada.append(&rows(9000..9500)).unwrap();
     ada.commit().unwrap();
+    table.declare_writers_after(3, &Declared::Count(3)).unwrap();
 }
 
 fn ids(snapshot: &Snapshot, query: &Query) -> Vec<i64> {

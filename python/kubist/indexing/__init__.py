@@ -14,25 +14,26 @@ import glob
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _kubist
-from .._errors import InvalidInput
+from .._errors import InvalidInput, Refused
 from .._figures import _of
 from .._libraries import need
 from .._progress import Progress, Shown, Told
 from .._pushdown import Kind, both, kinds
 from .._result import Result
 from .._shown import counted
+from ._question import Ranges
+from ._question import question as asked
 
 if TYPE_CHECKING:
     import pyarrow.dataset
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-Ranges = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ class FileIndex:
 
     def __init__(self, paths: Sequence[Path], into: Path | None, any: bool = False) -> None:
         self.paths = list(paths)
+        self._opened = (into, any)
         self._files = _kubist.Files.open(
             [os.fspath(path) for path in paths], into=into, any=any, python=sys.executable
         )
@@ -174,7 +176,7 @@ class FileIndex:
             Refused: If a file is not the one that was indexed, or changed while it was read.
             Damaged: Names the file, the variable and the chunk.
         """
-        question = _question(where, isel, sel, columns, precision, limit, skip_damaged)
+        question = asked(where, isel, sel, columns, precision, limit, skip_damaged)
         return self._ask(question)
 
     def count(
@@ -191,7 +193,7 @@ class FileIndex:
         Raises:
             InvalidInput, Refused, Damaged: As of `query`.
         """
-        question = _question(where, isel, sel, None, precision, None, skip_damaged)
+        question = asked(where, isel, sel, None, precision, None, skip_damaged)
         return self._costs(self._files.count(json.dumps(question), "{}")).rows
 
     def explain(
@@ -219,9 +221,46 @@ class FileIndex:
         options: dict[str, Any] = {"gap": gap, "sorted": sorted}
         if workers is not None:
             options["workers"] = workers
-        question = _question(where, isel, sel, columns, None, None, False)
+        question = asked(where, isel, sel, columns, None, None, False)
         _, costs = self._files.query(json.dumps(question), json.dumps(options))
         return self._costs(costs)
+
+    def splits(
+        self,
+        n: int,
+        where: str | None = None,
+        *,
+        isel: Ranges | None = None,
+        sel: Ranges | None = None,
+        columns: Sequence[str] | None = None,
+        precision: float | None = None,
+        skip_damaged: bool = False,
+    ) -> list[FileSplit]:
+        """The question in ``n`` parts, which together are its answer: for processes of MPI, Dask or
+        Spark, on machines that see the files under the same paths.
+
+        Each part reads about as much as the others, and can be pickled.
+
+        Args:
+            n: How many parts; some may have no answers.
+            where, isel, sel, columns, precision, skip_damaged: As of `query`.
+
+        Raises:
+            InvalidInput: If a name or a range does not fit.
+
+        Example:
+            >>> mine = files.splits(comm.size, "temperature > 310")[comm.rank]
+            >>> mine.query().to_numpy()
+        """
+        if n < 1:
+            raise InvalidInput(f"a question has 1 part or more, not {n}")
+        question = asked(where, isel, sel, columns, precision, None, skip_damaged)
+        self._files.described(json.dumps(question))
+        about = self._files.about()
+        return [
+            FileSplit(tuple(self.paths), *self._opened, {**question, "split": (part, n)}, about)
+            for part in range(n)
+        ]
 
     def to_dataset(
         self,
@@ -246,7 +285,7 @@ class FileIndex:
         need("pyarrow", "to_dataset()")
         from .._dataset import Dataset
 
-        question = _question(where, isel, sel, columns, precision, None, False)
+        question = asked(where, isel, sel, columns, precision, None, False)
         return Dataset(_Source(self, question))  # type: ignore[arg-type]
 
     def _ask(self, question: dict[str, Any]) -> FileResult:
@@ -257,6 +296,29 @@ class FileIndex:
     @staticmethod
     def _costs(text: str) -> Costs:
         return _of(Costs, json.loads(text))
+
+
+@dataclass(frozen=True)
+class FileSplit:
+    """A part of a question to files, made by `FileIndex.splits`; it can be pickled."""
+
+    paths: tuple[Path, ...]
+    into: Path | None
+    any: bool
+    _question: dict[str, Any]
+    _about: str
+
+    def query(self) -> FileResult:
+        """The records of this part.
+
+        Raises:
+            Refused: If a file or its index is not the one that was split.
+            Damaged: Names the file, the variable and the chunk.
+        """
+        files = FileIndex(self.paths, self.into, self.any)
+        if files._files.about() != self._about:
+            raise Refused("the files were indexed anew since they were split: split them again")
+        return files._ask(self._question)
 
 
 class _Source:
@@ -284,56 +346,6 @@ class _Source:
 
     def count(self) -> int:
         return FileIndex._costs(self._files._files.count(json.dumps(self._question), "{}")).rows
-
-
-def _question(
-    where: str | None,
-    isel: Ranges | None,
-    sel: Ranges | None,
-    columns: Sequence[str] | None,
-    precision: float | None,
-    limit: int | None,
-    skip_damaged: bool,
-) -> dict[str, Any]:
-    if isinstance(columns, str):
-        raise InvalidInput(f"columns is a list of names, not {columns!r}")
-    return {
-        "where": where,
-        "isel": [_positions(axis, given) for axis, given in (isel or {}).items()],
-        "sel": [_values(column, given) for column, given in (sel or {}).items()],
-        "columns": None if columns is None else list(columns),
-        "precision": precision,
-        "limit": limit,
-        "skip_damaged": skip_damaged,
-    }
-
-
-def _positions(axis: str, given: Any) -> tuple[str, int, int | None]:
-    ends = (given.start or 0, given.stop) if isinstance(given, slice) else (given, None)
-    step = given.step if isinstance(given, slice) else None
-    try:
-        first = ends[0].__index__()
-        end = first + 1 if not isinstance(given, slice) else ends[1]
-        end = None if end is None else end.__index__()
-    except AttributeError:
-        raise InvalidInput(f"isel: {axis}={given!r} is no position or slice") from None
-    if step not in (None, 1) or first < 0 or (end is not None and end < 0):
-        raise InvalidInput(f"isel: {axis}={given!r}: from a position on, without a step")
-    return axis, first, end
-
-
-def _values(column: str, given: Any) -> tuple[str, float | None, float | None]:
-    if isinstance(given, slice):
-        ends = (given.start, given.stop)
-    elif isinstance(given, tuple | list) and len(given) == 2:
-        ends = (given[0], given[1])
-    else:
-        ends = (given, given)
-    try:
-        low, high = (None if end is None else float(end) for end in ends)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"sel: {column}={given!r} is no range of numbers") from None
-    return column, low, high
 
 
 def paths_of(files: Paths) -> list[Path]:

@@ -39,14 +39,22 @@ def scalar(attributes: Any, name: str) -> float | None:
     if value is None or isinstance(value, str | bytes):
         return None
     values = np.asarray(value).ravel()
-    return float(values[0]) if values.size and values.dtype.kind in "iuf" else None
+    if not values.size or values.dtype.kind not in "iuf":
+        return None
+    if not np.isfinite(values[0]):
+        raise ValueError(f"its {name} is {values[0]}")
+    return float(values[0])
+
+
+def sound(text: str | bytes) -> str:
+    """Text that JSON can say: what is no UTF-8 comes from h5py as bytes or with lone surrogates."""
+    own = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
+    return own.decode("utf-8", "replace")
 
 
 def text(attributes: Any, name: str) -> str | None:
     value = attributes.get(name)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return value if isinstance(value, str) else None
+    return sound(value) if isinstance(value, str | bytes) else None
 
 
 def bits(value: Any) -> int:
@@ -77,11 +85,11 @@ def missing(attributes: Any, dtype: Any) -> list[int]:
 def axes(file: Any, dataset: Any) -> list[str]:
     """The names of a dataset's axes: of the scales attached to them, or else ``dim0``, ``dim1``."""
     if text(dataset.attrs, "CLASS") == "DIMENSION_SCALE" and dataset.ndim == 1:
-        return [dataset.name.rsplit("/", 1)[-1]]
+        return [sound(dataset.name).rsplit("/", 1)[-1]]
     names = []
     for axis in range(dataset.ndim):
         scales = dataset.dims[axis]
-        scale = scales[0].name if len(scales) else None
+        scale = sound(scales[0].name) if len(scales) else None
         names.append(scale.rsplit("/", 1)[-1] if scale else f"dim{axis}")
     return (
         names if len(set(names)) == len(names) else [f"dim{axis}" for axis in range(dataset.ndim)]
@@ -95,8 +103,7 @@ def filters(dataset: Any) -> list[Any]:
     for place in range(pipeline.get_nfilters()):
         code, _, _, name = pipeline.get_filter(place)
         known = FILTERS.get(code)
-        label = name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
-        found.append(known or {"other": f"{label or 'unnamed'} ({code})"})
+        found.append(known or {"other": f"{sound(name) or 'unnamed'} ({code})"})
     return found
 
 
@@ -134,8 +141,8 @@ def storage(dataset: Any, dtype: Any) -> tuple[Any, Any]:
     if kind == h5py.h5d.CHUNKED:
         table = chunks(dataset)
         fill = bits(dtype.type(dataset.fillvalue))
-        said = {"shape": list(dataset.chunks), "filters": filters(dataset), "fill": fill}
-        return {"chunks": said}, (table.tobytes(), len(table))
+        how = {"shape": list(dataset.chunks), "filters": filters(dataset), "fill": fill}
+        return {"chunks": how}, (table.tobytes(), len(table))
     offset = dataset.id.get_offset()
     if kind == h5py.h5d.CONTIGUOUS and offset is not None:
         return {"contiguous": {"offset": offset}}, nothing
@@ -148,7 +155,7 @@ def storage(dataset: Any, dtype: Any) -> tuple[Any, Any]:
     return {"library": {"why": "kept in its header"}}, nothing
 
 
-def layout(path: str) -> tuple[dict[str, Any], bytes]:
+def layout(path: bytes) -> tuple[dict[str, Any], bytes]:
     """All arrays of numbers in a file."""
     import h5py
 
@@ -158,37 +165,50 @@ def layout(path: str) -> tuple[dict[str, Any], bytes]:
     counts: list[int] = []
     tables: list[bytes] = []
 
-    def visit(name: str, item: Any) -> None:
+    def visit(name: str | bytes, item: Any) -> None:
         if not isinstance(item, h5py.Dataset):
             return
+        if sound(name) != name:
+            left_out.append(f"{sound(name)}: its name is no UTF-8")
+            return
+        try:
+            add(name, item)
+        except MemoryError:
+            raise
+        except Exception as error:
+            # The others may be sound.
+            left_out.append(f"{name}: {said(error)}")
+
+    def add(name: str, item: Any) -> None:
         kind = number(item.dtype)
         if kind is None or not item.shape:
             why = (
                 "it is a single value or empty" if kind else f"its type {item.dtype} is not numeric"
             )
-            left_out.append(f"{name}: {why}")
+            left_out.append(f"{name}: {sound(why)}")
             return
         if (text(item.attrs, "NAME") or "").startswith(NO_VARIABLE):
             return
-        own = [
-            dimensions.setdefault(axis, len(dimensions))
-            for axis in zip(axes(file, item), item.shape, strict=True)
-        ]
         dtype = item.dtype
         if text(item.attrs, "_Unsigned") == "true" and dtype.kind == "i":
             kind = "u" + kind[1:]
         where, (table, count) = storage(item, dtype.newbyteorder("="))
+        packing = {
+            "scale": scalar(item.attrs, "scale_factor"),
+            "offset": scalar(item.attrs, "add_offset"),
+            "missing": missing(item.attrs, dtype.newbyteorder("=")),
+        }
+        own = [
+            dimensions.setdefault(axis, len(dimensions))
+            for axis in zip(axes(file, item), item.shape, strict=True)
+        ]
         variables.append(
             {
                 "name": name,
                 "dimensions": own,
                 "number": kind,
                 "big_endian": dtype.byteorder == ">",
-                "packing": {
-                    "scale": scalar(item.attrs, "scale_factor"),
-                    "offset": scalar(item.attrs, "add_offset"),
-                    "missing": missing(item.attrs, dtype.newbyteorder("=")),
-                },
+                "packing": packing,
                 "unit": text(item.attrs, "units"),
                 "storage": where,
             }
@@ -199,12 +219,12 @@ def layout(path: str) -> tuple[dict[str, Any], bytes]:
     with h5py.File(path, "r") as file:
         file.visititems(visit)
     names = [{"name": name, "length": length} for name, length in dimensions]
-    said = {"format": "hdf5", "dimensions": names, "variables": variables, "left_out": left_out}
-    return {"layout": said, "chunks": counts}, b"".join(tables)
+    found = {"format": "hdf5", "dimensions": names, "variables": variables, "left_out": left_out}
+    return {"layout": found, "chunks": counts}, b"".join(tables)
 
 
 def read(
-    path: str, variable: str, start: list[int], count: list[int]
+    path: bytes, variable: str, start: list[int], count: list[int]
 ) -> tuple[dict[str, Any], bytes]:
     """The stored numbers of a rectangle, in the file's byte order."""
     import h5py
@@ -220,9 +240,15 @@ def read(
         return {}, values.astype(file[variable].dtype, copy=False).tobytes()
 
 
+def said(error: Exception) -> str:
+    return sound(" ".join(str(error).split())) or type(error).__name__
+
+
 def answer(question: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """What is asked; what goes wrong is part of the answer."""
     try:
+        # As a list of bytes: names of files need not be text.
+        question["path"] = bytes(question["path"])
         if question.pop("do") == "layout":
             return layout(**question)
         return read(**question)
@@ -231,14 +257,17 @@ def answer(question: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     except MemoryError:
         return {"error": "its library needs more memory than it may have"}, b""
     except Exception as error:
-        words = " ".join(str(error).split())
-        return {"error": f"its library says: {words or type(error).__name__}"}, b""
+        return {"error": f"its library says: {said(error)}"}, b""
 
 
 def serve(questions: BinaryIO, answers: BinaryIO) -> None:
     for line in questions:
         head, data = answer(json.loads(line))
-        answers.write(json.dumps({**head, "bytes": len(data)}).encode() + b"\n")
+        try:
+            text = json.dumps({**head, "bytes": len(data)}, allow_nan=False)
+        except ValueError as error:
+            text, data = json.dumps({"error": f"its header: {error}", "bytes": 0}), b""
+        answers.write(text.encode() + b"\n")
         answers.write(data)
         answers.flush()
 

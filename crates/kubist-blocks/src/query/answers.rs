@@ -56,7 +56,7 @@ impl Asking<'_> {
             found.extend(self.of_sorted(task.member, member, grid, cell)?.map(|found| (at, found)));
         }
         // Nothing is read where only their number is asked.
-        let counted = |cell: &Cell| cell.all && !self.rows && self.question.precision.is_none();
+        let counted = |cell: &Cell| cell.all && self.is_counted();
         let (whole, open): (Vec<_>, Vec<_>) = plain.into_iter().partition(|(_, cell)| counted(cell));
         let nothing = || RecordBatch::new_empty(self.schema.clone());
         found.extend(

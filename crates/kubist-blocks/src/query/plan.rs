@@ -2,18 +2,23 @@
 
 use kubist_expr::{Keys, Nulls, Verdict, Zone};
 use kubist_index::order::Keyed;
-use kubist_types::Result;
+use kubist_types::{Error, Result};
 
 use super::{Asking, Cell, Report, Task};
 use crate::fetch;
 use crate::files::Member;
 use crate::grid::{Column, Grid};
 use crate::layout::Storage;
-use crate::shape::Rect;
+use crate::shape::{Rect, Tiling};
 use crate::sidecar::Indexed;
+use crate::summary::{self, Summary};
 
 /// Bytes that a task reads of its first variable.
 const TASK_BYTES: u64 = 4 << 20;
+/// From the first byte of a task to its last: gaps are held in memory too.
+const SPAN: u64 = 64 << 20;
+/// Blocks of an array that were never written and are looked at one by one: such an array may have any size.
+const MOST_UNWRITTEN: u64 = 1 << 20;
 
 impl Asking<'_> {
     pub(super) fn plan(&self, report: &mut Report) -> Result<Vec<Task>> {
@@ -34,61 +39,44 @@ impl Asking<'_> {
     fn plan_member(&self, at: usize, member: &Member, tasks: &mut Vec<Task>, report: &mut Report) -> Result<()> {
         let grid = &self.grids[at];
         let tiling = member.tiling(grid.driver)?;
-        let variable = &member.layout().variables[grid.driver];
         report.positions += Rect::whole(tiling.shape()).len();
         report.blocks += tiling.filled();
-        let keys = self.sortable(member, grid);
-        // Variables in the same blocks are judged by these.
-        let in_same_blocks = |column: &Column| match column {
-            Column::Variable { variable, axes } if axes.len() == grid.dimensions.len() => {
-                member.known(*variable).filter(|indexed| indexed.tiling == tiling)
+        let looking = Looking { asking: self, member, grid, tiling: &tiling, keys: self.sortable(member, grid) };
+        let cells = looking.cells(report)?;
+        self.shared_out(at, cells, tasks);
+        Ok(())
+    }
+
+    /// Cells that lie close together are one task.
+    fn shared_out(&self, at: usize, cells: Vec<(Extent, Cell)>, tasks: &mut Vec<Task>) {
+        let variable = &self.files.members[at].layout().variables[self.grids[at].driver];
+        let width = variable.number.bytes();
+        // What is decoded is decoded by chunks, each of them once.
+        let chunk = match &variable.storage {
+            Storage::Chunks { shape, filters, .. } if !filters.is_empty() => {
+                Some(shape.iter().product::<u64>() * width)
             }
             _ => None,
         };
-        let same: Vec<Option<&Indexed>> = grid.columns.iter().map(in_same_blocks).collect();
-        let mut cells = Vec::new();
-        for block in tiling.blocks_over(&grid.region) {
-            let Some(rect) = tiling.rect(block).intersect(&grid.region) else { continue };
-            let verdict = grid.predicate.verdict(&|column| match same[column] {
-                Some(indexed) => indexed.summaries[block as usize].zone(grid.schema.field(column).data_type()),
-                None => zone(member, grid, column, &rect),
-            });
-            if verdict == Verdict::None {
-                continue;
-            }
-            let all = verdict == Verdict::All;
-            report.blocks_all += u64::from(all);
-            let has_copy = || member.known(grid.driver)?.sorted.as_ref()?.find(block);
-            let sorted = keys.filter(|_| !all && has_copy().is_some()).map(|(low, high)| (block, low, high));
-            match sorted.is_some() {
-                true => report.blocks_sorted += 1,
-                false => report.blocks_read += 1,
-            }
-            // Without bytes of its own it comes last.
-            let extent = fetch::extent(member.layout(), variable, &rect)?.unwrap_or((u64::MAX, u64::MAX));
-            cells.push((extent, Cell { rect, all, sorted }));
-        }
-        cells.sort_by_key(|(place, _)| place.0);
         let gap = self.gap(at);
-        let (mut end, mut bytes) = (0u64, u64::MAX);
+        let (mut end, mut bytes, mut begin) = (0u64, u64::MAX, 0);
         for ((start, stop), cell) in cells {
             let near = start <= end.saturating_add(gap) && bytes != u64::MAX && start != u64::MAX;
-            let own = cell.rect.len() * variable.number.bytes();
-            // One chunk is decoded once.
             let inside = stop <= end && matches!(variable.storage, Storage::Chunks { .. });
+            let own = chunk.unwrap_or_else(|| cell.rect.len() * width);
+            let fits = bytes.saturating_add(own) <= TASK_BYTES && stop.saturating_sub(begin) <= SPAN;
             match tasks.last_mut() {
-                Some(task) if near && (inside || bytes.saturating_add(own) <= TASK_BYTES) => {
+                Some(task) if near && (inside || fits) => {
                     task.cells.push(cell);
-                    bytes += own;
+                    bytes += if inside && chunk.is_some() { 0 } else { own };
                 }
                 _ => {
                     tasks.push(Task { member: at, continues: near, cells: vec![cell] });
-                    bytes = own;
+                    (bytes, begin) = (own, start);
                 }
             }
             end = if start == u64::MAX { end } else { end.max(stop) };
         }
-        Ok(())
     }
 
     /// The keys that selected rows have in the driver, if sorted copies alone can answer: no other variable
@@ -104,6 +92,139 @@ impl Asking<'_> {
         member.known(grid.driver)?.sorted.as_ref()?;
         let Keys { numbers, others } = grid.predicate.keys_of(grid.driver);
         numbers.filter(|keys| !others && *keys != (0, u64::MAX))
+    }
+}
+
+/// From the first byte of a cell's values to the last; those without bytes of their own come last.
+type Extent = (u64, u64);
+
+/// The blocks of a file, looked at one by one, and those that were never written in large pieces.
+struct Looking<'a> {
+    asking: &'a Asking<'a>,
+    member: &'a Member,
+    grid: &'a Grid,
+    tiling: &'a Tiling,
+    /// Keys of the values that a sorted copy is asked for.
+    keys: Option<(u64, u64)>,
+}
+
+impl Looking<'_> {
+    /// The cells that can hold an answer, in the order of their bytes.
+    fn cells(&self, report: &mut Report) -> Result<Vec<(Extent, Cell)>> {
+        let grid = self.grid;
+        // Variables in the same blocks are judged by these.
+        let in_same_blocks = |column: &Column| match column {
+            Column::Variable { variable, axes } if axes.len() == grid.dimensions.len() => {
+                self.member.known(*variable).filter(|indexed| indexed.tiling == *self.tiling)
+            }
+            _ => None,
+        };
+        let same: Vec<Option<&Indexed>> = grid.columns.iter().map(in_same_blocks).collect();
+        let mut cells = Vec::new();
+        let mut each = |block: u64| -> Result<()> {
+            let Some(rect) = self.tiling.rect(block).intersect(&grid.region) else { return Ok(()) };
+            let verdict = grid.predicate.verdict(&|column| match same[column] {
+                Some(indexed) => indexed.summaries.get(block).zone(grid.schema.field(column).data_type()),
+                None => zone(self.member, grid, column, &rect),
+            });
+            if verdict != Verdict::None {
+                cells.push(self.cell(block, rect, verdict == Verdict::All, report)?);
+            }
+            Ok(())
+        };
+        let variable = &self.member.layout().variables[grid.driver];
+        let mut unwritten = Vec::new();
+        match summary::written(variable, self.tiling) {
+            None => self.tiling.blocks_over(&grid.region).into_iter().try_for_each(&mut each)?,
+            Some(written) => {
+                for chunk in self.apart(&grid.region, written, &mut unwritten) {
+                    self.tiling.blocks_of(chunk, &grid.region).try_for_each(&mut each)?;
+                }
+            }
+        }
+        cells.sort_by_key(|(place, _)| place.0);
+        let fill = summary::of_fill(variable);
+        self.unwritten(unwritten, fill.as_ref(), &mut cells, report)?;
+        Ok(cells)
+    }
+
+    fn cell(&self, block: u64, rect: Rect, all: bool, report: &mut Report) -> Result<(Extent, Cell)> {
+        let grid = self.grid;
+        report.blocks_all += u64::from(all);
+        let has_copy = || self.member.known(grid.driver)?.sorted.as_ref()?.find(block);
+        let sorted = self.keys.filter(|_| !all && has_copy().is_some()).map(|(low, high)| (block, low, high));
+        match sorted.is_some() {
+            true => report.blocks_sorted += 1,
+            false => report.blocks_read += 1,
+        }
+        let variable = &self.member.layout().variables[grid.driver];
+        let extent = fetch::extent(self.member.layout(), variable, &rect)?.unwrap_or((u64::MAX, u64::MAX));
+        Ok((extent, Cell { rect, all, sorted }))
+    }
+
+    /// The chunks of a region that were written; the rest of it goes to `unwritten`, in pieces as large as can be.
+    fn apart(&self, region: &Rect, written: Vec<u64>, unwritten: &mut Vec<Rect>) -> Vec<u64> {
+        let chunks = |chunks: Vec<u64>| chunks.into_iter().map(|chunk| (chunk, self.tiling.chunk_rect(chunk)));
+        let mut open: Vec<(Rect, Vec<(u64, Rect)>)> = vec![(region.clone(), chunks(written).collect())];
+        let mut found = Vec::new();
+        while let Some((rect, chunks)) = open.pop() {
+            let inside: Vec<(u64, Rect)> =
+                chunks.into_iter().filter(|(_, own)| own.intersect(&rect).is_some()).collect();
+            match inside[..] {
+                [] if rect.is_empty() => {}
+                [] => unwritten.push(rect),
+                _ if inside.len() as u64 == self.tiling.count_over(&rect) => {
+                    found.extend(inside.into_iter().map(|(chunk, _)| chunk));
+                }
+                _ => {
+                    let Some((one, other)) = self.tiling.halves(&rect) else { continue };
+                    open.extend([(one, inside.clone()), (other, inside)]);
+                }
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// Cells of what was never written: where they only are counted, as large as a verdict holds for them.
+    fn unwritten(
+        &self,
+        mut open: Vec<Rect>,
+        fill: Option<&Summary>,
+        cells: &mut Vec<(Extent, Cell)>,
+        report: &mut Report,
+    ) -> Result<()> {
+        let (grid, asking) = (self.grid, self.asking);
+        let mut made = 0;
+        while let Some(rect) = open.pop() {
+            asking.cancel.check()?;
+            let verdict = grid.predicate.verdict(&|column| match (&grid.columns[column], fill) {
+                (Column::Variable { variable, .. }, Some(fill)) if *variable == grid.driver => {
+                    fill.zone(grid.schema.field(column).data_type())
+                }
+                _ => zone(self.member, grid, column, &rect),
+            });
+            let all = verdict == Verdict::All;
+            match (verdict, self.tiling.halves(&rect)) {
+                (Verdict::None, _) => {}
+                (_, Some((one, other))) if !(all && asking.is_counted()) => open.extend([other, one]),
+                _ => {
+                    made += 1;
+                    if made > MOST_UNWRITTEN {
+                        return Err(Error::invalid(format!(
+                            "{}: more than {MOST_UNWRITTEN} blocks of {:?} that were never written answer: narrow \
+                             the question, by positions (isel) or coordinates (sel)",
+                            self.member.path.display(),
+                            self.member.layout().variables[grid.driver].name
+                        )));
+                    }
+                    report.blocks_all += u64::from(all);
+                    report.blocks_read += 1;
+                    cells.push(((u64::MAX, u64::MAX), Cell { rect, all, sorted: None }));
+                }
+            }
+        }
+        Ok(())
     }
 }
 

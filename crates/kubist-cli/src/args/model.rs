@@ -26,7 +26,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Fit {
-    /// A directory or cassandra://hosts/keyspace/table; there need be no table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; there need be no table
     pub location: Location,
     /// Where the fit goes, as JSON, for `kubist model advise` and `kubist explain`
     #[arg(short, long, value_name = "FILE")]

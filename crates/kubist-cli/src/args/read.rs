@@ -23,11 +23,14 @@ Examples:
   kubist query airway.kubist --order-by 'diameter desc' --first 10
   kubist query airway.kubist --box x=0:0.1 --count
   kubist query ocean.nc --where 'temperature > 28 AND depth < 50'
+  kubist query run_*.nc --where 'temperature > 28' --box lat=-10:10
 
 Exit codes: see kubist --help")]
 pub struct Query {
-    /// The table's directory, or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
     pub table: Location,
+    /// More files, asked as one with the first
+    pub more: Vec<PathBuf>,
     #[command(flatten)]
     pub region: Region,
     /// Only records whose priority lies in it: 0:0.01, then 0.01:0.08, ... never repeats one
@@ -101,7 +104,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Trajectories {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     #[command(flatten)]
     pub region: Region,
@@ -137,7 +140,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Explain {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     #[command(flatten)]
     pub region: Region,
@@ -184,7 +187,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Estimate {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// What to estimate, like 'mean(x), max(y)'
     #[arg(required = true)]
@@ -233,7 +236,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Info {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Say what each column takes instead: bytes a record, encodings, how fast it is decoded
     #[arg(long)]
@@ -255,7 +258,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Tail {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// One JSON object a line
     #[arg(long)]
@@ -286,7 +289,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Verify {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Read every record
     #[arg(long)]
@@ -311,9 +314,9 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Salvage {
-    /// The damaged table's directory, or cassandra://hosts/keyspace/table
+    /// The damaged table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The new table's directory, or cassandra://hosts/keyspace/table
+    /// The new table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub other: Location,
     /// Print the report as JSON
     #[arg(long)]

@@ -33,7 +33,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Plot {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// The two columns to draw: across, up
     #[arg(long, value_name = "X,Y", value_delimiter = ',', required = true)]

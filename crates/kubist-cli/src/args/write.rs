@@ -36,7 +36,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Ingest {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// The files, in the order they are committed; folders and patterns for what Python reads
     #[arg(required = true)]
@@ -173,7 +173,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Alter {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// A column to add; without a default it is null where there is no value (repeatable)
     #[arg(long, value_name = "NAME:TYPE[=DEFAULT]", value_parser = parse::new_column)]
@@ -215,9 +215,9 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Copy {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// Where the copy will be, a directory or cassandra://hosts/keyspace/table; nothing may be there yet
+    /// Where the copy will be, a directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; nothing may be there yet
     pub other: Location,
     /// The columns to index [default: the same]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
@@ -253,7 +253,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Regrid {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// The columns to index [default: the same]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
@@ -303,7 +303,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Optimize {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Rewrite a part once this share of its records lies in the wrong cube
     /// (usually 5%, and 50% with --watch, which writes less)
@@ -339,7 +339,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Clean {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// How long readers may go on with an old snapshot
     #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
@@ -362,7 +362,7 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Drop {
-    /// The table's directory, or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     /// Do not ask
     #[arg(long)]

@@ -19,6 +19,16 @@ use crate::values::{Kind, Values};
 /// Of a step that finds a full queue, and of a lane's memory, one to so many is kept at least.
 const LEAST_PART: u64 = 8;
 
+/// What a budget keeps of a step, on its way into a ring. The way may end between two messages for
+/// lack of time: it is gone on from there, for the leader has what was sent before.
+pub(super) struct Handing {
+    batches: Vec<RecordBatch>,
+    thinned: Option<Thinned>,
+    rows: u64,
+    /// How many messages are sent.
+    sent: usize,
+}
+
 impl StepWriter {
     /// What this writer adds to the sum over all writers of the step, which stays begun.
     ///
@@ -105,6 +115,9 @@ impl StepWriter {
             let message = format!("token {token:?}: the leader's commits have tokens of their own");
             return Err(Failure::new(ErrorKind::Unsupported, message));
         }
+        if self.handing.is_some() {
+            return self.hand_on(step, patience);
+        }
         let room = self.threshold_of_room(step, patience)?;
         let Some(budget) = &mut self.budget else { return self.end(token, patience) };
         let (batches, thinned) = budget.kept(below.min(room))?;
@@ -116,19 +129,29 @@ impl StepWriter {
             self.events.push((Level::Warning, message));
         }
         if let Sink::Lane(_) = self.sink {
-            self.put_kept(step, &batches, thinned.as_ref(), patience)?;
-        } else {
-            self.staged = None;
-            self.forget_offers();
-            let token = self.token(token, step);
-            return self.hand_over(Ready { step, token, batches: Some(batches), thinned });
+            self.handing = Some(Handing { batches, thinned, rows, sent: 0 });
+            return self.hand_on(step, patience);
         }
         self.staged = None;
         self.forget_offers();
-        Ok(Report { step, rows, ..Report::default() })
+        let token = self.token(token, step);
+        self.hand_over(Ready { step, token, batches: Some(batches), thinned })
+    }
+
+    /// Goes on putting what is kept into the ring, and ends the step there.
+    fn hand_on(&mut self, step: i64, patience: &Patience) -> Result<Report> {
+        let Some(mut handing) = self.handing.take() else { return Ok(Report { step, ..Report::default() }) };
+        if let Err(failure) = self.put_kept(step, &mut handing, patience) {
+            self.handing = Some(handing);
+            return Err(failure);
+        }
+        self.staged = None;
+        self.forget_offers();
+        Ok(Report { step, rows: handing.rows, ..Report::default() })
     }
 
     pub(super) fn forget_offers(&mut self) {
+        self.handing = None;
         if let Some(budget) = &mut self.budget {
             budget.forget();
         }
@@ -167,32 +190,39 @@ impl StepWriter {
         }
     }
 
-    /// Puts what is kept into the ring, and ends the step there.
-    fn put_kept(
-        &mut self,
-        step: i64,
-        batches: &[RecordBatch],
-        thinned: Option<&Thinned>,
-        patience: &Patience,
-    ) -> Result<()> {
+    /// Sends the messages that are not sent yet, the end of the step last.
+    fn put_kept(&mut self, step: i64, handing: &mut Handing, patience: &Patience) -> Result<()> {
+        let Handing { batches, thinned, sent, .. } = handing;
         for name in batches.iter().flat_map(|batch| batch.schema_ref().fields()).map(|field| field.name()) {
             // Somebody may have added it a moment ago.
             self.layout.column(name)?;
         }
         let Sink::Lane(lane) = &mut self.sink else { return Ok(()) };
+        let mut message = 0;
         if let Some(thinned) = thinned {
-            lane.tell(&words(thinned, &self.layout), patience)?;
+            once(&mut message, sent, || lane.tell(&words(thinned, &self.layout), patience))?;
         }
-        for batch in batches {
+        for batch in batches.iter() {
             for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
                 let bytes = bytes_of(field.name(), array)?;
                 let kind = Kind::of(array.data_type()).expect("its bytes are of one of the kinds");
                 // SAFETY: the bytes are there until the call is over.
                 let values = unsafe { Values::from_raw(kind, bytes.as_ptr(), array.len() as u64, 0) }?;
-                lane.put(self.layout.column(field.name())?, &values, patience)?;
+                let column = self.layout.column(field.name())?;
+                once(&mut message, sent, || lane.put(column, &values, patience))?;
             }
-            lane.end_part(step, patience)?;
+            once(&mut message, sent, || lane.end_part(step, patience))?;
         }
         lane.end(step, patience, WhenFull::Block)
     }
+}
+
+/// Sends a message unless it is among those that are sent.
+fn once(message: &mut usize, sent: &mut usize, send: impl FnOnce() -> Result<()>) -> Result<()> {
+    if *message == *sent {
+        send()?;
+        *sent += 1;
+    }
+    *message += 1;
+    Ok(())
 }

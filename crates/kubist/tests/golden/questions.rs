@@ -217,6 +217,8 @@ fn info(snapshot: &Snapshot) -> Result<serde_json::Value> {
     for key in ["location", "disk", "debt", "rows_to_move", "rows_outside"] {
         fields.remove(key);
     }
+    // Answers of older versions do not say it; which steps are complete they do.
+    fields.remove("declared");
     // What is said only of some tables, or has no word in the first version of the format.
     for (key, unsaid) in [("compression", "none".into()), ("shared", false.into()), ("thinned", json!(null))] {
         if fields.get(key) == Some(&unsaid) {

@@ -28,6 +28,10 @@ final class Native {
 
     static native void tableDrop(byte[] location);
 
+    static native void declareWriters(long table, byte[] writers);
+
+    static native void exchange(byte[] one, byte[] other);
+
     static native long snapshot(long table, byte[] moment);
 
     static native byte[] about(long snapshot);

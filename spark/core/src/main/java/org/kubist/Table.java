@@ -1,6 +1,7 @@
 package org.kubist;
 
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 
 /** An open table. Threads may share it. */
@@ -44,6 +45,18 @@ public final class Table extends Handle {
      */
     public static void drop(String location) {
         Native.tableDrop(Native.bytes(location));
+    }
+
+    /**
+     * Puts a table in the place of another, and this one in its place, in one step: whoever opens
+     * one of the locations meanwhile finds one of the two.
+     *
+     * @param one a directory
+     * @param other a directory on the same file system
+     * @throws KubistException {@code UNSUPPORTED} where the file system cannot; nothing is changed then
+     */
+    public static void exchange(String one, String other) {
+        Native.exchange(Native.bytes(one), Native.bytes(other));
     }
 
     /**
@@ -124,6 +137,16 @@ public final class Table extends Handle {
         Map<String, Object> options = new LinkedHashMap<>();
         options.put("name", name);
         return new Writer(Native.writerOpen(number(), Native.bytes(Json.write(options))));
+    }
+
+    /**
+     * Says by whose commits a step is complete. Can be said once; the same again is fine.
+     *
+     * @param names of the writers
+     * @throws KubistException {@code EXISTS} if others were declared before
+     */
+    public void declareWriters(List<String> names) {
+        Native.declareWriters(number(), Native.bytes(Json.write(Map.of("names", names))));
     }
 
     /**

@@ -85,9 +85,8 @@ record Figures(StructType readSchema, InternalRow row, String description) imple
             if (function instanceof CountStar) {
                 values.add(count(snapshot, question));
             } else if (function instanceof Count count) {
-                List<String> where = new ArrayList<>(question.where());
-                where.add(quoted(column(count.column(), fields)) + " IS NOT NULL");
-                values.add(count(snapshot, question.where(where)));
+                String there = quoted(column(count.column(), fields)) + " IS NOT NULL";
+                values.add(count(snapshot, question.and(List.of(there))));
             } else {
                 boolean least = function instanceof Min;
                 Field field = column(function.children()[0], fields);

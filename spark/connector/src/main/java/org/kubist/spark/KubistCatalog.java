@@ -2,15 +2,22 @@ package org.kubist.spark;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
@@ -21,10 +28,10 @@ import org.kubist.Json;
 import org.kubist.KubistException;
 
 /**
- * Tables of one folder, or of one keyspace of a cluster, by their names: {@code
+ * Tables of one folder and of the folders in it, or of one keyspace of a cluster, by their names: {@code
  * spark.sql.catalog.k=org.kubist.spark.KubistCatalog}, {@code spark.sql.catalog.k.location=folder}.
  */
-public final class KubistCatalog implements TableCatalog {
+public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
     private static final String ENDING = ".kubist";
 
     private String name;
@@ -55,17 +62,30 @@ public final class KubistCatalog implements TableCatalog {
         return !root.contains("://");
     }
 
+    /** A namespace is a folder; fails where a name would lead out of the catalog. */
+    private String folder(String[] namespace) {
+        StringBuilder folder = new StringBuilder(root);
+        for (String part : namespace) {
+            folder.append('/').append(plain(part));
+        }
+        return folder.toString();
+    }
+
+    private static String plain(String name) {
+        if (name.isEmpty() || name.equals(".") || name.equals("..") || name.contains("/")) {
+            throw Options.invalid("\"" + name + "\" is not the name of a table or of a namespace");
+        }
+        return name;
+    }
+
     /** A table named {@code run} is the folder {@code run}, or {@code run.kubist}. */
     private String location(Identifier table) {
-        String plain = root + "/" + table.name();
+        String plain = folder(table.namespace()) + "/" + plain(table.name());
         boolean ends = isFolder() && !Files.exists(Path.of(plain)) && Files.exists(Path.of(plain + ENDING));
         return ends ? plain + ENDING : plain;
     }
 
     private Table load(Identifier identifier, String version) throws NoSuchTableException {
-        if (identifier.namespace().length > 0) {
-            throw new NoSuchTableException(identifier);
-        }
         Map<String, String> options = new HashMap<>(shared);
         options.put("path", location(identifier));
         if (version != null) {
@@ -92,24 +112,110 @@ public final class KubistCatalog implements TableCatalog {
         return load(identifier, version);
     }
 
+    /** No moment of a table has a time. */
     @Override
-    public Identifier[] listTables(String[] namespace) {
+    public Table loadTable(Identifier identifier, long timestamp) {
+        throw Options.timeless();
+    }
+
+    private static boolean isTable(Path folder) {
+        return Files.isRegularFile(folder.resolve("table"));
+    }
+
+    /** The folders in a namespace, tables or not. */
+    private List<String> inside(String[] namespace, boolean tables) throws NoSuchNamespaceException {
         if (!isFolder()) {
             throw new UnsupportedOperationException("tables of " + root + " cannot be listed: name them");
         }
-        if (namespace.length > 0) {
-            return new Identifier[0];
+        Path folder = Path.of(folder(namespace));
+        if (!Files.isDirectory(folder) || isTable(folder)) {
+            throw new NoSuchNamespaceException(namespace);
         }
-        try (Stream<Path> inside = Files.list(Path.of(root))) {
-            return inside.filter(path -> Files.isRegularFile(path.resolve("table")))
+        try (Stream<Path> inside = Files.list(folder)) {
+            return inside.filter(path -> Files.isDirectory(path) && isTable(path) == tables)
                     .map(path -> path.getFileName().toString())
-                    .map(file -> file.endsWith(ENDING) ? file.substring(0, file.length() - ENDING.length()) : file)
                     .sorted()
-                    .map(file -> Identifier.of(namespace, file))
-                    .toArray(Identifier[]::new);
+                    .toList();
         } catch (IOException error) {
-            throw new UncheckedIOException("cannot list " + root, error);
+            throw new UncheckedIOException("cannot list " + folder, error);
         }
+    }
+
+    @Override
+    public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
+        return inside(namespace, true).stream()
+                .map(file -> file.endsWith(ENDING) ? file.substring(0, file.length() - ENDING.length()) : file)
+                .map(file -> Identifier.of(namespace, file))
+                .toArray(Identifier[]::new);
+    }
+
+    @Override
+    public String[][] listNamespaces() throws NoSuchNamespaceException {
+        return isFolder() ? listNamespaces(new String[0]) : new String[0][];
+    }
+
+    @Override
+    public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
+        return inside(namespace, false).stream()
+                .filter(name -> !name.endsWith(".staging"))
+                .map(name -> Stream.concat(Stream.of(namespace), Stream.of(name)).toArray(String[]::new))
+                .toArray(String[][]::new);
+    }
+
+    @Override
+    public Map<String, String> loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
+        String folder = folder(namespace);
+        if (isFolder() ? !Files.isDirectory(Path.of(folder)) || isTable(Path.of(folder)) : namespace.length > 0) {
+            throw new NoSuchNamespaceException(namespace);
+        }
+        return Map.of(SupportsNamespaces.PROP_LOCATION, folder);
+    }
+
+    @Override
+    public void createNamespace(String[] namespace, Map<String, String> metadata) throws NamespaceAlreadyExistsException {
+        if (!isFolder()) {
+            throw new UnsupportedOperationException("a namespace is a folder, and " + root + " has none");
+        }
+        Path folder = Path.of(folder(namespace));
+        if (Files.exists(folder)) {
+            throw new NamespaceAlreadyExistsException(namespace);
+        }
+        try {
+            Files.createDirectories(folder);
+        } catch (IOException error) {
+            throw new UncheckedIOException("cannot make " + folder, error);
+        }
+    }
+
+    @Override
+    public void alterNamespace(String[] namespace, NamespaceChange... changes) {
+        throw new UnsupportedOperationException("a namespace is a folder, and keeps no properties");
+    }
+
+    /** With {@code cascade} its tables go too; files of others stay, and then so does the folder. */
+    @Override
+    public boolean dropNamespace(String[] namespace, boolean cascade)
+            throws NoSuchNamespaceException, NonEmptyNamespaceException {
+        if (cascade) {
+            for (Identifier table : listTables(namespace)) {
+                dropTable(table);
+            }
+            for (String[] inner : listNamespaces(namespace)) {
+                dropNamespace(inner, true);
+            }
+        }
+        Path folder = Path.of(folder(namespace));
+        if (!isFolder() || !Files.isDirectory(folder)) {
+            throw new NoSuchNamespaceException(namespace);
+        }
+        try {
+            Files.delete(folder);
+        } catch (DirectoryNotEmptyException error) {
+            throw new NonEmptyNamespaceException(namespace);
+        } catch (IOException error) {
+            throw new UncheckedIOException("cannot remove " + folder, error);
+        }
+        return true;
     }
 
     @Override
@@ -120,7 +226,10 @@ public final class KubistCatalog implements TableCatalog {
         if (partitions.length > 0) {
             throw Options.invalid("Kubist has no partitions of columns: its dimensions divide the rows");
         }
-        Map<String, String> options = new HashMap<>(properties);
+        Map<String, String> options = new HashMap<>(shared);
+        options.putAll(properties);
+        // A column of answers, and none of rows that are written.
+        options.keySet().removeIf("inclusion"::equalsIgnoreCase);
         options.put("path", location(identifier));
         Options creating = new Options(options);
         if (!creating.creates()) {
@@ -129,7 +238,8 @@ public final class KubistCatalog implements TableCatalog {
         Map<String, Object> creation = new LinkedHashMap<>(creating.creation());
         creation.put("columns", KubistTable.columns(schema));
         try (org.kubist.Table made = org.kubist.Table.create(creating.location(), Json.write(creation))) {
-            return KubistTable.open(new Options(Map.of("path", made.location())), null);
+            assert made.location().equals(creating.location());
+            return KubistTable.open(creating, null);
         } catch (KubistException error) {
             if (error.kind() == KubistException.Kind.EXISTS) {
                 throw new TableAlreadyExistsException(identifier);

@@ -4,7 +4,7 @@ import org.apache.spark.sql.SparkSessionExtensions;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
-/** {@code spark.sql.extensions=org.kubist.spark.KubistExtensions}: samples reach the tables below filters. */
+/** {@code spark.sql.extensions=org.kubist.spark.KubistExtensions}: samples reach tables below filters, and kubist_estimate is a function. */
 public final class KubistExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
     /** Spark makes it by its name. */
     public KubistExtensions() {}
@@ -12,6 +12,7 @@ public final class KubistExtensions extends AbstractFunction1<SparkSessionExtens
     @Override
     public BoxedUnit apply(SparkSessionExtensions extensions) {
         extensions.injectOptimizerRule(session -> new SampleBelow());
+        extensions.injectTableFunction(EstimateFunction.described());
         return BoxedUnit.UNIT;
     }
 }

@@ -1,15 +1,19 @@
 package org.kubist.spark;
 
+import java.util.List;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.kubist.Answer;
 import org.kubist.Batch;
+import org.kubist.Field;
+import org.kubist.KubistException;
 import org.kubist.Snapshot;
 import org.kubist.Split;
 import org.kubist.Table;
@@ -61,9 +65,28 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
         table = Table.open(part.location());
         try {
             answer = ask(part);
+            check(part.location());
         } catch (RuntimeException error) {
             table.close();
             throw error;
+        }
+    }
+
+    /** Spark reads columns by their places, and values by the types that it planned with. */
+    private void check(String location) {
+        List<Field> fields = answer.fields();
+        boolean isSame = fields.size() == columns.size();
+        for (int index = 0; isSame && index < fields.size(); index++) {
+            Field field = fields.get(index);
+            StructField planned = columns.apply(index);
+            isSame = field.name().equals(planned.name()) && Types.ofSpark(field.type()).equals(planned.dataType());
+        }
+        if (!isSame) {
+            answer.close();
+            throw new KubistException(
+                    KubistException.Kind.EXPIRED,
+                    location + " answers with the columns " + fields.stream().map(Field::name).toList()
+                            + ", and not with those that were planned, " + columns.toDDL() + ": load it again");
         }
     }
 

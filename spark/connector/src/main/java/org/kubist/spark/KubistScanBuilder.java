@@ -73,21 +73,38 @@ class KubistScanBuilder
         Map<String, Field> fields = new HashMap<>();
         table.moment().snapshot().fields().forEach(field -> fields.put(field.name(), field));
         Conditions conditions = new Conditions(fields);
-        List<Predicate> taken = new ArrayList<>();
-        List<Predicate> left = new ArrayList<>();
+        List<Predicate> understood = new ArrayList<>();
         List<String> where = new ArrayList<>();
+        List<Predicate> left = new ArrayList<>();
         for (Predicate predicate : predicates) {
             String condition = conditions.of(predicate);
             if (condition != null && isUnderstood(condition)) {
+                understood.add(predicate);
                 where.add(condition);
-                taken.add(predicate);
             } else {
                 left.add(predicate);
             }
         }
-        question = question.where(where);
-        pushed = taken.toArray(Predicate[]::new);
+        int taken = together(where);
+        left.addAll(understood.subList(taken, understood.size()));
+        question = question.and(where.subList(0, taken));
+        pushed = understood.subList(0, taken).toArray(Predicate[]::new);
         return left.toArray(Predicate[]::new);
+    }
+
+    /** How many of the first conditions the engine takes as one: each may be short enough, and all too long. */
+    private int together(List<String> where) {
+        int fits = 0;
+        int tooMany = where.size() + 1;
+        // All of them first, as nearly always.
+        for (int count = where.size(); fits + 1 < tooMany; count = (fits + tooMany) / 2) {
+            if (isUnderstood(Question.joined(where.subList(0, count)))) {
+                fits = count;
+            } else {
+                tooMany = count;
+            }
+        }
+        return fits;
     }
 
     /** What the engine would refuse (a condition of too many parts) is Spark's. */

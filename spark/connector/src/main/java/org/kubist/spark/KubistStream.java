@@ -5,11 +5,13 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.types.StructType;
 import org.kubist.Snapshot;
 
 /** Follows the steps of a table: each batch has the rows of the steps that were completed since the last. */
-final class KubistStream implements MicroBatchStream {
+final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNow {
     /** Up to which step a stream has read. */
     static final class Step extends Offset {
         private final long step;
@@ -30,6 +32,8 @@ final class KubistStream implements MicroBatchStream {
     private final KubistTable table;
     private final StructType columns;
     private final Question question;
+    /** Where a query ends that reads what is there when it begins; null if it goes on. */
+    private Offset end;
 
     KubistStream(KubistTable table, StructType columns, Question question) {
         if (table.options().version() != null) {
@@ -53,6 +57,17 @@ final class KubistStream implements MicroBatchStream {
         }
     }
 
+    /** Without it Spark runs one batch alone, which after a crash is the one that was begun. */
+    @Override
+    public void prepareForTriggerAvailableNow() {
+        end = latestOffset();
+    }
+
+    @Override
+    public Offset latestOffset(Offset start, ReadLimit limit) {
+        return end == null ? latestOffset() : end;
+    }
+
     @Override
     public Offset deserializeOffset(String json) {
         try {
@@ -64,6 +79,10 @@ final class KubistStream implements MicroBatchStream {
 
     @Override
     public InputPartition[] planInputPartitions(Offset start, Offset end) {
+        if (((Step) start).step >= ((Step) end).step) {
+            // No step is complete yet.
+            return new InputPartition[0];
+        }
         try (Snapshot now = table.moment().table().snapshot()) {
             Question steps = question.steps(((Step) start).step + 1, ((Step) end).step);
             long rows = now.count(steps.specs(null, null).get(0));

@@ -78,6 +78,7 @@ final class KubistTable implements SupportsRead, SupportsWrite {
                 TableCapability.BATCH_READ,
                 TableCapability.MICRO_BATCH_READ,
                 TableCapability.BATCH_WRITE,
+                TableCapability.TRUNCATE,
                 TableCapability.STREAMING_WRITE);
     }
 

@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.UUID;
 import java.util.stream.Stream;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriter;
@@ -117,6 +118,7 @@ final class KubistWrite {
 
             @Override
             public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
+                refuseContinuous(location);
                 return factory(location, folder(run), columns);
             }
 
@@ -131,6 +133,15 @@ final class KubistWrite {
                 remove(folder(run));
             }
         };
+    }
+
+    /** Spark says what kind of query it is in no other way. */
+    private static void refuseContinuous(String location) {
+        if ("true".equals(SparkSession.active().sparkContext().getLocalProperty("__is_continuous_processing"))) {
+            throw new KubistException(
+                    KubistException.Kind.UNSUPPORTED,
+                    location + " takes batches: a continuous trigger has none; say Trigger.ProcessingTime or AvailableNow");
+        }
     }
 
     /** Has nobody committed to a table that a job made? */
@@ -190,7 +201,7 @@ final class KubistWrite {
         Files.deleteIfExists(folder);
     }
 
-    private static void stays(String folder, Exception error) {
+    static void stays(String folder, Exception error) {
         System.getLogger(KubistWrite.class.getName())
                 .log(System.Logger.Level.WARNING, "files of a finished job stay in " + folder, error);
     }

@@ -3,6 +3,7 @@ package org.kubist.spark;
 import java.util.Map;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
@@ -11,7 +12,23 @@ import org.kubist.KubistException;
 import org.kubist.Table;
 
 /** Rows that Spark writes; a table that is not there yet is made of their columns. */
-record KubistWriteBuilder(KubistTable table, LogicalWriteInfo info) implements WriteBuilder {
+final class KubistWriteBuilder implements SupportsTruncate {
+    private final KubistTable table;
+    private final LogicalWriteInfo info;
+    private boolean overwrites;
+
+    KubistWriteBuilder(KubistTable table, LogicalWriteInfo info) {
+        this.table = table;
+        this.info = info;
+    }
+
+    /** The rows take the place of those that are there. */
+    @Override
+    public WriteBuilder truncate() {
+        overwrites = table.moment() != null;
+        return this;
+    }
+
     @Override
     public Write build() {
         return new Write() {
@@ -22,37 +39,52 @@ record KubistWriteBuilder(KubistTable table, LogicalWriteInfo info) implements W
 
             @Override
             public BatchWrite toBatch() {
-                return KubistWrite.batch(place(), options(), info.schema(), info.queryId(), createdHere());
+                return overwrites ? overwriting() : appending();
             }
 
             @Override
             public StreamingWrite toStreaming() {
-                return KubistWrite.stream(place(), options(), info.schema(), info.queryId());
+                if (overwrites) {
+                    throw Options.invalid("a stream appends to " + table.name() + ": output mode complete would overwrite it");
+                }
+                String location = table.options().location();
+                if (createdHere()) {
+                    make(location, creation());
+                }
+                return KubistWrite.stream(location, table.options(), info.schema(), info.queryId());
             }
         };
-    }
-
-    private Options options() {
-        return table.options();
     }
 
     private boolean createdHere() {
         return table.moment() == null;
     }
 
-    private String place() {
-        String location = options().location();
+    private BatchWrite appending() {
+        String location = table.options().location();
         if (createdHere()) {
-            // Before there is a table: without a folder no row gets into it.
-            KubistWrite.folder(location, options(), info.queryId());
-            create(location);
+            make(location, creation());
         }
-        return location;
+        return KubistWrite.batch(location, table.options(), info.schema(), info.queryId(), createdHere());
     }
 
-    private void create(String location) {
-        Map<String, Object> creation = options().creation();
+    /** A table of its own is filled, and then takes the place of the other. */
+    private BatchWrite overwriting() {
+        Overwriting overwriting = Overwriting.of(table, info.queryId());
+        make(overwriting.filled(), overwriting.creation());
+        BatchWrite filling = KubistWrite.batch(overwriting.filled(), table.options(), info.schema(), info.queryId(), true);
+        return overwriting.after(filling);
+    }
+
+    private Map<String, Object> creation() {
+        Map<String, Object> creation = table.options().creation();
         creation.put("columns", KubistTable.columns(info.schema()));
+        return creation;
+    }
+
+    private void make(String location, Map<String, Object> creation) {
+        // Before there is a table: without a folder no row gets into it.
+        KubistWrite.folder(location, table.options(), info.queryId());
         try (Table made = Table.create(location, Json.write(creation))) {
             assert made.location().equals(location);
         } catch (KubistException error) {

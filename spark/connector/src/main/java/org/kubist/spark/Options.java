@@ -38,6 +38,9 @@ final class Options {
         known.addAll(CREATE);
         for (String name : this.said.keySet()) {
             String lower = name.toLowerCase(Locale.ROOT);
+            if (lower.equals("timestampasof")) {
+                throw timeless();
+            }
             if (!known.contains(lower) && !OF_SPARK.contains(lower) && !lower.startsWith("option.")) {
                 throw invalid("unknown option \"" + name + "\"; there are " + String.join(", ", known));
             }
@@ -50,6 +53,14 @@ final class Options {
 
     static KubistException invalid(String message) {
         return new KubistException(KubistException.Kind.INVALID_INPUT, message);
+    }
+
+    /** Why no moment has a time. */
+    static KubistException timeless() {
+        return new KubistException(
+                KubistException.Kind.UNSUPPORTED,
+                "a table does not keep when its commits were made: say the token of a snapshot (snapshot, VERSION AS OF"
+                        + " 'token') or a step (step, VERSION AS OF n)");
     }
 
     String location() {

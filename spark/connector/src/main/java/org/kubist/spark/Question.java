@@ -17,10 +17,19 @@ import org.kubist.Json;
  * @param steps the first and the last step of a stream's batch; null for all rows
  */
 record Question(List<String> where, List<double[]> windows, int limit, long[] steps) {
+    private static final int MOST_SHOWN = 1000;
+
     static final Question ALL = new Question(List.of(), null, -1, null);
 
-    Question where(List<String> more) {
-        return new Question(more, windows, limit, steps);
+    Question and(List<String> more) {
+        List<String> all = new ArrayList<>(where);
+        all.addAll(more);
+        return new Question(all, windows, limit, steps);
+    }
+
+    /** Conditions as one. */
+    static String joined(List<String> conditions) {
+        return conditions.stream().map(one -> "(" + one + ")").collect(Collectors.joining(" AND "));
     }
 
     Question windows(List<double[]> sampled) {
@@ -39,7 +48,7 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
     List<String> specs(StructType columns, String inclusion) {
         Map<String, Object> spec = new LinkedHashMap<>();
         if (!where.isEmpty()) {
-            spec.put("where", where.stream().map(one -> "(" + one + ")").collect(Collectors.joining(" AND ")));
+            spec.put("where", joined(where));
         }
         if (limit >= 0) {
             spec.put("limit", limit);
@@ -65,6 +74,11 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
         return specs;
     }
 
+    /** A list of many values has no place in a plan that people read. */
+    private static String shown(String condition) {
+        return condition.length() <= MOST_SHOWN ? condition : condition.substring(0, MOST_SHOWN) + "...";
+    }
+
     /** For {@code explain}. */
     String inWords() {
         List<String> words = new ArrayList<>();
@@ -73,7 +87,7 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
                     .map(window -> "[" + window[0] + ", " + window[1] + ")")
                     .collect(Collectors.joining(" + ")));
         }
-        words.add("PushedWhere: [" + String.join("; ", where) + "]");
+        words.add("PushedWhere: [" + where.stream().map(Question::shown).collect(Collectors.joining("; ")) + "]");
         if (limit >= 0) {
             words.add("PushedLimit: " + limit);
         }

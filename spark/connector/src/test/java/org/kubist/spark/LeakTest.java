@@ -10,6 +10,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import org.apache.spark.api.java.function.ForeachFunction;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.scheduler.SparkListenerTaskStart;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -40,6 +48,47 @@ class LeakTest {
             Map<String, Long> more = threads();
             more.keySet().removeIf(name -> more.get(name) <= threads.getOrDefault(name, 0L) + 2);
             assertEquals(Map.of(), more, "more threads than " + threads);
+        } finally {
+            spark.stop();
+        }
+    }
+
+    /** A task of a cancelled query ends at once, although its question has much left to read. */
+    @Test
+    void aCancelledQueryStopsReading() throws Exception {
+        SparkSession spark = Session.open(folder, "local[2]");
+        try {
+            String location = folder.resolve("long").toString();
+            spark.range(0, 2_000_000, 1, 2).selectExpr("id", "id / 2e6D AS x")
+                    .write().format("kubist").option("dimensions", "x").mode("append").save(location);
+            CountDownLatch begun = new CountDownLatch(2);
+            BlockingQueue<Long> ended = new LinkedBlockingQueue<>();
+            spark.sparkContext().addSparkListener(new SparkListener() {
+                @Override
+                public void onTaskStart(SparkListenerTaskStart task) {
+                    begun.countDown();
+                }
+
+                @Override
+                public void onTaskEnd(SparkListenerTaskEnd task) {
+                    ended.add(task.taskMetrics().inputMetrics().recordsRead());
+                }
+            });
+            Thread asking = new Thread(() -> {
+                spark.sparkContext().setJobGroup("slow", "to be cancelled", true);
+                // Each row of the answer takes long.
+                var rows = spark.read().format("kubist").option("partitions", "2").load(location);
+                rows.filter("length(repeat(cast(id AS STRING), 200000)) > 0").foreach((ForeachFunction<Row>) row -> {});
+            });
+            asking.setUncaughtExceptionHandler((thread, error) -> {});
+            asking.start();
+            begun.await();
+            spark.sparkContext().cancelJobGroup("slow");
+            for (int task = 0; task < 2; task++) {
+                assertTrue(ended.take() < 1_000_000, "a task read all of its rows");
+            }
+            asking.join();
+            assertEquals(0L, Table.held().get("arrays"));
         } finally {
             spark.stop();
         }

@@ -11,6 +11,8 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
@@ -107,6 +109,53 @@ class SamplesTest {
                 pushed(way);
                 assertEquals(wanted, ids(way), Session.plan(way));
             }
+        }
+    }
+
+    private static final Pattern WINDOW = Pattern.compile("\\[([0-9.E-]+), ([0-9.E-]+)\\)");
+
+    /** The rows of the windows that a plan names, by the engine. */
+    private static TreeSet<Long> ofWindows(Dataset<Row> rows, double wanted, String where) {
+        String plan = Session.plan(rows);
+        Matcher windows = WINDOW.matcher(plan.substring(plan.indexOf("PushedSample: "), plan.indexOf(", PushedWhere")));
+        TreeSet<Long> ids = new TreeSet<>();
+        double share = 0;
+        while (windows.find()) {
+            String window = "[" + windows.group(1) + ", " + windows.group(2) + "]";
+            ids.addAll(asked("{\"where\": \"" + where + "\", \"window\": " + window + ", \"columns\": [\"id\"]}"));
+            share += Double.parseDouble(windows.group(2)) - Double.parseDouble(windows.group(1));
+        }
+        assertEquals(wanted, share, 1e-12, plan);
+        return ids;
+    }
+
+    /** Samples of any share and seed, with filters, columns and limits, in both meanings of a seed. */
+    @Test
+    void samplesAtRandomAreTheEngines() {
+        Random random = new Random(Long.getLong("seed", 8));
+        int questions = Math.max(12, Integer.getInteger("questions", 200) / 5);
+        for (int question = 0; question < questions; question++) {
+            spark.conf().set("spark.sql.codegen.wholeStage", question % 2 == 0);
+            double share = switch (random.nextInt(6)) {
+                case 0 -> 1;
+                case 1 -> 1e-9;
+                case 2 -> 1 - 1e-9;
+                default -> (1 + random.nextInt(9999)) / 10000.0;
+            };
+            long seed = random.nextInt(4) == 0 ? (random.nextBoolean() ? Long.MIN_VALUE : Long.MAX_VALUE) : random.nextLong();
+            Dataset<Row> table = table("seed", random.nextBoolean() ? "nested" : "window");
+            double least = random.nextInt(100) / 100.0;
+            String where = "x >= " + least;
+            Dataset<Row> rows = random.nextBoolean()
+                    ? table.filter(where + "D").select("id", "c", "x").sample(share, seed)
+                    : table.sample(share, seed).filter(where + "D").select("d", "id");
+            TreeSet<Long> wanted = ofWindows(rows, share, where);
+            assertEquals(wanted, ids(rows), Session.plan(rows));
+            assertEquals(wanted.size(), rows.count());
+            int limit = 1 + random.nextInt(200);
+            TreeSet<Long> some = ids(rows.limit(limit));
+            assertEquals(Math.min(limit, wanted.size()), some.size());
+            assertTrue(wanted.containsAll(some), Session.plan(rows.limit(limit)));
         }
     }
 

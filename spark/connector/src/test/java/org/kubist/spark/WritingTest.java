@@ -19,6 +19,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.streaming.StreamingQuery;
 import org.apache.spark.sql.streaming.Trigger;
+import org.apache.spark.sql.types.StructType;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -118,7 +119,7 @@ class WritingTest {
     void aJobThatFailsKeepsWhatOthersCommitted() {
         MapFunction<Row, Row> fail = row -> {
             if (row.getLong(0) == 2400) {
-                commit("others", 0, null, "once");
+                commit("others", "solver", 0, null, "once");
                 throw new IllegalStateException("this job was to fail");
             }
             return row;
@@ -210,14 +211,67 @@ class WritingTest {
         }
     }
 
-    private static void step(long step) {
-        commit("steps", step * 100, step, null);
+    @Test
+    void aStreamWaitsForAllDeclaredWriters() throws Exception {
+        write(numbers(0), "declared");
+        try (Table table = Table.open(at("declared"))) {
+            table.declareWriters(List.of("left", "right"));
+        }
+        commit("declared", "left", 100, 1L, null);
+        commit("declared", "left", 200, 2L, null);
+        assertEquals(0, followed("declared"));
+        commit("declared", "right", 300, 1L, null);
+        assertEquals(200, followed("declared"));
+        commit("declared", "right", 400, 2L, null);
+        assertEquals(400, followed("declared"));
     }
 
-    private static void commit(String name, long first, Long step, String token) {
+    /** How many rows a stream has had by now, from its begin. */
+    private static long followed(String name) throws Exception {
+        StreamingQuery query = spark.readStream()
+                .format("kubist")
+                .load(at(name))
+                .writeStream()
+                .format("parquet")
+                .option("checkpointLocation", at(name + ".checkpoint"))
+                .option("path", at(name + ".followed"))
+                .trigger(Trigger.AvailableNow())
+                .start();
+        query.awaitTermination();
+        return spark.read().schema("id BIGINT, x DOUBLE").parquet(at(name + ".followed")).distinct().count();
+    }
+
+    @Test
+    void aContinuousStreamIsRefusedInWords() {
+        write(numbers(1), "continuous");
+        Dataset<Row> rate = spark.readStream().format("rate").load().selectExpr("value AS id", "value / 1e9D AS x");
+        fails("ProcessingTime", () -> rate.writeStream()
+                .format("kubist")
+                .option("checkpointLocation", at("continuous.checkpoint"))
+                .option("path", at("continuous"))
+                .trigger(Trigger.Continuous("1 second"))
+                .start()
+                .awaitTermination());
+        holds("continuous", 1);
+        fails("continuous", () -> spark.readStream()
+                .format("kubist")
+                .load(at("continuous"))
+                .writeStream()
+                .format("console")
+                .option("checkpointLocation", at("continuous.other"))
+                .trigger(Trigger.Continuous("1 second"))
+                .start()
+                .awaitTermination());
+    }
+
+    private static void step(long step) {
+        commit("steps", "solver", step * 100, step, null);
+    }
+
+    private static void commit(String name, String who, long first, Long step, String token) {
         try (Table table = Table.open(at(name));
                 Snapshot snapshot = table.snapshot();
-                Writer writer = table.writer("solver");
+                Writer writer = table.writer(who);
                 org.kubist.Rows rows = new org.kubist.Rows(snapshot.fields())) {
             for (int row = 0; row < 100; row++) {
                 rows.setLong(0, first + row);
@@ -249,12 +303,24 @@ class WritingTest {
         fails("token", () -> spark.read().format("kubist").option("snapshot", "yesterday").load(at("sound")));
         fails("x", () -> write(numbers(1).selectExpr("id", "'a' AS x"), "sound"));
         fails("more", () -> write(numbers(1).selectExpr("id", "x", "1 AS more"), "sound"));
-        fails("truncate", () -> numbers(1).write().format("kubist").mode("overwrite").save(at("sound")));
         fails("ARRAY", () -> write(numbers(1).selectExpr("id", "x", "array(1) AS list"), "lists"));
         fails("dimensions", () -> spark.sql("CREATE TABLE k.flat (x DOUBLE)"));
         fails("say load(location)", () -> spark.read().format("kubist").load());
         assertThrows(Exception.class, () -> read("sound").sample(1.5).count());
         holds("sound", 100);
+    }
+
+    @Test
+    void anAnswerOfOtherColumnsThanPlannedIsAFailure() {
+        write(numbers(10), "planned");
+        try (Table table = Table.open(at("planned"));
+                Snapshot snapshot = table.snapshot()) {
+            var part = new KubistReader.Part(at("planned"), snapshot.splits("{\"columns\": [\"id\", \"x\"]}", 1).get(0), null);
+            for (String other : List.of("x DOUBLE, id BIGINT", "id BIGINT", "id INT, x DOUBLE")) {
+                var factory = new KubistReader.Factory(StructType.fromDDL(other));
+                fails("planned", () -> factory.createColumnarReader(part));
+            }
+        }
     }
 
     @Test

@@ -1,0 +1,46 @@
+//! The writers of an attempt that a simulation starts again from a checkpoint of.
+//!
+//! A job names its writers `rank-0`, `rank-1`, ... or `node-0`, ...: one that goes on with fewer, or
+//! with the other kind, does not open them all, and one that is left may still commit.
+
+use kubist::Table;
+
+use crate::failure::Result;
+use crate::patience::Patience;
+
+/// The kinds of a job's writers.
+const KINDS: [&str; 2] = ["rank", "node"];
+
+/// Waits until no writer of a job is at work but those of the caller's: `count` of a kind.
+///
+/// # Errors
+///
+/// `Busy` names one that stays at work; `Cancelled`; a storage error.
+pub fn await_other_writers(table: &Table, kind: &str, count: u64, patience: &Patience) -> Result<()> {
+    for name in table.writer_names()? {
+        if is_other(&name, kind, count) {
+            let what = || format!("the end of the other writer {name:?}");
+            patience.poll(&what, || Ok((!table.is_at_work(&name)?).then_some(())))?;
+        }
+    }
+    Ok(())
+}
+
+/// Is this a writer of a job, and not one of so many of a kind?
+fn is_other(name: &str, kind: &str, count: u64) -> bool {
+    let Some((of_kind, number)) = name.rsplit_once('-') else { return false };
+    let Ok(number) = number.parse::<u64>() else { return false };
+    KINDS.contains(&of_kind) && (of_kind != kind || number >= count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_writers_of_jobs_alone() {
+        let others = ["rank-0", "rank-1", "rank-2", "rank-10", "node-0", "rank-x", "writer-3", "rank"];
+        let found: Vec<&str> = others.into_iter().filter(|name| is_other(name, "rank", 2)).collect();
+        assert_eq!(found, ["rank-2", "rank-10", "node-0"]);
+    }
+}

@@ -1,0 +1,22 @@
+//! One table in the place of another: both folders change their names in one step of the file
+//! system, so that whoever opens the location finds the one or the other, and never none.
+
+use jni_sys::jbyteArray;
+use kubist::ErrorKind;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::jvm::{Class, Env, Failure, ended, text};
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_exchange(env: Env, _: Class, one: jbyteArray, other: jbyteArray) {
+    ended(env, (), || {
+        // SAFETY: Java's arguments are what its declaration says.
+        let (one, other) = unsafe { (text(env, "location", one)?, text(env, "location", other)?) };
+        renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).map_err(|errno| {
+            let error = std::io::Error::from(errno);
+            let cannot = matches!(errno, rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::XDEV);
+            let kind = if cannot { ErrorKind::Unsupported } else { ErrorKind::of_io(&error) };
+            Failure::new(kind, format!("cannot put {other} in the place of {one}: {error}"))
+        })
+    });
+}

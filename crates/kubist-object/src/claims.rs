@@ -1,0 +1,223 @@
+//! Who is at work on a log: `claims/WRITER/NUMBER`, of which the last one counts.
+//!
+//! A holder puts an object with its name, and every 10 seconds one with the next number. Whoever
+//! wants the log of a holder on another machine waits until it has seen no new number for 30
+//! seconds by its own clock, and then puts the next one itself: one of the two finds it taken.
+//! So clocks are not compared. A claim is a courtesy ([`kubist_store::claims`]): the fence in
+//! the log is what counts.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kubist_store::claims::{Holder, LAPSE, Life, RENEWAL, life, this_process};
+use kubist_store::{Error, Result};
+use tokio::task::AbortHandle;
+
+use crate::client::Link;
+use crate::frame::Kind;
+
+pub const FOLDER: &str = "claims";
+/// How often somebody else's claim is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// Looks at a claim that is renewed each time between its listing and its reading.
+const MOST_LOOKS: usize = 20;
+
+fn folder(writer: &str) -> String {
+    format!("{FOLDER}/{writer}")
+}
+
+fn key(writer: &str, number: u64) -> String {
+    format!("{FOLDER}/{writer}/{number:020}")
+}
+
+/// The newest claim on a log.
+struct Newest {
+    number: u64,
+    /// Who holds it; `None`: it was given back.
+    holder: Option<String>,
+    /// A number of the log that was taken when it was put.
+    hint: u64,
+}
+
+/// A claim says where the log was, and who holds it.
+fn said(hint: u64, holder: &str) -> Vec<u8> {
+    [&hint.to_le_bytes()[..], holder.as_bytes()].concat()
+}
+
+/// A number, whose holder it was, and since when it has been seen.
+#[derive(Debug, Clone)]
+struct Seen {
+    number: u64,
+    holder: String,
+    since: Instant,
+    looked: Instant,
+    renewed: bool,
+}
+
+/// What a handle has seen of others' claims.
+#[derive(Debug, Default)]
+pub struct Claims(Mutex<HashMap<String, Seen>>);
+
+/// A claim that this process holds. Dropped, it is given back.
+pub struct Claim {
+    link: Link,
+    writer: String,
+    me: Holder,
+    number: Arc<AtomicU64>,
+    lost: Arc<AtomicBool>,
+    /// A number of the log that is taken.
+    hint: Arc<AtomicU64>,
+    renewal: AbortHandle,
+    ended: bool,
+}
+
+impl Claims {
+    /// Claims a log, waiting for a holder on another machine to renew its claim or not.
+    pub async fn hold(&self, link: &Link, writer: &str) -> Result<Claim> {
+        let me = Holder::new(&this_process());
+        let (number, hint) = self.next(link, writer, &me).await.inspect_err(|_| me.end())?;
+        let number = Arc::new(AtomicU64::new(number));
+        let hint = Arc::new(AtomicU64::new(hint));
+        let lost = Arc::new(AtomicBool::new(false));
+        let renewal = {
+            let (link, writer, me) = (link.clone(), writer.to_owned(), me.clone());
+            let (number, hint, lost) = (number.clone(), hint.clone(), lost.clone());
+            tokio::spawn(async move {
+                while !lost.load(Ordering::Relaxed) {
+                    tokio::time::sleep(RENEWAL).await;
+                    let next = number.load(Ordering::Relaxed) + 1;
+                    let says = said(hint.load(Ordering::Relaxed), me.text());
+                    // A failure is tried again the next time.
+                    match link.put_once(&key(&writer, next), Kind::Held, &says).await {
+                        Ok(true) => {
+                            number.store(next, Ordering::Relaxed);
+                            let _ = link.delete(&key(&writer, next - 1)).await;
+                        }
+                        Ok(false) => lost.store(true, Ordering::Relaxed),
+                        Err(_) => {}
+                    }
+                }
+            })
+            .abort_handle()
+        };
+        Ok(Claim { link: link.clone(), writer: writer.to_owned(), me, number, lost, hint, renewal, ended: false })
+    }
+
+    /// Takes the next number.
+    async fn next(&self, link: &Link, writer: &str, me: &Holder) -> Result<(u64, u64)> {
+        loop {
+            let found = newest(link, writer).await?;
+            if let Some(Newest { number, holder: Some(holder), .. }) = &found {
+                match life(holder) {
+                    Life::Alive => return Err(busy(link, writer)),
+                    Life::Unknown if !self.has_lapsed(link, writer, *number, holder)? => {
+                        tokio::time::sleep(LOOK).await;
+                        continue;
+                    }
+                    Life::Ended | Life::Unknown => {}
+                }
+            }
+            let (number, hint) = found.map_or((0, 0), |found| (found.number + 1, found.hint));
+            if link.put_once(&key(writer, number), Kind::Held, &said(hint, me.text())).await? {
+                if let Some(before) = number.checked_sub(1) {
+                    let _ = link.delete(&key(writer, before)).await;
+                }
+                return Ok((number, hint));
+            }
+        }
+    }
+
+    /// Has a claim of another machine lapsed? `Busy` if its holder is at work.
+    fn has_lapsed(&self, link: &Link, writer: &str, number: u64, holder: &str) -> Result<bool> {
+        let now = Instant::now();
+        let mut others = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was seen long ago says nothing of how the holder is now.
+        let before = others.remove(writer).filter(|seen| seen.holder == holder && now - seen.looked < LAPSE);
+        let seen = match before {
+            Some(seen) if seen.number == number => Seen { looked: now, ..seen },
+            before => Seen { number, holder: holder.into(), since: now, looked: now, renewed: before.is_some() },
+        };
+        let (lapsed, renewed) = (now - seen.since >= LAPSE, seen.renewed);
+        others.insert(writer.to_owned(), seen);
+        match renewed && !lapsed {
+            true => Err(busy(link, writer)),
+            false => Ok(lapsed),
+        }
+    }
+}
+
+fn busy(link: &Link, writer: &str) -> Error {
+    Error::Busy { writer: writer.into(), file: link.file(&folder(writer)) }
+}
+
+/// The newest claim; each one deletes those before it, so few are there.
+async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
+    for _ in 0..MOST_LOOKS {
+        let listed = link.list(&folder(writer), None, usize::MAX).await?;
+        let numbers = listed.iter().filter_map(|(key, _)| key.rsplit('/').next()?.parse::<u64>().ok());
+        let Some(number) = numbers.max() else { return Ok(None) };
+        // It was renewed since it was listed if it is gone.
+        let Some(found) = link.get(&key(writer, number)).await? else { continue };
+        let text = |at: usize| found.says.get(at..).map(|text| String::from_utf8_lossy(text).into_owned());
+        let hint = found.says.get(..8).and_then(|eight| eight.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let holder = text(8).filter(|_| found.kind == Kind::Held);
+        return Ok(Some(Newest { number, holder, hint }));
+    }
+    Err(busy(link, writer))
+}
+
+/// Does anybody hold the log who may be at work?
+pub async fn is_held(link: &Link, writer: &str) -> Result<bool> {
+    let holder = newest(link, writer).await?.and_then(|found| found.holder);
+    Ok(holder.is_some_and(|holder| life(&holder) != Life::Ended))
+}
+
+impl Claim {
+    /// A number of the log that was taken when the claim was put.
+    pub fn hint(&self) -> u64 {
+        self.hint.load(Ordering::Relaxed)
+    }
+
+    pub fn set_hint(&self, number: u64) {
+        self.hint.store(number, Ordering::Relaxed);
+    }
+
+    /// From here on it is not this process's: nothing is given back.
+    pub fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Gives it back, unless it was lost; if that fails, it lapses.
+    pub async fn end(mut self) {
+        self.ended = true;
+        self.give_back().await;
+    }
+
+    async fn give_back(&self) {
+        self.renewal.abort();
+        self.me.end();
+        let next = self.number.load(Ordering::Relaxed) + 1;
+        let says = said(self.hint(), "");
+        if !self.is_lost() && self.link.put_once(&key(&self.writer, next), Kind::Free, &says).await.is_ok_and(|won| won)
+        {
+            let _ = self.link.delete(&key(&self.writer, next - 1)).await;
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.ended && self.link.is_this_process() {
+            let _ = self.link.wait(async {
+                self.give_back().await;
+                Ok(())
+            });
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Asking the service: each request of the store, repeated until it is answered or patience ends.
+//!
+//! The library repeats what failed with a pause that grows and a part of it by chance. What it
+//! does not repeat, because it cannot know that it may, is repeated here: whatever is put once
+//! has a number of its own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::stream::{StreamExt, TryStreamExt, iter};
+use kubist_store::{Error, Result};
+use object_store::aws::{AmazonS3, S3ConditionalPut};
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, Certificate, ClientOptions, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
+    RetryConfig,
+};
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use crate::credentials;
+use crate::failure::{Asked, checked, failed, is_absent, is_taken, may_pass};
+use crate::frame::{self, Framed, Kind};
+use crate::location::Location;
+use crate::process::runtime;
+use crate::road::Road;
+use crate::traffic::Traffic;
+
+const CONNECTING: Duration = Duration::from_secs(5);
+const ANSWERING: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MOST_TRIES: usize = 12;
+
+/// A store's way to its bucket.
+#[derive(Clone, Debug)]
+pub struct Link {
+    pub location: Arc<Location>,
+    pub bucket: Arc<AmazonS3>,
+    pub traffic: Arc<Traffic>,
+    pub road: Arc<Road>,
+    /// Limits the requests on their way.
+    pub permits: Arc<Semaphore>,
+    /// The service, as its host is called.
+    pub host: Arc<str>,
+    process: u32,
+}
+
+/// A part of an object, and how many bytes the whole has.
+pub struct Part {
+    pub bytes: Bytes,
+    pub whole: u64,
+    pub sent: Instant,
+    pub answered: Instant,
+}
+
+impl Link {
+    /// A way to a bucket. Nothing is asked yet.
+    ///
+    /// # Errors
+    ///
+    /// `Io` says which setting, profile or certificate cannot be used.
+    pub fn open(location: Location) -> Result<Link> {
+        let unusable = |why: String| Error::Io {
+            operation: "reach",
+            file: location.to_string(),
+            source: std::io::Error::new(std::io::ErrorKind::Unsupported, why),
+        };
+        let mut builder = credentials::builder(&location).map_err(unusable)?.with_bucket_name(&location.bucket);
+        if let Some(endpoint) = &location.endpoint {
+            builder = builder.with_config(object_store::aws::AmazonS3ConfigKey::S3Endpoint, endpoint);
+        }
+        if let Some(region) = &location.region {
+            builder = builder.with_region(region);
+        }
+        if let Some(is) = location.virtual_hosted {
+            builder = builder.with_virtual_hosted_style_request(is);
+        }
+        let endpoint =
+            [object_store::aws::AmazonS3ConfigKey::S3Endpoint, object_store::aws::AmazonS3ConfigKey::Endpoint]
+                .iter()
+                .find_map(|key| builder.get_config_value(key));
+        let retry = RetryConfig {
+            backoff: BackoffConfig { init_backoff: FIRST_PAUSE, max_backoff: LONGEST_PAUSE, base: 2.0 },
+            max_retries: MOST_TRIES,
+            retry_timeout: location.patience,
+        };
+        let mut options = ClientOptions::new()
+            .with_allow_http(endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://")))
+            .with_connect_timeout(CONNECTING)
+            .with_timeout(ANSWERING.min(location.patience.max(CONNECTING)));
+        let bundle = location.authorities.clone().or_else(|| std::env::var("AWS_CA_BUNDLE").ok());
+        for certificate in bundle.map(|file| certificates(&file)).transpose().map_err(unusable)?.unwrap_or_default() {
+            options = options.with_root_certificate(certificate);
+        }
+        let builder = builder
+            .with_client_options(options)
+            .with_retry(retry)
+            .with_conditional_put(S3ConditionalPut::ETagMatch)
+            // Not all services have the request that deletes many.
+            .with_disable_bulk_delete(true);
+        let bucket = builder.build().map_err(|error| unusable(error.to_string()))?;
+        let host = endpoint.map_or_else(|| "s3.amazonaws.com".into(), |endpoint| host(&endpoint).to_owned());
+        Ok(Link {
+            permits: Arc::new(Semaphore::new(location.parallel)),
+            location: Arc::new(location),
+            bucket: Arc::new(bucket),
+            traffic: Arc::default(),
+            road: Arc::default(),
+            host: host.into(),
+            process: std::process::id(),
+        })
+    }
+
+    /// Waits for work to be done by the process's runtime.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` in a forked process; what the work returns.
+    pub fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        if !self.is_this_process() {
+            let cause = "it was opened before a fork, by the parent".into();
+            return Err(Error::Refused { file: self.location.to_string(), cause });
+        }
+        self.runtime()?.block_on(work)
+    }
+
+    pub fn runtime(&self) -> Result<&'static tokio::runtime::Runtime> {
+        runtime().map_err(|source| Error::Io { operation: "reach", file: self.location.to_string(), source })
+    }
+
+    pub fn is_this_process(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    pub fn path(&self, key: &str) -> Path {
+        Path::from(format!("{}/{key}", self.location.prefix))
+    }
+
+    /// A key, as messages name it.
+    pub fn file(&self, key: &str) -> String {
+        format!("{}/{key}", self.location)
+    }
+
+    pub fn failed(&self, operation: &'static str, key: &str, error: object_store::Error) -> Error {
+        failed(&self.location, Asked { operation, key }, error)
+    }
+
+    async fn permit(&self) -> tokio::sync::SemaphorePermit<'_> {
+        self.permits.acquire().await.expect("it is never closed")
+    }
+
+    /// Puts an object if its key is free; `false` if it is not. The answer may have been lost
+    /// before: then the number of the put tells.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` if the object that is there is; as of [`failed`].
+    pub async fn put_once(&self, key: &str, kind: Kind, says: &[u8]) -> Result<bool> {
+        let mark = Uuid::new_v4();
+        self.put_marked(key, frame::framed(mark, kind, says), mark).await
+    }
+
+    async fn put_marked(&self, key: &str, bytes: Bytes, mark: Uuid) -> Result<bool> {
+        let (path, begin) = (self.path(key), Instant::now());
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let put = {
+                let _permit = self.permit().await;
+                self.traffic.put(bytes.len() as u64);
+                self.bucket.put_opts(&path, bytes.clone().into(), PutMode::Create.into()).await
+            };
+            let error = match put {
+                Ok(_) => return Ok(true),
+                Err(error) if is_taken(&error) => {
+                    // It was given up meanwhile if nothing is there: once more.
+                    if let Some(found) = self.get(key).await? {
+                        return Ok(found.mark == mark);
+                    }
+                    error
+                }
+                Err(error) if may_pass(&error) => error,
+                Err(error) => return Err(self.failed("write", key, error)),
+            };
+            if begin.elapsed() + pause > self.location.patience {
+                return Err(self.failed("write", key, error));
+            }
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// What an object says; `None` if nothing is under the key.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`; `Newer`; as of [`failed`].
+    pub async fn get(&self, key: &str) -> Result<Option<Framed>> {
+        let read = async {
+            let _permit = self.permit().await;
+            self.bucket.get(&self.path(key)).await?.bytes().await
+        };
+        match read.await {
+            Ok(bytes) => {
+                self.traffic.got(bytes.len() as u64);
+                frame::read(&bytes, &self.file(key)).map(Some)
+            }
+            Err(error) if is_absent(&error) => {
+                self.traffic.got(0);
+                Ok(None)
+            }
+            Err(error) => Err(self.failed("read", key, error)),
+        }
+    }
+
+    /// A part of an object.
+    pub async fn get_part(&self, key: &str, range: std::ops::Range<u64>) -> object_store::Result<Part> {
+        let _permit = self.permit().await;
+        let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
+        let sent = Instant::now();
+        let found = self.bucket.get_opts(&self.path(key), options).await?;
+        let (begun, whole) = (Instant::now(), found.meta.size);
+        let bytes = found.bytes().await?;
+        let answered = Instant::now();
+        self.traffic.got(bytes.len() as u64);
+        self.road.answered(begun - sent, bytes.len() as u64, answered - begun);
+        Ok(Part { bytes, whole, sent, answered })
+    }
+
+    /// How long an object is; `None` if nothing is under the key.
+    ///
+    /// # Errors
+    ///
+    /// As of [`failed`].
+    pub async fn length(&self, key: &str) -> Result<Option<u64>> {
+        let _permit = self.permit().await;
+        self.traffic.got(0);
+        match self.bucket.head(&self.path(key)).await {
+            Ok(found) => Ok(Some(found.size)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(self.failed("look at", key, error)),
+        }
+    }
+
+    /// All keys below a folder, and behind a key of it, in order, with their lengths.
+    ///
+    /// # Errors
+    ///
+    /// As of [`failed`].
+    pub async fn list(&self, folder: &str, after: Option<&str>, most: usize) -> Result<Vec<(String, u64)>> {
+        let _permit = self.permit().await;
+        let path = self.path(folder);
+        let listed = match after {
+            Some(after) => self.bucket.list_with_offset(Some(&path), &self.path(after)),
+            None => self.bucket.list(Some(&path)),
+        };
+        let listed: Vec<ObjectMeta> =
+            checked(&self.location, Asked { operation: "list", key: folder }, listed.take(most).try_collect().await)?;
+        self.traffic.listed(listed.len() as u64);
+        let begin = self.location.prefix.len() + 1;
+        let mut found: Vec<(String, u64)> = listed
+            .into_iter()
+            .filter_map(|meta| Some((meta.location.as_ref().get(begin..)?.to_owned(), meta.size)))
+            .collect();
+        // A service may walk folders in another order.
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// The folders right below one.
+    ///
+    /// # Errors
+    ///
+    /// As of [`failed`].
+    pub async fn folders(&self, folder: &str) -> Result<Vec<String>> {
+        let _permit = self.permit().await;
+        let asked = Asked { operation: "list", key: folder };
+        let listed = self.bucket.list_with_delimiter(Some(&self.path(folder))).await;
+        let listed = checked(&self.location, asked, listed)?.common_prefixes;
+        self.traffic.listed(listed.len() as u64);
+        let mut names: Vec<String> =
+            listed.iter().filter_map(|path| path.as_ref().rsplit('/').next().map(str::to_owned)).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Deletes an object; that it is absent is fine.
+    ///
+    /// # Errors
+    ///
+    /// As of [`failed`].
+    pub async fn delete(&self, key: &str) -> Result<()> {
+        let _permit = self.permit().await;
+        self.traffic.deleted();
+        match self.bucket.delete(&self.path(key)).await {
+            Err(error) if !is_absent(&error) => Err(self.failed("delete", key, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes all objects of a folder.
+    ///
+    /// # Errors
+    ///
+    /// As of [`failed`].
+    pub async fn delete_folder(&self, folder: &str) -> Result<()> {
+        let keys = self.list(folder, None, usize::MAX).await?;
+        let deletions = keys.iter().map(|(key, _)| self.delete(key));
+        iter(deletions).buffer_unordered(self.location.parallel).try_collect().await
+    }
+}
+
+/// The host of an address, with its port.
+fn host(endpoint: &str) -> &str {
+    let behind = endpoint.split_once("://").map_or(endpoint, |(_, behind)| behind);
+    behind.split('/').next().unwrap_or(behind)
+}
+
+fn certificates(file: &str) -> Result<Vec<Certificate>, String> {
+    let bytes = std::fs::read(file).map_err(|error| format!("cannot read the certificates in {file}: {error}"))?;
+    let found = Certificate::from_pem_bundle(&bytes).map_err(|error| format!("{file}: {error}"))?;
+    match found.is_empty() {
+        true => Err(format!("{file} has no certificate")),
+        false => Ok(found),
+    }
+}

@@ -1,0 +1,171 @@
+//! A service's refusals, as errors that say what to do.
+//!
+//! The service says why in a code (`<Code>SlowDown</Code>`), which is the same for all that speak
+//! the protocol.
+
+use std::io;
+
+use kubist_store::{Error, Result};
+
+use crate::location::Location;
+
+/// What was asked for is not as it should be, and asking again gives the same.
+const NO_PERMISSION: &[(&str, &str)] = &[
+    ("AccessDenied", "no permission"),
+    ("AllAccessDisabled", "the service has closed it"),
+    ("InvalidAccessKeyId", "the service does not know the access key"),
+    ("SignatureDoesNotMatch", "the secret key is not that of the access key"),
+    ("ExpiredToken", "the credentials have expired"),
+    ("ExpiredTokenException", "the credentials have expired"),
+    ("TokenRefreshRequired", "the credentials have expired"),
+    ("InvalidToken", "the session token is not valid"),
+    ("RequestTimeTooSkewed", "this machine's clock differs from the service's by too much: set it"),
+];
+const WRONG_PLACE: &[(&str, &str)] = &[
+    ("NoSuchBucket", "there is no such bucket"),
+    ("AuthorizationHeaderMalformed", "the bucket is in another region: say which with AWS_REGION or ?region="),
+    ("PermanentRedirect", "the bucket is in another region: say which with AWS_REGION or ?region="),
+    ("InvalidBucketName", "no bucket can be called so"),
+    ("NotImplemented", "the service does not do this"),
+    ("MethodNotAllowed", "the service does not do this"),
+];
+const FULL: &[&str] = &["QuotaExceeded", "XMinioStorageFull", "InsufficientStorage", "EntityTooLarge"];
+
+/// What was asked of the service.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// A verb.
+    pub operation: &'static str,
+    /// The key.
+    pub key: &'a str,
+}
+
+/// The code in an answer.
+pub fn code(error: &object_store::Error) -> Option<String> {
+    let text = error.to_string();
+    let (_, behind) = text.split_once("<Code>")?;
+    Some(behind.split_once("</Code>")?.0.to_owned())
+}
+
+/// The service said that nothing is under the key; a bucket that is not there is told apart.
+pub fn is_absent(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::NotFound { .. }) && code(error).as_deref() != Some("NoSuchBucket")
+}
+
+/// The key is taken, or somebody else is just taking it or giving it up.
+pub fn is_taken(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. })
+}
+
+/// The range begins behind the object's end.
+pub fn is_behind(error: &object_store::Error) -> bool {
+    code(error).as_deref() == Some("InvalidRange") || error.to_string().contains("416 Range Not Satisfiable")
+}
+
+/// May it succeed when it is tried again?
+pub fn may_pass(error: &object_store::Error) -> bool {
+    use object_store::Error as Of;
+    let known =
+        |code: &str| NO_PERMISSION.iter().chain(WRONG_PLACE).any(|(known, _)| *known == code) || FULL.contains(&code);
+    match error {
+        Of::Generic { .. } => !code(error).is_some_and(|code| known(&code)) && !error.to_string().contains("redirect"),
+        _ => false,
+    }
+}
+
+/// An error of the service as the store's.
+pub fn failed(location: &Location, asked: Asked<'_>, error: object_store::Error) -> Error {
+    use object_store::Error as Of;
+    let file = format!("{location} ({})", asked.key);
+    let because = |kind, why: String| Error::Io {
+        operation: asked.operation,
+        file: file.clone(),
+        source: io::Error::new(kind, why),
+    };
+    let code = code(&error);
+    let meaning = |table: &[(&str, &'static str)]| {
+        let code = code.as_deref()?;
+        table.iter().find(|(known, _)| *known == code).map(|(_, why)| format!("{why} ({code})"))
+    };
+    if let Some(why) = meaning(NO_PERMISSION) {
+        return because(io::ErrorKind::PermissionDenied, why);
+    }
+    if let Some(why) = meaning(WRONG_PLACE) {
+        return because(io::ErrorKind::Unsupported, why);
+    }
+    if code.as_deref().is_some_and(|code| FULL.contains(&code)) {
+        return Error::NoSpace { operation: asked.operation, file };
+    }
+    match &error {
+        Of::PermissionDenied { .. } | Of::Unauthenticated { .. } => {
+            because(io::ErrorKind::PermissionDenied, "no permission".into())
+        }
+        Of::Generic { .. } if error.to_string().contains("redirect") => {
+            let why = "the bucket is in another region: say which with AWS_REGION or ?region=";
+            because(io::ErrorKind::Unsupported, why.into())
+        }
+        Of::Generic { .. } => Error::Unreachable { location: location.to_string(), why: why(&error) },
+        _ => because(io::ErrorKind::Other, error.to_string()),
+    }
+}
+
+/// The innermost cause, which says most: the outer ones repeat it with addresses.
+fn why(error: &object_store::Error) -> String {
+    if let Some(code) = code(error) {
+        return match code.as_str() {
+            "SlowDown" | "ServiceUnavailable" | "TooManyRequests" => {
+                format!("the service asks for fewer requests ({code}), and went on to")
+            }
+            code => format!("the service answered {code}"),
+        };
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// A result of the service as the store's.
+///
+/// # Errors
+///
+/// As of [`failed`].
+pub fn checked<T>(location: &Location, asked: Asked<'_>, result: object_store::Result<T>) -> Result<T> {
+    result.map_err(|error| failed(location, asked, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(body: &str) -> object_store::Error {
+        object_store::Error::Generic { store: "S3", source: format!("status 400: {body}").into() }
+    }
+
+    #[test]
+    fn codes_say_what_to_do() {
+        let location = Location::parse("s3://bucket/table").unwrap();
+        let asked = Asked { operation: "read", key: "table" };
+        for (code, kind, word) in [
+            ("AccessDenied", io::ErrorKind::PermissionDenied, "no permission"),
+            ("ExpiredToken", io::ErrorKind::PermissionDenied, "expired"),
+            ("RequestTimeTooSkewed", io::ErrorKind::PermissionDenied, "clock"),
+            ("NoSuchBucket", io::ErrorKind::Unsupported, "no such bucket"),
+            ("AuthorizationHeaderMalformed", io::ErrorKind::Unsupported, "region"),
+        ] {
+            let error = answered(&format!("<Error><Code>{code}</Code></Error>"));
+            assert!(!may_pass(&error), "{code}");
+            let Error::Io { source, file, .. } = failed(&location, asked, error) else { panic!("{code}") };
+            assert_eq!(source.kind(), kind, "{code}");
+            assert!(source.to_string().contains(word) && source.to_string().contains(code), "{source}");
+            assert!(file.contains("s3://bucket/table"), "{file}");
+        }
+        let slow = answered("<Error><Code>SlowDown</Code></Error>");
+        assert!(may_pass(&slow));
+        let slow = failed(&location, asked, slow);
+        assert!(matches!(&slow, Error::Unreachable { why, .. } if why.contains("fewer requests")), "{slow}");
+        let full = failed(&location, asked, answered("<Code>QuotaExceeded</Code>"));
+        assert!(matches!(full, Error::NoSpace { .. }), "{full}");
+    }
+}

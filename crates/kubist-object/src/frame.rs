@@ -1,0 +1,116 @@
+//! The bytes of an object that is put once: a head, then what it says.
+//!
+//! ```text
+//! 0   8   "KUBISTs3"
+//! 8   4   version, little-endian
+//! 12  4   CRC-32C of all that follows
+//! 16  16  the put's own number
+//! 32  1   what it is
+//! 33  n   what it says
+//! ```
+//!
+//! The number tells whoever finds the key taken whether an earlier attempt of its own took it.
+
+use bytes::Bytes;
+use kubist_store::{Error, Result};
+use uuid::Uuid;
+
+const MAGIC: &[u8; 8] = b"KUBISTs3";
+const VERSION: u32 = 1;
+/// The bytes before what an object says.
+pub const HEAD_BYTES: usize = 33;
+
+/// What an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// The store.
+    Store = 0,
+    /// A value of the engine.
+    Value = 1,
+    /// An entry of a log.
+    Entry = 2,
+    /// Where an owner has taken a log.
+    Fence = 3,
+    /// Somebody holds a log.
+    Held = 4,
+    /// It was given back.
+    Free = 5,
+    /// A writer's name, or that a segment's is taken.
+    Name = 6,
+}
+
+const KINDS: [Kind; 7] = [Kind::Store, Kind::Value, Kind::Entry, Kind::Fence, Kind::Held, Kind::Free, Kind::Name];
+
+/// An object that was read.
+#[derive(Debug, Clone)]
+pub struct Framed {
+    pub mark: Uuid,
+    pub kind: Kind,
+    pub says: Bytes,
+}
+
+/// An object's bytes.
+pub fn framed(mark: Uuid, kind: Kind, says: &[u8]) -> Bytes {
+    let mut bytes = Vec::with_capacity(HEAD_BYTES + says.len());
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(mark.as_bytes());
+    bytes.push(kind as u8);
+    bytes.extend_from_slice(says);
+    let checksum = crc32c::crc32c(&bytes[16..]);
+    bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+    bytes.into()
+}
+
+/// What an object's bytes say; `file` is its name in messages.
+///
+/// # Errors
+///
+/// `Damaged` or `Newer`.
+pub fn read(bytes: &Bytes, file: &str) -> Result<Framed> {
+    let damaged = |offset, what: &str| Error::Damaged { file: file.into(), offset, what: what.into() };
+    let number = |at: usize| bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map(u32::from_le_bytes);
+    if bytes.get(..8) != Some(MAGIC) {
+        return Err(damaged(0, "it does not begin as an object of Kubist does"));
+    }
+    match number(8) {
+        Some(VERSION) => {}
+        Some(found) if found > VERSION => {
+            return Err(Error::Newer { file: file.into(), found, known: VERSION });
+        }
+        _ => return Err(damaged(8, "its version is not one")),
+    }
+    let (Some(rest), Some(checksum)) = (bytes.get(16..).filter(|_| bytes.len() >= HEAD_BYTES), number(12)) else {
+        return Err(damaged(bytes.len() as u64, "it ends early"));
+    };
+    if crc32c::crc32c(rest) != checksum {
+        return Err(damaged(16, "its checksum does not fit"));
+    }
+    let mark = Uuid::from_slice(&rest[..16]).map_err(|_| damaged(16, "it has no number"))?;
+    let kind = KINDS.into_iter().find(|kind| *kind as u8 == rest[16]).ok_or_else(|| damaged(32, "it is of no kind"))?;
+    Ok(Framed { mark, kind, says: bytes.slice(HEAD_BYTES..) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_any_other_byte_is_damage() {
+        let mark = Uuid::new_v4();
+        let whole = framed(mark, Kind::Entry, b"says");
+        let found = read(&whole, "f").unwrap();
+        assert_eq!((found.mark, found.kind, &found.says[..]), (mark, Kind::Entry, &b"says"[..]));
+        for at in 0..whole.len() {
+            let mut other = whole.to_vec();
+            other[at] ^= 1;
+            assert!(read(&other.into(), "f").is_err(), "byte {at}");
+            assert!(matches!(read(&whole.slice(..at), "f"), Err(Error::Damaged { .. })), "cut at {at}");
+        }
+        let mut newer = whole.to_vec();
+        newer[8] = 2;
+        assert!(matches!(read(&newer.into(), "f"), Err(Error::Newer { found: 2, known: 1, .. })));
+    }
+}

@@ -1,0 +1,212 @@
+//! Logs: `logs/WRITER/NUMBER`, of which each is an entry, or the fence of a taking.
+//!
+//! The numbers go up from 0 without a gap, and of several that put one number one wins. Whoever
+//! takes a log puts a fence under the first free number. An earlier owner finds its next number
+//! taken, and is refused for ever; if its entry came first, the fence goes behind it. So the
+//! number decides whether a doubtful entry is in the log, and nothing else matters: no clock, no
+//! listing, no claim.
+//!
+//! A position is a number: an entry ends behind its own, and begins where the one before it ended,
+//! with the fences between. A fence says where the entry before it ended.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::join_all;
+use kubist_store::names::check_part;
+use kubist_store::{Error, LogEntry, LogOwner, LogTail, Result};
+
+use crate::claims::{Claim, Claims};
+use crate::client::Link;
+use crate::frame::{Framed, Kind};
+use crate::writers::Writers;
+
+pub const FOLDER: &str = "logs";
+/// The most numbers that are asked for at once.
+const AHEAD: u64 = 64;
+
+fn key(writer: &str, number: u64) -> String {
+    format!("{FOLDER}/{writer}/{number:020}")
+}
+
+fn file(link: &Link, writer: &str) -> String {
+    link.file(&format!("{FOLDER}/{writer}"))
+}
+
+/// Fences at the ends of logs that a handle has seen: who reads on passes over them.
+#[derive(Debug, Default)]
+pub struct Fences(Mutex<HashMap<String, (u64, u64)>>);
+
+impl Fences {
+    /// The number from which there may be something new for who knows all up to `from`.
+    fn behind(&self, writer: &str, from: u64) -> u64 {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(writer).filter(|(end, _)| *end == from).map_or(from, |(_, next)| *next)
+    }
+
+    fn learn(&self, writer: &str, end: u64, next: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(writer.to_owned(), (end, next));
+    }
+}
+
+pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64) -> Result<LogTail> {
+    check_part(writer)?;
+    let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
+    let mut number = fences.behind(writer, from);
+    let mut at_once = 1;
+    'more: loop {
+        let keys = number..number + at_once;
+        for found in join_all(keys.map(async |number| link.get(&key(writer, number)).await)).await {
+            let Some(found) = found? else { break 'more };
+            match found.kind {
+                Kind::Fence => {}
+                Kind::Entry => {
+                    tail.entries.push(LogEntry { position: tail.next, bytes: found.says });
+                    tail.next = number + 1;
+                }
+                other => return Err(strange(link, writer, number, other)),
+            }
+            number += 1;
+        }
+        at_once = (2 * at_once).min(AHEAD.min(link.location.parallel as u64));
+    }
+    if number == 0 {
+        return Err(Error::Missing { file: file(link, writer) });
+    }
+    fences.learn(writer, tail.next, number);
+    tail.durable = tail.next;
+    Ok(tail)
+}
+
+fn strange(link: &Link, writer: &str, number: u64, kind: Kind) -> Error {
+    let what = format!("it is neither an entry nor a fence but {kind:?}");
+    Error::Damaged { file: link.file(&key(writer, number)), offset: 32, what }
+}
+
+pub async fn own(link: &Link, claims: &Claims, writers: &Writers, writer: &str) -> Result<Box<dyn LogOwner>> {
+    check_part(writer)?;
+    let claim = claims.hold(link, writer).await?;
+    let taken = async {
+        let taken = take(link, writer, claim.hint()).await?;
+        writers.add(link, writer).await?;
+        Ok(taken)
+    };
+    let (fence, end) = match taken.await {
+        Ok(taken) => taken,
+        Err(error) => {
+            // Dropped it would wait for the runtime that this runs on.
+            claim.end().await;
+            return Err(error);
+        }
+    };
+    claim.set_hint(fence);
+    Ok(Box::new(Owned { link: link.clone(), writer: writer.into(), next: fence + 1, end, claim, failed: None }))
+}
+
+/// Puts a fence at the first free number; gives the number, and where the last entry ends.
+async fn take(link: &Link, writer: &str, hint: u64) -> Result<(u64, u64)> {
+    let mut free = first_free(link, writer, hint).await?;
+    loop {
+        let end = match free.checked_sub(1) {
+            None => 0,
+            Some(last) => match link.get(&key(writer, last)).await? {
+                Some(found) => end(link, writer, last, &found)?,
+                None => {
+                    let what = format!("entry {last} is missing, but was there");
+                    return Err(Error::Damaged { file: file(link, writer), offset: last, what });
+                }
+            },
+        };
+        if link.put_once(&key(writer, free), Kind::Fence, &end.to_le_bytes()).await? {
+            return Ok((free, end));
+        }
+        free += 1;
+    }
+}
+
+/// Where the last entry ends that is at or before a number.
+fn end(link: &Link, writer: &str, number: u64, found: &Framed) -> Result<u64> {
+    match found.kind {
+        Kind::Entry => Ok(number + 1),
+        Kind::Fence => {
+            let eight = found.says[..].try_into().map_err(|_| strange(link, writer, number, found.kind))?;
+            Ok(u64::from_le_bytes(eight))
+        }
+        other => Err(strange(link, writer, number, other)),
+    }
+}
+
+/// The first free number, found in steps that double. All numbers before a taken one are taken.
+async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
+    let is_taken = async |number: u64| Ok::<bool, Error>(link.length(&key(writer, number)).await?.is_some());
+    let mut taken = None;
+    let mut free = hint;
+    let mut step = 1;
+    while is_taken(free).await? {
+        taken = Some(free);
+        free += step;
+        step *= 2;
+    }
+    if taken.is_none() && free > 0 {
+        // The claim knew more than is there; the log itself decides.
+        taken = is_taken(0).await?.then_some(0);
+        if taken.is_none() {
+            return Ok(0);
+        }
+    }
+    while let Some(low) = taken.filter(|low| free - low > 1) {
+        let middle = low + (free - low) / 2;
+        match is_taken(middle).await? {
+            true => taken = Some(middle),
+            false => free = middle,
+        }
+    }
+    Ok(free)
+}
+
+struct Owned {
+    link: Link,
+    writer: String,
+    /// The next number, and where the last entry ends.
+    next: u64,
+    end: u64,
+    claim: Claim,
+    failed: Option<String>,
+}
+
+impl LogOwner for Owned {
+    fn append(&mut self, entry: &[u8]) -> Result<u64> {
+        let refused = |cause: &str| Error::Refused { file: file(&self.link, &self.writer), cause: cause.into() };
+        if let Some(cause) = &self.failed {
+            return Err(refused(cause));
+        }
+        let put = self.link.wait(self.link.put_once(&key(&self.writer, self.next), Kind::Entry, entry));
+        match put {
+            Ok(true) => {
+                self.claim.set_hint(self.next);
+                self.next += 1;
+                self.end = self.next;
+                Ok(self.end)
+            }
+            Ok(false) => {
+                let cause = "another owner has taken the log";
+                let error = refused(cause);
+                self.claim.lose();
+                self.failed = Some(cause.into());
+                Err(error)
+            }
+            Err(error) => {
+                self.failed = Some(error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    fn position(&self) -> u64 {
+        self.end
+    }
+
+    fn writer(&self) -> &str {
+        &self.writer
+    }
+}

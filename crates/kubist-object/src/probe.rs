@@ -1,0 +1,58 @@
+//! Does the service keep the one promise that everything rests on?
+//!
+//! A service that ignores `If-None-Match: *`, or looks first and writes then, would let two
+//! owners of a log both win. So a put that must fail is tried before a store is made, one after
+//! the other and at once.
+
+use futures_util::future::join_all;
+use kubist_store::{Error, Result};
+use object_store::{ObjectStore, PutMode};
+use uuid::Uuid;
+
+use crate::client::Link;
+use crate::failure::is_taken;
+
+const RACERS: u8 = 8;
+
+/// Refuses a service that lets two puts of one key win.
+///
+/// # Errors
+///
+/// `Io` if it does, or does not know the condition; as of [`failed`](crate::failure::failed).
+pub async fn check(link: &Link) -> Result<()> {
+    let key = format!("probe/{}", Uuid::new_v4());
+    let answer = race(link, &key).await;
+    // Of the two errors the first says more.
+    let deleted = link.delete(&key).await;
+    answer.and(deleted)
+}
+
+async fn race(link: &Link, key: &str) -> Result<()> {
+    let put = async |racer: u8| {
+        link.traffic.put(1);
+        link.bucket.put_opts(&link.path(key), vec![racer].into(), PutMode::Create.into()).await
+    };
+    let mut won = 0;
+    for answer in join_all((0..RACERS).map(put)).await.into_iter().chain([put(RACERS).await]) {
+        match answer {
+            Ok(_) => won += 1,
+            Err(error) if is_taken(&error) => {}
+            Err(error) => return Err(link.failed("write", key, error)),
+        }
+    }
+    // Of a winner whose answer was lost the others tell.
+    match won <= 1 {
+        true => Ok(()),
+        false => Err(ignores(link, won)),
+    }
+}
+
+fn ignores(link: &Link, won: usize) -> Error {
+    let why = format!(
+        "of {} puts of one free key (If-None-Match: *) {won} were accepted; on such a service two writers could both \
+         win, and records be lost",
+        RACERS + 1
+    );
+    let source = std::io::Error::new(std::io::ErrorKind::Unsupported, why);
+    Error::Io { operation: "use", file: link.location.to_string(), source }
+}

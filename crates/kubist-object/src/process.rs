@@ -1,0 +1,40 @@
+//! The runtime that drives the network, one for each process.
+//!
+//! A forked process has none of its parent's threads, so it makes a runtime of its own when it
+//! first needs one, and lets the parent's be.
+
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use tokio::runtime::{Builder, Runtime};
+
+struct Process {
+    id: u32,
+    runtime: Runtime,
+}
+
+static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
+
+/// This process's.
+pub fn runtime() -> std::io::Result<&'static Runtime> {
+    let id = std::process::id();
+    let known = PROCESS.load(Ordering::Acquire);
+    // SAFETY: the pointer is null or came out of a box that is never freed.
+    if let Some(process) = unsafe { known.as_ref() }.filter(|process| process.id == id) {
+        return Ok(&process.runtime);
+    }
+    let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("kubist-object").enable_all().build()?;
+    let made = Box::into_raw(Box::new(Process { id, runtime }));
+    match PROCESS.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire) {
+        // SAFETY: published now, so never freed.
+        Ok(_) => Ok(unsafe { &(*made).runtime }),
+        Err(other) => {
+            // SAFETY: no other thread has seen it; and what another thread of this process
+            // published is never freed.
+            unsafe {
+                drop(Box::from_raw(made));
+                Ok(&(*other).runtime)
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! How far the service is, as its answers show: what a request waits for (alpha), and how fast
+//! bytes come then (1 / beta).
+//!
+//! Two ranges are worth one request if what lies between them takes no longer than a request
+//! does: if it is at most alpha / beta bytes (block-index paper, section IV).
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Before anything is measured: a request of 30 ms, 35 MB in a second.
+const FIRST_GAP: u64 = 1 << 20;
+const SMALLEST_GAP: u64 = 32 << 10;
+const LARGEST_GAP: u64 = 8 << 20;
+/// Fewer bytes say nothing of how fast they come.
+const TELLING: u64 = 256 << 10;
+/// The weight of a new answer.
+const NEW: f64 = 0.2;
+
+#[derive(Debug, Default)]
+pub struct Road(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    seconds: Option<f64>,
+    bytes_per_second: Option<f64>,
+}
+
+impl Road {
+    /// An answer began after `waited`, and its bytes came in `reading`.
+    pub fn answered(&self, waited: Duration, bytes: u64, reading: Duration) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let joined = |old: Option<f64>, new: f64| Some(old.map_or(new, |old| old + NEW * (new - old)));
+        known.seconds = joined(known.seconds, waited.as_secs_f64());
+        if bytes >= TELLING && !reading.is_zero() {
+            known.bytes_per_second = joined(known.bytes_per_second, bytes as f64 / reading.as_secs_f64());
+        }
+    }
+
+    /// The most bytes between two ranges that are read with them.
+    pub fn gap(&self) -> u64 {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match (known.seconds, known.bytes_per_second) {
+            (Some(alpha), Some(speed)) => ((alpha * speed) as u64).clamp(SMALLEST_GAP, LARGEST_GAP),
+            _ => FIRST_GAP,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gap_follows_what_was_measured() {
+        let road = Road::default();
+        assert_eq!(road.gap(), FIRST_GAP);
+        let ms = Duration::from_millis;
+        road.answered(ms(20), 1 << 20, ms(10));
+        assert_eq!(road.gap(), ((1 << 20) as f64 * 100.0 * 0.02) as u64);
+        // Few bytes say nothing of the speed.
+        road.answered(ms(20), 10, ms(500));
+        assert_eq!(road.gap(), ((1 << 20) as f64 * 100.0 * 0.02) as u64);
+        for _ in 0..100 {
+            road.answered(ms(0), 1 << 20, ms(1));
+        }
+        assert_eq!(road.gap(), SMALLEST_GAP);
+    }
+}

@@ -1,0 +1,236 @@
+//! The store: each operation, waited for.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{join_all, try_join_all};
+use kubist_store::claims::LAPSE;
+use kubist_store::{
+    Answers, Capabilities, Error, Fencing, Kept, Latency, Locality, LogOwner, LogTail, Result, Scratch, Segment, Size,
+    Store, Watch, local_scratch,
+};
+
+use crate::claims::{self, Claims};
+use crate::client::Link;
+use crate::frame::Kind;
+use crate::location::Location;
+use crate::logs::{self, Fences};
+use crate::objects::{self, Folders};
+use crate::traffic::Counts;
+use crate::writers::{self, Writers};
+use crate::{probe, segments};
+
+/// The object that says that a store is here.
+const MARK: &str = "kubist.store";
+
+/// A store in a bucket. See the crate's head.
+#[derive(Debug)]
+pub struct ObjectStore {
+    link: Link,
+    location: String,
+    folders: Folders,
+    claims: Claims,
+    fences: Fences,
+    writers: Writers,
+}
+
+impl ObjectStore {
+    /// Opens the store at a location.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] if there is none; [`Error::Unreachable`] if the service does not answer;
+    /// [`Error::Io`] if it refuses, or the bucket is not there.
+    pub fn open(location: Location) -> Result<ObjectStore> {
+        let link = Link::open(location)?;
+        match link.wait(link.get(MARK))? {
+            Some(_) => Ok(ObjectStore::new(link)),
+            None => Err(Error::Missing { file: link.location.to_string() }),
+        }
+    }
+
+    /// The same, and makes an empty one where none is, on a service that keeps the promise of
+    /// conditional puts.
+    ///
+    /// # Errors
+    ///
+    /// As of [`ObjectStore::open`]; [`Error::Io`] if the service ignores conditions.
+    pub fn create(location: Location) -> Result<ObjectStore> {
+        let link = Link::open(location)?;
+        link.wait(async {
+            if link.get(MARK).await?.is_none() {
+                probe::check(&link).await?;
+                link.put_once(MARK, Kind::Store, b"").await?;
+            }
+            Ok(())
+        })?;
+        Ok(ObjectStore::new(link))
+    }
+
+    /// Requests and bytes since it was opened.
+    pub fn counts(&self) -> Counts {
+        self.link.traffic.counts()
+    }
+
+    fn new(link: Link) -> ObjectStore {
+        let location = link.location.to_string();
+        ObjectStore {
+            link,
+            location,
+            folders: Folders::default(),
+            claims: Claims::default(),
+            fences: Fences::default(),
+            writers: Writers::default(),
+        }
+    }
+}
+
+impl Store for ObjectStore {
+    fn location(&self) -> &str {
+        &self.location
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let fencing = Fencing::Claim { lapse: LAPSE };
+        Capabilities { locality: Locality::Here, latency: Latency::Network, fencing, staleness: Duration::ZERO }
+    }
+
+    fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
+        self.link.wait(objects::put_if_absent(&self.link, &self.folders, name, value))
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Bytes>> {
+        self.link.wait(objects::get(&self.link, name))
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.link.wait(objects::list(&self.link, prefix, ""))
+    }
+
+    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
+        self.link.wait(objects::list(&self.link, prefix, after))
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        self.link.wait(objects::delete(&self.link, name))
+    }
+
+    fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {
+        self.link.wait(segments::create(&self.link, name))
+    }
+
+    fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.read_watched(segment, ranges, &|_| {})
+    }
+
+    fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
+        self.link.wait(segments::read(&self.link, segment, ranges, watch))
+    }
+
+    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        let read = |(segment, ranges)| segments::read(&self.link, segment, ranges, watch);
+        self.link.wait(async { Ok(join_all(wanted.iter().copied().map(read)).await) })
+    }
+
+    fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
+        Ok(self.link.wait(segments::lengths(&self.link, segment))?.map(|(_, end)| end))
+    }
+
+    fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
+        Ok(self.link.wait(segments::lengths(&self.link, segment))?.map(|(bytes, _)| bytes))
+    }
+
+    fn segments(&self) -> Result<Vec<String>> {
+        self.link.wait(self.link.folders(segments::FOLDER))
+    }
+
+    fn delete_segment(&self, segment: &str) -> Result<()> {
+        self.link.wait(segments::delete(&self.link, segment))
+    }
+
+    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.link.wait(logs::own(&self.link, &self.claims, &self.writers, writer))
+    }
+
+    fn logs(&self) -> Result<Vec<String>> {
+        let mut names = self.link.wait(self.writers.names(&self.link))?;
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
+        self.link.wait(logs::read(&self.link, &self.fences, writer, from))
+    }
+
+    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
+        let read = logs.iter().map(|(writer, from)| logs::read(&self.link, &self.fences, writer, *from));
+        self.link.wait(try_join_all(read))
+    }
+
+    fn scratch(&self) -> Result<Box<dyn Scratch>> {
+        local_scratch()
+    }
+
+    fn sizes(&self) -> Result<Vec<Size>> {
+        let listed = self.link.wait(self.link.list("", None, usize::MAX))?;
+        Ok(sizes(&listed))
+    }
+
+    fn erase(&self, objects: &[String]) -> Result<()> {
+        self.link.wait(async {
+            for writer in self.link.folders(claims::FOLDER).await? {
+                if claims::is_held(&self.link, &writer).await? {
+                    return Err(Error::Busy { file: self.link.file(&format!("{}/{writer}", logs::FOLDER)), writer });
+                }
+            }
+            for folder in [segments::FOLDER, logs::FOLDER, claims::FOLDER, writers::FOLDER] {
+                self.link.delete_folder(folder).await?;
+            }
+            for object in objects {
+                objects::erase(&self.link, object).await?;
+            }
+            if self.link.list(objects::FOLDER, None, 1).await?.is_empty() {
+                self.link.delete(MARK).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// What a listing of all keys holds.
+fn sizes(listed: &[(String, u64)]) -> Vec<Size> {
+    let mut found = Vec::new();
+    let mut segments_found: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut logs_found: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut rest = 0;
+    for (key, bytes) in listed {
+        match key.split_once('/') {
+            Some((objects::FOLDER, name)) => {
+                found.push(Size { kind: Kept::Object, name: name.into(), bytes: *bytes });
+            }
+            Some((segments::FOLDER, _)) => match segments::of_key(key) {
+                Some((name, Some(_))) => *segments_found.entry(name).or_default() += bytes,
+                Some((name, None)) => {
+                    segments_found.entry(name).or_default();
+                    rest += bytes;
+                }
+                None => rest += bytes,
+            },
+            Some((logs::FOLDER, name)) => {
+                let writer = name.split('/').next().unwrap_or(name);
+                *logs_found.entry(writer).or_default() += bytes;
+            }
+            _ => rest += bytes,
+        }
+    }
+    let of = |kind| move |(name, bytes): (&str, u64)| Size { kind, name: name.to_owned(), bytes };
+    found.extend(segments_found.into_iter().map(of(Kept::Segment)));
+    found.extend(logs_found.into_iter().map(of(Kept::Log)));
+    if rest > 0 {
+        found.push(Size { kind: Kept::Temporary, name: "claims and marks".into(), bytes: rest });
+    }
+    found
+}

@@ -1,0 +1,137 @@
+//! A piece of a segment on its way: put in one request if it is short, else in parts.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use kubist_store::{Error, Result};
+use object_store::{MultipartUpload, ObjectStoreExt};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+use crate::client::Link;
+
+/// A part is sent once it is full.
+const PART: usize = 8 << 20;
+/// A service takes ten thousand parts: later ones are longer.
+const SHORT_PARTS: usize = 1000;
+const LONG_PART: usize = 64 << 20;
+/// Parts on their way; more wait with whoever appends.
+const AT_ONCE: usize = 6;
+
+/// A piece that grows until it is put.
+pub struct Upload {
+    link: Link,
+    key: String,
+    pending: BytesMut,
+    sent: u64,
+    count: usize,
+    parts: Option<Box<dyn MultipartUpload>>,
+    on_their_way: Vec<JoinHandle<object_store::Result<()>>>,
+    room: Arc<Semaphore>,
+}
+
+impl Upload {
+    pub fn new(link: &Link, key: String) -> Upload {
+        Upload {
+            link: link.clone(),
+            key,
+            pending: BytesMut::new(),
+            sent: 0,
+            count: 0,
+            parts: None,
+            on_their_way: Vec::new(),
+            room: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
+
+    pub fn len(&self) -> u64 {
+        self.sent + self.pending.len() as u64
+    }
+
+    /// Takes bytes; sends what fills a part.
+    pub fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let part = if self.count < SHORT_PARTS { PART } else { LONG_PART };
+            let (now, later) = bytes.split_at(bytes.len().min(part - self.pending.len()));
+            self.pending.extend_from_slice(now);
+            bytes = later;
+            if self.pending.len() == part {
+                let link = self.link.clone();
+                link.wait(self.send())?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self) -> Result<()> {
+        let bytes = self.pending.split().freeze();
+        if self.parts.is_none() {
+            self.link.traffic.put(0);
+            let begun = self.link.bucket.put_multipart(&self.link.path(&self.key)).await;
+            self.parts = Some(begun.map_err(|error| self.link.failed("write", &self.key, error))?);
+        }
+        let Some(parts) = &mut self.parts else { return Ok(()) };
+        let room = self.room.clone().acquire_owned().await.expect("it is never closed");
+        self.link.traffic.put(bytes.len() as u64);
+        self.sent += bytes.len() as u64;
+        self.count += 1;
+        let part = parts.put_part(bytes.into());
+        self.on_their_way.push(tokio::spawn(async move {
+            let _room = room;
+            part.await
+        }));
+        Ok(())
+    }
+
+    /// Ends the piece: it is there whole when this returns.
+    pub fn finish(mut self) -> Result<()> {
+        let link = self.link.clone();
+        link.wait(async {
+            match self.parts.is_some() {
+                false => self.put_whole().await,
+                true => self.complete().await,
+            }
+        })
+    }
+
+    /// The key is this owner's, and these are the only bytes that are ever put under it: so the
+    /// put can be repeated.
+    async fn put_whole(&mut self) -> Result<()> {
+        let bytes: Bytes = self.pending.split().freeze();
+        let _permit = self.link.permits.acquire().await.expect("it is never closed");
+        self.link.traffic.put(bytes.len() as u64);
+        let put = self.link.bucket.put(&self.link.path(&self.key), bytes.into()).await;
+        put.map(drop).map_err(|error| self.link.failed("write", &self.key, error))
+    }
+
+    async fn complete(&mut self) -> Result<()> {
+        if !self.pending.is_empty() {
+            self.send().await?;
+        }
+        for part in std::mem::take(&mut self.on_their_way) {
+            let ended = |error| Error::Unreachable {
+                location: self.link.location.to_string(),
+                why: format!("a part of {} ended early ({error})", self.key),
+            };
+            part.await.map_err(ended)?.map_err(|error| self.link.failed("write", &self.key, error))?;
+        }
+        let Some(mut parts) = self.parts.take() else { return Ok(()) };
+        self.link.traffic.put(0);
+        match parts.complete().await {
+            Ok(_) => Ok(()),
+            // An attempt before may have done it, and its answer was lost.
+            Err(_) if self.link.length(&self.key).await? == Some(self.sent) => Ok(()),
+            Err(error) => Err(self.link.failed("write", &self.key, error)),
+        }
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let Some(mut parts) = self.parts.take().filter(|_| self.link.is_this_process()) else { return };
+        if let Ok(runtime) = self.link.runtime() {
+            // If this fails, the service keeps parts of nothing until its own rules remove them.
+            runtime.spawn(async move { parts.abort().await });
+        }
+    }
+}

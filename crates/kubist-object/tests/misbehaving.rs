@@ -1,0 +1,170 @@
+//! What a service does wrong: it loses answers, asks for fewer requests, refuses, and ignores
+//! conditions. The service is a small one in this process.
+
+mod common;
+#[path = "common/service.rs"]
+mod service;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use common::fresh_at;
+use kubist_object::{Location, ObjectStore};
+use kubist_store::{Error, Store, conformance};
+use service::{Asked, Does, Service};
+
+/// A store on a service; the keys of the tests are the process's, so that threads agree on them.
+fn at(service: &Service, settings: &str) -> Location {
+    static KEYS: std::sync::Once = std::sync::Once::new();
+    // SAFETY: no other thread of this test reads the environment before it returned.
+    KEYS.call_once(|| unsafe {
+        std::env::set_var("AWS_ACCESS_KEY_ID", "test");
+        std::env::set_var("AWS_SECRET_ACCESS_KEY", "testsecret");
+        std::env::remove_var("AWS_PROFILE");
+    });
+    fresh_at(&service.address, &format!("&region=us-east-1{settings}"))
+}
+
+#[test]
+fn the_small_service_keeps_the_promises() {
+    let service = Service::start();
+    conformance::run(&mut || Arc::new(ObjectStore::create(at(&service, "")).unwrap()));
+}
+
+#[test]
+fn a_put_whose_answer_is_lost_is_done_once() {
+    let service = Service::start();
+    let store = ObjectStore::create(at(&service, "")).unwrap();
+    let mut log = store.own_log("w").unwrap();
+    let lost = Arc::new(AtomicU32::new(0));
+    let count = lost.clone();
+    let mut number = 0;
+    service.does(move |asked: &Asked| {
+        number += 1;
+        // Each put once, and every third answer of the repetitions and reads.
+        match asked.method == "PUT" && number % 2 == 1 || number % 3 == 0 {
+            true => {
+                count.fetch_add(1, Ordering::Relaxed);
+                Does::LoseAnswer
+            }
+            false => Does::Serve,
+        }
+    });
+    for entry in 0..8u8 {
+        log.append(&[entry]).unwrap();
+        assert!(
+            store.put_if_absent(&format!("rewrites/{entry}"), &[entry]).unwrap(),
+            "a put that won was told it lost"
+        );
+        assert!(!store.put_if_absent(&format!("rewrites/{entry}"), b"other").unwrap());
+    }
+    assert!(lost.load(Ordering::Relaxed) > 8);
+    service.does(|_| Does::Serve);
+    let tail = store.read_log("w", 0).unwrap();
+    assert_eq!(tail.entries.len(), 8);
+    assert!(tail.entries.iter().zip(0u8..).all(|(entry, number)| entry.bytes[..] == [number]));
+}
+
+#[test]
+fn requests_are_repeated_while_the_service_asks_for_fewer() {
+    let service = Service::start();
+    let store = ObjectStore::create(at(&service, "")).unwrap();
+    let mut number = 0;
+    service.does(move |_| {
+        number += 1;
+        if number % 3 == 0 { Does::Serve } else { Does::Refuse(503, "SlowDown") }
+    });
+    assert!(store.put_if_absent("table", b"x").unwrap());
+    assert_eq!(store.get("table").unwrap().unwrap(), "x");
+    // It never stops asking.
+    let store = ObjectStore::open(at(&service, "")).map(drop);
+    assert!(matches!(store, Err(Error::Missing { .. })));
+    service.does(|_| Does::Refuse(503, "SlowDown"));
+    let error = ObjectStore::open(at(&service, "&patience=1")).map(drop).unwrap_err();
+    assert!(matches!(&error, Error::Unreachable { why, .. } if why.contains("SlowDown")), "{error}");
+}
+
+#[test]
+fn a_service_that_lets_two_puts_win_is_refused_and_nothing_is_left() {
+    let service = Service::start();
+    service.does(|_| Does::IgnoreCondition);
+    let error = ObjectStore::create(at(&service, "")).map(drop).unwrap_err();
+    let Error::Io { source, .. } = &error else { panic!("{error}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::Unsupported);
+    assert!(error.to_string().contains("both win"), "{error}");
+    assert!(service.values.lock().unwrap().is_empty());
+    // One that does not know the condition at all says so itself.
+    service.does(|asked| match asked.method.as_str() {
+        "PUT" => Does::Refuse(501, "NotImplemented"),
+        _ => Does::Serve,
+    });
+    let error = ObjectStore::create(at(&service, "&patience=1")).map(drop).unwrap_err();
+    assert!(error.to_string().contains("does not do this"), "{error}");
+}
+
+#[test]
+fn refusals_say_what_to_do() {
+    let service = Service::start();
+    let store = ObjectStore::create(at(&service, "")).unwrap();
+    for (status, code, kind, word) in [
+        (403, "AccessDenied", std::io::ErrorKind::PermissionDenied, "no permission"),
+        (400, "ExpiredToken", std::io::ErrorKind::PermissionDenied, "expired"),
+        (403, "InvalidAccessKeyId", std::io::ErrorKind::PermissionDenied, "access key"),
+        (403, "RequestTimeTooSkewed", std::io::ErrorKind::PermissionDenied, "clock"),
+        (400, "AuthorizationHeaderMalformed", std::io::ErrorKind::Unsupported, "region"),
+        (404, "NoSuchBucket", std::io::ErrorKind::Unsupported, "no such bucket"),
+    ] {
+        service.does(move |_| Does::Refuse(status, code));
+        for error in [store.get("table").map(drop), store.put_if_absent("table", b"").map(drop)] {
+            let error = error.unwrap_err();
+            let Error::Io { source, .. } = &error else { panic!("{code}: {error}") };
+            assert_eq!(source.kind(), kind, "{error}");
+            assert!(error.to_string().contains(word), "{error}");
+        }
+    }
+    service.does(|_| Does::Refuse(403, "QuotaExceeded"));
+    let error = store.put_if_absent("table", b"").unwrap_err();
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+}
+
+#[test]
+fn an_owner_whose_last_entry_is_doubtful_is_settled_by_the_next() {
+    let service = Service::start();
+    let store = ObjectStore::create(at(&service, "&patience=1")).unwrap();
+    let mut log = store.own_log("w").unwrap();
+    let end = log.append(b"first").unwrap();
+    // The entry arrives, and nothing is heard any more.
+    service.does(|asked| match asked.method.as_str() {
+        "PUT" => Does::LoseAnswer,
+        _ => Does::Refuse(503, "ServiceUnavailable"),
+    });
+    assert!(log.append(b"doubtful").is_err());
+    assert!(matches!(log.append(b"more"), Err(Error::Refused { .. })));
+    service.does(|_| Does::Serve);
+    drop(log);
+    let mut next = store.own_log("w").unwrap();
+    assert_eq!(next.position(), end + 1);
+    next.append(b"second").unwrap();
+    let found: Vec<_> = store.read_log("w", 0).unwrap().entries.into_iter().map(|entry| entry.bytes).collect();
+    assert_eq!(found, ["first", "doubtful", "second"]);
+}
+
+#[test]
+fn a_log_that_could_not_be_taken_is_given_back() {
+    let service = Service::start();
+    let store = ObjectStore::create(at(&service, "")).unwrap();
+    for folder in ["/logs/", "/writers/"] {
+        service.does(move |asked| match asked.method == "PUT" && asked.key.contains(folder) {
+            true => Does::Refuse(403, "AccessDenied"),
+            false => Does::Serve,
+        });
+        let error = store.own_log("w").map(drop).unwrap_err();
+        assert!(error.to_string().contains("no permission"), "{error}");
+        let claims = service.values.lock().unwrap();
+        let last = claims.iter().rfind(|(key, _)| key.contains("/claims/w/")).map(|(_, bytes)| bytes[32]);
+        assert_eq!(last, Some(5), "the claim still stands");
+    }
+    service.does(|_| Does::Serve);
+    store.own_log("w").unwrap().append(b"entry").unwrap();
+    assert_eq!(store.read_log("w", 0).unwrap().entries.len(), 1);
+}

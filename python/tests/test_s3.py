@@ -1,0 +1,151 @@
+"""Tables in a bucket of a real S3 server, through Python and the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import kubist
+
+SERVICE = os.environ.get("KUBIST_TEST_S3")
+pytestmark = pytest.mark.skipif(
+    not SERVICE, reason="needs an S3 server: KUBIST_TEST_S3 names no address (scripts/s3.py)"
+)
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def location() -> Iterator[str]:
+    """Where a table may be made; it is dropped afterwards."""
+    location = f"s3://kubist-tests/p{uuid.uuid4().hex}?endpoint={SERVICE}"
+    yield location
+    try:
+        kubist.drop(location, force=True)
+    except kubist.NotATable:
+        pass
+
+
+def drops(first: int = 0, rows: int = ROWS) -> pa.Table:
+    ids = np.arange(first, first + rows)
+    random = np.random.default_rng(first)
+    return pa.table({"id": ids, "x": random.random(rows), "y": random.random(rows), "m": ids % 97})
+
+
+def test_a_table_answers_as_one_in_a_directory(location: str, path: Path) -> None:
+    data = drops()
+    far = kubist.create(location, data.schema, ["x", "y"], identity=["id"])
+    near = kubist.create(path, data.schema, ["x", "y"], identity=["id"])
+    for table in [far, near]:
+        table.append(data)
+        with table.writer("w") as writer:
+            for commit in range(5):
+                writer.append(drops(ROWS + 100 * commit, 100))
+                writer.commit()
+        table.optimize()
+    assert far.location == location
+    assert len(kubist.open(location)) == ROWS + 500
+    for question in [
+        {"box": {"x": (0.2, 0.4), "y": (0.5, 0.9)}},
+        {"precision": 0.01},
+        {"where": "m = 5", "limit": 50},
+        {"box": {"x": (0, 0.5)}, "columns": ["id", "m"], "precision": 0.2},
+    ]:
+        answers = [pa.table(table.query(**question)).sort_by("id") for table in [far, near]]
+        assert answers[0].equals(answers[1]), question
+    assert far.estimate("mean(m)").value == near.estimate("mean(m)").value
+    assert far.verify(deep=True).findings == []
+
+
+def test_what_is_not_there_and_what_is(location: str) -> None:
+    with pytest.raises(kubist.NotATable, match="does not exist"):
+        kubist.open(location)
+    with pytest.raises(kubist.Error, match="no such bucket"):
+        kubist.open(f"s3://no-such-bucket/t?endpoint={SERVICE}")
+    kubist.create(location, drops().schema, ["x"], identity=["id"])
+    with pytest.raises(kubist.TableExists):
+        kubist.create(location, drops().schema, ["x"], identity=["id"])
+    kubist.create(location, drops().schema, ["x"], identity=["id"], exist_ok=True)
+    kubist.drop(location)
+    with pytest.raises(kubist.NotATable):
+        kubist.open(location)
+    assert len(kubist.create(location, drops().schema, ["x"], identity=["id"])) == 0
+
+
+def test_a_key_in_a_location_is_refused_and_not_repeated() -> None:
+    with pytest.raises(kubist.InvalidInput, match="environment") as caught:
+        kubist.open("s3://AKIA:secret@bucket/t")
+    assert "secret" not in str(caught.value)
+
+
+def test_writers_in_processes_of_their_own(location: str) -> None:
+    kubist.create(location, drops().schema, ["x", "y"], identity=["id"])
+    script = """
+import sys
+sys.path.insert(0, sys.argv[3])
+import kubist
+from test_s3 import drops
+rank = int(sys.argv[2])
+with kubist.open(sys.argv[1]).writer(f"rank-{rank}") as writer:
+    for step in range(5):
+        writer.append(drops((rank * 5 + step) * 100, 100))
+        writer.commit(step=step)
+"""
+    command = [sys.executable, "-c", script, location]
+    ranks = [subprocess.Popen([*command, str(rank), str(Path(__file__).parent)]) for rank in range(3)]
+    assert [rank.wait() for rank in ranks] == [0, 0, 0]
+    found = pa.table(kubist.open(location).query(columns=["id"]))["id"]
+    assert sorted(found.to_pylist()) == list(range(1500))
+
+
+def test_the_command_takes_it_like_any_other(location: str, tmp_path: Path) -> None:
+    command = Path(sys.executable).parent / "kubist"
+
+    def run(*arguments: object, code: int = 0) -> str:
+        done = subprocess.run(
+            [command, *map(str, arguments)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    pq.write_table(drops(), tmp_path / "drops.parquet")
+    run("ingest", location, tmp_path / "drops.parquet", "--dimensions", "x,y", "--identity", "id")
+    assert json.loads(run("info", location, "--json"))["rows"] == ROWS
+    out = tmp_path / "out.parquet"
+    run("query", location, "--where", "m = 5", "--output", out)
+    assert pq.read_metadata(out).num_rows == sum(m == 5 for m in drops()["m"].to_pylist())
+    run("verify", location, "--deep")
+    # To a directory and back: the same records.
+    near, again = tmp_path / "near.kubist", location.replace("?", "-back?")
+    try:
+        run("copy", location, near)
+        run("copy", near, again)
+        samples = [
+            sorted(pa.table(kubist.open(place).query(columns=["id"]))["id"].to_pylist())
+            for place in [location, near, again]
+        ]
+        assert samples[0] == samples[1] == samples[2] == list(range(ROWS))
+    finally:
+        run("drop", again, "--yes")
+    run("drop", location, "--yes")
+    assert "does not exist" in run("info", location, code=3)
+
+
+def test_requests_say_who_answered(location: str) -> None:
+    data = drops()
+    table = kubist.create(location, data.schema, ["x", "y"], identity=["id"])
+    table.append(data)
+    explained = kubist.open(location).explain()
+    assert explained.stats.rows_returned == ROWS
+    assert list(explained.stages.hosts) == [str(SERVICE).removeprefix("http://")]
+    assert sum(explained.stages.hosts.values()) == explained.stages.requests > 0

@@ -1,0 +1,169 @@
+package org.kubist.spark;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.DirectoryNotEmptyException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.kubist.Field;
+import org.kubist.KubistException;
+import org.kubist.Snapshot;
+import org.kubist.Table;
+import org.kubist.Writer;
+
+/**
+ * Rows that take the place of all that a table has: a new table beside it is filled, and both change
+ * their names in one step. Until then the old one is as it was, and a job that fails changes nothing.
+ */
+final class Overwriting {
+    private final String location;
+    private final String filled;
+    private final Map<String, Object> creation;
+    private boolean isReplacing;
+
+    private Overwriting(String location, String filled, Map<String, Object> creation) {
+        this.location = location;
+        this.filled = filled;
+        this.creation = creation;
+    }
+
+    /** Fails where a table cannot be replaced, or where somebody writes to it. */
+    static Overwriting of(KubistTable table, String job) {
+        String location = table.options().location();
+        Snapshot snapshot = table.moment().snapshot();
+        Map<String, Object> info = snapshot.info();
+        if (location.contains("://") || (Boolean) info.get("shared")) {
+            throw new KubistException(
+                    KubistException.Kind.UNSUPPORTED,
+                    location + " cannot be overwritten: only folders of one machine are replaced in one step; drop the table first");
+        }
+        refuseBusy(table.moment().table(), info);
+        Path beside = Path.of(location + ".staging").toAbsolutePath();
+        try {
+            Files.createDirectories(beside);
+        } catch (IOException error) {
+            throw new UncheckedIOException("cannot make the folder for the table that takes the place of " + location, error);
+        }
+        return new Overwriting(location, beside.resolve(job + ".table").toString(), likeThis(table.options(), snapshot, info));
+    }
+
+    private static void refuseBusy(Table table, Map<String, Object> info) {
+        for (Object said : (List<?>) info.get("writers")) {
+            try (Writer writer = table.writer((String) ((Map<?, ?>) said).get("name"))) {
+                assert writer != null;
+            }
+        }
+    }
+
+    /** How the old table was made, but for its domains, which are learned anew; options say otherwise. */
+    private static Map<String, Object> likeThis(Options options, Snapshot snapshot, Map<String, Object> info) {
+        Map<String, Object> creation = new LinkedHashMap<>();
+        for (String kept : List.of("identity", "lookup", "capacity", "seed", "metadata")) {
+            creation.put(kept, info.get(kept));
+        }
+        List<Map<String, Object>> dimensions = new ArrayList<>();
+        for (Object said : (List<?>) info.get("dimensions")) {
+            Map<String, Object> dimension = new LinkedHashMap<>();
+            dimension.put("column", ((Map<?, ?>) said).get("column"));
+            dimension.put("domain", null);
+            dimensions.add(dimension);
+        }
+        creation.put("dimensions", dimensions);
+        if (options.creates()) {
+            creation.putAll(options.creation());
+        }
+        Map<Object, Object> units = new LinkedHashMap<>();
+        for (Object said : (List<?>) info.get("columns")) {
+            units.put(((Map<?, ?>) said).get("name"), ((Map<?, ?>) said).get("unit"));
+        }
+        List<Map<String, Object>> columns = new ArrayList<>();
+        for (Field field : snapshot.fields()) {
+            Map<String, Object> column = new LinkedHashMap<>();
+            column.put("name", field.name());
+            column.put("type", field.stored());
+            column.put("nullable", field.nullable());
+            column.put("unit", units.get(field.name()));
+            columns.add(column);
+        }
+        creation.put("columns", columns);
+        return creation;
+    }
+
+    /** Where the new rows go first. */
+    String filled() {
+        return filled;
+    }
+
+    Map<String, Object> creation() {
+        return creation;
+    }
+
+    /** @param filling the job that fills the new table */
+    BatchWrite after(BatchWrite filling) {
+        return new BatchWrite() {
+            @Override
+            public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+                return filling.createBatchWriterFactory(info);
+            }
+
+            @Override
+            public void commit(WriterCommitMessage[] messages) {
+                filling.commit(messages);
+                isReplacing = true;
+                replace();
+            }
+
+            @Override
+            public void abort(WriterCommitMessage[] messages) {
+                if (!isReplacing) {
+                    filling.abort(messages);
+                    tidy();
+                }
+            }
+        };
+    }
+
+    private void replace() {
+        try {
+            Table.exchange(filled, location);
+            dropOld();
+        } catch (KubistException error) {
+            Table.drop(filled);
+            throw error;
+        } finally {
+            tidy();
+        }
+    }
+
+    /** A writer that began meanwhile keeps its table, and the job fails: what it commits is not lost. */
+    private void dropOld() {
+        try {
+            Table.drop(filled);
+        } catch (KubistException error) {
+            if (error.kind() == KubistException.Kind.BUSY) {
+                Table.exchange(filled, location);
+            }
+            throw error;
+        }
+    }
+
+    private void tidy() {
+        Path beside = Path.of(filled).getParent();
+        try {
+            Files.deleteIfExists(beside);
+        } catch (DirectoryNotEmptyException others) {
+            // Other jobs are writing.
+            return;
+        } catch (IOException error) {
+            KubistWrite.stays(beside.toString(), error);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+/**
+ * How points take over other weights: within a quarter of a second, and not at once.
+ *
+ * A cell that comes makes its part of space finer: its points appear, and those that are there already stand for
+ * fewer records each. Where it goes, the other way round. In between each point's weight is a mean of the old and
+ * the new one, of a point that comes of 0 and the new one. Both make up the records of a place, so each mean does:
+ * nothing appears or vanishes at once, and the sum of ink is as true as before. A change on the way begins anew
+ * from what is shown.
+ *
+ * What the camera brings onto the screen has its new weights at once: nobody saw it with others. Where all points
+ * have one weight and keep it, and no others come where one looks, nothing is done.
+ */
+
+import type { Cell } from "./cell";
+import { SAME, type Weights } from "./weights";
+
+/** Milliseconds that it takes. */
+export const FADE = 250;
+
+const NONE = new Float32Array(0);
+
+/** The weights of a cell's rows. */
+export class Ink {
+  /** What they go over to, and what they come from; the same unless `isMoving`. */
+  weights = NONE;
+  before = NONE;
+  /** Rows that are drawn: more than the cell's count while some go. */
+  rows = 0;
+  isMoving = false;
+  /** The arrays have changed since this was last set to false. */
+  isNew = false;
+  /** The cell's count that `weights` were made for; 0: they are not those of the tree before its last choice. */
+  count = 0;
+}
+
+interface Chosen {
+  precision: [number, number];
+  reference: number;
+}
+
+export class Fading {
+  /** How far all have gone over: from 0 to 1. */
+  share = 1;
+  /** The precision of a point of usual ink. */
+  reference = 1;
+  private readonly inks = new Map<Cell, Ink>();
+  private begun = -Infinity;
+  /** The precision of all points where they are alike; 0: each has its own weight. */
+  private alike = 0;
+  private referenceBefore = 1;
+
+  constructor(private readonly by: Weights) {}
+
+  get isFading(): boolean {
+    return this.share < 1;
+  }
+
+  /** Whether points have weights of their own. */
+  get hasWeights(): boolean {
+    return this.alike === 0;
+  }
+
+  inkOf(cell: Cell): Ink {
+    let ink = this.inks.get(cell);
+    if (!ink) this.inks.set(cell, (ink = new Ink()));
+    return ink;
+  }
+
+  /** The weight of a row that is drawn, at present. */
+  weightOf(cell: Cell, row: number): number {
+    if (this.alike > 0) return 1 / this.alike;
+    const { before, weights } = this.inkOf(cell);
+    return before[row] + this.share * (weights[row] - before[row]);
+  }
+
+  forget(cell: Cell): void {
+    this.inks.delete(cell);
+  }
+
+  /** After each choice of the tree, at this time; `isSeen`: its points were on the screen before. */
+  update(cells: Iterable<Cell>, chosen: Chosen, now: number, isSeen: boolean): void {
+    const [least, most] = chosen.precision;
+    const alike = most > SAME * least ? 0 : least;
+    this.share = Math.min(1, Math.max(0, (now - this.begun) / FADE));
+    const target = alike || chosen.reference;
+    const isSame = alike > 0 && this.alike > 0 && Math.abs(Math.log(alike / this.alike)) < Math.log(SAME);
+    const stays = isSame && this.isQuiet(cells);
+    if (this.share === 1) this.cut();
+    if (stays) this.keep(cells, alike);
+    else if (!isSeen) this.jump(cells);
+    else this.move(cells, now);
+    if (this.share === 1 && alike > 0 && !stays) this.keep(cells, alike);
+    this.reference = this.referenceBefore + this.share * (target - this.referenceBefore);
+  }
+
+  /** Whether no other points are drawn than before, except of what has come onto the screen or left it. */
+  private isQuiet(cells: Iterable<Cell>): boolean {
+    for (const cell of cells) if (cell.count !== this.inkOf(cell).rows && !this.by.comesOrGoes(cell)) return false;
+    return true;
+  }
+
+  /** What was going has gone. */
+  private cut(): void {
+    for (const ink of this.inks.values()) if (ink.isMoving) ink.rows = ink.count;
+  }
+
+  /** All points are alike, and nothing is known of each. */
+  private keep(cells: Iterable<Cell>, alike: number): void {
+    this.alike = alike;
+    for (const cell of cells) {
+      const ink = this.inkOf(cell);
+      ink.rows = cell.count;
+      ink.count = 0;
+      ink.isMoving = false;
+    }
+  }
+
+  /** Takes over all weights at once. */
+  private jump(cells: Iterable<Cell>): void {
+    this.begin(cells);
+    this.begun = -Infinity;
+    this.share = 1;
+    this.cut();
+  }
+
+  private move(cells: Iterable<Cell>, now: number): void {
+    if (this.alike === 0 && !this.isChanged(cells)) return;
+    this.begin(cells);
+    this.begun = now;
+    this.share = 0;
+  }
+
+  private isChanged(cells: Iterable<Cell>): boolean {
+    for (const cell of cells) if (cell.count !== this.inkOf(cell).count || (cell.count > 0 && cell.stale)) return true;
+    return false;
+  }
+
+  /** From here on weights go over from those that are shown to those of the tree. */
+  private begin(cells: Iterable<Cell>): void {
+    this.referenceBefore = this.reference;
+    for (const cell of cells) {
+      const ink = this.inkOf(cell);
+      const isChanged = cell.stale || cell.count !== ink.count;
+      cell.stale = false;
+      if (!isChanged && !ink.isMoving) continue;
+      this.rebase(cell, ink);
+      if (isChanged) this.aim(cell, ink);
+      ink.isMoving = isChanged || this.share < 1;
+    }
+    this.alike = 0;
+  }
+
+  /** The old weights are those that are shown. */
+  private rebase(cell: Cell, ink: Ink): void {
+    if (ink.weights.length === 0) {
+      if (cell.count === 0 && ink.rows === 0) return;
+      [ink.weights, ink.before] = [new Float32Array(cell.rows), new Float32Array(cell.rows)];
+    }
+    const { before, weights, rows } = ink;
+    const { alike, share } = this;
+    if (alike > 0) before.fill(1 / alike, 0, rows);
+    else if (share === 1) before.set(weights.subarray(0, rows));
+    else for (let row = 0; row < rows; row++) before[row] += share * (weights[row] - before[row]);
+    before.fill(0, rows);
+    ink.isNew = true;
+  }
+
+  /** The new weights are those of the tree. */
+  private aim(cell: Cell, ink: Ink): void {
+    if (cell.count > 0) this.by.weigh(cell, ink.weights, ink.count > 0, ink.before);
+    if (ink.rows > cell.count) ink.weights.fill(0, cell.count, ink.rows);
+    ink.rows = Math.max(ink.rows, cell.count);
+    ink.count = cell.count;
+  }
+}

@@ -1,0 +1,72 @@
+/** What the colours of a picture mean: round values along a bar of them, or the categories that have one each. */
+
+import type { Column } from "./api";
+import { labelOf, marksOf } from "./axismarks";
+import { brief } from "./numbers";
+
+export interface Legend {
+  title: string;
+  /** 256 colours, four numbers each. */
+  colors: Uint8Array;
+  /** Round values, and where along the colours they are: from 0 to 1. */
+  marks: { share: number; text: string }[];
+  /** Whether values lie below the first colour's, and above the last one's. */
+  beyond: [boolean, boolean];
+  /** In place of marks: categories and their colours. */
+  keys: { text: string; color: string }[];
+}
+
+/** Marks are at least this far from each other. */
+const APART = 0.13;
+
+/** 1, 2 and 5 times the powers of ten between two values, or the powers alone where these are many. */
+function rounds(low: number, high: number): number[] {
+  const factors = high / low > 300 ? [1] : [1, 2, 5];
+  const found: number[] = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
+    for (const factor of factors) {
+      const value = Number(`${factor}e${power}`);
+      if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
+    }
+  }
+  return found;
+}
+
+/** Without those that stand too near to the one before. */
+function apart(marks: { share: number; text: string }[]): { share: number; text: string }[] {
+  let last = -1;
+  return marks.filter(({ share }) => share >= 0 && share <= 1 && share - last >= APART && ((last = share), true));
+}
+
+/** Of a column whose values from `low` to `high` have the colours. */
+export function legendOf(column: Column, how: string, colors: Uint8Array, [low, high]: [number, number], log: boolean, extent: [number, number]): Legend {
+  const marks = log
+    ? rounds(low, high).map((at) => ({ share: Math.log(at / low) / Math.log(high / low), text: brief(at) }))
+    : marksOf(column, low, high, 5).map(({ at, text }) => ({ share: (at - low) / (high - low), text }));
+  const ends = [0, 1].map((share) => ({ share, text: brief(share ? high : low) }));
+  const kept = apart(marks);
+  return { title: `${how}${labelOf(column)}`, colors, marks: kept.length > 1 ? kept : ends, beyond: [extent[0] < low, extent[1] > high], keys: [] };
+}
+
+/** Of shades that stand for more the farther they are along the colours: `valueAt` says of each for how much. */
+export function legendOfShades(title: string, colors: Uint8Array, valueAt: (share: number) => number): Legend {
+  const shareOf = (value: number) => {
+    let [from, to] = [0, 1];
+    for (let round = 0; round < 30; round++) {
+      const middle = (from + to) / 2;
+      if (valueAt(middle) < value) from = middle;
+      else to = middle;
+    }
+    return from;
+  };
+  const [low, high] = [valueAt(0.01), valueAt(0.99)];
+  const round = low > 0 && high > low ? rounds(low, high) : [];
+  const kept = apart(round.map((value) => ({ share: shareOf(value), text: brief(value) })));
+  const marks = kept.length > 1 ? kept : [0.01, 0.99].map((share) => ({ share, text: brief(Number(valueAt(share).toPrecision(2))) }));
+  return { title, colors, marks, beyond: [false, false], keys: [] };
+}
+
+export function legendOfCategories(column: Column, colors: Uint8Array, categories: { number: number; name: string }[]): Legend {
+  const colorOf = (number: number) => `rgb(${[0, 1, 2].map((k) => colors[4 * Math.min(255, number) + k]).join(" ")})`;
+  return { title: labelOf(column), colors, marks: [], beyond: [false, false], keys: categories.map(({ number, name }) => ({ text: name, color: colorOf(number) })) };
+}
