@@ -595,6 +595,7 @@ for _kind in (
     Dropped,
     Stats,
     Stages,
+    DeclaredWriters,
     Explanation,
     Dimension,
     Column,
