@@ -596,6 +596,7 @@ for _kind in (
     Dropped,
     Stats,
     Stages,
+    DeclaredWriters,
     Explanation,
     Dimension,
     Column,

@@ -172,6 +172,9 @@ pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Bytes that pages of memory may have on Linux.
+const PAGES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
+
 /// Has the system provide memory that it has promised. Shared memory often lies in /dev/shm: where
 /// that is full, the first to touch a page would be killed (SIGBUS).
 ///
@@ -183,20 +186,24 @@ pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
 ///
 /// The memory is mapped.
 unsafe fn populate(base: *mut u8, bytes: usize) -> Result<()> {
-    let before = base as usize % rustix::param::page_size();
-    // SAFETY: the first and the last page are mapped, for bytes of them are.
-    let populated =
-        unsafe { rustix::mm::madvise(base.sub(before).cast(), bytes + before, rustix::mm::Advice::LinuxPopulateWrite) };
-    match populated {
-        Err(error @ (Errno::FAULT | Errno::NOMEM | Errno::HWPOISON)) => {
-            let message = format!(
-                "the {bytes} bytes that ranks of a node share are not there ({error}): see to /dev/shm, or make \
-                 lane_bytes smaller"
-            );
-            Err(Failure::new(ErrorKind::Unavailable, message))
+    use rustix::mm::{Advice, madvise};
+    // An address within a page is refused as `INVAL`, and so is the advice by an old system.
+    for page in PAGES {
+        let before = base as usize % page;
+        // SAFETY: the first and the last page are mapped, for bytes of them are.
+        match unsafe { madvise(base.sub(before).cast(), bytes + before, Advice::LinuxPopulateWrite) } {
+            Err(Errno::INVAL) => {}
+            Err(error @ (Errno::FAULT | Errno::NOMEM | Errno::HWPOISON)) => {
+                let message = format!(
+                    "the {bytes} bytes that ranks of a node share are not there ({error}): see to /dev/shm, or make \
+                     lane_bytes smaller"
+                );
+                return Err(Failure::new(ErrorKind::Unavailable, message));
+            }
+            _ => return Ok(()),
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 impl Ring {

@@ -85,8 +85,11 @@ impl Claims {
             let (link, writer, me) = (link.clone(), writer.to_owned(), me.clone());
             let (number, hint, lost) = (number.clone(), hint.clone(), lost.clone());
             tokio::spawn(async move {
-                while !lost.load(Ordering::Relaxed) {
+                loop {
                     tokio::time::sleep(RENEWAL).await;
+                    if lost.load(Ordering::Relaxed) || link.has_ended() {
+                        return;
+                    }
                     let next = number.load(Ordering::Relaxed) + 1;
                     let says = said(hint.load(Ordering::Relaxed), me.text());
                     // A failure is tried again the next time.
@@ -168,12 +171,6 @@ async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
     Err(busy(link, writer))
 }
 
-/// Does anybody hold the log who may be at work?
-pub async fn is_held(link: &Link, writer: &str) -> Result<bool> {
-    let holder = newest(link, writer).await?.and_then(|found| found.holder);
-    Ok(holder.is_some_and(|holder| life(&holder) != Life::Ended))
-}
-
 impl Claim {
     /// A number of the log that was taken when the claim was put.
     pub fn hint(&self) -> u64 {
@@ -204,7 +201,9 @@ impl Claim {
         self.me.end();
         let next = self.number.load(Ordering::Relaxed) + 1;
         let says = said(self.hint(), "");
-        if !self.is_lost() && self.link.put_once(&key(&self.writer, next), Kind::Free, &says).await.is_ok_and(|won| won)
+        if !self.is_lost()
+            && !self.link.has_ended()
+            && self.link.put_once(&key(&self.writer, next), Kind::Free, &says).await.is_ok_and(|won| won)
         {
             let _ = self.link.delete(&key(&self.writer, next - 1)).await;
         }

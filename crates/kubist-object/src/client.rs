@@ -5,6 +5,7 @@
 //! has a number of its own.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -45,6 +46,8 @@ pub struct Link {
     /// The service, as its host is called.
     pub host: Arc<str>,
     process: u32,
+    /// The store was ended through this handle: nothing more may be put into it.
+    ended: Arc<AtomicBool>,
 }
 
 /// A part of an object, and how many bytes the whole has.
@@ -110,6 +113,7 @@ impl Link {
             road: Arc::default(),
             host: host.into(),
             process: std::process::id(),
+            ended: Arc::default(),
         })
     }
 
@@ -132,6 +136,15 @@ impl Link {
 
     pub fn is_this_process(&self) -> bool {
         self.process == std::process::id()
+    }
+
+    /// Says that the store is ended: whoever has a claim gives nothing back.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 
     pub fn path(&self, key: &str) -> Path {

@@ -152,6 +152,18 @@ fn a_store_that_was_dropped_and_made_anew_is_another() {
 
 #[test]
 #[ignore = "needs an S3 service: KUBIST_TEST_S3"]
+fn whoever_ends_a_store_has_its_logs_and_leaves_nothing() {
+    let (store, _, bucket) = known_store();
+    store.put_if_absent("table", b"x").unwrap();
+    store.create_segment("s").unwrap();
+    let owners = ["v", "w"].map(|writer| store.own_log(writer).unwrap());
+    store.erase(&["table".into()]).unwrap();
+    drop(owners);
+    assert_eq!(bucket.keys(""), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs an S3 service: KUBIST_TEST_S3"]
 fn what_the_service_refuses_is_told() {
     let io = |location: &str, kind, words: &[&str]| {
         let error = ObjectStore::create(Location::parse(location).unwrap()).unwrap_err();

@@ -302,7 +302,11 @@ fn a_link_that_comes_and_goes_leads_nowhere() {
         });
         let mut refused = 0;
         for round in 0..60 {
-            let store = workdir.open();
+            // Opening looks for a mark in one of the folders, and may meet a link on the way too.
+            let Ok(store) = open_local(&root) else {
+                refused += 1;
+                continue;
+            };
             for (_, ask) in QUESTIONS {
                 refused += u64::from(matches!(ask(&store), Err(Error::Irregular { .. })));
             }
