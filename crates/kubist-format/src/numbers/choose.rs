@@ -115,7 +115,7 @@ fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> Vec<(usize, Idea<W
 fn sampled<W: Word>(keys: &[W]) -> [W; SAMPLED] {
     // Not at equal distances: rows may repeat a pattern.
     let apart = keys.len() / SAMPLED;
-    let within = |index: usize| ((index as u32).wrapping_mul(0x9e37_79b1) as u64 * apart as u64 >> 32) as usize;
+    let within = |index: usize| (((index as u32).wrapping_mul(0x9e37_79b1) as u64 * apart as u64) >> 32) as usize;
     std::array::from_fn(|index| keys[index * keys.len() / SAMPLED + within(index)])
 }
 
@@ -174,8 +174,8 @@ fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
     let whole = width(ends);
     let (count, mut below, mut above, mut second) = (sample.len(), 0, sample.len(), whole);
     let mut best = (usize::MAX, high);
-    for first in 0..whole {
-        below += from_low[first] as usize;
+    for (first, more) in from_low.into_iter().enumerate().take(whole) {
+        below += more as usize;
         // The narrowest second frame that has all the others.
         while second > 0 && above - from_high[second] as usize + below >= count {
             above -= from_high[second] as usize;
