@@ -3,10 +3,12 @@ table in a directory and of one behind a server alike."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import html.parser
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -175,6 +177,37 @@ def test_a_wide_table_fits_a_terminal(table: kubist.Table) -> None:
     assert len(plain) == 5
     # The same words, in another order.
     assert sorted(" ".join(shown).split()) == sorted(" ".join(plain).split())
+
+
+def test_a_long_ingest_says_how_far_it_is(tmp_path: Path) -> None:
+    """On a terminal: records and bytes so far, of all the files' bytes; no line of it stays."""
+    source = tmp_path / "droplets.csv"
+    values = "".join(f"{index / 200_000},{index}\n" for index in range(200_000))
+    source.write_text(f"x,id\n{values}")
+    # Many commits, so that it takes long enough to be told.
+    command = [COMMAND, "ingest", tmp_path / "t.kubist", source, "--dimensions", "x"]
+    command += ["--domain", "x=0:1", "--commit-rows", "1000"]
+    inner, outer = pty.openpty()
+    fcntl.ioctl(outer, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
+    arguments = [str(argument) for argument in command]
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=outer) as process:
+        os.close(outer)
+        told = b""
+        # A terminal that nobody has open any more answers with an error.
+        with contextlib.suppress(OSError):
+            while part := os.read(inner, 100_000):
+                told += part
+        assert process.wait() == 0
+    os.close(inner)
+    line = r"(\d+)% ([\d,]+) records, \S+ [kM]?/s, (\S+) [KM]iB of (\S+) MiB"
+    lines = re.findall(line, told.decode())
+    assert lines, told.decode()
+    assert {total for *_, total in lines} == {f"{source.stat().st_size / 2**20:.1f}"}
+    counts = [int(count.replace(",", "")) for _, count, *_ in lines]
+    assert counts == sorted(counts) and 0 < counts[-1] <= 200_000
+    # It is erased before the last words.
+    *_, last = told.decode().rstrip().split("\x1b[2K")
+    assert "200,000 records from 1 file" in last and "%" not in last
 
 
 def test_describe_has_intervals_that_hold(asked: Asked) -> None:
