@@ -45,7 +45,7 @@ export class App {
   readonly trails: Trails;
   readonly marking: Marking;
   /** The figure that is saved next. */
-  readonly figure: FigureSpec = { width: 1200, height: 900, title: "", style: "as shown", isClear: false };
+  readonly figure: FigureSpec = { width: 1200, height: 900, title: "", style: "as shown", form: "png", isClear: false };
   readonly selecting: Selecting;
   readonly keeping: Keeping;
   readonly roi: RoiBox;
@@ -230,10 +230,9 @@ export class App {
     this.state.changed();
   }
 
-  /** What is on the screen as a figure, as a PNG. */
-  picture(): Promise<Blob> {
-    const canvas = capture(this, this.figure);
-    return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large for this browser"))), "image/png"));
+  /** What is on the screen as a figure. */
+  async picture(): Promise<Blob> {
+    return capture(this, this.figure);
   }
 
   /** Saves it as a file of the table's name. */
@@ -241,7 +240,7 @@ export class App {
     try {
       const link = document.createElement("a");
       link.href = URL.createObjectURL(await this.picture());
-      link.download = `${this.state.view.table}.png`;
+      link.download = `${this.state.view.table}.${this.figure.form}`;
       link.click();
       URL.revokeObjectURL(link.href);
     } catch (error) {

@@ -1,14 +1,16 @@
-/** Takes a figure of what is on the screen, at any size: the same points, in the figure's colours. */
+/** Takes a figure of what is on the screen, at any size: the same points, in the figure's colours, as pixels or as SVG. */
 
 import type { Drawing } from "./drawing";
-import { Figure, FIGURE_INKS, withoutGround, type Content, type Ends, type FigureSpec } from "./figure";
+import { FAMILY, Figure, FIGURE_INKS, type Content, type Ends, type FigureSpec } from "./figure";
 import type { Inks } from "./inks";
 import type { Marking } from "./marking";
 import { brief, grouped } from "./numbers";
 import { Overlay } from "./overlay";
 import type { Requests } from "./requests";
 import type { Scene } from "./scene";
+import { paint, type Shape } from "./shapes";
 import type { State } from "./state";
+import { svgOf } from "./svg";
 
 /** What the figure is taken of. */
 export interface Subject {
@@ -44,30 +46,60 @@ function endsOf({ scene, requests: { current } }: Subject): Ends | null {
   return { low, high };
 }
 
-export function capture(subject: Subject, spec: FigureSpec): HTMLCanvasElement {
+/** The figure as a file's content. */
+export function capture(subject: Subject, spec: FigureSpec): Promise<Blob> {
+  const { canvas, context } = newCanvas(spec.width, spec.height);
+  const { shapes, background, caption } = taken(subject, spec, context);
+  if (spec.form === "svg") {
+    const { width, height, title } = spec;
+    const sheet = { width, height, background, family: FAMILY, title: title || subject.state.view.table, description: caption };
+    return Promise.resolve(new Blob([svgOf(sheet, shapes)], { type: "image/svg+xml" }));
+  }
+  if (background) {
+    context.fillStyle = background;
+    context.fillRect(0, 0, spec.width, spec.height);
+  }
+  paint(context, FAMILY, shapes);
+  return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large for this browser"))), "image/png"));
+}
+
+function newCanvas(width: number, height: number) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [width, height];
+  return { canvas, context: canvas.getContext("2d", { willReadFrequently: true })! };
+}
+
+interface Taken {
+  shapes: Shape[];
+  background: string | null;
+  caption: string;
+}
+
+/** Draws the points in the size of the figure. Afterwards the page is as it was. */
+function taken(subject: Subject, spec: FigureSpec, measuring: CanvasRenderingContext2D): Taken {
   const { state, scene, drawing } = subject;
   const { view, profile, shown } = state;
   const kept = { mode: view.mode, inks: drawing.inks };
-  const inks = spec.style === "as shown" ? { ...drawing.inks, grid: "transparent" } : FIGURE_INKS[spec.style];
+  const inks = spec.style === "as shown" ? { ...drawing.inks, grid: null } : FIGURE_INKS[spec.style];
   const ends = endsOf(subject);
   // What is shown as points stays points, however large the figure is.
   view.mode = shown.dense ? "density" : "points";
   drawing.useInks(inks);
   const columns = view.axes.map((axis) => profile!.column(axis));
   const content: Content = { columns, ends, isEqual: !view.stretch, legend: drawing.legend(), caption: captionOf(state) };
-  const figure = new Figure(spec, content, inks);
+  const figure = new Figure(spec, content, inks, measuring);
   const { plot, scale } = figure.layout;
   const boxed = scene.box.visible;
   if (ends) scene.box.visible = false;
-  let picture: HTMLCanvasElement;
   try {
-    picture = scene.inSize(plot.width, plot.height, scale, ends, () => {
+    const [picture, over] = scene.inSize(plot.width, plot.height, scale, ends, () => {
       // What a shade of a density means is known once it is drawn in this size. A grid is seen behind the points.
       const drawn = spec.isClear || ends ? clear(subject, inks) : painted(subject);
       if (shown.dense) content.legend = drawing.legend();
-      drawMarks(subject, drawn, inks, scale);
-      return drawn;
+      return [drawn, marksOver(subject, inks, measuring)] as const;
     });
+    const background = spec.isClear ? null : inks.background;
+    return { shapes: figure.finish(picture, over), background, caption: content.caption };
   } finally {
     scene.box.visible = boxed;
     view.mode = kept.mode;
@@ -75,15 +107,13 @@ export function capture(subject: Subject, spec: FigureSpec): HTMLCanvasElement {
     drawing.paint();
     state.invalidate();
   }
-  return figure.finish(picture);
 }
 
 function painted({ scene, drawing }: Subject): HTMLCanvasElement {
   drawing.paint();
-  const copy = document.createElement("canvas");
-  [copy.width, copy.height] = [scene.canvas.width, scene.canvas.height];
-  copy.getContext("2d", { willReadFrequently: true })!.drawImage(scene.canvas, 0, 0);
-  return copy;
+  const { canvas, context } = newCanvas(scene.canvas.width, scene.canvas.height);
+  context.drawImage(scene.canvas, 0, 0);
+  return canvas;
 }
 
 function clear(subject: Subject, { ink, accent }: Inks): HTMLCanvasElement {
@@ -94,10 +124,25 @@ function clear(subject: Subject, { ink, accent }: Inks): HTMLCanvasElement {
   return withoutGround(on("#000000"), on("#ffffff"));
 }
 
+/** One picture without its ground, from the same on black and on white. */
+function withoutGround(onBlack: HTMLCanvasElement, onWhite: HTMLCanvasElement): HTMLCanvasElement {
+  const { width, height } = onBlack;
+  const [context, other] = [onBlack, onWhite].map((canvas) => canvas.getContext("2d")!);
+  const [black, white] = [context, other].map((from) => from.getImageData(0, 0, width, height));
+  const { data } = black;
+  for (let at = 0; at < data.length; at += 4) {
+    let seen = 0;
+    for (let k = 0; k < 3; k++) seen += white.data[at + k] - data[at + k];
+    const solid = 1 - Math.max(0, seen) / 765;
+    for (let k = 0; k < 3; k++) data[at + k] = solid > 0 ? Math.min(255, data[at + k] / solid) : 0;
+    data[at + 3] = Math.round(255 * solid);
+  }
+  context.putImageData(black, 0, 0);
+  return onBlack;
+}
+
 /** Lines that were drawn by hand, and what stands beside the axes of a view of three columns. */
-function drawMarks({ state, scene, marking }: Subject, onto: HTMLCanvasElement, inks: Inks, ratio: number): void {
-  const canvas = document.createElement("canvas");
+function marksOver({ state, scene, marking }: Subject, inks: Inks, measuring: CanvasRenderingContext2D): Shape[] {
   const columns = scene.isFlat ? [] : state.view.axes.map((axis) => state.profile!.column(axis));
-  new Overlay(canvas).draw({ scene, columns, captions: [], marks: marking.marks(), inks, legend: null, head: 0, foot: 0, ratio });
-  onto.getContext("2d")!.drawImage(canvas, 0, 0, onto.width, onto.height);
+  return new Overlay(measuring, FAMILY).draw({ scene, columns, captions: [], marks: marking.marks(), inks, legend: null, head: 0, foot: 0 });
 }

@@ -18,6 +18,7 @@ import type { Marking } from "./marking";
 import type { RoiBox } from "./roi";
 import type { Scene } from "./scene";
 import { OPEN } from "./shader";
+import { paint, type Shape } from "./shapes";
 import { applySizes } from "./sizes";
 import type { State } from "./state";
 import type { Coloring } from "./sums";
@@ -26,6 +27,8 @@ import type { Coloring } from "./sums";
 const CROWDED = 3;
 /** and until it is less than this. */
 const SPARSE = 1.5;
+/** The letters of marks over the points. */
+const FAMILY = "ui-sans-serif, system-ui, sans-serif";
 /** What the page's own texts take at the top, in pixels. */
 const HEAD = 46;
 
@@ -36,6 +39,7 @@ export class Drawing {
   /** Milliseconds from the start of the page to the first points on the screen. */
   firstPoints: number | null = null;
   readonly density: Density;
+  private readonly over: CanvasRenderingContext2D;
   private readonly overlay: Overlay;
   /** The height of the page's own line at the bottom, in pixels. */
   foot = 40;
@@ -51,7 +55,8 @@ export class Drawing {
     marks: HTMLCanvasElement,
     private readonly isPlaying: () => boolean,
   ) {
-    this.overlay = new Overlay(marks);
+    this.over = marks.getContext("2d")!;
+    this.overlay = new Overlay(this.over, FAMILY);
     this.density = new Density(scene);
   }
 
@@ -92,14 +97,25 @@ export class Drawing {
     const isEven = view.even || view.sizeIn === "spacing";
     const even = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
     const captions = [even, profile.thinned].filter(Boolean);
-    this.overlay.draw({
+    this.write(this.overlay.draw({
       scene, columns: view.axes.map((axis) => profile.column(axis)), captions, marks: this.marking.marks(), inks: this.inks,
-      legend: this.legend(), head: HEAD, foot: this.foot, ratio: devicePixelRatio || 1,
-    });
+      legend: this.legend(), head: HEAD, foot: this.foot,
+    }));
     if (this.firstPoints === null && shown.rows > 0) this.firstPoints = performance.now();
     this.frameTime += 0.1 * (performance.now() - begin - this.frameTime);
     this.frames++;
     state.redraw();
+  }
+
+  /** Puts shapes over the points, in place of those before. */
+  private write(shapes: Shape[]): void {
+    const { over, scene: { width, height } } = this;
+    const ratio = devicePixelRatio || 1;
+    const [wide, tall] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (over.canvas.width !== wide || over.canvas.height !== tall) [over.canvas.width, over.canvas.height] = [wide, tall];
+    over.setTransform(ratio, 0, 0, ratio, 0, 0);
+    over.clearRect(0, 0, width, height);
+    paint(over, FAMILY, shapes);
   }
 
   /** Draws the points or their densities, the box and the trails, without marks. */

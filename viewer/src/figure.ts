@@ -6,15 +6,23 @@ import { fitting, layoutOf, scaleOf, TEXT, type Layout, type Rect } from "./figu
 import type { Inks } from "./inks";
 import { brief } from "./numbers";
 import type { Legend } from "./legend";
+import { colorOf, fontOf, type Align, type Shape } from "./shapes";
 
 export const STYLES = ["as shown", "paper", "dark"] as const;
 export type Style = (typeof STYLES)[number];
+
+export const FORMS = ["png", "svg"] as const;
+export type Form = (typeof FORMS)[number];
+
+/** Verdana has nearly the widths of DejaVu Sans, by which `kubist plot` places everything. */
+export const FAMILY = "'DejaVu Sans', Verdana, Geneva, sans-serif";
 
 export interface FigureSpec {
   width: number;
   height: number;
   title: string;
   style: Style;
+  form: Form;
   /** Without a ground: what is behind it is seen through it. */
   isClear: boolean;
 }
@@ -22,8 +30,11 @@ export interface FigureSpec {
 /** A side of a figure, in pixels. */
 export const SIDES = [160, 8192] as const;
 
+/** Those of a figure: its grid may be none. */
+export type FigureInks = Inks & { grid: string | null };
+
 /** The colours of `kubist plot`. */
-export const FIGURE_INKS: Record<"paper" | "dark", Inks & { grid: string }> = {
+export const FIGURE_INKS: Record<"paper" | "dark", FigureInks> = {
   paper: { ink: "#22252b", faint: "#5a5e66", background: "#ffffff", accent: "#b3541e", grid: "#e9ebee" },
   dark: { ink: "#e4e7ec", faint: "#7a808a", background: "#111318", accent: "#f2a65a", grid: "#262a32" },
 };
@@ -45,20 +56,19 @@ export interface Content {
   caption: string;
 }
 
-/** A canvas of its own, and what is written on it. */
+/** Where everything stands, and what is drawn there. */
 export class Figure {
-  readonly canvas = document.createElement("canvas");
   readonly layout: Layout;
-  private readonly context: CanvasRenderingContext2D;
+  private readonly shapes: Shape[] = [];
 
+  /** `context` measures texts. */
   constructor(
     private readonly spec: FigureSpec,
     private readonly content: Content,
-    private readonly inks: Inks & { grid: string },
+    private readonly inks: FigureInks,
+    private readonly context: CanvasRenderingContext2D,
   ) {
     const { width, height } = spec;
-    [this.canvas.width, this.canvas.height] = [width, height];
-    this.context = this.canvas.getContext("2d")!;
     const { ends, isEqual, legend } = content;
     const scale = scaleOf(width, height);
     this.font(TEXT.mark, scale);
@@ -66,32 +76,19 @@ export class Figure {
     const ratio = ends && isEqual ? (ends.high[1] - ends.low[1]) / (ends.high[0] - ends.low[0]) : null;
     const marks = ends && widest(this.aligned(marksOf(content.columns[1], ends.low[1], ends.high[1], fitting(height, 80, scale))).map(({ text }) => text));
     this.layout = layoutOf({ width, height, hasTitle: spec.title !== "", marks, colors: legend && widest([...legend.marks, ...legend.keys].map(({ text }) => text)), ratio });
-    if (!spec.isClear) {
-      this.context.fillStyle = inks.background;
-      this.context.fillRect(0, 0, width, height);
-    }
   }
 
   private font(size: number, scale = this.layout.scale): void {
-    this.context.font = `${size * scale}px "DejaVu Sans", Verdana, sans-serif`;
+    this.context.font = fontOf(size * scale, FAMILY);
   }
 
-  private write(text: string, size: number, [x, y]: [number, number], align: CanvasTextAlign, color: string, isUp = false): void {
-    const { context } = this;
-    this.font(size);
-    context.fillStyle = color;
-    context.textAlign = align;
-    context.textBaseline = "alphabetic";
-    context.save();
-    context.translate(x, y);
-    if (isUp) context.rotate(-Math.PI / 2);
-    context.fillText(text, 0, 0);
-    context.restore();
+  private write(text: string, size: number, at: [number, number], align: Align, color: string, isUp = false): void {
+    this.shapes.push({ kind: "words", text, at, size: size * this.layout.scale, align, color, isUp, rim: null });
   }
 
   private fill(color: string, { left, top, width, height }: Rect): void {
-    this.context.fillStyle = color;
-    this.context.fillRect(Math.round(left), Math.round(top), Math.max(1, Math.round(width)), Math.max(1, Math.round(height)));
+    const rect = { left: Math.round(left), top: Math.round(top), width: Math.max(1, Math.round(width)), height: Math.max(1, Math.round(height)) };
+    this.shapes.push({ kind: "fill", rect, color });
   }
 
   private frame({ left, top, width, height }: Rect): void {
@@ -101,19 +98,20 @@ export class Figure {
     }
   }
 
-  /** Puts the picture of the points where it belongs, and all that is around it. */
-  finish(picture: CanvasImageSource): HTMLCanvasElement {
-    const { plot } = this.layout;
+  /** Everything of it: the picture of the points, what is written over that, and what is around it. */
+  finish(image: HTMLCanvasElement, over: Shape[]): Shape[] {
+    const { plot, scale } = this.layout;
     const { ends, legend } = this.content;
     if (ends) this.grid(ends);
-    this.context.drawImage(picture, plot.left, plot.top);
+    this.shapes.push({ kind: "image", rect: plot, image });
+    if (over.length > 0) this.shapes.push({ kind: "within", rect: plot, scale, shapes: over });
     if (ends) {
       this.axes(ends);
       this.scaleBar(ends);
     }
     if (legend) this.colors(legend);
     this.words();
-    return this.canvas;
+    return this.shapes;
   }
 
   /** As many digits behind the point in all of them, and a minus that is as wide as a digit. */
@@ -140,8 +138,10 @@ export class Figure {
   /** Below the points. */
   private grid(ends: Ends): void {
     const { plot, scale } = this.layout;
-    for (const { place } of this.across(ends)) this.fill(this.inks.grid, { left: place, top: plot.top, width: scale, height: plot.height });
-    for (const { place } of this.up(ends)) this.fill(this.inks.grid, { left: plot.left, top: place, width: plot.width, height: scale });
+    const { grid } = this.inks;
+    if (!grid) return;
+    for (const { place } of this.across(ends)) this.fill(grid, { left: place, top: plot.top, width: scale, height: plot.height });
+    for (const { place } of this.up(ends)) this.fill(grid, { left: plot.left, top: place, width: plot.width, height: scale });
   }
 
   private axes(ends: Ends): void {
@@ -200,16 +200,11 @@ export class Figure {
 
   private bar({ colors, marks, beyond }: Legend, bar: Rect): void {
     const { scale } = this.layout;
-    const colorAt = (place: number) => {
-      const at = 4 * Math.round(255 * Math.min(1, Math.max(0, place)));
-      return `rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`;
-    };
-    for (let row = 0; row < bar.height; row++) this.fill(colorAt(1 - (row + 0.5) / bar.height), { left: bar.left, top: bar.top + row, width: bar.width, height: 1 });
+    this.shapes.push({ kind: "ramp", rect: bar, colors, isUp: true });
     this.frame(bar);
-    const arrow = (end: number, by: number, place: number) => {
-      this.context.fillStyle = colorAt(place);
-      this.context.fill(new Path2D(`M${bar.left} ${end}l${bar.width / 2} ${by}l${bar.width / 2} ${-by}z`));
-    };
+    const { left, width } = bar;
+    const arrow = (end: number, by: number, share: number) =>
+      this.shapes.push({ kind: "area", places: [[left, end], [left + width / 2, end + by], [left + width, end]], color: colorOf(colors, share) });
     if (beyond[0]) arrow(bar.top + bar.height + 3 * scale, 10 * scale, 0);
     if (beyond[1]) arrow(bar.top - 2 * scale, -10 * scale, 1);
     const right = bar.left + bar.width + scale;
@@ -245,21 +240,4 @@ export class Figure {
     const { title } = this.spec;
     if (title) this.write(shortened(title, TEXT.title), TEXT.title, [plot.left, plot.top - 46 * scale], "left", this.inks.ink);
   }
-}
-
-/** One picture without its ground, from the same on black and on white. */
-export function withoutGround(onBlack: HTMLCanvasElement, onWhite: HTMLCanvasElement): HTMLCanvasElement {
-  const { width, height } = onBlack;
-  const [context, other] = [onBlack, onWhite].map((canvas) => canvas.getContext("2d")!);
-  const [black, white] = [context, other].map((from) => from.getImageData(0, 0, width, height));
-  const { data } = black;
-  for (let at = 0; at < data.length; at += 4) {
-    let seen = 0;
-    for (let k = 0; k < 3; k++) seen += white.data[at + k] - data[at + k];
-    const solid = 1 - Math.max(0, seen) / 765;
-    for (let k = 0; k < 3; k++) data[at + k] = solid > 0 ? Math.min(255, data[at + k] / solid) : 0;
-    data[at + 3] = Math.round(255 * solid);
-  }
-  context.putImageData(black, 0, 0);
-  return onBlack;
 }

@@ -10,13 +10,13 @@ import type { Inks } from "./inks";
 import type { Mark } from "./marking";
 import type { Legend } from "./legend";
 import type { Scene } from "./scene";
+import { colorOf, fontOf, type Align, type Place, type Shape } from "./shapes";
 
 /** What is drawn, and how. */
 export interface Content {
   scene: Scene;
   /** Two or three that have axes. */
   columns: Column[];
-  /** What must be known to read the picture. */
   /** What must be known of the picture, a line each. */
   captions: string[];
   marks: Mark[];
@@ -25,17 +25,14 @@ export interface Content {
   /** What the page's own texts take at the top and at the bottom, in pixels. */
   head: number;
   foot: number;
-  /** Pixels of the canvas in one of the page. */
-  ratio: number;
 }
 
-/** The height of a line of text. */
+/** The height of a line of text, and of its letters. */
 const LINE = 13;
+const SIZE = 12;
 
-type Align = "left" | "center" | "right";
-
+/** What is written over one picture. */
 export class Overlay {
-  private readonly context: CanvasRenderingContext2D;
   private readonly at = new Vector3();
   private readonly to = new Vector3();
   private inks: Inks = { ink: "", faint: "", background: "", accent: "" };
@@ -43,23 +40,21 @@ export class Overlay {
   private height = 1;
   private head = 0;
   private foot = 0;
+  private shapes: Shape[] = [];
   /** The rectangles of this frame's texts: left, top, right, bottom. */
   private readonly taken: [number, number, number, number][] = [];
 
-  constructor(private readonly canvas: HTMLCanvasElement) {
-    this.context = canvas.getContext("2d")!;
-  }
+  /** `context` measures texts in letters of this family. */
+  constructor(
+    private readonly context: CanvasRenderingContext2D,
+    private readonly family: string,
+  ) {}
 
-  draw({ scene, columns, captions, marks, inks, legend, head, foot, ratio }: Content): void {
-    const { canvas, context } = this;
+  /** In pixels of the page. */
+  draw({ scene, columns, captions, marks, inks, legend, head, foot }: Content): Shape[] {
     [this.width, this.height] = [scene.width, scene.height];
-    const [wide, tall] = [Math.round(this.width * ratio), Math.round(this.height * ratio)];
-    if (canvas.width !== wide || canvas.height !== tall) [canvas.width, canvas.height] = [wide, tall];
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, this.width, this.height);
-    context.font = "12px ui-sans-serif, system-ui, sans-serif";
-    context.textBaseline = "middle";
-    context.lineJoin = "round";
+    this.context.font = fontOf(SIZE, this.family);
+    this.shapes = [];
     this.inks = inks;
     this.head = head;
     this.foot = foot;
@@ -72,76 +67,57 @@ export class Overlay {
     }
     if (columns.length === 2) this.flat(scene, columns);
     else if (columns.length === 3) this.deep(scene, columns);
+    return this.shapes;
   }
 
   /** Writes a text unless it would cover another one or leave the picture. */
   private put(text: string, x: number, y: number, align: Align, color: string): boolean {
-    const { context } = this;
-    const wide = context.measureText(text).width;
+    const wide = this.context.measureText(text).width;
     const left = align === "left" ? x : align === "right" ? x - wide : x - wide / 2;
     const box: [number, number, number, number] = [left - 4, y - LINE / 2, left + wide + 4, y + LINE / 2];
     if (box[0] < 2 || box[2] > this.width - 2 || box[1] < this.head || box[3] > this.height - this.foot) return false;
     if (this.taken.some(([l, t, r, b]) => box[0] < r && l < box[2] && box[1] < b && t < box[3])) return false;
     this.taken.push(box);
-    context.textAlign = "left";
-    context.strokeStyle = this.inks.background;
-    context.lineWidth = 3.5;
-    context.strokeText(text, left, y);
-    context.fillStyle = color;
-    context.fillText(text, left, y);
+    this.shapes.push({ kind: "words", text, at: [left, y + 0.35 * SIZE], size: SIZE, align: "left", color, isUp: false, rim: this.inks.background });
     return true;
   }
 
   /** A line over the points, and its text in the middle. */
   private mark(scene: Scene, { places, isClosed, text }: Mark): void {
-    const { context } = this;
-    const on = places.map((place) => scene.project(scene.frame.toScene(place, this.at)));
-    if (on.some((place) => place === null)) return;
-    const path = new Path2D();
-    on.forEach((place, k) => (k === 0 ? path.moveTo(...place!) : path.lineTo(...place!)));
-    if (isClosed) path.closePath();
-    else for (const place of on) path.arc(...place!, 3, 0, 7);
-    context.strokeStyle = this.inks.background;
-    context.lineWidth = 4;
-    context.stroke(path);
-    context.strokeStyle = this.inks.ink;
-    context.lineWidth = 1.5;
-    context.stroke(path);
-    if (text) this.put(text, (on[0]![0] + on[1]![0]) / 2, (on[0]![1] + on[1]![1]) / 2 - 12, "center", this.inks.ink);
+    const found = places.map((place) => scene.project(scene.frame.toScene(place, this.at)));
+    if (found.some((place) => place === null)) return;
+    const on = found as Place[];
+    for (const [width, color] of [[4, this.inks.background], [1.5, this.inks.ink]] as const) {
+      this.shapes.push({ kind: "line", places: on, isClosed, rings: isClosed ? 0 : 3, width, color });
+    }
+    if (text) this.put(text, (on[0][0] + on[1][0]) / 2, (on[0][1] + on[1][1]) / 2 - 12, "center", this.inks.ink);
   }
 
   /** A bar of colours in the upper right corner. */
   private legend({ title, colors, marks, beyond, keys }: Legend): void {
     // The panel has the categories.
     if (keys.length > 0) return;
-    const { context, width } = this;
+    const { width, shapes } = this;
     const wide = Math.min(260, width - 48);
     const [left, top] = [width - wide - 24, this.head + 22];
     this.put(title, left + wide, top - 14, "right", this.inks.ink);
-    for (let x = 0; x < wide; x++) {
-      const at = 4 * Math.round((255 * x) / (wide - 1));
-      context.fillStyle = `rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`;
-      context.fillRect(left + x, top, 1, 9);
-    }
+    shapes.push({ kind: "ramp", rect: { left, top, width: wide, height: 9 }, colors, isUp: false });
     this.taken.push([left - 4, top - 4, left + wide + 4, top + 12]);
     // Arrows where values lie beyond the colours.
-    const arrow = (end: number, by: number, at: number) => {
-      context.fillStyle = `rgb(${colors[at]} ${colors[at + 1]} ${colors[at + 2]})`;
-      context.fill(new Path2D(`M${end} ${top}l${by} 4.5l${-by} 4.5z`));
-    };
+    const arrow = (end: number, by: number, share: number) =>
+      shapes.push({ kind: "area", places: [[end, top], [end + by, top + 4.5], [end, top + 9]], color: colorOf(colors, share) });
     if (beyond[0]) arrow(left - 1, -6, 0);
-    if (beyond[1]) arrow(left + wide + 1, 6, 1020);
+    if (beyond[1]) arrow(left + wide + 1, 6, 1);
     for (const { share, text } of marks) {
       const at = left + share * (wide - 1);
-      context.fillStyle = this.inks.faint;
-      context.fillRect(at - 0.5, top + 9, 1, 3);
+      shapes.push({ kind: "fill", rect: { left: at - 0.5, top: top + 9, width: 1, height: 3 }, color: this.inks.faint });
       this.put(text, at, top + 20, "center", this.inks.faint);
     }
   }
 
   /** Round numbers along the left and the lower side. */
   private flat(scene: Scene, columns: Column[]): void {
-    const { context, at, width, height } = this;
+    const { at, width, height } = this;
     const { faint, ink } = this.inks;
     const corner = (x: number, y: number) => at.set(x, y, 0).unproject(scene.camera);
     corner(-1, -1);
@@ -151,10 +127,7 @@ export class Overlay {
     const bottom = height - this.foot - 8;
     this.put(labelOf(columns[0]), width - 12, bottom - 20, "right", ink);
     this.put(labelOf(columns[1]), 10, this.head + 10, "left", ink);
-    const tick = (x: number, y: number, wide: number, tall: number) => {
-      context.fillStyle = faint;
-      context.fillRect(x, y, wide, tall);
-    };
+    const tick = (left: number, top: number, width: number, height: number) => this.shapes.push({ kind: "fill", rect: { left, top, width, height }, color: faint });
     for (const { at: value, text } of marksOf(columns[1], low[1], high[1], height / 80)) {
       const y = (1 - (value - low[1]) / (high[1] - low[1])) * height;
       if (y < bottom - 20 && this.put(text, 20, y, "left", faint)) tick(8, y, 6, 1);

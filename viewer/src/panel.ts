@@ -3,7 +3,7 @@
 import type { App } from "./app";
 import { download, type Column, type RecordFormat } from "./api";
 import { ColorControls } from "./colorcontrols";
-import { SIDES, STYLES, type Style } from "./figure";
+import { FORMS, SIDES, STYLES, type Form, type Style } from "./figure";
 import { KINDS, type Kind } from "./kinds";
 import { brief } from "./numbers";
 import type { TableProfile } from "./profile";
@@ -203,9 +203,11 @@ export class Panel {
       return input;
     };
     const style = choice<Style>("style of the picture", [...STYLES], figure.style, (value) => (figure.style = value));
+    const form = choice<Form>("form of the picture", [...FORMS], figure.form, (value) => (figure.form = value));
+    form.title = "svg: lines and words as such, and the points as an image";
     const isClear = tick("without a ground", figure.isClear, (value) => (figure.isClear = value), "what is behind the picture is seen through it");
     const save = el("button", { textContent: "Save", title: "S", ariaLabel: "save the picture", onclick: () => void this.app.savePicture() });
-    return section("Picture", row("title", title), row("pixels", side("width"), side("height")), row("style", style), el("div", { className: "row" }, isClear, save));
+    return section("Picture", row("title", title), row("pixels", side("width"), side("height")), row("style", style), el("div", { className: "row" }, isClear, form, save));
   }
 
   /** How large points are. */

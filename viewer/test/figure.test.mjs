@@ -43,6 +43,7 @@ describe("a figure", { skip }, () => {
       await page.getByLabel(label).fill(String(spec[name]));
       await page.getByLabel(label).press("Tab");
     }
+    if (spec.form) await page.getByLabel("form of the picture").selectOption(spec.form);
     if (spec.style) await page.getByLabel("style of the picture").selectOption(spec.style);
     if (spec.isClear) await page.getByLabel("without a ground").check();
     const file = page.waitForEvent("download");
@@ -115,6 +116,68 @@ describe("a figure", { skip }, () => {
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
     assert.deepEqual(await page.evaluate(() => [window.kubist.drawing.inks.background, window.kubist.scene.canvas.width]), ["#0b0d12", 984]);
     await close(page);
+  });
+
+  /** What an SVG says where, its title, and how many shapes of each kind it has. */
+  const read = (page, svg) =>
+    page.evaluate((source) => {
+      const { documentElement: root } = new DOMParser().parseFromString(source, "image/svg+xml");
+      const all = (name) => [...root.getElementsByTagName(name)];
+      const texts = all("text").map((text) => [text.textContent, Number(text.getAttribute("x")), Number(text.getAttribute("y")), text.getAttribute("text-anchor")]);
+      return { name: root.tagName, title: all("title")[0]?.textContent, desc: all("desc")[0]?.textContent, texts, images: all("image").length, gradients: all("linearGradient").length, faults: all("parsererror").length };
+    }, svg.toString());
+
+  test("as SVG it says what the command's SVG says, where that says it", async () => {
+    const page = await visit(browser, server.url, "axes=x,y&color=speed&map=viridis&mode=points&size=6&range=0..9.6");
+    const file = join(directory, "plot.svg");
+    run("plot", table, "--axes", "x,y", "--color", "speed", "--range", "0:9.6", "--title", "A <ring>", "--size", "1200x900", "-o", file);
+    const ours = await read(page, await saved(page, { width: 1200, height: 900, title: "A <ring>", style: "paper", form: "svg" }));
+    const theirs = await read(page, readFileSync(file));
+    assert.deepEqual([ours.name, ours.faults, ours.title, ours.images, ours.gradients], ["svg", 0, "A <ring>", 1, 1]);
+    // The two captions say the same in other words, and the command has room for more values beside the colours.
+    const besides = ({ texts, desc }) => texts.filter(([text]) => !desc.includes(text));
+    const onAxes = (svg) => besides(svg).filter(([, , , anchor]) => anchor !== "start").map(([text]) => text).sort();
+    assert.deepEqual(onAxes(ours), onAxes(theirs));
+    assert(onAxes(ours).length > 10, `${onAxes(ours)}`);
+    for (const [text, x, y, anchor] of besides(ours)) {
+      const same = theirs.texts.filter(([other, , , side]) => other === text && side === anchor);
+      const off = Math.min(...same.map(([, otherX, otherY]) => Math.hypot(otherX - x, otherY - y)));
+      // Letters may be wider there.
+      assert(off < 0.03 * 1200, `${text} at ${x}, ${y}: ${JSON.stringify(same)} of ${JSON.stringify(theirs.texts)}`);
+    }
+    await close(page);
+  });
+
+  test("as SVG it looks as it does as PNG", async (t) => {
+    for (const view of ["axes=x,y&color=speed&mode=points&range=1.7..8.3&measure=0.05,0.05;0.15,0.05", "axes=x,y,z&color=speed", "axes=x,y&color=side&mode=points"]) {
+      const page = await visit(browser, server.url, view);
+      const spec = { width: 900, height: 675, title: "A ring", style: "dark" };
+      const [svg, png] = [await saved(page, { ...spec, form: "svg" }), await saved(page, { ...spec, form: "png" })];
+      const { off, words } = await page.evaluate(async (sources) => {
+        const seen = async (source) => {
+          const image = new Image();
+          image.src = source;
+          await image.decode();
+          return window.valuesOf(image);
+        };
+        const [{ data: a }, { data: b, width, height }] = [await seen(sources[0]), await seen(sources[1])];
+        let off = 0, words = 0;
+        for (let k = 0; k < a.length; k += 4) {
+          if (Math.abs(a[k] - b[k]) + Math.abs(a[k + 1] - b[k + 1]) + Math.abs(a[k + 2] - b[k + 2]) > 120) off++;
+          // What is written at the left, where no points are.
+          if ((k / 4) % width < 0.18 * width && b[k] > 120) words++;
+        }
+        return { off: off / (width * height), words };
+      }, [`data:image/svg+xml;base64,${svg.toString("base64")}`, `data:image/png;base64,${png.toString("base64")}`]);
+      t.diagnostic(`${view}: ${(100 * off).toFixed(2)} % of the pixels differ`);
+      // Rims of letters and of lines.
+      assert(off < 0.01, `${view}: ${off}`);
+      if (!view.includes("x,y,z")) assert(words > 30, `${view}: ${words}`);
+      const { texts } = await read(page, svg);
+      for (const name of ["x [m]", "y [m]"]) assert(texts.some(([text]) => text === name), `${view}: ${JSON.stringify(texts)}`);
+      if (view.includes("measure")) assert(texts.some(([text]) => text === "0.1 m"), JSON.stringify(texts));
+      await close(page);
+    }
   });
 
   test("colours have round values with arrows where there are others beyond, categories a key", async () => {
