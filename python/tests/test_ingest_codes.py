@@ -1,6 +1,6 @@
 """Files of particle codes, against what their own libraries read.
 
-GADGET, SWIFT, H5MD, H5Part, openPMD, OpenFOAM, LAMMPS.
+H5MD, H5Part, openPMD, OpenFOAM, LAMMPS. Snapshots of GADGET and SWIFT: test_ingest_snapshots.py.
 
 Each test writes a file with the library that its community keeps, or takes one that a code wrote;
 where the library is not installed, the test is skipped and says so.
@@ -22,95 +22,6 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 
 # HDF5
-
-
-def test_a_snapshot_of_swifts_own_library(tmp_path: Path) -> None:
-    """Written and read by swiftsimio, of the authors of SWIFT."""
-    swiftsimio = need("swiftsimio")
-    import unyt
-
-    def array(values: Any, unit: Any, exponent: int) -> Any:
-        return swiftsimio.cosmo_array(
-            values, unit, comoving=True, scale_factor=1.0, scale_exponent=exponent
-        )
-
-    count = 2000
-    system = unyt.UnitSystem("test", "Mpc", 1e10 * unyt.Msun, "Gyr")
-    writer = swiftsimio.Writer(unit_system=system, boxsize=array([10.0] * 3, unyt.Mpc, 1))
-    for kind, offset in (("gas", 1), ("dark_matter", count + 1)):
-        group = getattr(writer, kind)
-        group.coordinates = array(RNG.uniform(0, 10, (count, 3)), unyt.Mpc, 1)
-        group.velocities = array(RNG.normal(size=(count, 3)), unyt.Mpc / unyt.Gyr, 1)
-        group.masses = array(RNG.uniform(1, 2, count), 1e10 * unyt.Msun, 0)
-        group.particle_ids = np.arange(count, dtype=np.uint64) + offset
-    writer.gas.internal_energy = array(RNG.uniform(1, 2, count), (unyt.Mpc / unyt.Gyr) ** 2, -2)
-    writer.gas.smoothing_lengths = array(RNG.uniform(0.1, 1, count), unyt.Mpc, 1)
-    file = tmp_path / "snapshot_0000.hdf5"
-    writer.write(str(file))
-    table = tmp_path / "t.kubist"
-    report = kubist.ingest(table, file)
-    assert report.rows == 2 * count
-    info = kubist.open(table).info()
-    assert [d.column for d in info.dimensions] == ["x", "y", "z"], "they say no time"
-    assert info.identity == ["ParticleIDs"]
-    dated = kubist.ingest(tmp_path / "dated.kubist", file, time=0.5, dry_run=True)
-    assert (dated.dimensions, dated.identity) == (["x", "y", "z", "time"], ["ParticleIDs", "time"])
-    assert kubist.open(table).metadata["gadget"]["header"]["NumPart_ThisFile"][:2] == [count, count]
-    snapshot = swiftsimio.load(str(file))
-    for kind, theirs in ((0, snapshot.gas), (1, snapshot.dark_matter)):
-        ours = rows(table, "ParticleIDs", where=f"type = {kind}")
-        order = np.argsort(np.asarray(theirs.particle_ids))
-        assert_same(ours["ParticleIDs"], np.asarray(theirs.particle_ids)[order])
-        for axis, (x, v) in enumerate((("x", "vx"), ("y", "vy"), ("z", "vz"))):
-            assert_same(ours[x], np.asarray(theirs.coordinates)[order, axis], x)
-            assert_same(ours[v], np.asarray(theirs.velocities)[order, axis], v)
-        assert_same(ours["Masses"], np.asarray(theirs.masses)[order], "Masses")
-    assert_same(
-        rows(table, "ParticleIDs", where="type = 0")["SmoothingLength"],
-        np.asarray(snapshot.gas.smoothing_lengths)[np.argsort(snapshot.gas.particle_ids.value)],
-    )
-
-
-def test_gadget_and_swift(tmp_path: Path) -> None:
-    h5py = need("h5py")
-    snapshots = {}
-    for number in (0, 1):
-        file = tmp_path / f"snapshot_{number:03}.hdf5"
-        with h5py.File(file, "w") as out:
-            header = out.create_group("Header")
-            header.attrs["NumPart_ThisFile"] = [300, 500, 0, 0, 40, 0]
-            header.attrs["Time"] = 0.5 + number
-            header.attrs["BoxSize"] = [10.0, 10.0, 10.0]
-            header.attrs["NumFilesPerSnapshot"] = [1]
-            for kind, count in ((0, 300), (1, 500), (4, 40)):
-                group = out.create_group(f"PartType{kind}")
-                group["Coordinates"] = RNG.uniform(0, 10, (count, 3))
-                group["Coordinates"].attrs["Expression for physical CGS units"] = b"a U_L [ cm ]"
-                group["Velocities"] = RNG.normal(size=(count, 3)).astype(np.float32)
-                group["ParticleIDs"] = np.arange(count, dtype=np.uint64) + 1000 * kind
-                if kind == 0:
-                    group["Densities"] = RNG.uniform(size=count).astype(np.float32)
-        snapshots[0.5 + number] = file
-    table = tmp_path / "t.kubist"
-    kubist.ingest(table, str(tmp_path / "snapshot_*.hdf5"))
-    assert kubist.open(table).info().identity == ["ParticleIDs", "time"]
-    assert kubist.open(table).units["x"] == "a U_L [ cm ]"
-    for time, file in snapshots.items():
-        with h5py.File(file) as theirs:
-            for kind in (0, 1, 4):
-                group = theirs[f"PartType{kind}"]
-                ours = rows(
-                    table, "ParticleIDs", box={"time": (time, time)}, where=f"type = {kind}"
-                )
-                assert_same(ours["z"], group["Coordinates"][:, 2])
-                assert_same(ours["vx"], group["Velocities"][:, 0])
-                assert_same(ours["ParticleIDs"], group["ParticleIDs"][:])
-                if kind == 0:
-                    assert_same(ours["Densities"], group["Densities"][:])
-                else:
-                    assert np.isnan(ours["Densities"]).all()
-    report = kubist.ingest(table, str(tmp_path / "snapshot_*.hdf5"))
-    assert (report.rows, report.skipped) == (0, 2)
 
 
 def test_h5part(tmp_path: Path) -> None:

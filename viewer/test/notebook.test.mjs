@@ -11,10 +11,12 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { found, launch, root, serve } from "./browser.mjs";
 import { compare } from "./compare.mjs";
-import { run } from "./visit.mjs";
+import { newPage, run } from "./visit.mjs";
 
 const steps = join(root, "examples/airway/steps");
 const python = process.env.PYTHON;
+/** The longest that anything is waited for, in milliseconds: JupyterLab and its kernel start slowly on a busy machine. */
+const LONGEST = 120_000;
 const skip = !found ? "no Chromium here" : !python && "say PYTHON=a Python with kubist[widget] and jupyterlab";
 
 const SELECTED = `
@@ -30,12 +32,12 @@ async function freePort() {
   return port;
 }
 
-/** What `look` finds once it finds anything; asked again and again, for two minutes at most. */
+/** What `look` finds once it finds anything; asked again and again. */
 async function until(what, look) {
   for (const begin = Date.now(); ; ) {
     const seen = await look();
     if (seen) return seen;
-    if (Date.now() - begin > 120_000) assert.fail(`still waiting for ${what}`);
+    if (Date.now() - begin > LONGEST) assert.fail(`still waiting for ${what}`);
     await new Promise((done) => setTimeout(done, 100));
   }
 }
@@ -86,7 +88,7 @@ describe("the widget in JupyterLab", { skip }, () => {
   }
 
   test("shows the table's records, and is read back", async (t) => {
-    const page = await browser.newPage({ viewport: { width: 1400, height: 940 } });
+    const page = await newPage(browser, { viewport: { width: 1400, height: 940 } });
     const elsewhere = [];
     page.on("request", (request) => {
       const { protocol, origin } = new URL(request.url());
@@ -94,11 +96,11 @@ describe("the widget in JupyterLab", { skip }, () => {
     });
     await page.goto(`${address}/lab/tree/look.ipynb?reset`);
     const first = page.locator(".jp-Notebook .jp-CodeCell").first();
-    await first.locator(".jp-InputArea-editor").click({ timeout: 60_000 });
+    await first.locator(".jp-InputArea-editor").click({ timeout: LONGEST });
     // A kernel that is still starting would miss it.
-    await page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").waitFor({ timeout: 60_000 });
+    await page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").waitFor({ timeout: LONGEST });
     await page.keyboard.press("Shift+Enter");
-    const element = await page.locator("iframe[title=Kubist]").elementHandle({ timeout: 60_000 });
+    const element = await page.locator("iframe[title=Kubist]").elementHandle({ timeout: LONGEST });
     const inside = await element.contentFrame();
     const status = (what) => until(`the page: ${what}`, () => inside.evaluate((code) => {
       const status = window.kubist?.status();

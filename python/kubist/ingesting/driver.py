@@ -104,7 +104,7 @@ class Ingestion:
         except NotATable:
             formats.native.agree(sources, self.asked.types)
             committed: Callable[[str], int | None] = lambda _: None  # noqa: E731
-            dimensions, identity, lookup = self._index(first)
+            dimensions, identity, lookup = self._index(sources)
         else:
             info = self._table.info()
             dimensions = [dimension.column for dimension in info.dimensions]
@@ -124,7 +124,7 @@ class Ingestion:
             files=[str(source.path) for source in sources],
             columns=[
                 (f.name, str(f.type), (f.metadata or {}).get(b"unit", b"").decode() or None)
-                for f in self._columns_of(first)
+                for f in self._columns_of(sources)
             ],
             dimensions=dimensions,
             identity=identity,
@@ -138,11 +138,15 @@ class Ingestion:
 
     # What the table is
 
-    def _columns_of(self, source: Source) -> pa.Schema:
+    def _columns_of(self, sources: Sequence[Source]) -> pa.Schema:
         """The wanted columns, in the types and units that were asked for."""
         import pyarrow as pa
 
+        source = sources[0]
         fields = {f.name: f for f in source.schema}
+        for other in sources[1:]:
+            if other.partial and other.format == source.format:
+                fields = {f.name: f for f in other.schema} | fields
         if self.asked.time is not None and "time" not in fields:
             fields["time"] = pa.field("time", pa.float64())
         wanted = list(fields) if self.asked.columns is None else list(self.asked.columns)
@@ -162,8 +166,8 @@ class Ingestion:
             chosen.append(field_)
         return pa.schema(chosen)
 
-    def _index(self, source: Source) -> tuple[list[str], list[str], list[str]]:
-        names = set(self._columns_of(source).names)
+    def _index(self, sources: Sequence[Source]) -> tuple[list[str], list[str], list[str]]:
+        source, names = sources[0], set(self._columns_of(sources).names)
 
         def there(suggested: Sequence[str]) -> list[str]:
             return [name for name in suggested if name in names]
@@ -182,7 +186,7 @@ class Ingestion:
             self._table = _table.open(self.location)
         except NotATable:
             formats.native.agree(sources, self.asked.types)
-            self._table = self._create(source)
+            self._table = self._create(sources)
             self.report.created = True
         self._schema = self._table.schema
         self._writer = self._table.writer(
@@ -208,8 +212,9 @@ class Ingestion:
             self._table.set_metadata({"topology": here["topology"]})
             self.report.topology_added = True
 
-    def _create(self, source: Source) -> _table.Table:
-        dimensions, identity, lookup = self._index(source)
+    def _create(self, sources: Sequence[Source]) -> _table.Table:
+        source = sources[0]
+        dimensions, identity, lookup = self._index(sources)
         if not dimensions:
             raise InvalidInput(
                 f"{source.path}: {source.format} does not say which columns are positions: name "
@@ -219,7 +224,7 @@ class Ingestion:
         domains.update({k: v for k, v in self.asked.domains.items() if k in domains})
         return _table.create(
             self.location,
-            self._columns_of(source),
+            self._columns_of(sources),
             dimensions=domains,
             identity=identity,
             lookup=lookup,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 POSITION, VELOCITY = ("x", "y", "z"), ("vx", "vy", "vz")
+MASSES = "Masses"
 COMPONENTS: Mapping[str, Sequence[str]] = {
     "Coordinates": POSITION,
     "position": POSITION,
@@ -79,6 +80,10 @@ def look_at_gadget(path: Path, options: Options) -> Source:
                     for column in split_columns(name, data[:0], COMPONENTS.get(name)):
                         field = pa.field(column, pa.from_numpy_dtype(data.dtype.newbyteorder("=")))
                         fields.setdefault(column, unit(field, _gadget_unit(data, file)))
+        masses = _masses_of_types(file, kinds)
+        if masses:
+            # As other types store theirs; without any, as the header does.
+            fields.setdefault(MASSES, pa.field(MASSES, pa.float64()))
         time = header.get("Time")
         time = float(time[0] if isinstance(time, list) else time) if time is not None else None
         about = {"header": header}
@@ -90,7 +95,7 @@ def look_at_gadget(path: Path, options: Options) -> Source:
     clock = [pa.field("time", pa.float64())] if dated else []
     schema = pa.schema([*fields.values(), *clock])
 
-    def read(_: State) -> Iterator[pa.Table]:
+    def read(state: State) -> Iterator[pa.Table]:
         with h5py.File(path, "r") as file:
             for kind in kinds:
                 group = file[f"PartType{kind}"]
@@ -102,7 +107,9 @@ def look_at_gadget(path: Path, options: Options) -> Source:
                     for name, data in group.items():
                         if isinstance(data, h5py.Dataset) and data.shape[:1] == (counts[kind],):
                             columns |= split_columns(name, data[part], COMPONENTS.get(name))
-                    yield arrow_table(columns, schema)
+                    if kind in masses:
+                        columns[MASSES] = np.full(many, masses[kind])
+                    yield arrow_table(columns, _with_all(schema, state))
 
     # A snapshot may be of many files, one for each of some ranks.
     several = int(np.max(header.get("NumFilesPerSnapshot", 1))) > 1
@@ -116,7 +123,25 @@ def look_at_gadget(path: Path, options: Options) -> Source:
         metadata={"gadget": about},
         rows=int(counts[kinds].sum()) if kinds else 0,
         times=() if time is None else (time,),
+        partial=True,
     )
+
+
+def _masses_of_types(file: Any, kinds: Sequence[int]) -> dict[int, float]:
+    """The mass of each particle of a type whose particles all have the same: the header says it."""
+    table = file["Header"].attrs.get("MassTable")
+    if table is None:
+        return {}
+    lacking = [k for k in kinds if k < len(table) and MASSES not in file[f"PartType{k}"]]
+    return {k: float(table[k]) for k in lacking if table[k] > 0}
+
+
+def _with_all(schema: pa.Schema, state: State) -> pa.Schema:
+    """The columns of a file, and those that it lacks, of types of particles that it has none of."""
+    lacking = [f for f in state.schema or () if f.name not in schema.names and f.name != "time"]
+    for field in lacking:
+        schema = schema.append(field)
+    return schema
 
 
 def _gadget_unit(data: Any, file: Any) -> str | None:
