@@ -373,7 +373,7 @@ class Info:
                 "layout",
                 f"{counted(self.cubes, 'cube')} (parts of space, about "
                 f"{counted(self.capacity, 'record')} each) on {counted(self.height, 'level')}; "
-                f"{counted(self.runs, 'run')} (sorted pieces)",
+                f"{counted(self.runs, 'run')} (sorted pieces), compression {self.compression}",
             ),
             (
                 "optimizer",

@@ -4,11 +4,14 @@
 //! the store, so no lock may be held meanwhile. `core` decides which thread follows, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 
 use kubist_format::alteration;
 use kubist_format::error::EntryError;
 use kubist_format::names::{CHECKPOINTS, REWRITES, WRITERS, number_of};
+use kubist_store::{Latency, LogTail};
 use kubist_types::{Cancel, Error, Result};
 
 use crate::checkpoint;
@@ -49,6 +52,10 @@ pub fn once_seen<T>(files: &TableFiles, mut follow: impl FnMut() -> Result<T>) -
 /// `Damaged` if a log, a rewrite or an alteration cannot be read, or is shorter than others know
 /// it; `Newer`; `Cancelled`; a storage error.
 pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
+    cancel.check()?;
+    if is_as_it_was(files, tail)? {
+        return Ok(());
+    }
     let mut attempt = 0;
     loop {
         follow_all(files, tail, cancel)?;
@@ -98,6 +105,50 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
     }
     // After the logs: no run has a column that is not known then.
     follow_alterations(files, tail, u64::MAX, cancel)
+}
+
+/// Is there certainly nothing new? Where each answer takes the time of a network all that says so is
+/// asked for at once. No order between the answers matters, because nothing of them is joined:
+/// each was asked after the call began, and if there is anything new, all is read in its order.
+fn is_as_it_was(files: &TableFiles, tail: &Tail) -> Result<bool> {
+    let far = files.store.capabilities().latency == Latency::Network;
+    if !far
+        || !tail.begun
+        || !tail.looked_at_segments
+        || tail.is_stale()
+        || tail.base.is_some()
+        || tail.state.rewrites() < tail.needs_rewrites
+        || is_long(files, tail)
+    {
+        return Ok(false);
+    }
+    let store = files.store.as_ref();
+    let from: Vec<(&str, u64)> = tail.logs.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
+    let (rewrites, altered) =
+        (rewrite_name(tail.state.rewrites()), alteration::name_of(tail.schema(files).version + 1));
+    let (logs, is_declared) = (&tail.logs, tail.history.declared.is_some());
+    let answers = thread::scope(|scope| {
+        let others = [
+            scope.spawn(|| store.list_after(REWRITES, &rewrites).map(|names| names.is_empty())),
+            scope.spawn(|| store.logs().map(|names| names == *logs)),
+            scope.spawn(|| store.get(&altered).map(|found| found.is_none())),
+            scope.spawn(|| Ok(is_declared || store.get(WRITERS)?.is_none())),
+        ];
+        let read = store.read_logs(&from);
+        let ends = |read: Vec<LogTail>| read.iter().zip(&from).all(|(read, (_, from))| read.next == *from);
+        let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        others.chain([read.map(ends)]).collect::<Vec<_>>()
+    });
+    let mut same = true;
+    for answer in answers {
+        match answer {
+            Ok(is) => same &= is,
+            // A log is gone, say: who reads all in its order finds out what that means.
+            Err(kubist_store::Error::Missing { .. } | kubist_store::Error::Damaged { .. }) => same = false,
+            Err(error) => return Err(store_error(error)),
+        }
+    }
+    Ok(same)
 }
 
 /// The table as it was at a moment that a view of it had.
@@ -183,7 +234,7 @@ fn restore(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
 /// with is gone, and its pages may be; or the state has become so long that a newer one
 /// is worth a look.
 fn keep_up(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
-    let long = !files.fits_in_memory((tail.state.added() - tail.looked_at) as u64);
+    let long = is_long(files, tail);
     if tail.base.is_none() && !long {
         return Ok(());
     }
@@ -196,6 +247,11 @@ fn keep_up(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
         tail.looked_at = tail.state.added();
     }
     Ok(())
+}
+
+/// Has the state become so long that a newer checkpoint is worth a look?
+fn is_long(files: &TableFiles, tail: &Tail) -> bool {
+    !files.fits_in_memory((tail.state.added() - tail.looked_at) as u64)
 }
 
 /// Reads on in all logs, which must go as far as anything says. `false` if one has lost an
@@ -236,6 +292,7 @@ fn follow_logs(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<b
         return Err(error);
     }
     tail.looked_at_segments = true;
+    tail.logs = writers;
     Ok(true)
 }
 

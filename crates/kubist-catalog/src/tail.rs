@@ -62,6 +62,8 @@ pub struct Tail {
     /// What others say of the logs, and whether segments were looked at for it.
     pub vouched: Vouched,
     pub looked_at_segments: bool,
+    /// The logs that were there when they were last followed.
+    pub logs: Vec<String>,
 }
 
 impl Tail {

@@ -1,57 +1,280 @@
 //! Bounds of zones, in few bits: between which two numbers the values of each zone lie.
 //!
-//! All zones of a run share a scale, of at most so many steps between the smallest and the
-//! largest bound. Bounds are rounded outwards to its steps, so that no value is left out; the
+//! All zones of a run share a scale that cuts the keys between the smallest and the largest bound
+//! into steps. Bounds are rounded outwards to its steps, so that no value is left out; the
 //! smallest and the largest are exact. Rounding what is rounded changes nothing.
+//!
+//! The keys of floats are far apart around zero, and those of infinities, NaN and placeholders like
+//! -9999 are far from all others. So a scale may have steps of equal values instead of equal
+//! keys, and a first and a last step of their own for what is far off. The one is taken that tells
+//! the most bounds apart.
+
+use kubist_index::order::Keyed;
 
 use crate::bits;
 use crate::wire::{Reader, Short};
+
+/// Scales with more steps than that are of equal keys always.
+const MOST_FITTED_BITS: u32 = 10;
+/// What a column of floats gains must be worth the step: a quarter more bounds told apart, or
+/// twice as many where bounds far off lose their order for it.
+const GAIN: (usize, usize) = (5, 4);
+const GAIN_OF_CUT_ENDS: (usize, usize) = (2, 1);
+/// Of this share of all bounds at either end it is tried whether they are far off.
+const FAR_OFF: usize = 32;
+
+/// What the keys of a column stand for, as far as steps of equal values are concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Values {
+    /// Numbers whose keys are as far apart as they are, or no numbers.
+    #[default]
+    Keys,
+    F32,
+    F64,
+}
+
+impl Values {
+    fn of(self, key: u64) -> f64 {
+        match self {
+            Values::Keys => f64::NAN,
+            Values::F32 => f32::from_key(key).into(),
+            Values::F64 => f64::from_key(key),
+        }
+    }
+
+    fn key(self, value: f64) -> u64 {
+        match self {
+            Values::F32 => (value as f32).key(),
+            _ => value.key(),
+        }
+    }
+
+    /// The smallest and the largest key of a finite number.
+    fn finite(self) -> (u64, u64) {
+        match self {
+            Values::Keys => (0, u64::MAX),
+            Values::F32 => (f32::MIN.key(), f32::MAX.key()),
+            Values::F64 => (f64::MIN.key(), f64::MAX.key()),
+        }
+    }
+}
+
+/// How steps follow one another between the ends of a scale.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Scale {
+    /// Of 2^shift keys each.
+    Keys { shift: u32 },
+    /// Of values that are equally far apart.
+    Even { values: Values, first: f64, width: f64 },
+}
 
 /// The steps that bounds are rounded to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steps {
     base: u64,
     top: u64,
-    shift: u32,
+    /// Between these the steps follow the scale. What is below or above is a step of its own.
+    low: u64,
+    high: u64,
+    /// How many steps there are at most, and of the scale.
+    steps: u64,
+    inner: u64,
+    scale: Scale,
 }
 
 impl Steps {
-    /// At most 2^`most_bits` steps from the smallest to the largest bound.
+    /// At most 2^`most_bits` steps of equal keys from the smallest to the largest bound.
     pub fn between(base: u64, top: u64, most_bits: u32) -> Steps {
         let shift = bits::width_of(top.wrapping_sub(base)).saturating_sub(most_bits);
-        Steps { base, top, shift }
+        let steps = 1 << most_bits;
+        Steps { base, top, low: base, high: top, steps, inner: steps, scale: Scale::Keys { shift } }
+    }
+
+    /// Steps between `low` and `high`, and one each for what is below and above. `None` if there is no
+    /// such scale.
+    fn within(self, low: u64, high: u64, values: Values) -> Option<Steps> {
+        if low < self.base || high > self.top || low >= high || self.steps < 4 {
+            return None;
+        }
+        let inner = self.steps - u64::from(low > self.base) - u64::from(high < self.top);
+        let scale = match values {
+            Values::Keys => {
+                let mut shift = bits::width_of(high - low).saturating_sub(bits::width_of(self.steps - 1));
+                shift += u32::from((high - low) >> shift >= inner);
+                Scale::Keys { shift }
+            }
+            _ => {
+                let (first, last) = (values.of(low), values.of(high));
+                let width = (last - first) / inner as f64;
+                (width.is_finite() && width > 0.0).then_some(Scale::Even { values, first, width })?
+            }
+        };
+        Some(Steps { low, high, inner, scale, ..self })
+    }
+
+    /// The steps that tell the most of these bounds apart.
+    pub fn fitted(
+        bounds: impl Iterator<Item = (u64, u64)> + Clone,
+        (base, top): (u64, u64),
+        most_bits: u32,
+        values: Values,
+    ) -> Steps {
+        let whole = Steps::between(base, top, most_bits);
+        if whole.scale == (Scale::Keys { shift: 0 }) || most_bits > MOST_FITTED_BITS {
+            return whole;
+        }
+        let most = (2 * bounds.clone().count()).min(whole.steps as usize);
+        let better = |(best, told): (Steps, usize), low: u64, high: u64, values: Values, gain: (usize, usize)| {
+            let worth_it = |apart: usize| apart * gain.1 >= told * gain.0;
+            let steps = whole.within(low, high, values).filter(|_| worth_it(most));
+            let found = steps.map(|steps| (steps, steps.told_apart(bounds.clone())));
+            found.filter(|(_, apart)| worth_it(*apart)).unwrap_or((best, told))
+        };
+        let mut best = (whole, whole.told_apart(bounds.clone()));
+        let (first, last) = values.finite();
+        let ends = || bounds.clone().flat_map(|(min, max)| [min, max]).filter(|end| (first..=last).contains(end));
+        let (Some(low), Some(high)) = (ends().min(), ends().max()) else { return whole };
+        if values != Values::Keys {
+            best = better(best, low, high, values, GAIN);
+        }
+        if (low, high) != (base, top) {
+            best = better(best, low, high, Values::Keys, GAIN);
+        }
+        if most * GAIN_OF_CUT_ENDS.1 >= best.1 * GAIN_OF_CUT_ENDS.0 {
+            let mut ends: Vec<u64> = ends().collect();
+            let (far, last) = (ends.len() / FAR_OFF, ends.len() - 1);
+            let low = *ends.select_nth_unstable(far).1;
+            let high = *ends.select_nth_unstable(last - far).1;
+            for values in [Values::Keys, values] {
+                best = better(best, low, high, values, GAIN_OF_CUT_ENDS);
+            }
+        }
+        best.0
+    }
+
+    /// In how many steps bounds lie.
+    fn told_apart(self, bounds: impl Iterator<Item = (u64, u64)>) -> usize {
+        let mut seen = [0u64; (1 << MOST_FITTED_BITS) / 64];
+        for end in bounds.flat_map(|(min, max)| [min, max]) {
+            let step = self.step_of(end) as usize;
+            seen[step / 64 % seen.len()] |= 1 << (step % 64);
+        }
+        seen.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// The steps before those of the scale.
+    fn before(self) -> u64 {
+        u64::from(self.low > self.base)
+    }
+
+    /// The first key of a step of the scale, if it is not above all.
+    fn first_key(self, inner: u64) -> Option<u64> {
+        let key = match self.scale {
+            _ if inner == 0 => self.low,
+            _ if inner >= self.inner => return None,
+            Scale::Keys { shift } => u64::try_from(u128::from(self.low) + (u128::from(inner) << shift)).ok()?,
+            Scale::Even { values, first, width } => values.key(first + width * inner as f64),
+        };
+        (key <= self.high).then_some(key)
     }
 
     fn step_of(self, bound: u64) -> u64 {
-        bound.wrapping_sub(self.base) >> self.shift
+        if bound < self.low {
+            return 0;
+        }
+        if bound > self.high {
+            return self.steps - 1;
+        }
+        let inner = match self.scale {
+            Scale::Keys { shift } => (bound - self.low) >> shift,
+            Scale::Even { values, first, width } => {
+                // Rounding may be a step off.
+                let mut inner = (((values.of(bound) - first) / width) as u64).min(self.inner - 1);
+                while self.first_key(inner).is_none_or(|key| key > bound) {
+                    inner -= 1;
+                }
+                while self.first_key(inner + 1).is_some_and(|key| key <= bound) {
+                    inner += 1;
+                }
+                inner
+            }
+        };
+        self.before() + inner
     }
 
     fn low(self, step: u64) -> u64 {
-        self.base.wrapping_add(step << self.shift)
+        let before = self.before();
+        match () {
+            () if step < before => self.base,
+            () if self.high < self.top && step >= self.steps - 1 => self.high + 1,
+            () => self.first_key(step - before).unwrap_or(self.high),
+        }
     }
 
     fn high(self, step: u64) -> u64 {
-        let last = (step << self.shift) | ((1 << self.shift) - 1);
-        self.base.saturating_add(last).min(self.top)
+        let before = self.before();
+        match () {
+            () if step < before => self.low - 1,
+            () if step >= self.steps - 1 => self.top,
+            () => self.first_key(step - before + 1).map_or(self.high, |next| next.saturating_sub(1).max(self.low)),
+        }
     }
 
     /// The bounds of a zone as they are stored.
     pub fn rounded(self, min: u64, max: u64) -> (u64, u64) {
         (self.low(self.step_of(min)), self.high(self.step_of(max)))
     }
+
+    fn put(self, out: &mut Vec<u8>) {
+        put_number(self.base, out);
+        put_number(self.top.wrapping_sub(self.base), out);
+        if self.base == self.top {
+            return;
+        }
+        let values = match self.scale {
+            Scale::Even { values, .. } => values,
+            Scale::Keys { .. } => Values::Keys,
+        };
+        let (below, above) = (self.low - self.base, self.top - self.high);
+        out.push(values as u8 | u8::from(below > 0) << 2 | u8::from(above > 0) << 3);
+        [below, above].into_iter().filter(|far| *far > 0).for_each(|far| put_number(far, out));
+    }
+
+    /// The steps that bounds were rounded to; bounds follow, unless all are equal.
+    ///
+    /// # Errors
+    ///
+    /// [`Short`] if the bytes end too soon, or are not those of steps.
+    pub fn read(reader: &mut Reader<'_>, most_bits: u32) -> Result<Steps, Short> {
+        let base = number(reader)?;
+        let range = number(reader)?;
+        let whole = Steps::between(base, base.checked_add(range).ok_or(Short)?, most_bits);
+        if range == 0 {
+            return Ok(whole);
+        }
+        let flags = reader.u8()?;
+        let values = match flags & 3 {
+            0 => Values::Keys,
+            1 => Values::F32,
+            2 => Values::F64,
+            _ => return Err(Short),
+        };
+        let mut far = |bit: u8| if flags & bit != 0 { number(reader) } else { Ok(0) };
+        let (below, above) = (far(4)?, far(8)?);
+        if flags >= 16 || below > range || above > range {
+            return Err(Short);
+        }
+        match values == Values::Keys && below == 0 && above == 0 {
+            true => Ok(whole),
+            false => whole.within(base + below, whole.top - above, values).ok_or(Short),
+        }
+    }
 }
 
-/// Appends bounds: pairs of which none is smaller than the pair of `ends`, or larger.
-pub fn put(
-    bounds: impl Iterator<Item = (u64, u64)> + Clone,
-    (base, top): (u64, u64),
-    most_bits: u32,
-    out: &mut Vec<u8>,
-) {
-    let steps = Steps::between(base, top, most_bits);
-    put_number(base, out);
-    put_number(top.wrapping_sub(base), out);
-    if base == top {
+/// Appends bounds: pairs of which none is smaller than the pair of the steps' ends, or larger.
+pub fn put(bounds: impl Iterator<Item = (u64, u64)> + Clone, steps: Steps, out: &mut Vec<u8>) {
+    steps.put(out);
+    if steps.base == steps.top {
         return;
     }
     let lows: Vec<u64> = bounds.clone().map(|(min, _)| steps.step_of(min)).collect();
@@ -63,14 +286,14 @@ pub fn put(
     }
 }
 
-/// Passes over the bounds of so many zones, which are long enough then.
+/// Passes over the bounds of so many zones, which are whole then.
 ///
 /// # Errors
 ///
-/// [`Short`] if the bytes end too soon.
-pub fn skip(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
-    number(reader)?;
-    if number(reader)? == 0 {
+/// [`Short`] if the bytes end too soon, or are no bounds.
+pub fn skip(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(), Short> {
+    let steps = Steps::read(reader, most_bits)?;
+    if steps.base == steps.top {
         return Ok(());
     }
     for _ in 0..2 {
@@ -84,14 +307,12 @@ pub fn skip(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
 ///
 /// # Errors
 ///
-/// [`Short`] if the bytes end too soon.
+/// [`Short`] if the bytes end too soon, or are no bounds.
 pub fn read(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(Vec<u64>, Vec<u64>), Short> {
-    let base = number(reader)?;
-    let top = base.wrapping_add(number(reader)?);
-    if base == top {
-        return Ok((vec![base; zones], vec![base; zones]));
+    let steps = Steps::read(reader, most_bits)?;
+    if steps.base == steps.top {
+        return Ok((vec![steps.base; zones], vec![steps.base; zones]));
     }
-    let steps = Steps::between(base, top, most_bits);
     let mut unpacked = || {
         let width = reader.u8()? as u32;
         let bytes = reader.bytes(bits::packed_len(zones, width))?;

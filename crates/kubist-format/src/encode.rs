@@ -18,6 +18,7 @@ use kubist_index::with_exact_primitive;
 use kubist_types::Compression;
 
 use crate::bits::{self, Word};
+use crate::bounds::Values;
 use crate::numbers;
 use crate::rows::put_bitmap;
 use crate::zone_map::{ColumnZones, Frame, MOST_PAGE_ROWS, ZONES_PER_PAGE};
@@ -63,6 +64,15 @@ where
     match size_of::<T::Native>() {
         ..=4 => encode_packed::<u32>(rows, |row| values[row].key()),
         _ => encode_packed::<u64>(rows, |row| values[row].key()),
+    }
+}
+
+/// What the keys of a column stand for.
+pub fn values_of(data_type: &DataType) -> Values {
+    match data_type {
+        DataType::Float32 => Values::F32,
+        DataType::Float64 => Values::F64,
+        _ => Values::Keys,
     }
 }
 

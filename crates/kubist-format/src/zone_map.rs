@@ -17,7 +17,7 @@ use kubist_index::priority::PriorityRange;
 use kubist_types::compression::{COMPRESSIONS, Compression};
 
 use crate::bits;
-use crate::bounds::{self, Steps};
+use crate::bounds::{self, Steps, Values};
 use crate::wire::{Reader, Short};
 
 /// Zones of a page: the unit of input and output is about 1500 rows.
@@ -56,7 +56,8 @@ impl ColumnZones {
 #[derive(Clone, Debug)]
 pub struct LazyZones {
     zones: usize,
-    /// Are their bounds rounded outwards?
+    /// What the keys stand for, as far as their bounds are not rounded outwards yet.
+    values: Values,
     rounded: bool,
     /// Checked to be long enough.
     packed: Bytes,
@@ -65,10 +66,11 @@ pub struct LazyZones {
     whole: OnceLock<Zone>,
 }
 
-impl From<ColumnZones> for LazyZones {
-    fn from(unpacked: ColumnZones) -> LazyZones {
+impl LazyZones {
+    /// The zones of a column whose keys stand for these values.
+    pub fn new(unpacked: ColumnZones, values: Values) -> LazyZones {
         let (zones, packed) = (unpacked.min.len(), Bytes::new());
-        LazyZones { zones, rounded: false, packed, unpacked: unpacked.into(), whole: OnceLock::new() }
+        LazyZones { zones, values, rounded: false, packed, unpacked: unpacked.into(), whole: OnceLock::new() }
     }
 }
 
@@ -184,11 +186,30 @@ impl ZoneMap {
         match self.compression {
             None => stated == (min, max),
             Some(_) if zones.nulls_of(zone) == self.rows[zone] => true,
-            Some(_) => {
-                let whole = self.whole(column);
-                stated == Steps::between(whole.min, whole.max, COLUMN_BITS).rounded(min, max)
+            Some(_) => stated == self.steps(column).rounded(min, max),
+        }
+    }
+
+    /// The steps to which the bounds of a column are rounded where they are stored.
+    pub fn steps(&self, column: usize) -> Steps {
+        let zones = &self.columns[column];
+        match zones.rounded {
+            true => steps_of(&zones.packed, zones.zones).expect("bounds that were checked"),
+            false => {
+                let Zone { min, max, .. } = self.whole(column);
+                Steps::fitted(self.bounds(column), (min, max), COLUMN_BITS, zones.values)
             }
         }
+    }
+
+    /// The bounds of a column's zones as they are to be rounded.
+    fn bounds(&self, column: usize) -> impl Iterator<Item = (u64, u64)> + Clone {
+        let zones = &self.columns[column];
+        let least = self.whole(column).min;
+        (0..self.zones()).map(move |zone| match zones.nulls_of(zone) == self.rows[zone] {
+            true => (least, least),
+            false => (zones.min[zone], zones.max[zone]),
+        })
     }
 
     /// What is kept of the lowest and the highest priority of a zone.
@@ -245,17 +266,16 @@ impl ZoneMap {
         out.extend_from_slice(&(self.columns.len() as u32).to_le_bytes());
         out.extend_from_slice(&self.rows);
         let kept = self.priorities.iter().map(|range| (range.first >> PRIORITY_SHIFT, range.last >> PRIORITY_SHIFT));
-        bounds::put(kept, priority_ends(&self.priorities), PRIORITY_BITS, out);
+        let (first, last) = priority_ends(&self.priorities);
+        bounds::put(kept, Steps::between(first, last, PRIORITY_BITS), out);
         for (index, column) in self.columns.iter().enumerate() {
+            if column.rounded {
+                out.extend_from_slice(&column.packed);
+                continue;
+            }
             out.push(!column.nulls.is_empty() as u8);
             out.extend_from_slice(&column.nulls);
-            let Zone { min, max, .. } = self.whole(index);
-            let all_null = |zone: usize| column.nulls_of(zone) == self.rows[zone];
-            let zones = (0..self.zones()).map(|zone| match all_null(zone) {
-                true => (min, min),
-                false => (column.min[zone], column.max[zone]),
-            });
-            bounds::put(zones, (min, max), COLUMN_BITS, out);
+            bounds::put(self.bounds(index), self.steps(index), out);
         }
         for chunk in &self.chunks {
             put_varying(chunk.length, out);
@@ -319,6 +339,7 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let lazy = |(start, end): (usize, &usize)| LazyZones {
         zones,
+        values: Values::default(),
         rounded: compression.is_some(),
         packed: packed.slice(start..*end),
         unpacked: OnceLock::new(),
@@ -380,7 +401,15 @@ fn skip_rounded(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
     if reader.u8()? != 0 {
         reader.bytes(zones)?;
     }
-    bounds::skip(reader, zones)
+    bounds::skip(reader, zones, COLUMN_BITS)
+}
+
+fn steps_of(bytes: &[u8], zones: usize) -> Result<Steps, Short> {
+    let mut reader = Reader::new(bytes);
+    if reader.u8()? != 0 {
+        reader.bytes(zones)?;
+    }
+    Steps::read(&mut reader, COLUMN_BITS)
 }
 
 fn unpack_rounded(bytes: &[u8], zones: usize) -> Result<ColumnZones, Short> {

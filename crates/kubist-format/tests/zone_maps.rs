@@ -1,55 +1,119 @@
 //! Zone maps as bytes and back, of all versions; bounds that are rounded.
 
 use kubist_expr::Zone;
-use kubist_format::bounds::{Steps, put, read, skip};
+use kubist_format::bounds::{Steps, Values, put, read, skip};
 use kubist_format::wire::Reader;
 use kubist_format::zone_map::{COLUMN_BITS, Chunk, ColumnZones, Frame, LazyZones, ZONES_PER_PAGE, ZoneMap};
+use kubist_index::order::Keyed;
 use kubist_index::priority::PriorityRange;
 use kubist_types::compression::COMPRESSIONS;
 use proptest::prelude::*;
 
+/// Keys as columns have them: of any sort, of floats around zero, and some that are far off.
+fn any_bounds() -> impl Strategy<Value = (Vec<(u64, u64)>, Values)> {
+    let far_off =
+        prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -9999.0, -0.0, 0.0, 1e300, 5e-324]);
+    let number = move || prop_oneof![9 => -1.0..1.0f64, 1 => far_off.clone()];
+    let of = |values: Values, (a, b): (f64, f64)| match values {
+        Values::F32 => ((a as f32).key(), (b as f32).key()),
+        _ => (a.key(), b.key()),
+    };
+    let floats =
+        move |values| prop::collection::vec((number(), number()).prop_map(move |both| of(values, both)), 1..300);
+    let ordered = |given: Vec<(u64, u64)>| given.into_iter().map(|(a, b)| (a.min(b), a.max(b))).collect();
+    prop_oneof![
+        (prop::collection::vec(any::<(u64, u64)>(), 1..300), 0u32..64).prop_map(|(given, narrow)| (
+            given.iter().map(|(a, b)| (a >> narrow, b >> narrow)).collect(),
+            Values::Keys
+        )),
+        floats(Values::F64).prop_map(|given| (given, Values::F64)),
+        floats(Values::F32).prop_map(|given| (given, Values::F32)),
+        floats(Values::F64).prop_map(|given| (given, Values::Keys)),
+    ]
+    .prop_map(move |(given, values)| (ordered(given), values))
+}
+
+fn ends(given: &[(u64, u64)]) -> (u64, u64) {
+    (given.iter().map(|(min, _)| *min).min().unwrap(), given.iter().map(|(_, max)| *max).max().unwrap())
+}
+
 proptest! {
     #[test]
-    fn bounds_are_rounded_outwards_by_less_than_a_step_and_only_once(
-        given in prop::collection::vec((any::<u64>(), any::<u64>()), 1..100),
-        narrow in 0u32..64,
-        most_bits in 1u32..20,
-    ) {
-        let given: Vec<(u64, u64)> = given.iter().map(|(a, b)| ((a >> narrow).min(b >> narrow), (a >> narrow).max(b >> narrow))).collect();
-        let ends = (given.iter().map(|(min, _)| *min).min().unwrap(), given.iter().map(|(_, max)| *max).max().unwrap());
+    fn bounds_are_rounded_outwards_and_only_once((given, values) in any_bounds(), most_bits in 1u32..20) {
+        let ends = ends(&given);
+        let steps = Steps::fitted(given.iter().copied(), ends, most_bits, values);
         let mut bytes = Vec::new();
-        put(given.iter().copied(), ends, most_bits, &mut bytes);
+        put(given.iter().copied(), steps, &mut bytes);
         let (low, high) = read(&mut Reader::new(&bytes), given.len(), most_bits).unwrap();
         let read: Vec<(u64, u64)> = low.into_iter().zip(high).collect();
-        let (steps, step) = (Steps::between(ends.0, ends.1, most_bits), (((ends.1 - ends.0) as u128 + 1) >> (most_bits - 1)) as u64);
         for ((min, max), (low, high)) in given.iter().zip(&read) {
-            prop_assert!(low <= min && max <= high && min - low <= step && high - max <= step);
+            prop_assert!(low <= min && max <= high);
             prop_assert_eq!(steps.rounded(*min, *max), (*low, *high));
+            prop_assert_eq!(steps.rounded(*low, *high), (*low, *high));
         }
         prop_assert_eq!(read.iter().map(|(low, _)| *low).min().unwrap(), ends.0);
         prop_assert_eq!(read.iter().map(|(_, high)| *high).max().unwrap(), ends.1);
         let mut again = Vec::new();
-        put(read.iter().copied(), ends, most_bits, &mut again);
+        put(read.iter().copied(), steps, &mut again);
         prop_assert_eq!(&again, &bytes);
+        prop_assert_eq!(Steps::read(&mut Reader::new(&bytes), most_bits).unwrap(), steps);
         let mut reader = Reader::new(&bytes);
-        skip(&mut reader, given.len()).unwrap();
+        skip(&mut reader, given.len(), most_bits).unwrap();
         prop_assert!(reader.is_empty());
-        prop_assert!(skip(&mut Reader::new(&bytes[..bytes.len() - 1]), given.len()).is_err());
+        prop_assert!(skip(&mut Reader::new(&bytes[..bytes.len() - 1]), given.len(), most_bits).is_err());
     }
 
     #[test]
-    fn any_bytes_are_an_error_or_bounds(bytes in prop::collection::vec(any::<u8>(), 0..100), zones in 0usize..50, bits in 1u32..20) {
-        if skip(&mut Reader::new(&bytes), zones).is_ok() {
+    fn steps_of_equal_keys_are_no_wider_than_the_range_asks(
+        (given, _) in any_bounds(),
+        most_bits in 1u32..20,
+    ) {
+        let ends = ends(&given);
+        let (steps, step) = (Steps::between(ends.0, ends.1, most_bits), (((ends.1 - ends.0) as u128 + 1) >> (most_bits - 1)) as u64);
+        for (min, max) in given {
+            let (low, high) = steps.rounded(min, max);
+            prop_assert!(min - low <= step && high - max <= step);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_an_error_or_bounds(bytes in prop::collection::vec(any::<u8>(), 0..100), zones in 0usize..50, bits in 1u32..20, key in any::<u64>()) {
+        if skip(&mut Reader::new(&bytes), zones, bits).is_ok() {
             let (low, high) = read(&mut Reader::new(&bytes), zones, bits).unwrap();
             prop_assert_eq!((low.len(), high.len()), (zones, zones));
+            Steps::read(&mut Reader::new(&bytes), bits).unwrap().rounded(key, key);
         }
+    }
+}
+
+/// Of a thousand zones of values around zero, with some that are far off, no bound is more than a
+/// fiftieth of all values' range away from where it is.
+#[test]
+fn values_around_zero_and_far_off_keep_close_bounds() {
+    let value = |zone: usize| (zone as f64 / 500.0 - 1.0, zone as f64 / 500.0 - 0.99);
+    for far_off in [None, Some(f64::NAN), Some(f64::INFINITY), Some(-9999.0), Some(1e30)] {
+        let of = |zone: usize| match far_off {
+            Some(far) if zone % 100 == 7 => (far.key(), far.key()),
+            _ => (value(zone).0.key(), value(zone).1.key()),
+        };
+        let given: Vec<(u64, u64)> = (0..1000).map(of).collect();
+        let steps = Steps::fitted(given.iter().copied(), ends(&given), COLUMN_BITS, Values::F64);
+        // Where ends are cut, a few zones beside them lose their order.
+        let mut wide = 0;
+        for (min, max) in given {
+            let (low, high) = steps.rounded(min, max);
+            let off = (f64::from_key(min) - f64::from_key(low)).max(f64::from_key(high) - f64::from_key(max));
+            wide += usize::from(off.is_nan() || off > 0.04);
+        }
+        assert!(wide <= 80, "{far_off:?}: {wide} of 1000 zones");
     }
 }
 
 fn any_map() -> impl Strategy<Value = ZoneMap> {
     (0usize..200, 1usize..5, 0usize..4).prop_flat_map(|(zones, columns, version)| {
         let compression = COMPRESSIONS.get(version).copied();
-        let column = (prop::collection::vec(any::<(u64, u64)>(), zones), any::<bool>());
+        let values = prop::sample::select(vec![Values::Keys, Values::F32, Values::F64]);
+        let column = (prop::collection::vec(any::<(u64, u64)>(), zones), any::<bool>(), values);
         (
             prop::collection::vec(1u8..=128, zones),
             prop::collection::vec(any::<(u32, u32)>(), zones),
@@ -69,7 +133,7 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
                     priorities: priorities.into_iter().map(range).collect(),
                     columns: columns
                         .into_iter()
-                        .map(|(ends, nulls)| {
+                        .map(|(ends, nulls, values)| {
                             // Every third zone is null throughout, if nulls there are.
                             let is_null = |zone: usize| nulls && zone % 3 == 0;
                             let of = |zone: usize, end: u64| if is_null(zone) { 0 } else { end };
@@ -83,7 +147,7 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
                                     false => vec![],
                                 },
                             };
-                            zones.into()
+                            LazyZones::new(zones, values)
                         })
                         .collect(),
                     rows,
@@ -105,15 +169,15 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
 fn kept(map: &ZoneMap) -> ZoneMap {
     let keep = map.kept_priorities();
     let columns = map.columns.iter().enumerate().map(|(index, column)| {
-        let Zone { min, max, .. } = map.whole(index);
-        let steps = Steps::between(min, max, COLUMN_BITS);
+        let Zone { min, .. } = map.whole(index);
+        let steps = map.steps(index);
         let mut zones: ColumnZones = (**column).clone();
         for zone in (0..map.zones()).filter(|_| map.compression.is_some()) {
             let all_null = zones.nulls_of(zone) == map.rows[zone];
             let (low, high) = if all_null { (min, min) } else { (zones.min[zone], zones.max[zone]) };
             (zones.min[zone], zones.max[zone]) = steps.rounded(low, high);
         }
-        LazyZones::from(zones)
+        LazyZones::new(zones, Values::Keys)
     });
     let priorities = map.priorities.iter().map(|range| keep(range.first, range.last)).collect();
     ZoneMap { columns: columns.collect(), priorities, ..map.clone() }

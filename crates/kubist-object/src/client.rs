@@ -32,7 +32,8 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const ANSWERING: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-const MOST_TRIES: usize = 12;
+/// More than fit into any patience, which is what ends the tries.
+const MOST_TRIES: usize = 10_000;
 
 /// A store's way to its bucket.
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use crate::bucket::Buckets;
 use crate::keys::Keys;
 use kubist_catalog::frame::{Frame, Positions};
-use kubist_format::encode::encode_column;
+use kubist_format::encode::{encode_column, values_of};
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
 use kubist_types::{Cancel, Compression, Error, Result};
 
@@ -224,8 +224,10 @@ impl SortedRows {
             .map(|array| encode_column(array.as_ref(), &order, &zones, self.compression))
             .collect();
         let pages = columns.first().map_or(0, |column| column.chunks.len());
-        let (columns, mut chunks): (Vec<_>, Vec<_>) =
-            columns.into_iter().map(|column| (LazyZones::from(column.zones), column.chunks.into_iter())).unzip();
+        let parts = columns.into_iter().zip(self.batch.columns()).map(|(column, array)| {
+            (LazyZones::new(column.zones, values_of(array.data_type())), column.chunks.into_iter())
+        });
+        let (columns, mut chunks): (Vec<_>, Vec<_>) = parts.unzip();
         let (mut data, mut listed, mut offset) = (Vec::new(), Vec::new(), 0u64);
         for _ in 0..pages {
             for (chunk, frame) in chunks.iter_mut().filter_map(Iterator::next) {

@@ -5,14 +5,15 @@
 mod common;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread::JoinHandle;
 
+use common::forward::forward;
 use common::gated::{Gated, Hold, Then};
 use common::watchdog::within_a_minute;
 use common::{commit, commits, name, options, schema};
-use kubist::store::{MemoryStore, Store};
-use kubist::{Cancel, Error, OptimizeOptions, Result, Snapshot, Table, Writer, WriterOptions};
+use kubist::store::{Capabilities, Latency, LogTail, MemoryStore, Store};
+use kubist::{Cancel, Declared, Error, OptimizeOptions, Result, Snapshot, Table, Writer, WriterOptions};
 
 const READERS: usize = 8;
 
@@ -25,6 +26,81 @@ fn table() -> (Arc<Gated>, Table, Writer) {
     let gated = Arc::new(Gated::new(store));
     let table = Table::open_in(gated.clone()).unwrap();
     (gated, table, writer)
+}
+
+/// A store as if it were far away, that notes what it is asked for.
+#[derive(Debug)]
+struct Far {
+    store: MemoryStore,
+    asked: Mutex<Vec<&'static str>>,
+}
+
+impl Far {
+    fn note(&self, what: &'static str) {
+        self.asked.lock().unwrap().push(what);
+    }
+
+    /// What was asked for since the last time, in no order.
+    fn asked(&self) -> Vec<&'static str> {
+        let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
+        asked.sort_unstable();
+        asked
+    }
+}
+
+impl Store for Far {
+    forward!(store:
+        location put_if_absent delete create_segment read segment_len segments delete_segment own_log read_log
+        scratch sizes erase
+    );
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { latency: Latency::Network, ..self.store.capabilities() }
+    }
+    fn get(&self, name: &str) -> kubist::store::Result<Option<bytes::Bytes>> {
+        self.note("get");
+        self.store.get(name)
+    }
+    fn list(&self, prefix: &str) -> kubist::store::Result<Vec<String>> {
+        self.note("list");
+        self.store.list(prefix)
+    }
+    fn logs(&self) -> kubist::store::Result<Vec<String>> {
+        self.note("logs");
+        self.store.logs()
+    }
+    fn read_logs(&self, logs: &[(&str, u64)]) -> kubist::store::Result<Vec<LogTail>> {
+        self.note("read_logs");
+        self.store.read_logs(logs)
+    }
+}
+
+#[test]
+fn a_far_table_that_has_not_changed_is_asked_once_for_each_thing() {
+    let store = MemoryStore::new("far");
+    let near = Table::create_in(Arc::new(store.clone()), schema(), &options()).unwrap();
+    let mut writer = near.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap();
+    commit(&mut writer, 0, 0).unwrap();
+    let far = Arc::new(Far { store, asked: Mutex::default() });
+    let table = Table::open_in(far.clone()).unwrap();
+    assert_eq!(seen(&table.snapshot().unwrap()), 1);
+    far.asked();
+    let token = table.snapshot().unwrap().token();
+    // Rewrites, the next alteration, declared writers, the writers, and their logs.
+    assert_eq!(far.asked(), ["get", "get", "list", "logs", "read_logs"]);
+    // Whatever is new is seen at once: a commit, a writer, a column, a rewrite.
+    commit(&mut writer, 0, 1).unwrap();
+    assert_eq!(seen(&table.snapshot().unwrap()), 2);
+    let mut other = near.writer(&WriterOptions { name: Some(name(1)), ..Default::default() }).unwrap();
+    commit(&mut other, 1, 0).unwrap();
+    assert_eq!(commits(&table.snapshot().unwrap()).unwrap().get(&1).copied(), Some(1));
+    drop((writer, other));
+    near.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
+    let optimized = table.snapshot().unwrap();
+    assert_eq!((optimized.token(), seen(&optimized)), (near.snapshot().unwrap().token(), 2));
+    assert_ne!(optimized.token(), token);
+    near.declare_writers(&Declared::Names([name(0)].into())).unwrap();
+    assert_eq!(table.snapshot().unwrap().token(), near.snapshot().unwrap().token());
 }
 
 /// How many commits of the one writer are there.
