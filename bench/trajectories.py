@@ -255,8 +255,8 @@ def measured(place: Place) -> Iterator[str]:
         f"| reading all of the XTC; `kubist.ingest` of it | {spread(reading)} | {spread(writing)} "
         f"| takes {wall:.2f} times as long | {processor:.2f} times | at most 1.3 times |"
     )
-    on_disk = [f"{size(path) / 2**20:,.0f}" for path in (place.xtc, place.table)]
-    yield f"| MiB on disk | {' | '.join(on_disk)} | | | |"
+    on_disk = [f"{size(path) / 1e6:,.0f}" for path in (place.xtc, place.table)]
+    yield f"| MB on disk | {' | '.join(on_disk)} | | | |"
 
 
 def main() -> None:

@@ -208,9 +208,9 @@ fn ask(address: SocketAddr, table: &str, body: &str, leaves: bool) -> Option<(Du
     Some((wait, bytes))
 }
 
-/// Megabytes that the process held at most, clients and server.
+/// MB (10^6 bytes) that the process held at most, clients and server.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) / 1000
+    line.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024 / 1_000_000
 }

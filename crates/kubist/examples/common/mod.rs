@@ -51,11 +51,11 @@ pub fn batch(first: usize, rows: usize) -> RecordBatch {
     RecordBatch::try_new(schema(), std::iter::once(id).chain(columns).collect()).expect("columns fit the schema")
 }
 
-/// Peak resident memory of this process in MB, if the system says.
+/// Peak resident memory of this process in MB (10^6 bytes, as in all tables of benchmarks), if the system says.
 pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) / 1024
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024 / 1_000_000
 }
 
 pub fn median(mut values: Vec<f64>) -> f64 {
