@@ -21,9 +21,9 @@ pub trait Word: Copy + Default + Ord + Into<u64> + Send + 'static {
     /// As `blocks_of`, if the machine has instructions for it; else does nothing.
     fn unpack_fast(bytes: &[u8], width: u32, base: Self, out: &mut [MaybeUninit<Self>]) -> bool;
     /// Appends a value for each bit of `which`: the next from the first place of `values`, or,
-    /// where the bit is 1, from the second; if the machine has instructions for it, else does
-    /// nothing. `values` go on for eight behind the last.
-    fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> bool;
+    /// where the bit is 1, from the second; says how many are 1. If the machine has no instructions for
+    /// it, `None`, and nothing is done. `values` go on for eight behind the last.
+    fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> Option<usize>;
 }
 
 macro_rules! word {
@@ -48,12 +48,12 @@ macro_rules! word {
                 false
             }
             #[cfg(target_arch = "x86_64")]
-            fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> bool {
+            fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> Option<usize> {
                 avx2::$merge(which, values, from, out)
             }
             #[cfg(not(target_arch = "x86_64"))]
-            fn merge_fast(_: &[u8], _: &[Self], _: [usize; 2], _: &mut Vec<Self>) -> bool {
-                false
+            fn merge_fast(_: &[u8], _: &[Self], _: [usize; 2], _: &mut Vec<Self>) -> Option<usize> {
+                None
             }
         }
     )*};
@@ -71,6 +71,31 @@ pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
         return unsafe { avx2::vectorised(work) };
     }
     work()
+}
+
+/// How many of these bits of a bitmap are set; it has them all.
+pub(crate) fn ones(bitmap: &[u8], indices: Range<usize>) -> usize {
+    match indices.len() {
+        ..=64 => ones_of(bitmap, indices),
+        // A word takes one instruction instead of a dozen.
+        _ => vectorised(|| ones_of(bitmap, indices)),
+    }
+}
+
+#[inline(always)]
+fn ones_of(bitmap: &[u8], indices: Range<usize>) -> usize {
+    let (mut at, mut count) = (indices.start, 0);
+    while at < indices.end {
+        let bytes = &bitmap[at / 8..];
+        let word = match bytes.first_chunk::<8>() {
+            Some(word) => u64::from_le_bytes(*word),
+            None => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        let (skipped, wanted) = (at % 8, (indices.end - at).min(64 - at % 8));
+        count += (word >> skipped & u64::MAX >> (64 - wanted)).count_ones() as usize;
+        at += wanted;
+    }
+    count
 }
 
 /// Bytes of `count` packed values.
@@ -265,6 +290,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn ones_are_counted_one_by_one(
+            bitmap in prop::collection::vec(any::<u8>(), 0..60),
+            (first, count) in (0usize..480, 0usize..480),
+        ) {
+            let end = (first + count).min(bitmap.len() * 8);
+            let first = first.min(end);
+            let expected = (first..end).filter(|index| bitmap[index / 8] >> (index % 8) & 1 == 1).count();
+            prop_assert_eq!(ones(&bitmap, first..end), expected);
+        }
+
         #[test]
         fn unpack_inverts_pack(
             values in prop::collection::vec(any::<u64>(), 0..200),

@@ -113,26 +113,21 @@ impl Steps {
     }
 
     /// The steps that tell the most of these bounds apart.
-    pub fn fitted(
-        bounds: impl Iterator<Item = (u64, u64)> + Clone,
-        (base, top): (u64, u64),
-        most_bits: u32,
-        values: Values,
-    ) -> Steps {
+    pub fn fitted(bounds: &[u64], (base, top): (u64, u64), most_bits: u32, values: Values) -> Steps {
         let whole = Steps::between(base, top, most_bits);
         if whole.scale == (Scale::Keys { shift: 0 }) || most_bits > MOST_FITTED_BITS {
             return whole;
         }
-        let most = (2 * bounds.clone().count()).min(whole.steps as usize);
+        let most = bounds.len().min(whole.steps as usize);
         let better = |(best, told): (Steps, usize), low: u64, high: u64, values: Values, gain: (usize, usize)| {
             let worth_it = |apart: usize| apart * gain.1 >= told * gain.0;
             let steps = whole.within(low, high, values).filter(|_| worth_it(most));
-            let found = steps.map(|steps| (steps, steps.told_apart(bounds.clone())));
+            let found = steps.map(|steps| (steps, steps.told_apart(bounds)));
             found.filter(|(_, apart)| worth_it(*apart)).unwrap_or((best, told))
         };
-        let mut best = (whole, whole.told_apart(bounds.clone()));
+        let mut best = (whole, whole.told_apart(bounds));
         let (first, last) = values.finite();
-        let ends = || bounds.clone().flat_map(|(min, max)| [min, max]).filter(|end| (first..=last).contains(end));
+        let ends = || bounds.iter().copied().filter(|end| (first..=last).contains(end));
         let (Some(low), Some(high)) = (ends().min(), ends().max()) else { return whole };
         if values != Values::Keys {
             best = better(best, low, high, values, GAIN);
@@ -153,17 +148,14 @@ impl Steps {
     }
 
     /// In how many steps bounds lie.
-    fn told_apart(self, bounds: impl Iterator<Item = (u64, u64)>) -> usize {
+    fn told_apart(&self, bounds: &[u64]) -> usize {
         let mut seen = [0u64; (1 << MOST_FITTED_BITS) / 64];
-        for end in bounds.flat_map(|(min, max)| [min, max]) {
-            let step = self.step_of(end) as usize;
-            seen[step / 64 % seen.len()] |= 1 << (step % 64);
-        }
+        self.each_step(bounds, |step| seen[step as usize / 64 % seen.len()] |= 1 << (step % 64));
         seen.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// The steps before those of the scale.
-    fn before(self) -> u64 {
+    fn before(&self) -> u64 {
         u64::from(self.low > self.base)
     }
 
@@ -178,28 +170,53 @@ impl Steps {
         (key <= self.high).then_some(key)
     }
 
-    fn step_of(self, bound: u64) -> u64 {
-        if bound < self.low {
-            return 0;
-        }
-        if bound > self.high {
-            return self.steps - 1;
-        }
-        let inner = match self.scale {
-            Scale::Keys { shift } => (bound - self.low) >> shift,
-            Scale::Even { values, first, width } => {
-                // Rounding may be a step off.
-                let mut inner = (((values.of(bound) - first) / width) as u64).min(self.inner - 1);
-                while self.first_key(inner).is_none_or(|key| key > bound) {
-                    inner -= 1;
-                }
-                while self.first_key(inner + 1).is_some_and(|key| key <= bound) {
-                    inner += 1;
-                }
-                inner
+    /// Calls `put` with the step of each bound. Writers wait for this, so the kind of scale is
+    /// asked for once.
+    #[inline(always)]
+    fn each_step(&self, bounds: &[u64], put: impl FnMut(u64)) {
+        match self.scale {
+            Scale::Keys { shift } => self.each(bounds, |bound| (bound - self.low) >> shift, put),
+            Scale::Even { values: Values::F32, first, width } => {
+                self.each(bounds, |bound| self.even_step(bound, Values::F32, first, width), put);
             }
-        };
-        self.before() + inner
+            Scale::Even { values, first, width } => {
+                self.each(bounds, |bound| self.even_step(bound, values, first, width), put);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn each(&self, bounds: &[u64], inner: impl Fn(u64) -> u64, mut put: impl FnMut(u64)) {
+        let (low, high, before, last) = (self.low, self.high, self.before(), self.steps - 1);
+        for bound in bounds {
+            put(match *bound {
+                bound if bound < low => 0,
+                bound if bound > high => last,
+                bound => before + inner(bound),
+            });
+        }
+    }
+
+    /// The step of a bound between the ends of an even scale.
+    #[inline(always)]
+    fn even_step(&self, bound: u64, values: Values, first: f64, width: f64) -> u64 {
+        let first_key = |inner: u32| values.key(first + width * f64::from(inner));
+        let most = self.inner as u32 - 1;
+        // Rounding may be a step off.
+        let mut inner = (((values.of(bound) - first) / width) as u32).min(most);
+        while inner > 0 && first_key(inner) > bound {
+            inner -= 1;
+        }
+        while inner < most && first_key(inner + 1) <= bound {
+            inner += 1;
+        }
+        inner.into()
+    }
+
+    fn step_of(self, bound: u64) -> u64 {
+        let mut found = 0;
+        self.each_step(&[bound], |step| found = step);
+        found
     }
 
     fn low(self, step: u64) -> u64 {
@@ -271,14 +288,17 @@ impl Steps {
     }
 }
 
-/// Appends bounds: pairs of which none is smaller than the pair of the steps' ends, or larger.
-pub fn put(bounds: impl Iterator<Item = (u64, u64)> + Clone, steps: Steps, out: &mut Vec<u8>) {
+/// Appends bounds, the lower and the upper one of each zone: none lies outside of the steps' ends.
+pub fn put(bounds: &[u64], steps: Steps, out: &mut Vec<u8>) {
     steps.put(out);
     if steps.base == steps.top {
         return;
     }
-    let lows: Vec<u64> = bounds.clone().map(|(min, _)| steps.step_of(min)).collect();
-    let spans: Vec<u64> = bounds.zip(&lows).map(|((_, max), low)| steps.step_of(max).wrapping_sub(*low)).collect();
+    let mut of_bounds = Vec::with_capacity(bounds.len());
+    steps.each_step(bounds, |step| of_bounds.push(step));
+    let (zones, _) = of_bounds.as_chunks::<2>();
+    let lows: Vec<u64> = zones.iter().map(|[low, _]| *low).collect();
+    let spans: Vec<u64> = zones.iter().map(|[low, high]| high.wrapping_sub(*low)).collect();
     for values in [lows, spans] {
         let width = bits::width_of(values.iter().max().copied().unwrap_or(0));
         out.push(width as u8);

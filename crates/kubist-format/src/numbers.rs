@@ -14,8 +14,8 @@ use arrow_schema::DataType;
 use kubist_index::with_exact_primitive;
 use kubist_types::Compression;
 
-use crate::bits::{self, Word};
-use crate::rows::{Span, bit, picked, put_bitmap};
+use crate::bits::{self, Word, ones};
+use crate::rows::{Span, bit, for_rows, put_bitmap};
 use crate::wire::{Reader, Short};
 
 pub mod choose;
@@ -29,6 +29,9 @@ pub const RUNS: u8 = 3;
 pub const ALL_NULL: u8 = 4;
 /// A bit of the first byte: a bitmap of the rows that are not null comes before the keys.
 const SOME_NULL: u8 = 1 << 7;
+/// Rows between two that are wanted are unpacked with them if they are no more than that: beginning
+/// anew takes as long.
+const FAR_APART: usize = 64;
 
 /// What the encoding of a chunk of a column is called; `has_frame`: it is of version 1.
 pub fn encoding(data_type: &DataType, has_frame: bool, bytes: &[u8]) -> &'static str {
@@ -115,11 +118,13 @@ pub(crate) struct Chunk<'a, W> {
 pub(crate) struct Aside<W> {
     values: Vec<W>,
     ends: Vec<u32>,
+    /// Of two frames: how many of the first so many rows are of the second frame.
+    counted: (usize, usize),
 }
 
 impl<W> Default for Aside<W> {
     fn default() -> Self {
-        Aside { values: Vec::new(), ends: Vec::new() }
+        Aside { values: Vec::new(), ends: Vec::new(), counted: (0, 0) }
     }
 }
 
@@ -188,16 +193,19 @@ impl<'a, W: Word> Chunk<'a, W> {
             }
             Body::Nothing | Body::Frame(_) | Body::Two(..) => {}
         }
-        for span in spans {
-            if span.indices.end > self.rows {
+        aside.counted = (0, 0);
+        let mut rest = spans;
+        while let Some(first) = rest.first() {
+            let next = rest.windows(2).position(|pair| pair[0].indices.end + FAR_APART < pair[1].indices.start);
+            let (near, later) = rest.split_at(next.map_or(rest.len(), |last| last + 1));
+            rest = later;
+            let rows = first.indices.start..near[near.len() - 1].indices.end;
+            if rows.end > self.rows {
                 return Err(short(Short));
             }
             let before = keys.len();
-            self.append_rows(span.indices.clone(), keys, aside)?;
-            if let Some(rows) = span.some {
-                let count = picked(&mut keys[before..], rows).len();
-                keys.truncate(before + count);
-            }
+            self.append_rows(rows.clone(), keys, aside)?;
+            keep(near, rows.start, before, keys);
         }
         Ok(())
     }
@@ -207,7 +215,11 @@ impl<'a, W: Word> Chunk<'a, W> {
             Body::Nothing => keys.resize(keys.len() + rows.len(), W::default()),
             Body::Frame(values) => values.unpack(rows, keys)?,
             Body::Two(which, [zeros, others]) => {
-                let (before, among) = (ones(which, 0..rows.start), ones(which, rows.clone()));
+                // Rows come in ascending order, mostly.
+                let (counted, of_counted) = if aside.counted.0 <= rows.start { aside.counted } else { (0, 0) };
+                let before = of_counted + ones(which, counted..rows.start);
+                let among = ones(which, rows.clone());
+                aside.counted = (rows.end, before + among);
                 let (first, of_zeros) = (rows.start - before, rows.len() - among);
                 aside.values.clear();
                 zeros.unpack(first..first + of_zeros, &mut aside.values)?;
@@ -239,6 +251,27 @@ impl<'a, W: Word> Chunk<'a, W> {
     }
 }
 
+/// Of keys from `before` on, which are those of rows from `first` on, leaves the ones that spans want.
+fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>) {
+    let mut at = before;
+    for span in spans {
+        let from = before + span.indices.start - first;
+        match span.some {
+            None => {
+                if from != at {
+                    keys.copy_within(from..from + span.indices.len(), at);
+                }
+                at += span.indices.len();
+            }
+            Some(rows) => for_rows(rows, |row| {
+                keys[at] = keys[from + row];
+                at += 1;
+            }),
+        }
+    }
+    keys.truncate(at);
+}
+
 /// A count of values, of which there is one at least and no more than rows.
 fn counted(reader: &mut Reader<'_>, rows: usize) -> Result<usize, String> {
     let count = reader.u16().map_err(short)? as usize;
@@ -246,21 +279,6 @@ fn counted(reader: &mut Reader<'_>, rows: usize) -> Result<usize, String> {
         true => Ok(count),
         false => Err(format!("a column chunk of {rows} rows has {count} values")),
     }
-}
-
-/// How many of these bits are set.
-fn ones(bitmap: &[u8], indices: Range<usize>) -> usize {
-    let (mut at, mut count) = (indices.start, 0);
-    while at < indices.end && at % 8 != 0 {
-        count += bit(bitmap, at) as usize;
-        at += 1;
-    }
-    let whole = &bitmap[at / 8..indices.end.max(at) / 8];
-    let (words, rest) = whole.as_chunks::<8>();
-    count += words.iter().map(|word| u64::from_le_bytes(*word).count_ones() as usize).sum::<usize>();
-    count += rest.iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
-    at += whole.len() * 8;
-    count + (at..indices.end).filter(|index| bit(bitmap, *index)).count()
 }
 
 /// Appends values in the order of their rows: `both` has those of the rows whose bit is 0, which
@@ -275,8 +293,7 @@ fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: us
     let whole = &which[at / 8..rows.end.max(at) / 8];
     // Whole blocks are read, which may reach beyond the last value.
     both.resize(both.len() + 8, W::default());
-    if W::merge_fast(whole, both, [of_zeros, of_ones], out) {
-        let ones = ones(whole, 0..whole.len() * 8);
+    if let Some(ones) = W::merge_fast(whole, both, [of_zeros, of_ones], out) {
         (of_zeros, of_ones) = (of_zeros + whole.len() * 8 - ones, of_ones + ones);
         at += whole.len() * 8;
     }

@@ -197,19 +197,21 @@ impl ZoneMap {
             true => steps_of(&zones.packed, zones.zones).expect("bounds that were checked"),
             false => {
                 let Zone { min, max, .. } = self.whole(column);
-                Steps::fitted(self.bounds(column), (min, max), COLUMN_BITS, zones.values)
+                Steps::fitted(&self.bounds(column), (min, max), COLUMN_BITS, zones.values)
             }
         }
     }
 
-    /// The bounds of a column's zones as they are to be rounded.
-    fn bounds(&self, column: usize) -> impl Iterator<Item = (u64, u64)> + Clone {
-        let zones = &self.columns[column];
+    /// The bounds of a column's zones as they are to be rounded: the lower and the upper one of each.
+    fn bounds(&self, column: usize) -> Vec<u64> {
+        let zones: &ColumnZones = &self.columns[column];
         let least = self.whole(column).min;
-        (0..self.zones()).map(move |zone| match zones.nulls_of(zone) == self.rows[zone] {
-            true => (least, least),
-            false => (zones.min[zone], zones.max[zone]),
-        })
+        let mut bounds = Vec::with_capacity(2 * zones.min.len());
+        for (zone, (min, max)) in zones.min.iter().zip(&zones.max).enumerate() {
+            let is_null = zones.nulls_of(zone) == self.rows[zone];
+            bounds.extend(if is_null { [least, least] } else { [*min, *max] });
+        }
+        bounds
     }
 
     /// What is kept of the lowest and the highest priority of a zone.
@@ -265,9 +267,10 @@ impl ZoneMap {
         out.extend_from_slice(&(self.zones() as u32).to_le_bytes());
         out.extend_from_slice(&(self.columns.len() as u32).to_le_bytes());
         out.extend_from_slice(&self.rows);
-        let kept = self.priorities.iter().map(|range| (range.first >> PRIORITY_SHIFT, range.last >> PRIORITY_SHIFT));
+        let kept = self.priorities.iter().flat_map(|range| [range.first, range.last]);
+        let kept: Vec<u64> = kept.map(|end| end >> PRIORITY_SHIFT).collect();
         let (first, last) = priority_ends(&self.priorities);
-        bounds::put(kept, Steps::between(first, last, PRIORITY_BITS), out);
+        bounds::put(&kept, Steps::between(first, last, PRIORITY_BITS), out);
         for (index, column) in self.columns.iter().enumerate() {
             if column.rounded {
                 out.extend_from_slice(&column.packed);
@@ -275,7 +278,7 @@ impl ZoneMap {
             }
             out.push(!column.nulls.is_empty() as u8);
             out.extend_from_slice(&column.nulls);
-            bounds::put(self.bounds(index), self.steps(index), out);
+            bounds::put(&self.bounds(index), self.steps(index), out);
         }
         for chunk in &self.chunks {
             put_varying(chunk.length, out);

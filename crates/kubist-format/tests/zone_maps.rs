@@ -33,6 +33,10 @@ fn any_bounds() -> impl Strategy<Value = (Vec<(u64, u64)>, Values)> {
     .prop_map(move |(given, values)| (ordered(given), values))
 }
 
+fn flat(given: &[(u64, u64)]) -> Vec<u64> {
+    given.iter().flat_map(|(min, max)| [*min, *max]).collect()
+}
+
 fn ends(given: &[(u64, u64)]) -> (u64, u64) {
     (given.iter().map(|(min, _)| *min).min().unwrap(), given.iter().map(|(_, max)| *max).max().unwrap())
 }
@@ -41,9 +45,9 @@ proptest! {
     #[test]
     fn bounds_are_rounded_outwards_and_only_once((given, values) in any_bounds(), most_bits in 1u32..20) {
         let ends = ends(&given);
-        let steps = Steps::fitted(given.iter().copied(), ends, most_bits, values);
+        let steps = Steps::fitted(&flat(&given), ends, most_bits, values);
         let mut bytes = Vec::new();
-        put(given.iter().copied(), steps, &mut bytes);
+        put(&flat(&given), steps, &mut bytes);
         let (low, high) = read(&mut Reader::new(&bytes), given.len(), most_bits).unwrap();
         let read: Vec<(u64, u64)> = low.into_iter().zip(high).collect();
         for ((min, max), (low, high)) in given.iter().zip(&read) {
@@ -54,7 +58,7 @@ proptest! {
         prop_assert_eq!(read.iter().map(|(low, _)| *low).min().unwrap(), ends.0);
         prop_assert_eq!(read.iter().map(|(_, high)| *high).max().unwrap(), ends.1);
         let mut again = Vec::new();
-        put(read.iter().copied(), steps, &mut again);
+        put(&flat(&read), steps, &mut again);
         prop_assert_eq!(&again, &bytes);
         prop_assert_eq!(Steps::read(&mut Reader::new(&bytes), most_bits).unwrap(), steps);
         let mut reader = Reader::new(&bytes);
@@ -97,7 +101,7 @@ fn values_around_zero_and_far_off_keep_close_bounds() {
             _ => (value(zone).0.key(), value(zone).1.key()),
         };
         let given: Vec<(u64, u64)> = (0..1000).map(of).collect();
-        let steps = Steps::fitted(given.iter().copied(), ends(&given), COLUMN_BITS, Values::F64);
+        let steps = Steps::fitted(&flat(&given), ends(&given), COLUMN_BITS, Values::F64);
         // Where ends are cut, a few zones beside them lose their order.
         let mut wide = 0;
         for (min, max) in given {

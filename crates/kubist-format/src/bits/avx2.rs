@@ -150,36 +150,38 @@ const fn ranks() -> [[u8; 8]; 256] {
 }
 
 /// As `Word::merge_fast` has it.
-pub fn merge_u32(which: &[u8], values: &[u32], from: [usize; 2], out: &mut Vec<u32>) -> bool {
-    if !is_x86_feature_detected!("avx2") {
-        return false;
+pub fn merge_u32(which: &[u8], values: &[u32], from: [usize; 2], out: &mut Vec<u32>) -> Option<usize> {
+    if !is_there() {
+        return None;
     }
-    check_merge(which, values.len(), from);
+    let ones = check_merge(which, values.len(), from);
     out.reserve(which.len() * 8);
-    // SAFETY: AVX2 is there, the values reach as far as `check_merge` demands, and there is room.
+    // SAFETY: the instructions are there, the values reach as far as `check_merge` demands, and there is room.
     unsafe { merge_narrow(which, values, from, out) };
-    true
+    Some(ones)
 }
 
 /// The same for wider words.
-pub fn merge_u64(which: &[u8], values: &[u64], from: [usize; 2], out: &mut Vec<u64>) -> bool {
-    if !is_x86_feature_detected!("avx2") {
-        return false;
+pub fn merge_u64(which: &[u8], values: &[u64], from: [usize; 2], out: &mut Vec<u64>) -> Option<usize> {
+    if !is_there() {
+        return None;
     }
-    check_merge(which, values.len(), from);
+    let ones = check_merge(which, values.len(), from);
     out.reserve(which.len() * 8);
     // SAFETY: as above.
     unsafe { merge_wide(which, values, from, out) };
-    true
+    Some(ones)
 }
 
-fn check_merge(which: &[u8], values: usize, [zeros, ones]: [usize; 2]) {
-    let of_ones: usize = which.iter().map(|byte| byte.count_ones() as usize).sum();
-    let ends = [zeros + which.len() * 8 - of_ones, ones + of_ones];
+/// Do the values reach far enough? How many bits are 1.
+fn check_merge(which: &[u8], values: usize, [of_zeros, of_ones]: [usize; 2]) -> usize {
+    let ones = crate::bits::ones(which, 0..which.len() * 8);
+    let ends = [of_zeros + which.len() * 8 - ones, of_ones + ones];
     assert!(ends.iter().all(|end| end + 8 <= values), "{ends:?} of {values} values");
+    ones
 }
 
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,popcnt")]
 unsafe fn merge_narrow(which: &[u8], values: &[u32], from: [usize; 2], out: &mut Vec<u32>) {
     // SAFETY: the caller's check; loads and stores are unaligned ones.
     unsafe {
@@ -199,7 +201,7 @@ unsafe fn merge_narrow(which: &[u8], values: &[u32], from: [usize; 2], out: &mut
     }
 }
 
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,popcnt")]
 unsafe fn merge_wide(which: &[u8], values: &[u64], from: [usize; 2], out: &mut Vec<u64>) {
     // SAFETY: the caller's check; loads and stores are unaligned ones. Four bits at a time, by the
     // ranks of a byte of which only these are looked at.
