@@ -70,8 +70,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 build: $(VENV)/.for-build page
 	cargo build --release --locked --workspace --target-dir target
 	install -m 755 target/release/kubist $(BIN)/kubist
-	install -m 755 target/release/lib_kubist.so python/kubist/_kubist.abi3.so
-	echo '$(CURDIR)/python' > "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/kubist.pth"
+	$(USE_MODULE)
+
+define USE_MODULE
+install -m 755 target/release/lib_kubist.so python/kubist/_kubist.abi3.so
+echo '$(CURDIR)/python' > "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/kubist.pth"
+endef
 
 PREFIX ?= /usr/local
 install:
@@ -100,7 +104,11 @@ wheel: build $(VENV)/.for-wheel
 	$(BIN)/python scripts/wheel.py dist/plain/*.whl
 	rm -rf dist/plain
 
-demo: build $(VENV)/.for-demo
+# Needs the Python module alone, and no network: half of what `build` compiles. What was built whole stays.
+demo: $(VENV)/.for-build $(VENV)/.for-demo
+	if [ -x $(BIN)/kubist ]; then $(MAKE) build; \
+	  else cargo build --release --locked -p kubist-python --no-default-features --target-dir target; fi
+	$(USE_MODULE)
 	$(BIN)/python examples/airway/demo.py
 
 # With OpenFOAM where its programs are: the adapter is built for it.
