@@ -177,10 +177,10 @@ impl Steps {
         match self.scale {
             Scale::Keys { shift } => self.each(bounds, |bound| (bound - self.low) >> shift, put),
             Scale::Even { values: Values::F32, first, width } => {
-                self.each(bounds, |bound| self.even_step(bound, Values::F32, first, width), put);
+                self.each(bounds, |bound| self.even_step(bound, Values::F32, first, width, 2f64.powi(-22)), put);
             }
-            Scale::Even { values, first, width } => {
-                self.each(bounds, |bound| self.even_step(bound, values, first, width), put);
+            Scale::Even { values: _, first, width } => {
+                self.each(bounds, |bound| self.even_step(bound, Values::F64, first, width, 2f64.powi(-48)), put);
             }
         }
     }
@@ -197,13 +197,20 @@ impl Steps {
         }
     }
 
-    /// The step of a bound between the ends of an even scale.
+    /// The step of a bound between the ends of an even scale, whose values are rounded by no more than
+    /// this share of the largest.
     #[inline(always)]
-    fn even_step(&self, bound: u64, values: Values, first: f64, width: f64) -> u64 {
-        let first_key = |inner: u32| values.key(first + width * f64::from(inner));
+    fn even_step(&self, bound: u64, values: Values, first: f64, width: f64, rounded: f64) -> u64 {
         let most = self.inner as u32 - 1;
-        // Rounding may be a step off.
-        let mut inner = (((values.of(bound) - first) / width) as u32).min(most);
+        let at = (values.of(bound) - first) / width;
+        let mut inner = (at as u32).min(most);
+        // Far enough from both ends of the step no rounding matters.
+        let last = first + width * f64::from(most);
+        let (beyond, sure) = (at - f64::from(inner), (first.abs() + last.abs() + width) / width * rounded);
+        if beyond > sure && beyond < 1.0 - sure {
+            return inner.into();
+        }
+        let first_key = |inner: u32| values.key(first + width * f64::from(inner));
         while inner > 0 && first_key(inner) > bound {
             inner -= 1;
         }

@@ -205,6 +205,9 @@ impl ZoneMap {
     /// The bounds of a column's zones as they are to be rounded: the lower and the upper one of each.
     fn bounds(&self, column: usize) -> Vec<u64> {
         let zones: &ColumnZones = &self.columns[column];
+        if zones.nulls.is_empty() {
+            return zones.min.iter().zip(&zones.max).flat_map(|(min, max)| [*min, *max]).collect();
+        }
         let least = self.whole(column).min;
         let mut bounds = Vec::with_capacity(2 * zones.min.len());
         for (zone, (min, max)) in zones.min.iter().zip(&zones.max).enumerate() {
