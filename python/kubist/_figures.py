@@ -60,6 +60,8 @@ class Stats:
     rows_read: int
     """Every record of every zone that was decoded."""
     bytes_read: int
+    bytes_cached: int
+    """Of these, those that the local cache had (docs/where.md)."""
     pages_read: int
     cubes_visited: int
     runs_looked_up: int
@@ -88,8 +90,12 @@ class Stages:
 
     planned_seconds: float
     """Until the first records were asked for."""
+    round_trips: int
+    """The longest chain of requests of which each was sent after the one before was answered."""
     requests: int
     bytes: int
+    bytes_cached: int
+    """Bytes that the local cache had; no request brought them."""
     queued_seconds: float
     """Of all requests: waiting for room among those on their way."""
     store_seconds: float
@@ -98,6 +104,22 @@ class Stages:
     """Of all threads: making records of what was read."""
     hosts: dict[str, int]
     """Requests that each host answered; none for a directory."""
+
+
+class Traffic(TypedDict):
+    """What a handle has asked of a service since it was opened, the opening included."""
+
+    round_trips: int
+    """The longest chain of requests of which each was sent after the one before was answered."""
+    requests: int
+    bytes_read: int
+    bytes_written: int
+    cache_hits: int
+    """Blocks and objects that the local cache had."""
+    cache_misses: int
+    """Those that it had not, and that were read from the service."""
+    cache_bytes: int
+    """Bytes of the hits."""
 
 
 class RequestTimes(TypedDict):
@@ -140,6 +162,8 @@ class Explanation:
     stages: Stages
     requests: list[RequestTimes]
     """In the order in which they were answered."""
+    traffic: Traffic | None
+    """Of the table's handle so far; None where no service is asked."""
     predicted: Prediction | None
     """By a fit of the scalability model, where one was given."""
 

@@ -58,7 +58,7 @@ pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<Held>> {
 ///
 /// `Damaged`, `Newer` or a storage error.
 pub fn read(files: &TableFiles, name: &str) -> Result<Option<Held>> {
-    let Some(bytes) = files.store.get(name).map_err(store_error)? else { return Ok(None) };
+    let Some(bytes) = files.store.get_immutable(name).map_err(store_error)? else { return Ok(None) };
     let bad = |error| bad_entry(files.store.location(), name, 0, error);
     let (head, body) = split(&bytes).map_err(bad)?;
     let Head { positions, rewrites, history, pages } = head;

@@ -210,7 +210,7 @@ impl TableFiles {
         let (scales, dimensions) =
             match (grid, (grid as usize).checked_sub(1).and_then(|place| schema.grids.get(place))) {
                 (0, _) => {
-                    let Some(bytes) = self.store.get(GRID).map_err(store_error)? else { return Ok(None) };
+                    let Some(bytes) = self.store.get_immutable(GRID).map_err(store_error)? else { return Ok(None) };
                     let scales = decode_grid(&bytes, self.created.dimensions.len())
                         .map_err(|error| bad_entry(self.store.location(), GRID, 0, error))?;
                     (scales, self.created.dimensions.clone())

@@ -29,6 +29,7 @@ use kubist_store::Store;
 use kubist_types::{Cancel, Error, Metadata, Result, TableOptions, WriterOptions};
 use kubist_write::writer::{Behind, Writer};
 
+use crate::explain::HandleTraffic;
 use crate::schemes::{register_all, table_location};
 use crate::snapshot::Snapshot;
 
@@ -168,6 +169,12 @@ impl Table {
     /// Where the table is, as the caller named it.
     pub fn location(&self) -> &str {
         self.core.store.location()
+    }
+
+    /// What this handle and its clones have asked of a service since it was opened, the opening
+    /// included; `None` where no service is asked.
+    pub fn traffic(&self) -> Option<HandleTraffic> {
+        HandleTraffic::of(self.core.store.as_ref())
     }
 
     /// The columns by now, as answers have them.
