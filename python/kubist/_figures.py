@@ -259,6 +259,24 @@ class DeclaredWriters:
 
 
 @dataclass(frozen=True, slots=True)
+class Costs:
+    """What a table on an object store costs, in dollars: by Amazon's prices, or those of
+    ``KUBIST_S3_PRICES`` (docs/where.md)."""
+
+    storage_a_month: float
+    thousand_questions: float
+    """Of their requests, each question a small box on an open table."""
+    thousand_commits: float
+    """Of their requests, each commit of up to 8 MiB."""
+
+    def __str__(self) -> str:
+        return (
+            f"about ${self.storage_a_month:.2f} a month; ${self.thousand_questions:.4f} for the "
+            f"requests of a thousand small questions, ${self.thousand_commits:.4f} of a thousand commits"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ThinnedSteps:
     """Steps of which only a sample was written."""
 
@@ -354,6 +372,8 @@ class Info:
     """What its files take, by now."""
     thinned: ThinnedSteps | None = None
     """What is there of steps of which only a sample was written, if there are such."""
+    costs: Costs | None = None
+    """What the table costs; None but on an object store."""
 
     @classmethod
     def parse(cls, text: str) -> Info:
@@ -362,6 +382,8 @@ class Info:
         for name, kind in (kinds | {"declared": DeclaredWriters}).items():
             values[name] = [_of(kind, each) for each in values[name]]
         values["disk"] = _of(DiskUse, values["disk"])
+        costs = values.get("costs")
+        values["costs"] = None if costs is None else _of(Costs, costs)
         thinned = values.get("thinned")
         values["thinned"] = None if thinned is None else _of(ThinnedSteps, thinned)
         return _of(cls, values)
@@ -388,6 +410,7 @@ class Info:
             ("records", f"{self.rows:,}"),
             ("size", f"{size(self.bytes)} ({self.bytes_per_row:.1f} bytes per record)"),
             ("disk", str(self.disk)),
+            *([] if self.costs is None else [("costs", str(self.costs))]),
             ("identity", f"{identity} (seed {self.seed})"),
         ]
         if self.lookup:
@@ -625,6 +648,7 @@ for _kind in (
     Dimension,
     Column,
     WriterInfo,
+    Costs,
     ThinnedSteps,
     Info,
     VerifyReport,

@@ -108,7 +108,9 @@ with kubist.open(sys.argv[1]).writer(f"rank-{rank}") as writer:
     assert sorted(found.to_pylist()) == list(range(1500))
 
 
-def test_the_command_takes_it_like_any_other(location: str, tmp_path: Path) -> None:
+def test_the_command_takes_it_like_any_other(
+    location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = Path(sys.executable).parent / "kubist"
 
     def run(*arguments: object, code: int = 0) -> str:
@@ -120,7 +122,15 @@ def test_the_command_takes_it_like_any_other(location: str, tmp_path: Path) -> N
 
     pq.write_table(drops(), tmp_path / "drops.parquet")
     run("ingest", location, tmp_path / "drops.parquet", "--dimensions", "x,y", "--identity", "id")
-    assert json.loads(run("info", location, "--json"))["rows"] == ROWS
+    info = json.loads(run("info", location, "--json"))
+    assert info["rows"] == ROWS
+    monkeypatch.setenv("KUBIST_S3_PRICES", f"storage={2**30}")
+    shown, costs = run("info", location), kubist.open(location).info().costs
+    assert costs is not None and costs.storage_a_month == info["disk"]["total"]
+    assert str(costs) in shown
+    monkeypatch.setenv("KUBIST_S3_PRICES", "gold=1")
+    assert "KUBIST_S3_PRICES" in run("info", location, code=2)
+    monkeypatch.delenv("KUBIST_S3_PRICES")
     out = tmp_path / "out.parquet"
     run("query", location, "--where", "m = 5", "--output", out)
     assert pq.read_metadata(out).num_rows == sum(m == 5 for m in drops()["m"].to_pylist())

@@ -53,6 +53,10 @@ impl StoreLocation for Far {
         })
     }
 
+    fn ahead(&self) -> Option<Arc<dyn Store>> {
+        self.0.ahead()
+    }
+
     fn create(&self) -> Result<Arc<dyn Store>> {
         self.0.create().map(cached)
     }

@@ -30,8 +30,8 @@ const MARK: &str = "kubist.store";
 #[derive(Debug)]
 pub struct ObjectStore {
     link: Link,
-    /// The own number of the put that made the store.
-    identity: Uuid,
+    /// The own number of the put that made the store; `None`: it was not read.
+    identity: Option<Uuid>,
     location: String,
     folders: Folders,
     claims: Claims,
@@ -47,9 +47,17 @@ impl ObjectStore {
     /// [`Error::Missing`] if there is none; [`Error::Unreachable`] if the service does not answer;
     /// [`Error::Io`] if it refuses, or the bucket is not there.
     pub fn open(location: Location) -> Result<ObjectStore> {
-        let link = Link::open(location)?;
+        ObjectStore::find(Link::open(location)?)
+    }
+
+    /// The store that a way leads to.
+    ///
+    /// # Errors
+    ///
+    /// As of [`ObjectStore::open`].
+    pub(crate) fn find(link: Link) -> Result<ObjectStore> {
         match link.wait(link.get(MARK))? {
-            Some(mark) => Ok(ObjectStore::new(link, mark.mark)),
+            Some(mark) => Ok(ObjectStore::new(link, Some(mark.mark))),
             None => Err(Error::Missing { file: link.location.to_string() }),
         }
     }
@@ -71,10 +79,15 @@ impl ObjectStore {
                 link.put_once(MARK, Kind::Store, b"").await?;
             }
         })?;
-        Ok(ObjectStore::new(link, mark))
+        Ok(ObjectStore::new(link, Some(mark)))
     }
 
-    fn new(link: Link, identity: Uuid) -> ObjectStore {
+    /// A store that may not be there.
+    pub(crate) fn ahead(link: Link) -> ObjectStore {
+        ObjectStore::new(link, None)
+    }
+
+    fn new(link: Link, identity: Option<Uuid>) -> ObjectStore {
         let location = link.location.to_string();
         ObjectStore {
             link,
@@ -104,7 +117,7 @@ impl Store for ObjectStore {
     }
 
     fn identity(&self) -> Option<u128> {
-        Some(self.identity.as_u128())
+        self.identity.map(|identity| identity.as_u128())
     }
 
     fn traffic(&self) -> Option<Traffic> {

@@ -45,6 +45,7 @@
 
 #![deny(missing_docs)]
 
+mod costs;
 mod explain;
 mod fitted;
 mod info;
@@ -53,6 +54,7 @@ mod schemes;
 mod snapshot;
 mod table;
 
+pub use costs::{Costs, PRICES};
 pub use explain::{Explanation, HandleTraffic, Plan, Predicted, RequestTimes, Stages};
 pub use fitted::{Fitted, TableSize};
 pub use info::{DeclaredWriters, DimensionInfo, Info, ThinnedSteps, WriterInfo};

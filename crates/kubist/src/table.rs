@@ -129,7 +129,7 @@ impl Table {
     ///
     /// `Cancelled`, or as of [`Table::open`].
     pub fn open_with(location: &str, cancel: &Cancel) -> Result<Table> {
-        Table::open_in_with(table_location(location)?.store()?, cancel)
+        Ok(Table { core: Core::open_at(&table_location(location)?, cancel)? })
     }
 
     /// Opens the table in a store.
