@@ -75,6 +75,7 @@ from ._estimate import Estimate
 from ._figures import (
     Cleaning,
     Column,
+    Costs,
     Commit,
     DeclaredWriters,
     Dimension,
@@ -112,6 +113,7 @@ __all__ = [
     "Cancelled",
     "Cleaning",
     "Column",
+    "Costs",
     "Commit",
     "Damaged",
     "DeclaredWriters",

@@ -60,6 +60,8 @@ class Stats:
     rows_read: int
     """Every record of every zone that was decoded."""
     bytes_read: int
+    bytes_cached: int
+    """Of these, those that the local cache had (docs/where.md)."""
     pages_read: int
     cubes_visited: int
     runs_looked_up: int
@@ -88,8 +90,12 @@ class Stages:
 
     planned_seconds: float
     """Until the first records were asked for."""
+    round_trips: int
+    """The longest chain of requests of which each was sent after the one before was answered."""
     requests: int
     bytes: int
+    bytes_cached: int
+    """Bytes that the local cache had; no request brought them."""
     queued_seconds: float
     """Of all requests: waiting for room among those on their way."""
     store_seconds: float
@@ -98,6 +104,22 @@ class Stages:
     """Of all threads: making records of what was read."""
     hosts: dict[str, int]
     """Requests that each host answered; none for a directory."""
+
+
+class Traffic(TypedDict):
+    """What a handle has asked of a service since it was opened, the opening included."""
+
+    round_trips: int
+    """The longest chain of requests of which each was sent after the one before was answered."""
+    requests: int
+    bytes_read: int
+    bytes_written: int
+    cache_hits: int
+    """Blocks and objects that the local cache had."""
+    cache_misses: int
+    """Those that it had not, and that were read from the service."""
+    cache_bytes: int
+    """Bytes of the hits."""
 
 
 class RequestTimes(TypedDict):
@@ -140,6 +162,8 @@ class Explanation:
     stages: Stages
     requests: list[RequestTimes]
     """In the order in which they were answered."""
+    traffic: Traffic | None
+    """Of the table's handle so far; None where no service is asked."""
     predicted: Prediction | None
     """By a fit of the scalability model, where one was given."""
 
@@ -232,6 +256,24 @@ class DeclaredWriters:
         if self.count is not None:
             return f"{after}complete with {counted(self.count, 'writer')}"
         return f"{after}complete with {', '.join(map(printable, self.names or []))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a table on an object store costs, in dollars: by Amazon's prices, or those of
+    ``KUBIST_S3_PRICES`` (docs/where.md)."""
+
+    storage_a_month: float
+    thousand_questions: float
+    """Of their requests, each question a small box on an open table."""
+    thousand_commits: float
+    """Of their requests, each commit of up to 8 MiB."""
+
+    def __str__(self) -> str:
+        return (
+            f"about ${self.storage_a_month:.2f} a month; ${self.thousand_questions:.4f} for the "
+            f"requests of a thousand small questions, ${self.thousand_commits:.4f} of a thousand commits"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +372,8 @@ class Info:
     """What its files take, by now."""
     thinned: ThinnedSteps | None = None
     """What is there of steps of which only a sample was written, if there are such."""
+    costs: Costs | None = None
+    """What the table costs; None but on an object store."""
 
     @classmethod
     def parse(cls, text: str) -> Info:
@@ -338,6 +382,8 @@ class Info:
         for name, kind in (kinds | {"declared": DeclaredWriters}).items():
             values[name] = [_of(kind, each) for each in values[name]]
         values["disk"] = _of(DiskUse, values["disk"])
+        costs = values.get("costs")
+        values["costs"] = None if costs is None else _of(Costs, costs)
         thinned = values.get("thinned")
         values["thinned"] = None if thinned is None else _of(ThinnedSteps, thinned)
         return _of(cls, values)
@@ -364,6 +410,7 @@ class Info:
             ("records", f"{self.rows:,}"),
             ("size", f"{size(self.bytes)} ({self.bytes_per_row:.1f} bytes per record)"),
             ("disk", str(self.disk)),
+            *([] if self.costs is None else [("costs", str(self.costs))]),
             ("identity", f"{identity} (seed {self.seed})"),
         ]
         if self.lookup:
@@ -601,6 +648,7 @@ for _kind in (
     Dimension,
     Column,
     WriterInfo,
+    Costs,
     ThinnedSteps,
     Info,
     VerifyReport,

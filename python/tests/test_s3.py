@@ -108,7 +108,9 @@ with kubist.open(sys.argv[1]).writer(f"rank-{rank}") as writer:
     assert sorted(found.to_pylist()) == list(range(1500))
 
 
-def test_the_command_takes_it_like_any_other(location: str, tmp_path: Path) -> None:
+def test_the_command_takes_it_like_any_other(
+    location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = Path(sys.executable).parent / "kubist"
 
     def run(*arguments: object, code: int = 0) -> str:
@@ -120,7 +122,15 @@ def test_the_command_takes_it_like_any_other(location: str, tmp_path: Path) -> N
 
     pq.write_table(drops(), tmp_path / "drops.parquet")
     run("ingest", location, tmp_path / "drops.parquet", "--dimensions", "x,y", "--identity", "id")
-    assert json.loads(run("info", location, "--json"))["rows"] == ROWS
+    info = json.loads(run("info", location, "--json"))
+    assert info["rows"] == ROWS
+    monkeypatch.setenv("KUBIST_S3_PRICES", f"storage={2**30}")
+    shown, costs = run("info", location), kubist.open(location).info().costs
+    assert costs is not None and costs.storage_a_month == info["disk"]["total"]
+    assert str(costs) in shown
+    monkeypatch.setenv("KUBIST_S3_PRICES", "gold=1")
+    assert "KUBIST_S3_PRICES" in run("info", location, code=2)
+    monkeypatch.delenv("KUBIST_S3_PRICES")
     out = tmp_path / "out.parquet"
     run("query", location, "--where", "m = 5", "--output", out)
     assert pq.read_metadata(out).num_rows == sum(m == 5 for m in drops()["m"].to_pylist())
@@ -149,3 +159,46 @@ def test_requests_say_who_answered(location: str) -> None:
     assert explained.stats.rows_returned == ROWS
     assert list(explained.stages.hosts) == [str(SERVICE).removeprefix("http://")]
     assert sum(explained.stages.hosts.values()) == explained.stages.requests > 0
+
+
+def test_the_cache_answers_what_was_read_before(
+    location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = drops()
+    kubist.create(location, data.schema, ["x", "y"], identity=["id"]).append(data)
+    monkeypatch.setenv("KUBIST_CACHE", str(tmp_path / "cache"))
+    box = {"x": (0.2, 0.4)}
+
+    def explained() -> kubist.Explanation:
+        return kubist.open(location).explain(box=box)
+
+    first, again = explained(), explained()
+    assert first.stats.bytes_cached == 0 and first.stages.requests > 0
+    assert again.stages.requests == 0 and again.stages.bytes_cached == again.stats.bytes_read
+    assert again.stats.rows_returned == first.stats.rows_returned > 0
+    assert first.traffic is not None and again.traffic is not None
+    assert again.traffic["cache_hits"] > 0 == again.traffic["cache_misses"]
+    assert again.traffic["round_trips"] < first.traffic["round_trips"]
+    # A table made anew at the same place is another one.
+    kubist.drop(location)
+    kubist.create(location, data.schema, ["x", "y"], identity=["id"]).append(drops(ROWS))
+    found = pa.table(kubist.open(location).query(columns=["id"]))["id"]
+    assert sorted(found.to_pylist()) == list(range(ROWS, 2 * ROWS))
+    # A damaged copy is none; verify asks the store alone.
+    copies = [file for file in (tmp_path / "cache" / "v1").glob("*/segments/*/*")]
+    for file in copies:
+        file.write_bytes(file.read_bytes()[:-1] + b"?")
+    assert kubist.open(location).explain(box=box).stages.requests > 0
+    assert kubist.open(location).verify(deep=True).findings == []
+
+    command = [Path(sys.executable).parent / "kubist", "cache"]
+    shown = json.loads(subprocess.check_output([*command, "--json"]))
+    assert [table["table"] for table in shown] == [location] and shown[0]["files"] > 0
+    subprocess.check_call([*command, location.split("?")[0], "--clear"])
+    assert json.loads(subprocess.check_output([*command, "--json"])) == []
+    # A folder that cannot be used is said once, and the store answers.
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KUBIST_CACHE", str(tmp_path / "file"))
+    capfd.readouterr()
+    assert len(kubist.open(location)) == len(kubist.open(location)) == ROWS
+    assert capfd.readouterr().err.count("the cache") == 1

@@ -158,7 +158,14 @@ async fn ask(
     let (found, host): (Vec<(i64, Bytes)>, _) = link.all_from(READ, &values, agreed).await?;
     let bytes = found.iter().map(|(_, bytes)| bytes.len()).sum();
     permit.end(bytes);
-    watch(Request { asked, sent, answered: Instant::now(), bytes: bytes as u64, host: Some(host.to_string()) });
+    watch(Request {
+        asked,
+        sent,
+        answered: Instant::now(),
+        bytes: bytes as u64,
+        host: Some(host.to_string()),
+        cached: false,
+    });
     Ok(found.into_iter().map(|(start, bytes)| (start as u64, bytes)).collect())
 }
 

@@ -39,11 +39,21 @@ pub struct Held {
 ///
 /// `Damaged`, `Newer`, `Cancelled` or a storage error.
 pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<Held>> {
+    load_listed(files, None, cancel)
+}
+
+/// The same, of those that were just listed.
+///
+/// # Errors
+///
+/// As of [`load`].
+pub fn load_listed(files: &TableFiles, mut listed: Option<Vec<String>>, cancel: &Cancel) -> Result<Option<Held>> {
     // One that disappears between the two calls was replaced by a newer one, which an old
     // listing does not have yet.
     for attempt in 0.. {
         cancel.check()?;
-        let Some(name) = files.store.list(CHECKPOINTS).map_err(store_error)?.pop() else { return Ok(None) };
+        let names = listed.take().map_or_else(|| files.store.list(CHECKPOINTS), Ok);
+        let Some(name) = names.map_err(store_error)?.pop() else { return Ok(None) };
         if let Some(held) = read(files, &name)? {
             return Ok(Some(held));
         }
@@ -58,7 +68,7 @@ pub fn load(files: &TableFiles, cancel: &Cancel) -> Result<Option<Held>> {
 ///
 /// `Damaged`, `Newer` or a storage error.
 pub fn read(files: &TableFiles, name: &str) -> Result<Option<Held>> {
-    let Some(bytes) = files.store.get(name).map_err(store_error)? else { return Ok(None) };
+    let Some(bytes) = files.store.get_immutable(name).map_err(store_error)? else { return Ok(None) };
     let bad = |error| bad_entry(files.store.location(), name, 0, error);
     let (head, body) = split(&bytes).map_err(bad)?;
     let Head { positions, rewrites, history, pages } = head;

@@ -10,10 +10,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arrow_schema::Schema;
+use bytes::Bytes;
 use kubist_format::error::EntryError;
 use kubist_format::header::{self, Header};
 use kubist_format::history::Declared;
-use kubist_format::names::{TABLE, UNFINISHED, WRITERS};
+use kubist_format::names::{DROPPED, TABLE, UNFINISHED, WRITERS};
 use kubist_index::priority;
 use kubist_store::Store;
 use kubist_types::{Cancel, Error, Result};
@@ -21,8 +22,10 @@ use kubist_types::{Cancel, Error, Result};
 use crate::directory::Runs;
 use crate::error::{bad_entry, store_error};
 use crate::fetch::{self, Fetched, Piece};
-use crate::files::{HALF_COPIED, TableFiles, check_not_dropped};
+use crate::files::{HALF_COPIED, HALF_DROPPED, TableFiles};
 use crate::follow;
+use crate::location::TableLocation;
+use crate::look::{FirstLook, is_far};
 use crate::read_amplification::ReadAmplification;
 use crate::schema::TableSchema;
 use crate::tail::Tail;
@@ -76,7 +79,7 @@ impl Refresh<'_> {
         // What has changed may be another table's, made at the location of this one.
         match followed {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
-            followed if followed.is_err() || tail.is_stale() => {
+            followed if followed.is_err() || tail.is_stale() && !tail.is_known_there => {
                 files.check_still_there()?;
                 followed?;
             }
@@ -113,7 +116,37 @@ impl Core {
     ///
     /// As of [`Core::with_header`] and [`Core::view`].
     pub fn open(store: Arc<dyn Store>, cancel: &Cancel) -> Result<Arc<Core>> {
-        let core = Core::with_header(store)?;
+        let look = match is_far(store.as_ref()) {
+            true => Some(FirstLook::at(store.as_ref()).map_err(store_error)?),
+            false => None,
+        };
+        Core::open_seen(store, look, cancel)
+    }
+
+    /// Opens the table at a location.
+    ///
+    /// # Errors
+    ///
+    /// `Missing` or `NotATable` if there is none; as of [`Core::open`].
+    pub fn open_at(location: &TableLocation, cancel: &Cancel) -> Result<Arc<Core>> {
+        match location.store_and_look()? {
+            (store, None) => Core::open(store, cancel),
+            (store, look) => Core::open_seen(store, look, cancel),
+        }
+    }
+
+    fn open_seen(store: Arc<dyn Store>, look: Option<FirstLook>, cancel: &Cancel) -> Result<Arc<Core>> {
+        let core = match look {
+            Some(mut look) => {
+                let core = Core::of_header(store, look.dropped.is_some(), look.table.take())?;
+                core.files.know_grid(look.grid.take());
+                if let Some(tail) = &mut core.followed().tail {
+                    tail.first_look = Some(look);
+                }
+                core
+            }
+            None => Core::with_header(store)?,
+        };
         core.view(cancel)?;
         Ok(core)
     }
@@ -124,9 +157,18 @@ impl Core {
     ///
     /// `NotATable` if there is none, or it was dropped; `Damaged`; `Newer`; a storage error.
     pub fn with_header(store: Arc<dyn Store>) -> Result<Arc<Core>> {
-        check_not_dropped(store.as_ref())?;
         let there = |name| store.get(name).map_err(store_error);
-        let Some(bytes) = there(TABLE)? else {
+        let (is_dropped, table) = (there(DROPPED)?.is_some(), there(TABLE)?);
+        Core::of_header(store, is_dropped, table)
+    }
+
+    /// The same, of a header that was just read.
+    fn of_header(store: Arc<dyn Store>, is_dropped: bool, table: Option<Bytes>) -> Result<Arc<Core>> {
+        if is_dropped {
+            return Err(Error::NotATable { location: store.location().into(), why: HALF_DROPPED.into() });
+        }
+        let there = |name| store.get(name).map_err(store_error);
+        let Some(bytes) = table else {
             let why = if there(UNFINISHED)?.is_some() { HALF_COPIED } else { "it holds no table" };
             return Err(Error::NotATable { location: store.location().into(), why: why.into() });
         };

@@ -104,9 +104,10 @@ pub fn fetch(files: &TableFiles, pieces: &[Piece]) -> std::result::Result<Fetche
     let wanted: Vec<_> = segments.iter().map(|(segment, merged)| (*segment, &merged.ranges[..])).collect();
     let ranges = wanted.iter().flat_map(|(_, ranges)| *ranges);
     let bytes = ranges.map(|range| range.end - range.start).sum();
-    let cost = Cost { bytes, round_trips: u64::from(!wanted.is_empty()) };
-    let buffers = trace::read(files.store.as_ref(), &wanted).map_err(|error| Unread::Failed(store_error(error)))?;
-    for ((segment, merged), buffers) in segments.iter().zip(buffers) {
+    let read = trace::read(files.store.as_ref(), &wanted).map_err(|error| Unread::Failed(store_error(error)))?;
+    let round_trips = u64::from(!wanted.is_empty() && read.asked);
+    let cost = Cost { bytes, bytes_cached: read.bytes_cached, round_trips };
+    for ((segment, merged), buffers) in segments.iter().zip(read.answers) {
         let buffers = buffers.map_err(|error| match error {
             kubist_store::Error::Missing { file } => Unread::Missing { segment: segment.to_string(), file },
             error => Unread::Failed(store_error(error)),

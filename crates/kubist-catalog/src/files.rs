@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use bytes::Bytes;
 use kubist_format::alteration::name_of;
 use kubist_format::checkpoint::{self, Body};
 use kubist_format::entry::Page;
@@ -25,6 +26,7 @@ use kubist_types::{Error, Result};
 use crate::cache::{Cache, DIRECTORY_BYTES, PAGE_BYTES, ZONE_MAP_BYTES};
 use crate::error::{bad_entry, store_error};
 use crate::frame::Frame;
+use crate::look::both;
 use crate::schema::TableSchema;
 
 pub const HALF_COPIED: &str =
@@ -34,18 +36,6 @@ pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its fi
 /// A directory of more runs than this is not held as a whole, unless a handle is told
 /// otherwise: 80 MB, and 2 to 8 more for each column that is no dimension.
 const RUNS_IN_MEMORY: u64 = 1 << 18;
-
-/// Refuses a store whose table is being dropped.
-///
-/// # Errors
-///
-/// `NotATable`, or a storage error.
-pub fn check_not_dropped(store: &dyn Store) -> Result<()> {
-    match store.get(DROPPED).map_err(store_error)? {
-        None => Ok(()),
-        Some(_) => Err(Error::NotATable { location: store.location().into(), why: HALF_DROPPED.into() }),
-    }
-}
 
 /// A table's store, its header, and caches of what was read.
 pub struct TableFiles {
@@ -60,6 +50,8 @@ pub struct TableFiles {
     pub page_cache: Cache<(Arc<str>, usize), Page>,
     /// A directory of more runs is read page by page.
     runs_in_memory: AtomicU64,
+    /// The bytes of the first grid, if they are known.
+    first_grid: OnceLock<Bytes>,
     process: u32,
     /// Its header is not there yet: it comes last, of a copy.
     unfinished: AtomicBool,
@@ -94,10 +86,18 @@ impl TableFiles {
             lookup_directory_cache: Cache::new(DIRECTORY_BYTES),
             page_cache: Cache::new(PAGE_BYTES),
             runs_in_memory: AtomicU64::new(RUNS_IN_MEMORY),
+            first_grid: OnceLock::new(),
             process: std::process::id(),
             unfinished: AtomicBool::new(false),
             settled: AtomicU64::new(0),
         })
+    }
+
+    /// Takes the first grid as it was read; it never changes.
+    pub fn know_grid(&self, bytes: Option<Bytes>) {
+        if let Some(bytes) = bytes {
+            let _ = self.first_grid.set(bytes);
+        }
     }
 
     /// Says whether the header is yet to come.
@@ -146,11 +146,22 @@ impl TableFiles {
     ///
     /// `NotATable`, `Damaged`, `Newer` or a storage error.
     pub fn check_still_there(&self) -> Result<()> {
-        check_not_dropped(self.store.as_ref())?;
+        let (dropped, table) = both(self.store.as_ref(), || self.store.get(DROPPED), || self.store.get(TABLE));
+        self.check_seen(dropped.map_err(store_error)?.is_some(), table.map_err(store_error)?)
+    }
+
+    /// The same, of what was just read: the mark of a drop, and the header.
+    ///
+    /// # Errors
+    ///
+    /// `NotATable`, `Damaged` or `Newer`.
+    pub fn check_seen(&self, is_dropped: bool, here: Option<Bytes>) -> Result<()> {
+        if is_dropped {
+            return Err(Error::NotATable { location: self.store.location().into(), why: HALF_DROPPED.into() });
+        }
         if self.unfinished.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let here = self.store.get(TABLE).map_err(store_error)?;
         let why = match here.map(|bytes| header::decode_header(&bytes)) {
             Some(Ok((header, _))) if header.id == self.header.id => return Ok(()),
             Some(Err(error)) => return Err(bad_entry(self.store.location(), TABLE, 0, error)),
@@ -210,7 +221,9 @@ impl TableFiles {
         let (scales, dimensions) =
             match (grid, (grid as usize).checked_sub(1).and_then(|place| schema.grids.get(place))) {
                 (0, _) => {
-                    let Some(bytes) = self.store.get(GRID).map_err(store_error)? else { return Ok(None) };
+                    let known = self.first_grid.get().cloned();
+                    let found = known.map_or_else(|| self.store.get_immutable(GRID), |bytes| Ok(Some(bytes)));
+                    let Some(bytes) = found.map_err(store_error)? else { return Ok(None) };
                     let scales = decode_grid(&bytes, self.created.dimensions.len())
                         .map_err(|error| bad_entry(self.store.location(), GRID, 0, error))?;
                     (scales, self.created.dimensions.clone())

@@ -10,13 +10,14 @@ use std::thread;
 
 use kubist_format::alteration;
 use kubist_format::error::EntryError;
-use kubist_format::names::{CHECKPOINTS, REWRITES, WRITERS, number_of};
-use kubist_store::{Latency, LogTail};
+use kubist_format::names::{CHECKPOINTS, DROPPED, REWRITES, TABLE, WRITERS, number_of};
+use kubist_store::LogTail;
 use kubist_types::{Cancel, Error, Result};
 
 use crate::checkpoint;
 use crate::error::{bad_entry, store_error};
 use crate::files::TableFiles;
+use crate::look::{both, get_all, is_far};
 use crate::tail::Tail;
 use crate::token::SnapshotToken;
 use crate::view::View;
@@ -24,6 +25,8 @@ use crate::vouched;
 
 /// The number of logs that are read together; the switch is checked between.
 const LOGS_AT_ONCE: usize = 256;
+/// The number of rewrites that are read together.
+const REWRITES_AT_ONCE: usize = 16;
 /// How often a state is begun anew because others clean up meanwhile.
 const MOST_RESTARTS: usize = 8;
 
@@ -73,9 +76,19 @@ pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
 
 /// Follows the logs and the rewrites, then what was declared and altered.
 fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
-    match tail.begun {
-        true => keep_up(files, tail, cancel)?,
-        false => restore(files, tail, cancel)?,
+    let mut look = tail.first_look.take();
+    let listed = look.as_mut().map(|look| std::mem::take(&mut look.checkpoints));
+    // With a look everything that must be listed before the logs was.
+    let mut logs = None;
+    match (tail.begun, listed) {
+        (true, _) => keep_up(files, tail, cancel)?,
+        (false, None) => restore(files, tail, cancel)?,
+        (false, listed) => {
+            let store = files.store.as_ref();
+            let (names, held) = both(store, || store.logs(), || checkpoint::load_listed(files, listed, cancel));
+            tail.begin(held?);
+            logs = Some(names.map_err(store_error)?);
+        }
     }
     // Cleaning may remove rewrites while they are being read: a checkpoint has
     // them, and it is there first.
@@ -84,8 +97,21 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
         cancel.check()?;
         // Listed before the logs are read: a rewrite is published only after the commits
         // that it needs are durable, so what it needs is seen (I5).
-        let new = new_rewrites(files, tail.state.rewrites())?;
-        if follow_logs(files, tail, cancel)? && follow_rewrites(files, tail, &new, cancel)? {
+        let (new, at_work) = match look.take() {
+            Some(mut look) => {
+                let known = rewrite_name(tail.state.rewrites());
+                look.rewrites.retain(|name| *name > known);
+                (look.rewrites, vouched::owners(&look.segments))
+            }
+            None => {
+                let new = new_rewrites(files, tail.state.rewrites())?;
+                // Listed before the logs: whose segment is there has a log by then.
+                let at_work = if tail.looked_at_segments { BTreeMap::new() } else { vouched::at_work(files)? };
+                (new, at_work)
+            }
+        };
+        let writers = logs.take().map_or_else(|| files.store.logs().map_err(store_error), Ok)?;
+        if follow_logs(files, tail, &at_work, writers, cancel)? && follow_rewrites(files, tail, &new, cancel)? {
             break;
         }
         restarts += 1;
@@ -96,14 +122,29 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
         }
         restore(files, tail, cancel)?;
     }
-    if tail.history.declared.is_none() {
-        if let Some(bytes) = files.store.get(WRITERS).map_err(store_error)? {
-            let declared = serde_json::from_slice(&bytes)
-                .map_err(|error| bad_entry(files.store.location(), WRITERS, 0, EntryError::Bad(error.to_string())))?;
-            tail.join_declared(declared);
-        }
-    }
     // After the logs: no run has a column that is not known then.
+    let altered = alteration::name_of(tail.schema(files).version + 1);
+    let mut asked = vec![altered.clone()];
+    // With nothing to join among them the table may be looked at beside them.
+    tail.is_known_there = false;
+    let looks = is_far(files.store.as_ref()) && tail.is_stale();
+    asked.extend(looks.then(|| [DROPPED, TABLE].map(str::to_string)).into_iter().flatten());
+    asked.extend(tail.history.declared.is_none().then(|| WRITERS.to_string()));
+    let mut found = get_all(files.store.as_ref(), &asked).map_err(store_error)?;
+    let mut others = found.split_off(1).into_iter();
+    let seen = looks.then(|| (others.next().flatten().is_some(), others.next().flatten()));
+    let declared = others.next().flatten();
+    if let Some((is_dropped, table)) = seen.filter(|_| declared.is_none() && found[0].is_none()) {
+        files.check_seen(is_dropped, table)?;
+        tail.is_known_there = true;
+    }
+    if let Some(bytes) = declared {
+        let declared = serde_json::from_slice(&bytes)
+            .map_err(|error| bad_entry(files.store.location(), WRITERS, 0, EntryError::Bad(error.to_string())))?;
+        tail.join_declared(declared);
+    }
+    let Some(bytes) = found.pop().flatten() else { return Ok(()) };
+    tail.join_alteration(files, &altered, &bytes)?;
     follow_alterations(files, tail, u64::MAX, cancel)
 }
 
@@ -111,8 +152,7 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
 /// asked for at once. No order between the answers matters, because nothing of them is joined:
 /// each was asked after the call began, and if there is anything new, all is read in its order.
 fn is_as_it_was(files: &TableFiles, tail: &Tail) -> Result<bool> {
-    let far = files.store.capabilities().latency == Latency::Network;
-    if !far
+    if !is_far(files.store.as_ref())
         || !tail.begun
         || !tail.looked_at_segments
         || tail.is_stale()
@@ -254,15 +294,15 @@ fn is_long(files: &TableFiles, tail: &Tail) -> bool {
     !files.fits_in_memory((tail.state.added() - tail.looked_at) as u64)
 }
 
-/// Reads on in all logs, which must go as far as anything says. `false` if one has lost an
+/// Reads on in the logs of these writers, which must go as far as anything says. `false` if one has lost an
 /// entry that only this handle knew of.
-fn follow_logs(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<bool> {
-    // Listed before the logs: whose segment is there has a log by then.
-    let at_work = match tail.looked_at_segments {
-        true => BTreeMap::new(),
-        false => vouched::at_work(files)?,
-    };
-    let writers = files.store.logs().map_err(store_error)?;
+fn follow_logs(
+    files: &TableFiles,
+    tail: &mut Tail,
+    at_work: &BTreeMap<String, String>,
+    writers: Vec<String>,
+    cancel: &Cancel,
+) -> Result<bool> {
     let gone = tail.vouched.writers().find(|writer| !writers.iter().any(|log| log == writer));
     if let Some(error) = gone.and_then(|writer| tail.vouched.short(files, writer, None)) {
         return Err(error);
@@ -288,7 +328,7 @@ fn follow_logs(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<b
             }
         }
     }
-    if let Some(error) = vouched::without_log(files, &at_work, &writers, &unacknowledged).into_iter().next() {
+    if let Some(error) = vouched::without_log(files, at_work, &writers, &unacknowledged).into_iter().next() {
         return Err(error);
     }
     tail.looked_at_segments = true;
@@ -298,17 +338,20 @@ fn follow_logs(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<b
 
 /// Joins the rewrites that are new; `false` if one of them was cleaned away.
 fn follow_rewrites(files: &TableFiles, tail: &mut Tail, names: &[String], cancel: &Cancel) -> Result<bool> {
-    for name in names {
+    for some in names.chunks(REWRITES_AT_ONCE) {
         cancel.check()?;
-        let number = number_of(name);
-        if number <= tail.state.rewrites() {
-            continue;
+        let found = get_all(files.store.as_ref(), some).map_err(store_error)?;
+        for (name, found) in some.iter().zip(found) {
+            let number = number_of(name);
+            if number <= tail.state.rewrites() {
+                continue;
+            }
+            if number > tail.state.rewrites() + 1 {
+                return Ok(false);
+            }
+            let Some(bytes) = found else { return Ok(false) };
+            tail.join_rewrite(files, name, &bytes)?;
         }
-        if number > tail.state.rewrites() + 1 {
-            return Ok(false);
-        }
-        let Some(bytes) = files.store.get(name).map_err(store_error)? else { return Ok(false) };
-        tail.join_rewrite(files, name, &bytes)?;
     }
     Ok(true)
 }

@@ -16,6 +16,7 @@ pub mod files;
 pub mod follow;
 pub mod frame;
 pub mod location;
+pub mod look;
 pub mod lookups;
 pub mod read_amplification;
 pub mod schema;

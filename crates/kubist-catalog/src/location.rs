@@ -15,6 +15,7 @@ use kubist_types::{Error, Result};
 
 use crate::error::store_error;
 use crate::files::{HALF_COPIED, HALF_DROPPED};
+use crate::look::{FirstLook, both};
 
 /// A location, read.
 pub struct TableLocation(Arc<dyn StoreLocation>);
@@ -42,7 +43,11 @@ impl TableLocation {
     ///
     /// `NotATable`, `Missing`, or a storage error.
     pub fn store(&self) -> Result<Arc<dyn Store>> {
-        let why = match self.0.find().map_err(store_error)? {
+        self.store_of(self.0.find().map_err(store_error)?)
+    }
+
+    fn store_of(&self, found: Found) -> Result<Arc<dyn Store>> {
+        let why = match found {
             Found::Store(store) if is_any_there(store.as_ref())? => return Ok(store),
             Found::Store(_) => format!("{} holds no table", self.0.noun()),
             Found::NoStore(what) => what.into(),
@@ -57,6 +62,21 @@ impl TableLocation {
             }
         };
         Err(Error::NotATable { location: self.to_string(), why })
+    }
+
+    /// The store of the table that is here, and what opening asks it for first, if that was asked for
+    /// meanwhile: where a store can be asked before it is known to be there.
+    ///
+    /// # Errors
+    ///
+    /// As of [`TableLocation::store`].
+    pub fn store_and_look(&self) -> Result<(Arc<dyn Store>, Option<FirstLook>)> {
+        let Some(ahead) = self.0.ahead() else { return Ok((self.store()?, None)) };
+        let (look, found) = both(ahead.as_ref(), || FirstLook::at(ahead.as_ref()), || self.0.find());
+        match found.map_err(store_error)? {
+            Found::Store(store) => Ok((store, Some(look.map_err(store_error)?))),
+            found => Ok((self.store_of(found)?, None)),
+        }
     }
 
     /// Is a table here?

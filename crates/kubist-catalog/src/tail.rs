@@ -22,6 +22,7 @@ use crate::checkpoint::Held;
 use crate::directory::{Base, Directory, Runs};
 use crate::error::bad_entry;
 use crate::files::TableFiles;
+use crate::look::FirstLook;
 use crate::schema::TableSchema;
 use crate::view::{Joined, View};
 use crate::vouched::{self, Vouched};
@@ -62,6 +63,10 @@ pub struct Tail {
     /// What others say of the logs, and whether segments were looked at for it.
     pub vouched: Vouched,
     pub looked_at_segments: bool,
+    /// The table was seen to be there after all that was joined was read.
+    pub is_known_there: bool,
+    /// What opening has asked for, until it is used.
+    pub first_look: Option<FirstLook>,
     /// The logs that were there when they were last followed.
     pub logs: Vec<String>,
 }

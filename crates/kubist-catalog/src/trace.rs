@@ -69,24 +69,33 @@ fn record<T>(trace: &Trace, work: impl FnOnce() -> T) -> T {
     done
 }
 
+/// What was read.
+pub struct Read {
+    pub answers: Answers,
+    /// Of copies on this machine.
+    pub bytes_cached: u64,
+    /// The store was asked, not only copies.
+    pub asked: bool,
+}
+
 /// Reads ranges of segments for whichever query is at work on this thread.
 ///
 /// # Errors
 ///
 /// As of [`Store::read_segments`].
-pub fn read(store: &dyn Store, wanted: &[(&str, &[Range<u64>])]) -> kubist_store::Result<Answers> {
-    if TASK.with_borrow(Option::is_none) {
-        return store.read_segments(wanted, &|_| {});
-    }
+pub fn read(store: &dyn Store, wanted: &[(&str, &[Range<u64>])]) -> kubist_store::Result<Read> {
     let begin = Instant::now();
     let seen = Mutex::new(Vec::new());
     let see = |request| seen.lock().unwrap_or_else(PoisonError::into_inner).push(request);
     let found = store.read_segments(wanted, &see);
+    let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let bytes_cached = seen.iter().filter(|request| request.cached).map(|request| request.bytes).sum();
+    let asked = bytes_cached == 0 || seen.iter().any(|request| !request.cached);
     TASK.with_borrow_mut(|task| {
         if let Some(task) = task {
             task.waited += begin.elapsed();
-            task.requests.extend(seen.into_inner().unwrap_or_else(PoisonError::into_inner));
+            task.requests.extend(seen);
         }
     });
-    found
+    Ok(Read { answers: found?, bytes_cached, asked })
 }

@@ -134,7 +134,11 @@ fn damaged(files: &TableFiles, writer: &str, offset: u64, what: String) -> Error
 ///
 /// A storage error.
 pub fn at_work(files: &TableFiles) -> Result<BTreeMap<String, String>> {
-    let segments = files.store.segments().map_err(store_error)?;
+    Ok(owners(&files.store.segments().map_err(store_error)?))
+}
+
+/// The writers of segments, each with one of them.
+pub fn owners(segments: &[String]) -> BTreeMap<String, String> {
     let owner = |segment: &String| {
         let (owner, number) = segment.rsplit_once('-')?;
         let is_number = number.len() == 13 && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -142,7 +146,7 @@ pub fn at_work(files: &TableFiles) -> Result<BTreeMap<String, String>> {
         let of_no_writer = [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix));
         (is_number && !of_no_writer).then(|| owner.to_string())
     };
-    Ok(segments.iter().filter_map(|segment| Some((owner(segment)?, segment.clone()))).collect())
+    segments.iter().filter_map(|segment| Some((owner(segment)?, segment.clone()))).collect()
 }
 
 /// What is wrong with the logs of writers whose segments were there before the logs were

@@ -15,9 +15,13 @@ pub fn cost(stats: &Stats, precision: f64) -> String {
         0 => String::new(),
         runs => format!(", {} looked up", human::counted(runs, "run")),
     };
+    let cached = match stats.bytes_cached {
+        0 => String::new(),
+        bytes => format!(" ({} cached)", human::bytes(bytes)),
+    };
     let sample = if precision < 1.0 { format!(", precision {}", human::fraction(precision)) } else { String::new() };
     format!(
-        "{}{sample}; {} read{per_record}; {} in {} of {}{looked_up}, {}; {}",
+        "{}{sample}; {} read{per_record}; {}{cached} in {} of {}{looked_up}, {}; {}",
         human::counted(stats.rows_returned, "record"),
         human::count(stats.rows_read),
         human::bytes(stats.bytes_read),
@@ -38,6 +42,7 @@ mod tests {
             rows_returned: 1000,
             rows_read: 1220,
             bytes_read: 1536,
+            bytes_cached: 0,
             pages_read: 1,
             cubes_visited: 12,
             runs_looked_up: 0,
@@ -51,6 +56,8 @@ mod tests {
         );
         let line = cost(&Stats { runs_looked_up: 12, ..stats }, 1.0);
         assert!(line.ends_with("1 page of 12 cubes, 12 runs looked up, 3 round trips; 4.2 ms"), "{line}");
+        let line = cost(&Stats { bytes_cached: 1024, ..stats }, 1.0);
+        assert!(line.contains("; 1.5 KiB (1.0 KiB cached) in 1 page of"), "{line}");
         assert!(cost(&Stats::default(), 1.0).starts_with("0 records; 0 read; "));
     }
 }

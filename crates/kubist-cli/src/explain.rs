@@ -47,7 +47,7 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
 }
 
 fn page(explanation: &Explanation) -> String {
-    let Explanation { stats, precision, stages, predicted, .. } = explanation;
+    let Explanation { stats, precision, stages, traffic, predicted, .. } = explanation;
     let mut page = cost(stats, *precision) + "\n";
     let mut line = |name: &str, text: String| {
         // Writing to a string cannot fail.
@@ -63,13 +63,41 @@ fn page(explanation: &Explanation) -> String {
         "requests",
         match stages.requests {
             0 => "none".to_string(),
-            requests => format!("{} of {}{hosts}", human::count(requests), human::bytes(stages.bytes / requests)),
+            requests => format!(
+                "{} of {}{hosts} in {}",
+                human::count(requests),
+                human::bytes(stages.bytes / requests),
+                human::counted(stages.round_trips, "round trip")
+            ),
         },
     );
+    if stages.bytes_cached > 0 {
+        line("cached", human::bytes(stages.bytes_cached));
+    }
     line("planned", human::duration(stages.planned_seconds));
     line("queued", each(stages.queued_seconds));
     line("in the store", each(stages.store_seconds));
     line("decoded", human::duration(stages.decoded_seconds));
+    if let Some(traffic) = traffic {
+        let cache = match traffic.cache_hits + traffic.cache_misses {
+            0 => String::new(),
+            _ => format!(
+                "; in the cache {} ({}), not in it {}",
+                human::count(traffic.cache_hits),
+                human::bytes(traffic.cache_bytes),
+                human::count(traffic.cache_misses)
+            ),
+        };
+        line(
+            "since opening",
+            format!(
+                "{}, {}, {}{cache}",
+                human::counted(traffic.round_trips, "round trip"),
+                human::counted(traffic.requests, "request"),
+                human::bytes(traffic.bytes_read)
+            ),
+        );
+    }
     if let Some(predicted) = predicted {
         let prediction = &predicted.prediction;
         line(
@@ -105,7 +133,7 @@ fn stages(explanation: &Explanation) -> Chart {
 
 #[cfg(test)]
 mod tests {
-    use kubist::{PlanOutline, Stages, Stats};
+    use kubist::{HandleTraffic, PlanOutline, Stages, Stats};
 
     use super::*;
 
@@ -125,18 +153,31 @@ mod tests {
             precision: 1.0,
             stages: Stages {
                 planned_seconds: 0.001,
+                round_trips: 1,
                 requests: 2,
                 bytes: 131_072,
+                bytes_cached: 1 << 20,
                 queued_seconds: 0.002,
                 store_seconds: 0.004,
                 decoded_seconds: 0.003,
                 hosts: [("10.0.0.1".into(), 1), ("10.0.0.2".into(), 1)].into(),
             },
             requests: vec![request("10.0.0.2", 0.001), request("10.0.0.1", 0.002)],
+            traffic: Some(HandleTraffic {
+                round_trips: 5,
+                requests: 9,
+                bytes_read: 2048,
+                cache_hits: 8,
+                cache_bytes: 1 << 20,
+                ..HandleTraffic::default()
+            }),
             predicted: None,
         };
         let text = page(&explanation);
-        assert!(text.contains("\nrequests      2 of 64.0 KiB (10.0.0.1 1, 10.0.0.2 1)\n"), "{text}");
+        assert!(text.contains("\nrequests      2 of 64.0 KiB (10.0.0.1 1, 10.0.0.2 1) in 1 round trip\n"), "{text}");
+        assert!(text.contains("\ncached        1.0 MiB\n"), "{text}");
+        let since = "\nsince opening 5 round trips, 9 requests, 2.0 KiB; in the cache 8 (1.0 MiB), not in it 0\n";
+        assert!(text.contains(since), "{text}");
         assert!(text.contains("\nin the store  4.0 ms, 2.0 ms each\n"), "{text}");
         assert_eq!(stages(&explanation).series.len(), 4);
     }

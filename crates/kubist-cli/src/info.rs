@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use kubist::{Cancel, ColumnInfo, ColumnsUse, DeclaredWriters, DimensionInfo, DiskUse, Info, Table};
+use kubist::{Cancel, ColumnInfo, ColumnsUse, Costs, DeclaredWriters, DimensionInfo, DiskUse, Info, Table};
 
 use crate::args;
 use crate::failure::Result;
@@ -31,6 +31,9 @@ fn page(info: &Info) -> String {
     line("records", human::count(info.rows));
     line("size", format!("{} ({:.1} bytes per record)", human::bytes(info.bytes), info.bytes_per_row));
     line("disk", disk(&info.disk));
+    if let Some(costs) = &info.costs {
+        line("costs", in_dollars(costs));
+    }
     let identity = match info.identity.is_empty() {
         true => "each record by itself".to_string(),
         false => info.identity.join(", "),
@@ -96,6 +99,14 @@ fn page(info: &Info) -> String {
         page += &table::aligned(&["writer", "commits", "records"], &[false, true, true], &writers.collect::<Vec<_>>());
     }
     page
+}
+
+/// What a table on an object store costs.
+fn in_dollars(costs: &Costs) -> String {
+    format!(
+        "about ${:.2} a month; ${:.4} for the requests of a thousand small questions, ${:.4} of a thousand commits",
+        costs.storage_a_month, costs.thousand_questions, costs.thousand_commits
+    )
 }
 
 /// What each column takes, and all together.

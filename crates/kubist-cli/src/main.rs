@@ -8,6 +8,7 @@ mod alter;
 mod answer;
 mod args;
 mod browser;
+mod cache;
 mod copy;
 mod cost;
 mod drop;
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
         Command::Model(args::Model::Fit(command)) => model::fit(command, &cancel),
         Command::Model(args::Model::Advise(command)) => model::advise(command, &cancel),
         Command::ParaviewPath => paraview::run(),
+        Command::Cache(command) => cache::run(command),
         Command::View(command) => view::run(command, &cancel),
     };
     match outcome {

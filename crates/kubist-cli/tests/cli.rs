@@ -558,6 +558,7 @@ fn help_has_examples_and_exit_codes() {
         "copy",
         "regrid",
         "drop",
+        "cache",
     ] {
         let help = workdir.run(&format!("{command} --help")).ok().out;
         assert!(help.contains("Examples:\n  kubist ") && help.contains("Exit codes:"), "{command}");

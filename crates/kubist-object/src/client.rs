@@ -26,7 +26,7 @@ use crate::frame::{self, Framed, Kind};
 use crate::location::Location;
 use crate::process::runtime;
 use crate::road::Road;
-use crate::traffic::Traffic;
+use crate::traffic::Counts;
 
 const CONNECTING: Duration = Duration::from_secs(5);
 const ANSWERING: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ const MOST_TRIES: usize = 10_000;
 pub struct Link {
     pub location: Arc<Location>,
     pub bucket: Arc<AmazonS3>,
-    pub traffic: Arc<Traffic>,
+    pub traffic: Arc<Counts>,
     pub road: Arc<Road>,
     /// Limits the requests on their way.
     pub permits: Arc<Semaphore>,
@@ -182,6 +182,7 @@ impl Link {
         loop {
             let put = {
                 let _permit = self.permit().await;
+                let _way = self.traffic.send();
                 self.traffic.put(bytes.len() as u64);
                 self.bucket.put_opts(&path, bytes.clone().into(), PutMode::Create.into()).await
             };
@@ -213,6 +214,7 @@ impl Link {
     pub async fn get(&self, key: &str) -> Result<Option<Framed>> {
         let read = async {
             let _permit = self.permit().await;
+            let _way = self.traffic.send();
             self.bucket.get(&self.path(key)).await?.bytes().await
         };
         match read.await {
@@ -231,6 +233,7 @@ impl Link {
     /// A part of an object.
     pub async fn get_part(&self, key: &str, range: std::ops::Range<u64>) -> object_store::Result<Part> {
         let _permit = self.permit().await;
+        let _way = self.traffic.send();
         let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
         let sent = Instant::now();
         let found = self.bucket.get_opts(&self.path(key), options).await?;
@@ -249,6 +252,7 @@ impl Link {
     /// As of [`failed`].
     pub async fn length(&self, key: &str) -> Result<Option<u64>> {
         let _permit = self.permit().await;
+        let _way = self.traffic.send();
         self.traffic.got(0);
         match self.bucket.head(&self.path(key)).await {
             Ok(found) => Ok(Some(found.size)),
@@ -264,6 +268,7 @@ impl Link {
     /// As of [`failed`].
     pub async fn list(&self, folder: &str, after: Option<&str>, most: usize) -> Result<Vec<(String, u64)>> {
         let _permit = self.permit().await;
+        let _way = self.traffic.send();
         let path = self.path(folder);
         let listed = match after {
             Some(after) => self.bucket.list_with_offset(Some(&path), &self.path(after)),
@@ -289,6 +294,7 @@ impl Link {
     /// As of [`failed`].
     pub async fn folders(&self, folder: &str) -> Result<Vec<String>> {
         let _permit = self.permit().await;
+        let _way = self.traffic.send();
         let asked = Asked { operation: "list", key: folder };
         let listed = self.bucket.list_with_delimiter(Some(&self.path(folder))).await;
         let listed = checked(&self.location, asked, listed)?.common_prefixes;
@@ -306,6 +312,7 @@ impl Link {
     /// As of [`failed`].
     pub async fn delete(&self, key: &str) -> Result<()> {
         let _permit = self.permit().await;
+        let _way = self.traffic.send();
         self.traffic.deleted();
         match self.bucket.delete(&self.path(key)).await {
             Err(error) if !is_absent(&error) => Err(self.failed("delete", key, error)),

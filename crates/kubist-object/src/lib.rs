@@ -39,4 +39,3 @@ mod writers;
 pub use location::Location;
 pub use scheme::Buckets;
 pub use store::ObjectStore;
-pub use traffic::Counts;

@@ -22,6 +22,8 @@ use crate::frame::{Framed, Kind};
 use crate::writers::Writers;
 
 pub const FOLDER: &str = "logs";
+/// Numbers that are asked for at once by who has not read a log yet.
+const AT_FIRST: u64 = 4;
 /// The most numbers that are asked for at once.
 const AHEAD: u64 = 64;
 
@@ -44,6 +46,10 @@ impl Fences {
         known.get(writer).filter(|(end, _)| *end == from).map_or(from, |(_, next)| *next)
     }
 
+    fn knows(&self, writer: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(writer)
+    }
+
     fn learn(&self, writer: &str, end: u64, next: u64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(writer.to_owned(), (end, next));
     }
@@ -53,7 +59,8 @@ pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64) -> Resu
     check_part(writer)?;
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
     let mut number = fences.behind(writer, from);
-    let mut at_once = 1;
+    // Who has not read this log yet expects some entries, who follows it one at most.
+    let mut at_once = if fences.knows(writer) { 1 } else { AT_FIRST };
     'more: loop {
         let keys = number..number + at_once;
         for found in join_all(keys.map(async |number| link.get(&key(writer, number)).await)).await {
@@ -68,7 +75,7 @@ pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64) -> Resu
             }
             number += 1;
         }
-        at_once = (2 * at_once).min(AHEAD.min(link.location.parallel as u64));
+        at_once = (4 * at_once).min(AHEAD.min(link.location.parallel as u64));
     }
     if number == 0 {
         return Err(Error::Missing { file: file(link, writer) });

@@ -1,10 +1,11 @@
 //! The scheme `s3`: from the text of a location to a store.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kubist_store::{Error, Found, Result, Scheme, Store, StoreLocation};
 
+use crate::client::Link;
 use crate::location::Location;
 use crate::store::ObjectStore;
 
@@ -18,32 +19,52 @@ impl Scheme for Buckets {
     }
 
     fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String> {
-        Ok(Arc::new(Located(Location::parse(location)?)))
+        Ok(Arc::new(Located { location: Location::parse(location)?, link: OnceLock::new() }))
     }
 }
 
-struct Located(Location);
+struct Located {
+    location: Location,
+    /// The way to the bucket, shared by the handles that are made before the store was found.
+    link: OnceLock<Link>,
+}
+
+impl Located {
+    fn link(&self) -> Result<Link> {
+        match self.link.get() {
+            Some(link) => Ok(link.clone()),
+            None => {
+                let link = Link::open(self.location.clone())?;
+                Ok(self.link.get_or_init(|| link).clone())
+            }
+        }
+    }
+}
 
 impl fmt::Display for Located {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(out)
+        self.location.fmt(out)
     }
 }
 
 impl StoreLocation for Located {
     fn find(&self) -> Result<Found> {
-        match ObjectStore::open(self.0.clone()) {
+        match ObjectStore::find(self.link()?) {
             Ok(store) => Ok(Found::Store(Arc::new(store))),
             Err(Error::Missing { .. }) => Ok(Found::Nothing),
             Err(error) => Err(error),
         }
     }
 
+    fn ahead(&self) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(ObjectStore::ahead(self.link().ok()?)))
+    }
+
     fn create(&self) -> Result<Arc<dyn Store>> {
-        Ok(Arc::new(ObjectStore::create(self.0.clone())?))
+        Ok(Arc::new(ObjectStore::create(self.location.clone())?))
     }
 
     fn beside(&self, suffix: &str, requests: usize) -> String {
-        self.0.beside(suffix, requests)
+        self.location.beside(suffix, requests)
     }
 }

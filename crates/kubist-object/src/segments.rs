@@ -81,7 +81,22 @@ pub async fn delete(link: &Link, name: &str) -> Result<()> {
     link.delete(&made).await
 }
 
-pub async fn read(link: &Link, name: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
+/// How much of a range must be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// All of it.
+    Whole,
+    /// What the piece has of it: a piece does not grow.
+    UpToTheEnd,
+}
+
+pub async fn read(
+    link: &Link,
+    name: &str,
+    ranges: &[Range<u64>],
+    reach: Reach,
+    watch: Watch<'_>,
+) -> Result<Vec<Bytes>> {
     check_part(name)?;
     let mut pieces: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (index, range) in ranges.iter().enumerate() {
@@ -96,7 +111,7 @@ pub async fn read(link: &Link, name: &str, ranges: &[Range<u64>], watch: Watch<'
         let base = piece << PIECE_BITS;
         let within: Vec<Range<u64>> =
             indices.iter().map(|index| ranges[*index].start - base..ranges[*index].end - base).collect();
-        read_piece(link, name, *piece, &within, watch).await
+        read_piece(link, name, *piece, &within, reach, watch).await
     });
     let mut found = vec![Bytes::new(); ranges.len()];
     for ((_, indices), read) in pieces.iter().zip(join_all(read).await) {
@@ -124,6 +139,7 @@ async fn read_piece(
     name: &str,
     piece: u64,
     ranges: &[Range<u64>],
+    reach: Reach,
     watch: Watch<'_>,
 ) -> Result<Vec<Bytes>> {
     let key = piece_key(name, piece);
@@ -136,7 +152,7 @@ async fn read_piece(
     if made.is_empty() || !is_little {
         whole = Some(piece_length(link, name, piece).await?);
     }
-    let inside = |whole: u64| match ranges.iter().find(|range| range.end > whole) {
+    let inside = |whole: u64| match ranges.iter().find(|range| range.end > whole && reach == Reach::Whole) {
         None => Ok(()),
         Some(range) => {
             let base = piece << PIECE_BITS;
@@ -157,6 +173,7 @@ async fn read_piece(
                     answered: part.answered,
                     bytes: count,
                     host: Some(link.host.to_string()),
+                    cached: false,
                 });
                 whole = Some(part.whole);
                 bytes.push(part.bytes);
@@ -172,9 +189,10 @@ async fn read_piece(
         }
     }
     whole.map_or(Ok(()), inside)?;
+    let end = whole.filter(|_| reach == Reach::UpToTheEnd).unwrap_or(u64::MAX);
     let cut = |range: &Range<u64>| {
         let short = || damaged(link, name, range, "the service gave fewer bytes than it has".into());
-        cut_out(range, &made, &bytes).ok_or_else(short)
+        cut_out(&(range.start.min(end)..range.end.min(end)), &made, &bytes).ok_or_else(short)
     };
     ranges.iter().map(cut).collect()
 }

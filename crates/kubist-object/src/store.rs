@@ -9,8 +9,9 @@ use futures_util::future::{join_all, try_join_all};
 use kubist_store::claims::LAPSE;
 use kubist_store::{
     Answers, Capabilities, Error, Fencing, Kept, Latency, Locality, LogOwner, LogTail, Result, Scratch, Segment, Size,
-    Store, Watch, local_scratch,
+    Store, Traffic, Watch, local_scratch,
 };
+use uuid::Uuid;
 
 use crate::claims::{self, Claims};
 use crate::client::Link;
@@ -18,7 +19,7 @@ use crate::frame::Kind;
 use crate::location::Location;
 use crate::logs::{self, Fences};
 use crate::objects::{self, Folders};
-use crate::traffic::Counts;
+use crate::segments::Reach;
 use crate::writers::{self, Writers};
 use crate::{probe, segments};
 
@@ -29,6 +30,8 @@ const MARK: &str = "kubist.store";
 #[derive(Debug)]
 pub struct ObjectStore {
     link: Link,
+    /// The own number of the put that made the store; `None`: it was not read.
+    identity: Option<Uuid>,
     location: String,
     folders: Folders,
     claims: Claims,
@@ -44,9 +47,17 @@ impl ObjectStore {
     /// [`Error::Missing`] if there is none; [`Error::Unreachable`] if the service does not answer;
     /// [`Error::Io`] if it refuses, or the bucket is not there.
     pub fn open(location: Location) -> Result<ObjectStore> {
-        let link = Link::open(location)?;
+        ObjectStore::find(Link::open(location)?)
+    }
+
+    /// The store that a way leads to.
+    ///
+    /// # Errors
+    ///
+    /// As of [`ObjectStore::open`].
+    pub(crate) fn find(link: Link) -> Result<ObjectStore> {
         match link.wait(link.get(MARK))? {
-            Some(_) => Ok(ObjectStore::new(link)),
+            Some(mark) => Ok(ObjectStore::new(link, Some(mark.mark))),
             None => Err(Error::Missing { file: link.location.to_string() }),
         }
     }
@@ -59,31 +70,39 @@ impl ObjectStore {
     /// As of [`ObjectStore::open`]; [`Error::Io`] if the service ignores conditions.
     pub fn create(location: Location) -> Result<ObjectStore> {
         let link = Link::open(location)?;
-        link.wait(async {
-            if link.get(MARK).await?.is_none() {
+        let mark = link.wait(async {
+            loop {
+                if let Some(mark) = link.get(MARK).await? {
+                    return Ok(mark.mark);
+                }
                 probe::check(&link).await?;
                 link.put_once(MARK, Kind::Store, b"").await?;
             }
-            Ok(())
         })?;
-        Ok(ObjectStore::new(link))
+        Ok(ObjectStore::new(link, Some(mark)))
     }
 
-    /// Requests and bytes since it was opened.
-    pub fn counts(&self) -> Counts {
-        self.link.traffic.counts()
+    /// A store that may not be there.
+    pub(crate) fn ahead(link: Link) -> ObjectStore {
+        ObjectStore::new(link, None)
     }
 
-    fn new(link: Link) -> ObjectStore {
+    fn new(link: Link, identity: Option<Uuid>) -> ObjectStore {
         let location = link.location.to_string();
         ObjectStore {
             link,
+            identity,
             location,
             folders: Folders::default(),
             claims: Claims::default(),
             fences: Fences::default(),
             writers: Writers::default(),
         }
+    }
+
+    fn read_all(&self, wanted: &[(&str, &[Range<u64>])], reach: Reach, watch: Watch<'_>) -> Result<Answers> {
+        let read = |(segment, ranges)| segments::read(&self.link, segment, ranges, reach, watch);
+        self.link.wait(async { Ok(join_all(wanted.iter().copied().map(read)).await) })
     }
 }
 
@@ -95,6 +114,14 @@ impl Store for ObjectStore {
     fn capabilities(&self) -> Capabilities {
         let fencing = Fencing::Claim { lapse: LAPSE };
         Capabilities { locality: Locality::Here, latency: Latency::Network, fencing, staleness: Duration::ZERO }
+    }
+
+    fn identity(&self) -> Option<u128> {
+        self.identity.map(|identity| identity.as_u128())
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        Some(self.link.traffic.so_far())
     }
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
@@ -126,12 +153,15 @@ impl Store for ObjectStore {
     }
 
     fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
-        self.link.wait(segments::read(&self.link, segment, ranges, watch))
+        self.link.wait(segments::read(&self.link, segment, ranges, Reach::Whole, watch))
     }
 
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
-        let read = |(segment, ranges)| segments::read(&self.link, segment, ranges, watch);
-        self.link.wait(async { Ok(join_all(wanted.iter().copied().map(read)).await) })
+        self.read_all(wanted, Reach::Whole, watch)
+    }
+
+    fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        self.read_all(wanted, Reach::UpToTheEnd, watch)
     }
 
     fn segment_len(&self, segment: &str) -> Result<Option<u64>> {

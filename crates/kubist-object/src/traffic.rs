@@ -1,36 +1,43 @@
-//! How often the service was asked, and how many bytes went either way.
+//! How often the service was asked, how many bytes went either way, and how often one request had
+//! to wait for another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
-/// Requests and bytes since a store was opened. What the client repeats of itself counts once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Reads of objects, or of parts of them, and looks at them.
-    pub gets: u64,
-    /// Puts, and parts of long ones.
-    pub puts: u64,
-    /// Listings, a thousand keys each.
-    pub lists: u64,
-    /// Deletions.
-    pub deletes: u64,
-    /// Bytes that came.
-    pub bytes_read: u64,
-    /// Bytes that went.
-    pub bytes_written: u64,
-}
+use kubist_store::{Chain, Traffic};
 
-/// The same, while they grow.
+/// The traffic of a store, while it grows.
 #[derive(Debug, Default)]
-pub struct Traffic {
+pub struct Counts {
     gets: AtomicU64,
     puts: AtomicU64,
     lists: AtomicU64,
     deletes: AtomicU64,
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
+    chain: Mutex<Chain>,
 }
 
-impl Traffic {
+/// A request on its way; dropped when it is answered.
+pub struct OnItsWay<'a> {
+    counts: &'a Counts,
+    sent: Instant,
+}
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        let mut chain = self.counts.chain.lock().unwrap_or_else(PoisonError::into_inner);
+        chain.push(self.sent, Instant::now());
+    }
+}
+
+impl Counts {
+    /// A request is sent now.
+    pub fn send(&self) -> OnItsWay<'_> {
+        OnItsWay { counts: self, sent: Instant::now() }
+    }
+
     pub fn got(&self, bytes: u64) {
         self.gets.fetch_add(1, Ordering::Relaxed);
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
@@ -41,23 +48,28 @@ impl Traffic {
         self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Pages of a thousand keys each follow each other.
     pub fn listed(&self, keys: u64) {
         self.lists.fetch_add(1 + keys / 1000, Ordering::Relaxed);
+        let mut chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner);
+        chain.round_trips += keys / 1000;
     }
 
     pub fn deleted(&self) {
         self.deletes.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn so_far(&self) -> Traffic {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Counts {
+        Traffic {
             gets: of(&self.gets),
             puts: of(&self.puts),
             lists: of(&self.lists),
             deletes: of(&self.deletes),
             bytes_read: of(&self.bytes_read),
             bytes_written: of(&self.bytes_written),
+            round_trips: self.chain.lock().unwrap_or_else(PoisonError::into_inner).round_trips,
+            cache: None,
         }
     }
 }

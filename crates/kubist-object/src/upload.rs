@@ -66,6 +66,7 @@ impl Upload {
     async fn send(&mut self) -> Result<()> {
         let bytes = self.pending.split().freeze();
         if self.parts.is_none() {
+            let _way = self.link.traffic.send();
             self.link.traffic.put(0);
             let begun = self.link.bucket.put_multipart(&self.link.path(&self.key)).await;
             self.parts = Some(begun.map_err(|error| self.link.failed("write", &self.key, error))?);
@@ -76,8 +77,10 @@ impl Upload {
         self.sent += bytes.len() as u64;
         self.count += 1;
         let part = parts.put_part(bytes.into());
+        let traffic = self.link.traffic.clone();
         self.on_their_way.push(tokio::spawn(async move {
             let _room = room;
+            let _way = traffic.send();
             part.await
         }));
         Ok(())
@@ -99,6 +102,7 @@ impl Upload {
     async fn put_whole(&mut self) -> Result<()> {
         let bytes: Bytes = self.pending.split().freeze();
         let _permit = self.link.permits.acquire().await.expect("it is never closed");
+        let _way = self.link.traffic.send();
         self.link.traffic.put(bytes.len() as u64);
         let put = self.link.bucket.put(&self.link.path(&self.key), bytes.into()).await;
         put.map(drop).map_err(|error| self.link.failed("write", &self.key, error))
@@ -116,8 +120,11 @@ impl Upload {
             part.await.map_err(ended)?.map_err(|error| self.link.failed("write", &self.key, error))?;
         }
         let Some(mut parts) = self.parts.take() else { return Ok(()) };
+        let way = self.link.traffic.send();
         self.link.traffic.put(0);
-        match parts.complete().await {
+        let completed = parts.complete().await;
+        drop(way);
+        match completed {
             Ok(_) => Ok(()),
             // An attempt before may have done it, and its answer was lost.
             Err(_) if self.link.length(&self.key).await? == Some(self.sent) => Ok(()),

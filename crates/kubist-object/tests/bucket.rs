@@ -41,25 +41,25 @@ fn a_bucket_keeps_logs_to_one_owner_by_claims() {
 fn an_entry_is_one_put_and_reading_on_lists_nothing() {
     let (store, location, _) = known_store();
     let mut log = store.own_log("w").unwrap();
-    let before = store.counts();
+    let before = store.traffic().unwrap();
     for number in 0..10u8 {
         log.append(&[number; 100]).unwrap();
     }
-    let after = store.counts();
+    let after = store.traffic().unwrap();
     assert_eq!((after.puts - before.puts, after.lists - before.lists), (10, 0));
     assert_eq!(after.gets, before.gets);
 
     let reader = ObjectStore::open(location).unwrap();
-    let begin = reader.counts();
+    let begin = reader.traffic().unwrap();
     assert_eq!(reader.logs().unwrap(), ["w"]);
     let all = reader.read_log("w", 0).unwrap();
     assert_eq!(all.entries.len(), 10);
-    assert_eq!(reader.counts().lists, begin.lists);
+    assert_eq!(reader.traffic().unwrap().lists, begin.lists);
     // One request for each of two: is there another writer, is there another entry?
-    let known = reader.counts();
+    let known = reader.traffic().unwrap();
     assert_eq!(reader.logs().unwrap(), ["w"]);
     assert_eq!(reader.read_log("w", all.next).unwrap().entries.len(), 0);
-    let now = reader.counts();
+    let now = reader.traffic().unwrap();
     assert_eq!((now.gets - known.gets, now.lists - known.lists), (3, 0));
 }
 
@@ -112,9 +112,9 @@ fn long_logs_are_owned_and_read_in_few_steps() {
     let tail = other.read_log("w", 0).unwrap();
     let expected: Vec<[u8; 4]> = (0..300u32).map(u32::to_le_bytes).collect();
     assert!(payloads(&tail) == expected);
-    let before = other.counts();
+    let before = other.traffic().unwrap();
     assert_eq!(other.own_log("w").unwrap().position(), end);
-    let taking = other.counts().gets - before.gets;
+    let taking = other.traffic().unwrap().gets - before.gets;
     assert!(taking < 20, "{taking} requests to find the end of a log");
 }
 

@@ -36,6 +36,8 @@ pub struct Patient {
 
 impl Patient {
     pub fn new(store: Arc<dyn Store>, cancel: &Cancel) -> Arc<Patient> {
+        // What the store has counts, and no copy of it.
+        let store = store.uncached().unwrap_or(store);
         Arc::new(Patient { store, cancel: cancel.clone(), failed: AtomicU32::new(0) })
     }
 

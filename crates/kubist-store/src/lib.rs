@@ -43,6 +43,6 @@ pub use local::{Directories, LocalStore, local_scratch, open_local};
 pub use memory::{Memories, MemoryStore};
 pub use scheme::{Found, PATHS, Scheme, StoreLocation, locate, register};
 pub use store::{
-    Answers, BrokenEntry, Capabilities, Fencing, Kept, Latency, Locality, LogEntry, LogOwner, LogTail, ReplicaLocation,
-    Request, Scratch, Segment, Size, SoundLog, Store, Watch,
+    Answers, BrokenEntry, CacheUse, Capabilities, Chain, Fencing, Kept, Latency, Locality, LogEntry, LogOwner, LogTail,
+    ReplicaLocation, Request, Scratch, Segment, Size, SoundLog, Store, Traffic, Watch,
 };

@@ -38,6 +38,13 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
     /// Whatever keeps it from being certain: that nothing is here must be known.
     fn find(&self) -> Result<Found>;
 
+    /// A handle to the store that may be here, for asking it before it is known to be: where
+    /// finding it takes the time of a network. What it answers counts once [`StoreLocation::find`]
+    /// has found the store.
+    fn ahead(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
+
     /// Opens the store that is here, or makes an empty one where nothing is. Two that do so at
     /// once get the same store.
     ///

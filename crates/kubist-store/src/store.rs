@@ -34,6 +34,24 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// but for [`Store::share`].
     fn capabilities(&self) -> Capabilities;
 
+    /// A number that tells this store from every other one, also from one that is dropped and made
+    /// anew at its location; `None` if the engine keeps no such number. What was read of a segment of
+    /// it stays right for ever.
+    fn identity(&self) -> Option<u128> {
+        None
+    }
+
+    /// The store itself, if this handle keeps copies of what it read: for who wants to know what
+    /// the store really has.
+    fn uncached(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
+
+    /// What was asked of a service since the handle was opened; `None` of a store that asks none.
+    fn traffic(&self) -> Option<Traffic> {
+        None
+    }
+
     /// Makes it a store of several machines for good, if it is one of this machine alone: the
     /// owners of its logs are refused with their next entry, and can take them again.
     ///
@@ -72,6 +90,16 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Damaged`, `Irregular` or `Newer` if its bytes are not a value that this version wrote;
     /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn get(&self, name: &str) -> Result<Option<Bytes>>;
+
+    /// The same of an object that is never replaced: a copy of it may be given, also of one that
+    /// was deleted meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Store::get`].
+    fn get_immutable(&self, name: &str) -> Result<Option<Bytes>> {
+        self.get(name)
+    }
 
     /// The names of all objects that begin with `prefix`, sorted.
     ///
@@ -130,7 +158,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         let asked = Instant::now();
         let found = self.read(segment, ranges)?;
         let bytes = found.iter().map(|bytes| bytes.len() as u64).sum();
-        watch(Request { asked, sent: asked, answered: Instant::now(), bytes, host: None });
+        watch(Request { asked, sent: asked, answered: Instant::now(), bytes, host: None, cached: false });
         Ok(found)
     }
 
@@ -142,6 +170,17 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Of the engine as a whole: `Unreachable`. Those of one segment are in its answer.
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
         Ok(wanted.iter().map(|(segment, ranges)| self.read_watched(segment, ranges, watch)).collect())
+    }
+
+    /// The same, for who keeps copies of whole blocks. Of a range that goes on behind what was
+    /// appended before a sync, the bytes up to there are enough; no others may ever follow them.
+    /// An engine with an [`Store::identity`] gives such short answers; others may refuse the range.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Store::read_segments`].
+    fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        self.read_segments(wanted, watch)
     }
 
     /// Did the last read wait for a device, instead of finding its bytes in memory?
@@ -390,6 +429,66 @@ pub struct Request {
     pub bytes: u64,
     /// Who answered; `None`: this machine.
     pub host: Option<String>,
+    /// A copy on this machine was read, and the store not asked.
+    pub cached: bool,
+}
+
+/// What was asked of a service. What a client repeats of itself counts once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Reads of objects, or of parts of them, and looks at them.
+    pub gets: u64,
+    /// Puts, and parts of long ones.
+    pub puts: u64,
+    /// Listings, a thousand keys each.
+    pub lists: u64,
+    /// Deletions.
+    pub deletes: u64,
+    /// Bytes that came.
+    pub bytes_read: u64,
+    /// Bytes that went.
+    pub bytes_written: u64,
+    /// The longest chain of requests of which each was sent after the one before was answered.
+    pub round_trips: u64,
+    /// What copies on this machine answered, if any are kept.
+    pub cache: Option<CacheUse>,
+}
+
+impl Traffic {
+    /// All requests.
+    pub fn requests(&self) -> u64 {
+        self.gets + self.puts + self.lists + self.deletes
+    }
+}
+
+/// What a cache answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheUse {
+    /// Blocks and objects that were in it.
+    pub hits: u64,
+    /// Those that were not, and were read from the store.
+    pub misses: u64,
+    /// Bytes of the hits.
+    pub bytes: u64,
+}
+
+/// Counts round trips: the longest chain of requests of which each was sent after the one before
+/// was answered. Greedy by the earliest answer, which gives the most.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Chain {
+    answered: Option<Instant>,
+    /// How long it is.
+    pub round_trips: u64,
+}
+
+impl Chain {
+    /// Takes a request. They come in the order of their answers.
+    pub fn push(&mut self, sent: Instant, answered: Instant) {
+        if self.answered.is_none_or(|before| sent >= before) {
+            self.answered = Some(answered);
+            self.round_trips += 1;
+        }
+    }
 }
 
 /// Takes requests, from any thread.
@@ -533,4 +632,21 @@ pub trait Scratch: Send + Sync {
     ///
     /// `Io`.
     fn read(&self, range: Range<u64>) -> Result<Bytes>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_counts_what_waits_for_each_other() {
+        let begin = Instant::now();
+        let at = |ms| begin + Duration::from_millis(ms);
+        let mut chain = Chain::default();
+        // Three side by side, one behind the first of them, two behind that one.
+        for (sent, answered) in [(0, 30), (1, 31), (0, 40), (30, 60), (61, 90), (60, 95)] {
+            chain.push(at(sent), at(answered));
+        }
+        assert_eq!(chain.round_trips, 3);
+    }
 }

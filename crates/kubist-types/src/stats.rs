@@ -7,6 +7,8 @@ use std::ops::AddAssign;
 pub struct Cost {
     /// Gaps between pieces included.
     pub bytes: u64,
+    /// Of these, those of copies on this machine.
+    pub bytes_cached: u64,
     /// How often the store was asked.
     pub round_trips: u64,
 }
@@ -14,6 +16,7 @@ pub struct Cost {
 impl AddAssign for Cost {
     fn add_assign(&mut self, other: Cost) {
         self.bytes += other.bytes;
+        self.bytes_cached += other.bytes_cached;
         self.round_trips += other.round_trips;
     }
 }
@@ -25,6 +28,8 @@ pub struct Stats {
     /// Every row of every zone that was decoded in at least one column.
     pub rows_read: u64,
     pub bytes_read: u64,
+    /// Of these, those that the local cache had.
+    pub bytes_cached: u64,
     pub pages_read: u64,
     pub cubes_visited: u64,
     /// Runs of which a lookup told which zones hold the values asked for, if any do; the
@@ -41,6 +46,7 @@ impl Stats {
     /// Adds what reading cost.
     pub fn spend(&mut self, cost: Cost) {
         self.bytes_read += cost.bytes;
+        self.bytes_cached += cost.bytes_cached;
         self.round_trips += cost.round_trips;
     }
 
@@ -48,6 +54,7 @@ impl Stats {
     pub fn add(&mut self, part: &Stats) {
         self.rows_read += part.rows_read;
         self.bytes_read += part.bytes_read;
+        self.bytes_cached += part.bytes_cached;
         self.pages_read += part.pages_read;
         self.cubes_visited += part.cubes_visited;
         self.runs_looked_up += part.runs_looked_up;

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kubist_model::Prediction;
+use kubist_store::{Chain, Store};
 use serde::Serialize;
 
 use crate::fitted::Fitted;
@@ -30,8 +32,46 @@ pub struct Explanation {
     pub stages: Stages,
     /// In the order in which they were answered.
     pub requests: Vec<RequestTimes>,
+    /// What this handle has asked of a service since it was opened, the opening included; `None`
+    /// where no service is asked.
+    pub traffic: Option<HandleTraffic>,
     /// By a model that was handed in.
     pub predicted: Option<Predicted>,
+}
+
+/// What a handle has asked of a service since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HandleTraffic {
+    /// The longest chain of requests of which each was sent after the one before was answered.
+    pub round_trips: u64,
+    /// Requests.
+    pub requests: u64,
+    /// Bytes that came.
+    pub bytes_read: u64,
+    /// Bytes that went.
+    pub bytes_written: u64,
+    /// Blocks and objects that the local cache had.
+    pub cache_hits: u64,
+    /// Those that it had not, and that were read from the service.
+    pub cache_misses: u64,
+    /// Bytes of the hits.
+    pub cache_bytes: u64,
+}
+
+impl HandleTraffic {
+    pub(crate) fn of(store: &dyn Store) -> Option<HandleTraffic> {
+        let traffic = store.traffic()?;
+        let cache = traffic.cache.unwrap_or_default();
+        Some(HandleTraffic {
+            round_trips: traffic.round_trips,
+            requests: traffic.requests(),
+            bytes_read: traffic.bytes_read,
+            bytes_written: traffic.bytes_written,
+            cache_hits: cache.hits,
+            cache_misses: cache.misses,
+            cache_bytes: cache.bytes,
+        })
+    }
 }
 
 /// The time of each stage. Requests overlap, so that all of them together take longer than
@@ -40,10 +80,14 @@ pub struct Explanation {
 pub struct Stages {
     /// Until the first rows were asked for.
     pub planned_seconds: f64,
+    /// The longest chain of requests of which each was sent after the one before was answered.
+    pub round_trips: u64,
     /// How many requests there were.
     pub requests: u64,
     /// Bytes that they brought.
     pub bytes: u64,
+    /// Bytes that the local cache had; no request brought them.
+    pub bytes_cached: u64,
     /// Of all requests: they waited for room among those on their way.
     pub queued_seconds: f64,
     /// Of all requests: from when they were sent to when they were answered.
@@ -88,6 +132,7 @@ pub struct Predicted {
 pub struct Plan {
     logical: LogicalPlan,
     outline: PlanOutline,
+    store: Arc<dyn Store>,
     trace: Trace,
     begin: Instant,
     /// How long planning took.
@@ -106,7 +151,7 @@ impl Plan {
         let request = RunOptions { trace: Some(trace.clone()), ..request.run }.of(request.spec);
         let logical = LogicalPlan::new(snapshot, &request)?;
         let outline = logical.outline()?;
-        Ok(Plan { logical, outline, trace, begin, planned: begin.elapsed() })
+        Ok(Plan { logical, outline, store: snapshot.core.store.clone(), trace, begin, planned: begin.elapsed() })
     }
 
     /// What is about to be read.
@@ -121,7 +166,7 @@ impl Plan {
     ///
     /// Those of reading: `Damaged`, `SnapshotExpired`, `Cancelled`, or what the store says.
     pub fn explain(self, fitted: Option<&Fitted>) -> Result<Explanation> {
-        let Plan { logical, outline, trace, begin, planned } = self;
+        let Plan { logical, outline, store, trace, begin, planned } = self;
         let resumed = Instant::now();
         let mut stream = QueryStream::run(logical)?;
         for batch in &mut stream {
@@ -134,7 +179,7 @@ impl Plan {
             Some(running) => (planned + running).as_secs_f64(),
             None => moment.saturating_duration_since(begin).as_secs_f64(),
         };
-        Ok(explained(outline, stats, precision, &trace, since, fitted))
+        Ok(explained(outline, stats, precision, &trace, HandleTraffic::of(store.as_ref()), since, fitted))
     }
 }
 
@@ -143,12 +188,17 @@ fn explained(
     stats: Stats,
     precision: f64,
     trace: &Trace,
+    traffic: Option<HandleTraffic>,
     since: impl Fn(Instant) -> f64,
     fitted: Option<&Fitted>,
 ) -> Explanation {
     let traced = trace.traced();
-    let mut requests: Vec<RequestTimes> = Vec::with_capacity(traced.requests.len());
-    requests.extend(traced.requests.iter().map(|(request, decoded)| RequestTimes {
+    let (cached, mut asked): (Vec<_>, Vec<_>) = traced.requests.iter().partition(|(request, _)| request.cached);
+    asked.sort_by_key(|(request, _)| request.answered);
+    let mut chain = Chain::default();
+    asked.iter().for_each(|(request, _)| chain.push(request.sent, request.answered));
+    let mut requests: Vec<RequestTimes> = Vec::with_capacity(asked.len());
+    requests.extend(asked.iter().map(|(request, decoded)| RequestTimes {
         asked: since(request.asked),
         sent: since(request.sent),
         answered: since(request.answered),
@@ -156,10 +206,11 @@ fn explained(
         bytes: request.bytes,
         host: request.host.clone(),
     }));
-    requests.sort_by(|a, b| a.answered.total_cmp(&b.answered));
     let mut stages = Stages {
         planned_seconds: traced.planned.map_or(stats.seconds, &since),
+        round_trips: chain.round_trips,
         requests: requests.len() as u64,
+        bytes_cached: cached.iter().map(|(request, _)| request.bytes).sum(),
         decoded_seconds: traced.decoding.as_secs_f64(),
         ..Stages::default()
     };
@@ -172,7 +223,7 @@ fn explained(
         }
     }
     let predicted = fitted.filter(|_| stages.bytes > 0).map(|fitted| predict(fitted, &stages, stats.seconds));
-    Explanation { plan, stats, precision, stages, requests, predicted }
+    Explanation { plan, stats, precision, stages, requests, traffic, predicted }
 }
 
 fn predict(fitted: &Fitted, stages: &Stages, seconds: f64) -> Predicted {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::costs::Costs;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::history::Declared;
@@ -73,6 +74,8 @@ pub struct Info {
     pub bytes_per_row: f64,
     /// What the whole store takes, as of now and not of the snapshot.
     pub disk: DiskUse,
+    /// What that costs; `None` but on an object store.
+    pub costs: Option<Costs>,
 }
 
 /// A dimension and its domain, in the column's unit; no ends before the first commit
@@ -156,6 +159,7 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     let bytes = of_runs + lookups::bytes(directory.all().map(Arc::as_ref));
     let rows = directory.rows();
     let history = &snapshot.view.history;
+    let disk = DiskUse::of(core, cancel)?;
     let thinned = history.thinned();
     let thinned = (!thinned.is_empty()).then(|| ThinnedSteps {
         steps: thinned.len() as u64,
@@ -198,6 +202,7 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
             .collect(),
         bytes,
         bytes_per_row: if rows == 0 { 0.0 } else { bytes as f64 / rows as f64 },
-        disk: DiskUse::of(core, cancel)?,
+        costs: core.store.traffic().map(|_| Costs::of(disk.total, history.writers.len())).transpose()?,
+        disk,
     })
 }

@@ -45,6 +45,7 @@
 
 #![deny(missing_docs)]
 
+mod costs;
 mod explain;
 mod fitted;
 mod info;
@@ -53,9 +54,11 @@ mod schemes;
 mod snapshot;
 mod table;
 
-pub use explain::{Explanation, Plan, Predicted, RequestTimes, Stages};
+pub use costs::{Costs, PRICES};
+pub use explain::{Explanation, HandleTraffic, Plan, Predicted, RequestTimes, Stages};
 pub use fitted::{Fitted, TableSize};
 pub use info::{DeclaredWriters, DimensionInfo, Info, ThinnedSteps, WriterInfo};
+pub use kubist_cache as cache;
 pub use kubist_catalog::alter::NewColumn;
 pub use kubist_catalog::schema::KEPT_BELOW;
 pub use kubist_catalog::token::SnapshotToken;

@@ -96,19 +96,24 @@ struct Field {
     begins_of_size: BTreeMap<u64, (String, Vec<u64>)>,
 }
 
+/// The store itself, whose requests are to be measured.
+fn uncached(store: Arc<dyn Store>) -> Arc<dyn Store> {
+    store.uncached().unwrap_or(store)
+}
+
 impl Field {
     fn make(location: &str) -> Result<Field> {
         let suffix = format!(".fit-{}", std::process::id());
         let location = table_location(location)?;
         let at = |in_flight: u32| location.beside(&suffix, in_flight as usize);
-        let whole = at(LEVELS[LEVELS.len() - 1])?.vacant()?;
+        let whole = uncached(at(LEVELS[LEVELS.len() - 1])?.vacant()?);
         let mut field = Field { whole, by_level: BTreeMap::new(), begins_of_size: BTreeMap::new() };
         field.write().map_err(store_error)?;
         for level in LEVELS {
             let store = match field.whole.capabilities().latency {
                 // The store does not limit requests: the measurement does.
                 Latency::Memory | Latency::Device => field.whole.clone(),
-                Latency::Network => at(level)?.open_or_create()?,
+                Latency::Network => uncached(at(level)?.open_or_create()?),
             };
             field.by_level.insert(level, store);
         }

@@ -1,5 +1,6 @@
 //! The schemes that every program made of the engine knows: `file`, `memory` and, with the
-//! features of these names, `cassandra` and `s3`. They are registered when a table is first asked for, so
+//! features of these names, `cassandra` and `s3`. Stores that have a number of their own and are far
+//! away are read through the cache of `KUBIST_CACHE`. They are registered when a table is first asked for, so
 //! nobody has to; a program adds its own with [`kubist_store::register`].
 
 use std::sync::{Arc, Once};
@@ -17,7 +18,7 @@ pub fn register_all() {
         #[cfg(feature = "cassandra")]
         register(Arc::new(kubist_cassandra::Clusters));
         #[cfg(feature = "s3")]
-        register(Arc::new(kubist_object::Buckets));
+        register(Arc::new(kubist_cache::FarScheme(Arc::new(kubist_object::Buckets))));
     });
 }
 

@@ -29,6 +29,7 @@ use kubist_store::Store;
 use kubist_types::{Cancel, Error, Metadata, Result, TableOptions, WriterOptions};
 use kubist_write::writer::{Behind, Writer};
 
+use crate::explain::HandleTraffic;
 use crate::schemes::{register_all, table_location};
 use crate::snapshot::Snapshot;
 
@@ -128,7 +129,7 @@ impl Table {
     ///
     /// `Cancelled`, or as of [`Table::open`].
     pub fn open_with(location: &str, cancel: &Cancel) -> Result<Table> {
-        Table::open_in_with(table_location(location)?.store()?, cancel)
+        Ok(Table { core: Core::open_at(&table_location(location)?, cancel)? })
     }
 
     /// Opens the table in a store.
@@ -168,6 +169,12 @@ impl Table {
     /// Where the table is, as the caller named it.
     pub fn location(&self) -> &str {
         self.core.store.location()
+    }
+
+    /// What this handle and its clones have asked of a service since it was opened, the opening
+    /// included; `None` where no service is asked.
+    pub fn traffic(&self) -> Option<HandleTraffic> {
+        HandleTraffic::of(self.core.store.as_ref())
     }
 
     /// The columns by now, as answers have them.

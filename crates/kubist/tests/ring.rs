@@ -63,7 +63,14 @@ impl Store for Ring {
         for (range, bytes) in ranges.iter().zip(&found) {
             let host = self.replica_locations(&[(segment, range.start)])?[0].hosts[0].clone();
             let sent = Instant::now();
-            watch(Request { asked, sent, answered: Instant::now(), bytes: bytes.len() as u64, host: Some(host) });
+            watch(Request {
+                asked,
+                sent,
+                answered: Instant::now(),
+                bytes: bytes.len() as u64,
+                host: Some(host),
+                cached: false,
+            });
         }
         Ok(found)
     }

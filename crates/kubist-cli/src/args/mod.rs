@@ -12,7 +12,7 @@ pub use self::files::Index;
 pub use self::model::{Advise, Fit, Model};
 pub use self::read::{Answer, Estimate, Explain, Format, Info, Query, Salvage, Tail, Trajectories, Verify};
 pub use self::show::{Aspect, Colormap, Plot, Style, View};
-pub use self::write::{Alter, Clean, Copy, Drop, Ingest, Optimize, Regrid};
+pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Regrid};
 use crate::parse::{self, Ranges};
 
 const EXIT_CODES: &str = "\
@@ -53,6 +53,7 @@ pub enum Command {
     Regrid(Regrid),
     Drop(Drop),
     View(View),
+    Cache(Cache),
     #[command(subcommand)]
     Model(Model),
     /// Print where ParaView's plug-in lies, for Tools > Manage Plugins > Load New

@@ -349,6 +349,29 @@ pub struct Clean {
     pub json: bool,
 }
 
+/// Show or empty the local cache of tables far away
+///
+/// The cache is the folder that KUBIST_CACHE names, of at most KUBIST_CACHE_SIZE bytes (10GiB unless it
+/// says otherwise: 500MB, 20GiB). Tables in buckets are read through it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  KUBIST_CACHE=/scratch/cache kubist cache
+  kubist cache --clear
+  kubist cache s3://results/run --clear
+
+Exit codes: see kubist --help")]
+pub struct Cache {
+    /// Only copies of this table, s3://bucket/prefix; its settings do not matter
+    pub table: Option<Location>,
+    /// Remove the copies
+    #[arg(long)]
+    pub clear: bool,
+    /// Print what was there as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Delete a table
 ///
 /// Deletes the files of the table and then its directory, if nothing else is in it.

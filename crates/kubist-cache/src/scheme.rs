@@ -1,0 +1,83 @@
+//! A scheme whose stores are read through the cache, if they are far away and the environment names one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kubist_store::{Found, Latency, Result, Scheme, Store, StoreLocation};
+
+use crate::folder::warn_once;
+use crate::settings::folder_of_environment;
+use crate::store::Cached;
+
+/// The same scheme, with a cache in front of stores that are far away.
+pub struct FarScheme(pub Arc<dyn Scheme>);
+
+impl Scheme for FarScheme {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String> {
+        Ok(Arc::new(Far(self.0.read(location)?)))
+    }
+}
+
+struct Far(Arc<dyn StoreLocation>);
+
+/// A store with the cache in front of it, if it is for it.
+fn cached(store: Arc<dyn Store>) -> Arc<dyn Store> {
+    let Some(identity) = store.identity().filter(|_| store.capabilities().latency == Latency::Network) else {
+        return store;
+    };
+    match folder_of_environment() {
+        Ok(Some(folder)) => Arc::new(Cached::new(store, identity, folder)),
+        Ok(None) => store,
+        Err(why) => {
+            warn_once(why);
+            store
+        }
+    }
+}
+
+impl fmt::Display for Far {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl StoreLocation for Far {
+    fn find(&self) -> Result<Found> {
+        Ok(match self.0.find()? {
+            Found::Store(store) => Found::Store(cached(store)),
+            other => other,
+        })
+    }
+
+    fn ahead(&self) -> Option<Arc<dyn Store>> {
+        self.0.ahead()
+    }
+
+    fn create(&self) -> Result<Arc<dyn Store>> {
+        self.0.create().map(cached)
+    }
+
+    fn has_foreign(&self) -> Result<bool> {
+        self.0.has_foreign()
+    }
+
+    fn noun(&self) -> &'static str {
+        self.0.noun()
+    }
+
+    fn others(&self) -> Vec<String> {
+        self.0.others()
+    }
+
+    fn beside(&self, suffix: &str, requests: usize) -> String {
+        self.0.beside(suffix, requests)
+    }
+
+    fn absolute(&self) -> String {
+        self.0.absolute()
+    }
+}

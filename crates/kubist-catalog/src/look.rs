@@ -1,0 +1,92 @@
+//! Asking for several things at once, where each answer takes the time of a network.
+
+use std::panic::resume_unwind;
+use std::thread;
+
+use bytes::Bytes;
+use kubist_format::names::{CHECKPOINTS, DROPPED, GRID, REWRITES, TABLE};
+use kubist_store::{Latency, Result, Store};
+
+/// Objects that are asked for at once.
+const AT_ONCE: usize = 16;
+
+/// Does each answer of this store take the time of a network?
+pub fn is_far(store: &dyn Store) -> bool {
+    store.capabilities().latency == Latency::Network
+}
+
+/// What opening a table needs first, asked for at once. No answer is needed to ask for another,
+/// and all of them come before any log is read, which is the order that following needs.
+pub struct FirstLook {
+    pub dropped: Option<Bytes>,
+    pub table: Option<Bytes>,
+    pub checkpoints: Vec<String>,
+    pub rewrites: Vec<String>,
+    pub segments: Vec<String>,
+    /// The first grid, if there is one yet.
+    pub grid: Option<Bytes>,
+}
+
+impl FirstLook {
+    /// Asks for all of it.
+    ///
+    /// # Errors
+    ///
+    /// The first of any of them, as of [`Store::get`], [`Store::list`] and [`Store::segments`].
+    pub fn at(store: &dyn Store) -> Result<FirstLook> {
+        thread::scope(|scope| {
+            let dropped = scope.spawn(|| store.get(DROPPED));
+            let table = scope.spawn(|| store.get(TABLE));
+            let checkpoints = scope.spawn(|| store.list(CHECKPOINTS));
+            let rewrites = scope.spawn(|| store.list(REWRITES));
+            let grid = scope.spawn(|| store.get_immutable(GRID));
+            let segments = store.segments();
+            Ok(FirstLook {
+                dropped: answer(dropped)?,
+                table: answer(table)?,
+                checkpoints: answer(checkpoints)?,
+                rewrites: answer(rewrites)?,
+                segments: segments?,
+                grid: answer(grid)?,
+            })
+        })
+    }
+}
+
+fn answer<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Does two things that ask a store: side by side, if it is far away.
+pub fn both<A: Send, B>(store: &dyn Store, first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
+    match is_far(store) {
+        true => thread::scope(|scope| {
+            let first = scope.spawn(first);
+            let second = second();
+            (answer(first), second)
+        }),
+        false => (first(), second()),
+    }
+}
+
+/// Several objects, in the order of their names.
+///
+/// # Errors
+///
+/// The first of any of them, as of [`Store::get`].
+pub fn get_all(store: &dyn Store, names: &[String]) -> Result<Vec<Option<Bytes>>> {
+    if !is_far(store) || names.len() < 2 {
+        return names.iter().map(|name| store.get(name)).collect();
+    }
+    let mut found = Vec::with_capacity(names.len());
+    for some in names.chunks(AT_ONCE) {
+        let answers: Vec<Result<Option<Bytes>>> = thread::scope(|scope| {
+            let threads: Vec<_> = some.iter().map(|name| scope.spawn(|| store.get(name))).collect();
+            threads.into_iter().map(answer).collect()
+        });
+        for found_or_not in answers {
+            found.push(found_or_not?);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,106 @@
+//! What a table on an object store costs: its bytes by the month, questions and commits by their requests.
+//!
+//! A question is a small box on an open table, as `make bench-s3` counts its requests: one listing of new rewrites;
+//! a look at the next alteration, at what is declared, at the last and the next writer, and at the next entry of each
+//! log; zone maps and rows. A commit is its rows and its entry.
+//! What a service takes for bytes that leave it depends on where they go, and is not in it.
+
+use kubist_types::{Error, Result};
+
+/// The variable that says other prices, in dollars: `storage=0.023,put=0.005,get=0.0004`.
+pub const PRICES: &str = "KUBIST_S3_PRICES";
+
+/// Prices of Amazon S3 Standard in us-east-1, as of 2025, of the first 50 TB and without taxes:
+/// <https://aws.amazon.com/s3/pricing/>.
+const OF_AMAZON: Prices =
+    Prices { storage: DOLLARS_PER_GIB_AND_MONTH, put: DOLLARS_PER_1000_PUTS_AND_LISTS, get: DOLLARS_PER_1000_GETS };
+const DOLLARS_PER_GIB_AND_MONTH: f64 = 0.023;
+const DOLLARS_PER_1000_PUTS_AND_LISTS: f64 = 0.005;
+const DOLLARS_PER_1000_GETS: f64 = 0.0004;
+
+/// Of a small box on an open table, besides one read for each log.
+const LISTS_A_QUESTION: f64 = 1.0;
+const GETS_A_QUESTION: f64 = 6.0;
+const PUTS_A_COMMIT: f64 = 2.0;
+
+/// What a table on an object store costs, in dollars.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Costs {
+    /// Of all its bytes, a month.
+    pub storage_a_month: f64,
+    /// Of the requests of a thousand small questions.
+    pub thousand_questions: f64,
+    /// Of the requests of a thousand commits of up to 8 MiB.
+    pub thousand_commits: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Prices {
+    /// A GiB, for a month.
+    storage: f64,
+    /// A thousand puts, or listings.
+    put: f64,
+    /// A thousand reads.
+    get: f64,
+}
+
+impl Costs {
+    /// Of a table of so many bytes and logs, by the prices that the environment says or Amazon's.
+    pub(crate) fn of(bytes: u64, logs: usize) -> Result<Costs> {
+        let prices = match std::env::var(PRICES) {
+            Ok(text) => Prices::read(&text)?,
+            Err(_) => OF_AMAZON,
+        };
+        Ok(prices.of(bytes, logs))
+    }
+}
+
+impl Prices {
+    fn of(self, bytes: u64, logs: usize) -> Costs {
+        Costs {
+            storage_a_month: bytes as f64 / (1u64 << 30) as f64 * self.storage,
+            thousand_questions: LISTS_A_QUESTION * self.put + (GETS_A_QUESTION + logs as f64) * self.get,
+            thousand_commits: PUTS_A_COMMIT * self.put,
+        }
+    }
+
+    fn read(text: &str) -> Result<Prices> {
+        let mut prices = OF_AMAZON;
+        for price in text.split(',').filter(|price| !price.trim().is_empty()) {
+            let bad = || {
+                let form = "storage=0.023,put=0.005,get=0.0004: dollars for a GiB and month, a thousand puts and reads";
+                Error::invalid(format!("{PRICES}: {price:?} is no price; prices are {form}"))
+            };
+            let (name, dollars) = price.split_once('=').ok_or_else(bad)?;
+            let dollars: f64 =
+                dollars.trim().parse().ok().filter(|price| (0.0..1e9).contains(price)).ok_or_else(bad)?;
+            match name.trim() {
+                "storage" => prices.storage = dollars,
+                "put" => prices.put = dollars,
+                "get" => prices.get = dollars,
+                _ => return Err(bad()),
+            }
+        }
+        Ok(prices)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_follow_bytes_and_requests() {
+        let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        let costs = OF_AMAZON.of(100 << 30, 4);
+        near(costs.storage_a_month, 2.3);
+        near(costs.thousand_questions, 0.005 + 10.0 * 0.0004);
+        near(costs.thousand_commits, 0.01);
+        let free = Prices::read("put=0, get=0").unwrap().of(1 << 30, 1);
+        assert_eq!((free.storage_a_month, free.thousand_questions, free.thousand_commits), (0.023, 0.0, 0.0));
+        for text in ["much", "storage=-1", "egress=0.09", "get=NaN", "put="] {
+            let error = Prices::read(text).unwrap_err().to_string();
+            assert!(error.contains("KUBIST_S3_PRICES") && error.contains(text), "{error}");
+        }
+    }
+}
