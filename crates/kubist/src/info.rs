@@ -75,6 +75,7 @@ pub struct Info {
     /// What the whole store takes, as of now and not of the snapshot.
     pub disk: DiskUse,
     /// What that costs; `None` but on an object store.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub costs: Option<Costs>,
 }
 
