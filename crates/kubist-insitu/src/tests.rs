@@ -237,6 +237,21 @@ fn a_token_is_refused_where_a_leader_commits() {
     leader.close(&patience(60)).unwrap();
 }
 
+/// The leader may end at any moment after the step is durable.
+#[test]
+fn a_rank_that_closes_hears_of_its_last_step_although_the_leader_ends_then() {
+    let table = table("closing");
+    for step in 0..400 {
+        let ring = ring(1, 1 << 12);
+        let mut writer = attach(&table, ring, 0);
+        writer.begin(step).unwrap();
+        writer.end(None, &patience(60)).unwrap();
+        let mut leader = lead(&table, ring);
+        writer.close(&patience(60)).unwrap_or_else(|failure| panic!("step {step}: {}", failure.message));
+        leader.close(&patience(60)).unwrap();
+    }
+}
+
 #[test]
 fn sizes_beyond_all_memory_are_the_largest_number() {
     assert_eq!(Ring::bytes_for(u32::MAX, u64::MAX), u64::MAX);
