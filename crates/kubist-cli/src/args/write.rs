@@ -356,7 +356,7 @@ pub struct Clean {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  KUBIST_CACHE=/scratch/cache kubist cache
+  kubist cache
   kubist cache --clear
   kubist cache s3://results/run --clear
 
