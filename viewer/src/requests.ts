@@ -27,6 +27,7 @@ export class Requests {
   /** The points that will replace them. */
   private next: PointCloud | null = null;
   private nextSince = 0;
+  /** Runs while a control rests, until `reload`; 0 otherwise. */
   private timer = 0;
   private counting: AbortController | null = null;
 
@@ -68,6 +69,7 @@ export class Requests {
   /** Requests the points and counts of the present view. */
   reload(): void {
     clearTimeout(this.timer);
+    this.timer = 0;
     const { state } = this;
     const { view, profile } = state;
     if (!profile) return;
@@ -92,6 +94,8 @@ export class Requests {
   reloadLater(done: boolean): void {
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.reload(), done ? 0 : REST);
+    // What is shown is not what the view asks for from now on.
+    this.state.shown.busy = true;
   }
 
   /** After a failure: a rejected query ends here; otherwise the newest version is requested. */
@@ -160,7 +164,7 @@ export class Requests {
     shown.precision = this.current?.choice?.precision ?? [1, 1];
     shown.weighted = !view.even && !isSpaced && (this.current?.weighted ?? false);
     const isFading = this.current?.fading.isFading ?? false;
-    shown.busy = this.next !== null || !this.current?.settled || isFading;
+    shown.busy = this.timer !== 0 || this.next !== null || !this.current?.settled || isFading;
     if (this.current) this.current.isShown = shown.rows > 0;
     if (isFading) this.state.invalidate();
   }

@@ -151,6 +151,27 @@ describe("the second view", { skip }, () => {
     await close(page);
   });
 
+  test("what is shown is busy from the moment that the view asks for something else", async () => {
+    const page = await open("second=histogram,x");
+    await settled(page);
+    const isBusy = await page.evaluate(async () => {
+      const { selecting } = window.kubist;
+      const seen = [];
+      const look = () => seen.push(window.kubist.status().busy || window.kubist.status().total === null);
+      selecting.narrow("x", 0.05, 0.1);
+      selecting.filtered(false);
+      for (let frame = 0; frame < 4; frame++) {
+        look();
+        await new Promise(requestAnimationFrame);
+      }
+      return seen;
+    });
+    assert(isBusy.every(Boolean), `${isBusy}`);
+    const { total } = await settled(page);
+    assert.equal(total, records.filter(({ x }) => x >= 0.05 && x <= 0.1).length);
+    await close(page);
+  });
+
   test("a series has the means of the records, and a brush on it is a range of time", async () => {
     const page = await open("second=series,time,ux");
     const { content } = (await settled(page)).second;
