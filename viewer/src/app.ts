@@ -223,6 +223,11 @@ export class App {
     this.state.changed();
   }
 
+  setSpeed(speed: number): void {
+    this.state.view.speed = speed;
+    this.state.changed();
+  }
+
   /** Clicks are the ends of a distance from now on, or records again. */
   setMeasuring(isMeasuring: boolean): void {
     this.marking.isMeasuring = isMeasuring;
@@ -251,6 +256,17 @@ export class App {
   setTrails(trails: boolean): void {
     this.state.view.trails = trails;
     this.trails.updateLater();
+    this.state.changed();
+    this.state.rebuild();
+  }
+
+  /** How far back trails go where one time is shown. */
+  setTail(tail: number): void {
+    const { view } = this.state;
+    // Whole ones are of what is seen at that time, others go on while time does.
+    const isOther = view.tail >= 1 !== tail >= 1;
+    view.tail = tail;
+    if (isOther) this.trails.updateLater();
     this.state.changed();
   }
 

@@ -1,11 +1,12 @@
-/** Takes a figure of what is on the screen, at any size: the same points, in the figure's colours, as pixels or as SVG. */
+/** Takes a figure of what is on the screen, at any size: the same points, in the figure's colours, as pixels, SVG or PDF. */
 
 import type { Drawing } from "./drawing";
 import { FAMILY, Figure, FIGURE_INKS, type Content, type Ends, type FigureSpec } from "./figure";
 import type { Inks } from "./inks";
 import type { Marking } from "./marking";
-import { brief, grouped } from "./numbers";
+import { brief, counted, grouped } from "./numbers";
 import { Overlay } from "./overlay";
+import { pdfOf } from "./pdf";
 import type { Requests } from "./requests";
 import type { Scene } from "./scene";
 import { paint, type Shape } from "./shapes";
@@ -28,7 +29,7 @@ const MARGIN = 0.025;
 export function captionOf({ view, profile, shown, total }: State): string {
   const [least, most] = shown.precision;
   const precision = most > 1.02 * least ? `precision ${brief(least)} to ${brief(most)}, points are weighted` : `precision ${brief(least)}`;
-  const points = least >= 1 ? `all ${grouped(shown.rows)} points` : `${grouped(shown.rows)}${total === null ? "" : ` of ${grouped(total)}`} points, ${precision}`;
+  const points = least >= 1 ? `all ${counted(shown.rows, "point")}` : `${grouped(shown.rows)}${total === null ? "" : ` of ${grouped(total)}`} points, ${precision}`;
   const ranges = [...view.filters, ...(view.time ? [view.time] : [])].map(({ column, low, high }) =>
     low === high && low !== null ? `${column} = ${brief(low)}` : low === null ? `${column} ≤ ${brief(high!)}` : high === null ? `${column} ≥ ${brief(low)}` : `${column} from ${brief(low)} to ${brief(high)}`);
   return [points, ...ranges, view.where && `where ${view.where}`, view.even && "even detail", profile?.thinned].filter(Boolean).join(", ");
@@ -50,10 +51,10 @@ function endsOf({ scene, requests: { current } }: Subject): Ends | null {
 export function capture(subject: Subject, spec: FigureSpec): Promise<Blob> {
   const { canvas, context } = newCanvas(spec.width, spec.height);
   const { shapes, background, caption } = taken(subject, spec, context);
-  if (spec.form === "svg") {
+  if (spec.form !== "png") {
     const { width, height, title } = spec;
     const sheet = { width, height, background, family: FAMILY, title: title || subject.state.view.table, description: caption };
-    return Promise.resolve(new Blob([svgOf(sheet, shapes)], { type: "image/svg+xml" }));
+    return spec.form === "pdf" ? pdfOf(sheet, shapes) : Promise.resolve(new Blob([svgOf(sheet, shapes)], { type: "image/svg+xml" }));
   }
   if (background) {
     context.fillStyle = background;
@@ -96,7 +97,7 @@ function taken(subject: Subject, spec: FigureSpec, measuring: CanvasRenderingCon
       // What a shade of a density means is known once it is drawn in this size. A grid is seen behind the points.
       const drawn = spec.isClear || ends ? clear(subject, inks) : painted(subject);
       if (shown.dense) content.legend = drawing.legend();
-      return [drawn, marksOver(subject, inks, measuring)] as const;
+      return [drawn, marksOver(subject, inks, spec.isClear ? null : inks.background, measuring)] as const;
     });
     const background = spec.isClear ? null : inks.background;
     return { shapes: figure.finish(picture, over), background, caption: content.caption };
@@ -142,7 +143,7 @@ function withoutGround(onBlack: HTMLCanvasElement, onWhite: HTMLCanvasElement): 
 }
 
 /** Lines that were drawn by hand, and what stands beside the axes of a view of three columns. */
-function marksOver({ state, scene, marking }: Subject, inks: Inks, measuring: CanvasRenderingContext2D): Shape[] {
+function marksOver({ state, scene, marking }: Subject, inks: Inks, ground: string | null, measuring: CanvasRenderingContext2D): Shape[] {
   const columns = scene.isFlat ? [] : state.view.axes.map((axis) => state.profile!.column(axis));
-  return new Overlay(measuring, FAMILY).draw({ scene, columns, captions: [], marks: marking.marks(), inks, legend: null, head: 0, foot: 0 });
+  return new Overlay(measuring, FAMILY).draw({ scene, columns, captions: [], marks: marking.marks(), inks, ground, legend: null, head: 0, foot: 0 });
 }

@@ -22,6 +22,7 @@ import { paint, type Shape } from "./shapes";
 import { applySizes } from "./sizes";
 import type { State } from "./state";
 import type { Coloring } from "./sums";
+import { tailOf } from "./tail";
 
 /** Densities are shown where points lie on each other more often than this, */
 const CROWDED = 3;
@@ -93,12 +94,13 @@ export class Drawing {
     this.roi.show();
     scene.material.uniforms.roiClip.value = view.clip;
     scene.material.uniforms.fog.value = view.fog;
+    scene.setTail(tailOf(view, profile));
     this.paint();
     const isEven = view.even || view.sizeIn === "spacing";
     const even = !isEven || shown.dense ? "" : `${view.even ? "even detail" : "sizes by spacing"}: crowded and empty parts look alike`;
     const captions = [even, profile.thinned].filter(Boolean);
     this.write(this.overlay.draw({
-      scene, columns: view.axes.map((axis) => profile.column(axis)), captions, marks: this.marking.marks(), inks: this.inks,
+      scene, columns: view.axes.map((axis) => profile.column(axis)), captions, marks: this.marking.marks(), inks: this.inks, ground: this.inks.background,
       legend: this.legend(), head: HEAD, foot: this.foot,
     }));
     if (this.firstPoints === null && shown.rows > 0) this.firstPoints = performance.now();

@@ -11,7 +11,7 @@ import { colorOf, fontOf, type Align, type Shape } from "./shapes";
 export const STYLES = ["as shown", "paper", "dark"] as const;
 export type Style = (typeof STYLES)[number];
 
-export const FORMS = ["png", "svg"] as const;
+export const FORMS = ["png", "svg", "pdf"] as const;
 export type Form = (typeof FORMS)[number];
 
 /** Verdana has nearly the widths of DejaVu Sans, by which `kubist plot` places everything. */
@@ -83,7 +83,7 @@ export class Figure {
   }
 
   private write(text: string, size: number, at: [number, number], align: Align, color: string, isUp = false): void {
-    this.shapes.push({ kind: "words", text, at, size: size * this.layout.scale, align, color, isUp, rim: null });
+    this.shapes.push({ kind: "words", text, at, size: size * this.layout.scale, align, color, isUp });
   }
 
   private fill(color: string, { left, top, width, height }: Rect): void {

@@ -1,13 +1,15 @@
 /** The line below the points: which share of the records is drawn, and the times that are played. */
 
 import type { App } from "./app";
-import { brief, grouped, percent } from "./numbers";
+import { brief, counted, grouped, percent } from "./numbers";
 import { nearestIndex } from "./player";
 import type { State } from "./state";
+import { SPEEDS } from "./view";
 import { el } from "./widgets";
 
 /** Which share of the records in view is drawn; a narrow screen leaves out what goes without saying. */
-function shareShown({ shown, view, total }: State): (Node | string)[] {
+function shareShown({ shown, view, total, profile }: State): (Node | string)[] {
+  if (total === 0) return [profile!.info.rows === 0 ? "the table has no records yet" : "no record matches"];
   const [least, most] = shown.precision;
   const range = most > 1.02 * least ? `${percent(least)} to ${percent(most)}` : percent(least);
   const wide = (text: string) => el("span", { className: "wide", textContent: text });
@@ -26,6 +28,7 @@ export class Foot {
   private readonly button = el("button", { ariaLabel: "play", onclick: () => this.app.player.play(!this.app.player.playing) });
   private readonly slider = el("input", { type: "range", ariaLabel: "time", step: "any" });
   private readonly value = el("output", { className: "faint" });
+  private readonly speed = el("select", { ariaLabel: "speed", title: "how fast time is played", onchange: () => this.app.setSpeed(Number(this.speed.value)) });
   private readonly all = el("button", { className: "plain", textContent: "all", title: "all times", onclick: () => {
     this.app.player.play(false);
     this.app.setTime(null);
@@ -34,7 +37,8 @@ export class Foot {
   constructor(private readonly app: App) {
     this.slider.addEventListener("input", () => this.app.player.show(Number(this.slider.value)));
     this.all.style.width = "auto";
-    this.player.append(this.button, this.slider, this.value, this.all);
+    for (const speed of SPEEDS) this.speed.append(el("option", { value: String(speed), textContent: `${speed}×` }));
+    this.player.append(this.button, this.speed, this.slider, this.value, this.all);
     this.root.append(this.readout, this.player);
   }
 
@@ -46,14 +50,15 @@ export class Foot {
     }
     const { rows, busy } = app.state.shown;
     const dot = el("span", { className: `dot${app.state.message ? " bad" : busy ? " busy" : ""}` });
-    this.readout.replaceChildren(dot, el("b", { textContent: `${grouped(rows)} points` }), ": ", ...shareShown(app.state));
+    this.readout.replaceChildren(dot, el("b", { textContent: counted(rows, "point") }), ": ", ...shareShown(app.state));
     const { player } = app;
     const { column, steps } = player;
     this.player.style.display = column ? "" : "none";
     if (!column) return;
     this.button.textContent = player.playing ? "❚❚" : "▶";
     this.button.ariaLabel = player.playing ? "pause" : "play";
-    const { time } = app.state.view;
+    const { time, speed } = app.state.view;
+    this.speed.value = String(speed);
     const [low, high] = player.ends;
     this.slider.min = String(steps ? 0 : low);
     this.slider.max = String(steps ? steps.length - 1 : high);

@@ -4,7 +4,7 @@ import "./app.css";
 import type { TableInfo } from "./api";
 import { App } from "./app";
 import { Foot } from "./foot";
-import { grouped, signed } from "./numbers";
+import { counted, signed } from "./numbers";
 import { Panel } from "./panel";
 import { SecondView } from "./secondview";
 import { el } from "./widgets";
@@ -88,7 +88,7 @@ function redraw(): void {
     if (profile) {
       const { name, rows: all } = profile.info;
       title.textContent = name;
-      rows.textContent = `${grouped(all)} records${added ? `, ${signed(added)} since it was opened, ${signed(lastAdded)} at last` : ""}${layout(profile.info)}`;
+      rows.textContent = `${counted(all, "record")}${added ? `, ${signed(added)} since it was opened, ${signed(lastAdded)} at last` : ""}${layout(profile.info)}`;
       document.title = `${name} · Kubist`;
     }
     note.textContent = message ?? "";
@@ -126,7 +126,6 @@ const ACTIONS: Record<string, () => void> = {
   v: () => app.toggleSecond(),
   t: () => {
     if (app.trails.possible) app.setTrails(!app.state.view.trails);
-    panel.rebuild();
   },
   l: () => {
     app.setLive(!app.state.view.live);

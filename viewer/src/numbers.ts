@@ -2,6 +2,9 @@
 
 export const grouped = (value: number) => Math.round(value).toLocaleString("en-US").replaceAll(",", "\u202f");
 
+/** A number of things. */
+export const counted = (value: number, thing: string) => `${grouped(value)} ${thing}${value === 1 ? "" : "s"}`;
+
 export const signed = (value: number) => `${value < 0 ? "−" : "+"}${grouped(Math.abs(value))}`;
 
 /** About four digits. */

@@ -1,5 +1,5 @@
 /**
- * Names and numbers along the axes, over the points. Each text has a rim in the colour of the
+ * Names and numbers along the axes, over the points. Each text has a ground in the colour of the
  * background, so that it can be read on points; a text that would cover another one is left out.
  */
 
@@ -21,6 +21,8 @@ export interface Content {
   captions: string[];
   marks: Mark[];
   inks: Inks;
+  /** What is behind each text; null: the points. */
+  ground: string | null;
   legend: Legend | null;
   /** What the page's own texts take at the top and at the bottom, in pixels. */
   head: number;
@@ -40,6 +42,7 @@ export class Overlay {
   private height = 1;
   private head = 0;
   private foot = 0;
+  private ground: string | null = null;
   private shapes: Shape[] = [];
   /** The rectangles of this frame's texts: left, top, right, bottom. */
   private readonly taken: [number, number, number, number][] = [];
@@ -51,11 +54,12 @@ export class Overlay {
   ) {}
 
   /** In pixels of the page. */
-  draw({ scene, columns, captions, marks, inks, legend, head, foot }: Content): Shape[] {
+  draw({ scene, columns, captions, marks, inks, ground, legend, head, foot }: Content): Shape[] {
     [this.width, this.height] = [scene.width, scene.height];
     this.context.font = fontOf(SIZE, this.family);
     this.shapes = [];
     this.inks = inks;
+    this.ground = ground;
     this.head = head;
     this.foot = foot;
     this.taken.length = 0;
@@ -78,7 +82,8 @@ export class Overlay {
     if (box[0] < 2 || box[2] > this.width - 2 || box[1] < this.head || box[3] > this.height - this.foot) return false;
     if (this.taken.some(([l, t, r, b]) => box[0] < r && l < box[2] && box[1] < b && t < box[3])) return false;
     this.taken.push(box);
-    this.shapes.push({ kind: "words", text, at: [left, y + 0.35 * SIZE], size: SIZE, align: "left", color, isUp: false, rim: this.inks.background });
+    if (this.ground) this.shapes.push({ kind: "fill", rect: { left: left - 2, top: y - LINE / 2, width: wide + 4, height: LINE + 1 }, color: this.ground });
+    this.shapes.push({ kind: "words", text, at: [left, y + 0.35 * SIZE], size: SIZE, align: "left", color, isUp: false });
     return true;
   }
 
@@ -191,10 +196,17 @@ export class Overlay {
     const put = (text: string, where: [number, number], by: number, color: string) =>
       this.put(text, where[0] + off[0] * by, where[1] + off[1] * by, align, color);
     if (name) {
-      put(labelOf(column), center, length < 60 ? 14 : 34 + (align === "center" ? 0 : 16), this.inks.ink);
+      const label = labelOf(column);
+      if (put(label, center, length < 60 ? 14 : 34 + (align === "center" ? 0 : 16), this.inks.ink)) return;
+      // Where a narrow screen has no room beside it, beyond one of its ends.
+      for (const [end, sign] of [[high, 1], [low, -1]] as const) {
+        const by = (sign * 16) / Math.max(1, length);
+        if (this.put(label, end[0] + by * (high[0] - low[0]), end[1] + by * (high[1] - low[1]), "center", this.inks.ink)) return;
+      }
       return;
     }
-    for (const { at: value, text } of marksOf(column, frame.low[axis], frame.high[axis], length / 80)) {
+    // A short edge has two numbers all the same.
+    for (const { at: value, text } of marksOf(column, frame.low[axis], frame.high[axis], Math.max(length / 80, Math.min(2, length / 26)))) {
       const where = place(value);
       if (where) put(text, where, 12, this.inks.faint);
     }

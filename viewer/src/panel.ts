@@ -15,7 +15,7 @@ import { RegionControls } from "./regioncontrols";
 import { widthOf } from "./sizes";
 import { TONES } from "./tones";
 import { MODES, MOST_KEPT, type SizeIn } from "./view";
-import { Brush, choice, el, row, section, tick } from "./widgets";
+import { Brush, choice, el, row, section, slider, tick } from "./widgets";
 
 export class Panel {
   readonly root = el("aside", { className: "side", ariaLabel: "Settings" });
@@ -145,13 +145,6 @@ export class Panel {
   private drawing(): HTMLElement {
     const { app } = this;
     const { view } = app.state;
-    const slider = (label: string, low: number, high: number, value: number, changed: (value: number) => void) => {
-      const input = el("input", {
-        type: "range", ariaLabel: label, min: String(low), max: String(high), step: "any", value: String(value),
-        oninput: () => changed(Number(input.value)),
-      });
-      return row(label, input);
-    };
     return section(
       "Drawing",
       slider("points", 4.5, 7, Math.log10(view.budget), (value) => {
@@ -178,7 +171,7 @@ export class Panel {
         view.fog = value;
         app.state.changed();
       })] : []),
-      ...this.sizes(slider),
+      ...this.sizes(),
       row(
         "theme",
         choice("theme", ["auto", "dark", "light"], view.theme, (theme) => app.setTheme(theme)),
@@ -204,14 +197,14 @@ export class Panel {
     };
     const style = choice<Style>("style of the picture", [...STYLES], figure.style, (value) => (figure.style = value));
     const form = choice<Form>("form of the picture", [...FORMS], figure.form, (value) => (figure.form = value));
-    form.title = "svg: lines and words as such, and the points as an image";
+    form.title = "svg, pdf: lines and words as such, and the points as an image";
     const isClear = tick("without a ground", figure.isClear, (value) => (figure.isClear = value), "what is behind the picture is seen through it");
     const save = el("button", { textContent: "Save", title: "S", ariaLabel: "save the picture", onclick: () => void this.app.savePicture() });
     return section("Picture", row("title", title), row("pixels", side("width"), side("height")), row("style", style), el("div", { className: "row" }, isClear, form, save));
   }
 
   /** How large points are. */
-  private sizes(slider: (label: string, low: number, high: number, value: number, changed: (value: number) => void) => HTMLElement): HTMLElement[] {
+  private sizes(): HTMLElement[] {
     const { app } = this;
     const { view, profile } = app.state;
     const kinds: Record<string, SizeIn> = { pixels: "pixels", "units of the axes": "units", "of the spacing": "spacing" };

@@ -5,7 +5,7 @@ import type { Requests } from "./requests";
 import type { State } from "./state";
 import type { ViewSpec } from "./view";
 
-/** The least number of milliseconds that a picture stays. */
+/** The least number of milliseconds that a picture stays, at the usual speed. */
 const PACE = 160;
 const MOST_STEPS = 1024;
 
@@ -86,7 +86,7 @@ export class Player {
   /** The step is on the screen: goes on to the next. */
   continue(): void {
     if (!this.playing) return;
-    const wait = Math.max(0, PACE - (performance.now() - this.playedAt));
+    const wait = Math.max(0, PACE / this.state.view.speed - (performance.now() - this.playedAt));
     setTimeout(() => {
       if (this.playing && !this.requests.isLoading) this.go();
     }, wait);

@@ -74,8 +74,10 @@ export class TableProfile {
     return [low - margin, high + margin];
   }
 
-  /** Whether units or spans of axes differ so much that one scale for all would be useless. */
+  /** Whether axes differ so much, in units, spans or by one of them being a time, that one scale for all would be useless. */
   differ(axes: string[]): boolean {
+    const times = axes.filter((axis) => this.isTimeLike(axis)).length;
+    if (times > 0 && times < axes.length) return true;
     const units = new Set(axes.map((axis) => this.column(axis).unit));
     const spans = axes.map((axis) => this.extent(axis)).map(([low, high]) => high - low);
     return units.size > 1 || Math.max(...spans) > 100 * Math.min(...spans);

@@ -2,8 +2,9 @@
 
 import type { App } from "./app";
 import type { Histogram } from "./api";
-import { grouped, withInterval } from "./numbers";
-import { Brush, choice, el, row, section, tick } from "./widgets";
+import { counted, grouped, withInterval } from "./numbers";
+import { SHORTEST_TAIL } from "./view";
+import { Brush, choice, el, row, section, slider, tick } from "./widgets";
 
 export class RegionControls {
   private sides: { axis: number; brush: Brush }[] = [];
@@ -29,9 +30,11 @@ export class RegionControls {
       ? el("button", { className: "plain", textContent: "✕ the line around records", onclick: () => app.selecting.setLasso(null) })
       : el("div", { className: "faint", textContent: "shift and drag: a line around records" });
     const clip = view.roi || view.lasso ? tick("show only what is inside", view.clip, (value) => app.selecting.setClip(value), "C") : null;
-    const trails = tick("trails: whole trajectories", view.trails, (value) => app.setTrails(value), "T");
+    const trails = tick("trails: trajectories as lines", view.trails, (value) => app.setTrails(value), "T");
     this.trails = el("div", { className: "faint", ariaLabel: "trails" });
-    const paths = app.trails.possible ? [trails, this.trails] : [];
+    const tail = slider("tail", SHORTEST_TAIL, 1, view.tail, (value) => app.setTail(value));
+    tail.title = "where one time is shown: how far back lines go before they have faded; to the right they are whole";
+    const paths = app.trails.possible ? [trails, this.trails, ...(view.trails ? [tail] : [])] : [];
     return section("Region", toggle, this.selection, row("slab", slab), lasso, clip, ...sides, this.figures, ...paths);
   }
 
@@ -83,7 +86,7 @@ export class RegionControls {
       const where = lasso ? "inside of the line" : "in the box";
       this.selection.textContent = !roi && !lasso
         ? "B shows a box whose sides can be dragged"
-        : app.state.inRoi === null ? "counting …" : `${grouped(app.state.inRoi)} records ${where}`;
+        : app.state.inRoi === null ? "counting …" : `${counted(app.state.inRoi, "record")} ${where}`;
     }
     for (const { axis, brush } of this.sides) {
       const [low, high] = this.ends(axis);
@@ -92,7 +95,7 @@ export class RegionControls {
     if (this.trails) {
       const { paths, records, busy } = app.trails;
       this.trails.textContent = !trails
-        ? "" : busy ? "…" : `${grouped(paths)} of what is ${roi ? "in the box" : "in view"}, ${grouped(records)} records`;
+        ? "" : busy ? "…" : `${grouped(paths)} of what is ${roi ? "in the box" : "in view"}, ${counted(records, "record")}`;
     }
     this.figures?.replaceChildren(...this.figureRows());
   }

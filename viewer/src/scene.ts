@@ -25,6 +25,7 @@ import { SLOTS } from "./query";
 import { makeMaterial, makeTrailMaterial } from "./shader";
 import { drawsInSoftware, Fence } from "./software";
 import type { Cell } from "./cell";
+import type { Tail } from "./tail";
 import { Viewpoint } from "./viewpoint";
 import type { Weights } from "./weights";
 
@@ -47,8 +48,8 @@ export class Scene extends Viewpoint {
   readonly roiBox: LineSegments;
   private readonly at = new Vector3();
   private readonly background = new Color();
-  /** The lines of trajectories, and the corner that their coordinates are relative to. */
-  private readonly trails = new Map<LineSegments, number[]>();
+  /** The lines of trajectories, the corner that their coordinates are relative to, and when their times begin. */
+  private readonly trails = new Map<LineSegments, { corner: number[]; begin: number }>();
   private readonly fence: Fence;
 
   constructor(canvas: HTMLCanvasElement, moved: () => void) {
@@ -156,18 +157,25 @@ export class Scene extends Viewpoint {
     material.depthTest = material.depthWrite = !material.transparent;
   }
 
-  /** Shows lines in the colours of the points; they carry this number of columns. */
-  addTrails(geometry: BufferGeometry, columns: number): LineSegments {
+  /** Shows lines in the colours of the points; they carry this number of columns, and times after this one. */
+  addTrails(geometry: BufferGeometry, columns: number, begin: number): LineSegments {
     this.trailMaterial.defines.USED = columns;
     this.trailMaterial.needsUpdate = true;
     const lines = new LineSegments(geometry, this.trailMaterial);
     lines.frustumCulled = false;
     lines.matrixAutoUpdate = false;
     this.place(lines, this.frame.low);
-    this.trails.set(lines, this.frame.low);
+    this.trails.set(lines, { corner: this.frame.low, begin });
     this.material.uniforms.dim.value = DIM;
     this.scene.add(lines);
     return lines;
+  }
+
+  /** Lines end at a moment and fade; null: they are whole. */
+  setTail(tail: Tail | null): void {
+    const { uniforms } = this.trailMaterial;
+    for (const { begin } of this.trails.values()) uniforms.now.value = tail ? tail.now - begin : 0;
+    uniforms.lasts.value = tail?.lasts ?? 0;
   }
 
   removeTrails(lines: LineSegments): void {
@@ -199,7 +207,7 @@ export class Scene extends Viewpoint {
 
   override setFrame(frame: Frame, camera: number[] | null): void {
     super.setFrame(frame, camera);
-    for (const [lines, corner] of this.trails) this.place(lines, corner);
+    for (const [lines, { corner }] of this.trails) this.place(lines, corner);
     this.box.scale.set(frame.half(0), frame.half(1), frame.half(2));
   }
 

@@ -6,7 +6,7 @@
 import type { App } from "./app";
 import { inksOfTheme, type Inks } from "./inks";
 import { columnsOf, KINDS, type Kind, type Second } from "./kinds";
-import { grouped, percent } from "./numbers";
+import { counted, grouped, percent } from "./numbers";
 import { pointsOf } from "./query";
 import { selectionOf } from "./region";
 import { draw, type Asked } from "./sample";
@@ -140,7 +140,7 @@ export class SecondView {
     const inks = inksOfTheme();
     state.second.plot = this.plot.draw(content, ranges, inks, this.coloring(second, inks));
     const { rows, precision } = content.sample;
-    this.caption.textContent = precision >= 1 ? `all ${grouped(rows)} records of the selection` : `a sample of ${grouped(rows)}: ${percent(precision)} of the selection`;
+    this.caption.textContent = precision >= 1 ? `all ${counted(rows, "record")} of the selection` : `a sample of ${grouped(rows)}: ${percent(precision)} of the selection`;
   }
 
   /** The colours of the first view, where they mean a column that is known here. */

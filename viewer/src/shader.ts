@@ -41,7 +41,14 @@ uniform int shade;
 uniform sampler2D map;
 uniform vec3 background, plain;
 in vec3 position;
+#ifdef TRAIL
+uniform float now, lasts;
+in float moment;
+/** From 0 at the moment that is shown to 1 where a trail vanishes; less than 0 after that moment. */
+out float age;
+#else
 in float weight, before, spacing;
+#endif
 ${slots.map((k) => `#if USED > ${k}\nin float a${k};\n#endif`).join("\n")}
 out vec4 color;
 /** How much darker its rim is. */
@@ -69,6 +76,9 @@ ${slots.map((k) => `#if USED > ${k}\n  values[${k}] = a${k};\n#endif`).join("\n"
   vec4 world = modelMatrix * vec4(position, 1.0);
   vec4 seen = viewMatrix * world;
   gl_Position = projectionMatrix * seen;
+#ifdef TRAIL
+  age = lasts > 0.0 ? (now - moment) / lasts : 0.0;
+#endif
 #ifndef TRAIL
   // A point's diameter in pixels; smaller ones than a pixel are fainter, unless they are to close a surface.
   float wide = size;
@@ -213,11 +223,14 @@ void main() {
 }`;
 
 const trailFragment = /* glsl */ `
-precision mediump float;
+precision highp float;
 in vec4 color;
+in float age;
 out vec4 pixel;
 void main() {
-  pixel = vec4(color.rgb, 1.0);
+  // The last step may have been taken a rounding error ago.
+  if (age < -1e-4 || age > 1.0) discard;
+  pixel = vec4(color.rgb, 1.0 - age);
 }`;
 
 export const OPEN = 3.4e38;
@@ -267,7 +280,7 @@ export function makeMaterial(smooth: boolean) {
   return new RawShaderMaterial({ glslVersion: GLSL3, defines, vertexShader: vertex, fragmentShader: fragment, uniforms });
 }
 
-/** Trajectories are whole: neither ranges nor the box hide a part of them. */
+/** Neither ranges nor the box hide a part of a trajectory; it may fade with its age. */
 export function makeTrailMaterial({ uniforms }: PointMaterial) {
   const defines = { USED: 0, TRAIL: "" };
   return new RawShaderMaterial({
@@ -275,7 +288,9 @@ export function makeTrailMaterial({ uniforms }: PointMaterial) {
     defines,
     vertexShader: vertex,
     fragmentShader: trailFragment,
-    uniforms,
+    // The moment where lines end, and how long before it they vanish; 0: they are whole.
+    uniforms: { ...uniforms, now: { value: 0 }, lasts: { value: 0 } },
+    transparent: true,
   });
 }
 

@@ -1,4 +1,4 @@
-/** Lines, areas and words of a picture: painted on a canvas, or written as SVG by src/svg.ts. */
+/** Lines, areas and words of a picture: painted on a canvas, or written as SVG by src/svg.ts, as PDF by src/pdf.ts. */
 
 import type { Rect } from "./figurelayout";
 
@@ -15,8 +15,6 @@ export interface Words {
   color: string;
   /** From below upwards. */
   isUp: boolean;
-  /** The colour of a rim around the letters, so that they can be read on points. */
-  rim: string | null;
 }
 
 export type Shape =
@@ -31,8 +29,17 @@ export type Shape =
   /** In a rectangle, beyond which nothing is seen, whose corner is their place 0, 0. */
   | { kind: "within"; rect: Rect; scale: number; shapes: Shape[] };
 
-/** How wide a rim is. */
-export const RIM = 3.5;
+/** What shapes are drawn on, as a file. */
+export interface Sheet {
+  width: number;
+  height: number;
+  /** null: what is behind it is seen through it. */
+  background: string | null;
+  family: string;
+  /** What viewers show of it. */
+  title: string;
+  description: string;
+}
 
 export const fontOf = (size: number, family: string) => `${size}px ${family}`;
 
@@ -85,17 +92,12 @@ function paintOne(context: CanvasRenderingContext2D, family: string, shape: Shap
   }
 }
 
-function write(context: CanvasRenderingContext2D, family: string, { text, at, size, align, color, isUp, rim }: Words): void {
+function write(context: CanvasRenderingContext2D, family: string, { text, at, size, align, color, isUp }: Words): void {
   context.font = fontOf(size, family);
   context.textAlign = align;
   context.save();
   context.translate(...at);
   if (isUp) context.rotate(-Math.PI / 2);
-  if (rim) {
-    context.strokeStyle = rim;
-    context.lineWidth = RIM;
-    context.strokeText(text, 0, 0);
-  }
   context.fillStyle = color;
   context.fillText(text, 0, 0);
   context.restore();

@@ -2,7 +2,11 @@
 
 import type { TableProfile } from "./profile";
 import type { Scene } from "./scene";
-import { SIZES, type ViewSpec } from "./view";
+import { PLAIN, SIZES, type ViewSpec } from "./view";
+
+/** The points of a table with fewer records than this are larger, so that each of them is seen, up to so many times. */
+const FEW = 2000;
+const LARGER = 2.5;
 
 /** A point's diameter in the middle of a view is this share of the picture's width unless another one is said. */
 const USUAL = 1 / 150;
@@ -36,8 +40,10 @@ export function applySizes(view: ViewSpec, profile: TableProfile, scene: Scene, 
   uniforms.sizeUsual.value = usualOf(view, profile);
   uniforms.perUnit.value = perUnit * ratio;
   if (view.sizeIn === "pixels") {
-    uniforms.size.value = view.size * ratio;
-    return view.size;
+    const isUsual = view.size === PLAIN.size && view.sizeBy === null;
+    const size = isUsual ? view.size * Math.min(LARGER, Math.max(1, (FEW / Math.max(1, profile.info.rows)) ** 0.25)) : view.size;
+    uniforms.size.value = size * ratio;
+    return size;
   }
   if (view.sizeIn === "spacing") {
     // A point of usual size just reaches its neighbours.

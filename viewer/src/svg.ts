@@ -1,22 +1,11 @@
 /** A picture as SVG, as `kubist plot` writes it: lines and words stay what they are, and the points are an image. */
 
-import { RIM, type Align, type Place, type Shape, type Words } from "./shapes";
+import type { Align, Place, Shape, Sheet, Words } from "./shapes";
 
 const SPACE = "http://www.w3.org/2000/svg";
 const ANCHORS: Record<Align, string> = { left: "start", center: "middle", right: "end" };
 
 type Attributes = Record<string, string | number>;
-
-export interface Sheet {
-  width: number;
-  height: number;
-  /** null: what is behind it is seen through it. */
-  background: string | null;
-  family: string;
-  /** What viewers show of it. */
-  title: string;
-  description: string;
-}
 
 /** The whole document. */
 export function svgOf({ width, height, background, family, title, description }: Sheet, shapes: Shape[]): string {
@@ -88,8 +77,7 @@ function drawn(shape: Shape, definitions: SVGElement): SVGElement {
   }
 }
 
-function words({ text, at: [x, y], size, align, color, isUp, rim }: Words): SVGElement {
+function words({ text, at: [x, y], size, align, color, isUp }: Words): SVGElement {
   const turned: Attributes = isUp ? { transform: `rotate(-90 ${x.toFixed(2)} ${y.toFixed(2)})` } : {};
-  const around: Attributes = rim ? { stroke: rim, "stroke-width": RIM, "stroke-linejoin": "round", "paint-order": "stroke" } : {};
-  return element("text", { x, y, "font-size": size, "text-anchor": ANCHORS[align], fill: color, ...around, ...turned }, text);
+  return element("text", { x, y, "font-size": size, "text-anchor": ANCHORS[align], fill: color, ...turned }, text);
 }

@@ -1,6 +1,7 @@
 /**
- * Trails: whole trajectories of some particles in the box of interest, or else in view, as
- * lines through a particle's records in the order of time.
+ * Trails: trajectories of some particles in the box of interest, or else in view, as
+ * lines through a particle's records in the order of time. They are whole, or where one time is
+ * shown end there and fade with their age.
  *
  * The particles of the records of lowest priority are chosen. That is a uniform sample, it
  * stays the same while the camera moves a little, and its size is bounded.
@@ -16,6 +17,7 @@ import { narrow, regionOf, selectionOf } from "./region";
 import type { Requests } from "./requests";
 import type { Scene } from "./scene";
 import { isExpired, type State } from "./state";
+import { tailOf } from "./tail";
 
 const MOST_PATHS = 200;
 /** Records among which the particles in view are searched. */
@@ -30,7 +32,9 @@ export interface Paths {
   columns: Float32Array[];
   /** The number of each record's trajectory among those requested. */
   of: Float32Array;
+  /** Of each record, less `begin`. */
   time: Float32Array;
+  begin: number;
 }
 
 export class Trails {
@@ -65,6 +69,7 @@ export class Trails {
     // The points are coloured by another column than the lines.
     if (this.lines && this.columns !== names(this.requests.spec)) this.clear();
     if (!this.player.playing) this.timer = window.setTimeout(() => void this.draw(), REST);
+    else if (!this.lines && !this.busy) void this.draw();
   }
 
   /** Without a box of interest, other particles are in view now. */
@@ -118,8 +123,9 @@ export class Trails {
   /** Trajectories of the records of lowest priority that are in the box, or on the screen. */
   private async choose(spec: PointsSpec, signal: AbortSignal): Promise<string[]> {
     const { scene } = this;
-    const { view } = this.state;
     const profile = this.state.profile!;
+    // Those that fade go on while time does.
+    const view = tailOf(this.state.view, profile) ? { ...this.state.view, time: null } : this.state.view;
     const region = { ...(view.roi ? selectionOf(view, profile) : regionOf(view, profile)), version: spec.region.version! };
     if (!view.roi) {
       const { low, high } = scene.seen();
@@ -178,6 +184,7 @@ export class Trails {
       columns: spec.columns.map((_, k) => column(k)),
       of: column(drawn),
       time: column(drawn + 1),
+      begin,
     };
   }
 
@@ -187,7 +194,8 @@ export class Trails {
     const geometry = new BufferGeometry();
     geometry.setAttribute("position", new BufferAttribute(gathered(paths.positions, ends, axes), axes));
     paths.columns.forEach((column, k) => geometry.setAttribute(`a${k}`, new BufferAttribute(gathered(column, ends, 1), 1)));
-    this.lines = this.scene.addTrails(geometry, spec.columns.length);
+    geometry.setAttribute("moment", new BufferAttribute(gathered(paths.time, ends, 1), 1));
+    this.lines = this.scene.addTrails(geometry, spec.columns.length, paths.begin);
     this.columns = names(spec);
     this.paths = count;
     this.records = paths.of.length;

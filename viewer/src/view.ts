@@ -11,6 +11,11 @@ export type Mode = (typeof MODES)[number];
 export const SIZES = ["pixels", "units", "spacing"] as const;
 export type SizeIn = (typeof SIZES)[number];
 
+/** How fast time can be played. */
+export const SPEEDS = [0.25, 0.5, 1, 2, 4];
+
+export const SHORTEST_TAIL = 0.02;
+
 export interface Filter {
   column: string;
   low: number | null;
@@ -62,8 +67,12 @@ export interface ViewSpec {
   second: Second | null;
   theme: "dark" | "light" | "auto";
   live: boolean;
-  /** Whole trajectories, as lines. */
+  /** Trajectories, as lines. */
   trails: boolean;
+  /** How long they last where one time is shown, as a share of all times; 1: they are whole. */
+  tail: number;
+  /** How fast time is played, beside the usual pace. */
+  speed: number;
   /** Views that were kept: their addresses. */
   kept: string[];
   /** What of the axes the camera's place refers to; null: all that the records take. */
@@ -107,6 +116,8 @@ export const PLAIN: ViewSpec = {
   theme: "auto",
   live: true,
   trails: false,
+  tail: 0.2,
+  speed: 1,
   kept: [],
   frame: null,
   parallel: false,
@@ -156,6 +167,8 @@ export function toAddress(view: ViewSpec): string {
   if (view.theme !== "auto") put("theme", view.theme);
   if (!view.live) put("live", "0");
   put("trails", view.trails ? "1" : "");
+  if (view.tail !== PLAIN.tail) put("tail", String(view.tail));
+  if (view.speed !== PLAIN.speed) put("speed", String(view.speed));
   if (view.camera && view.frame) put("frame", sides(view.frame));
   put("parallel", view.camera && view.parallel ? "1" : "");
   if (view.camera) put("camera", view.camera.map((value) => String(Number(value.toPrecision(5)))).join(","));
@@ -223,6 +236,8 @@ export function fromAddress(text: string): ViewSpec {
   view.theme = theme === "dark" || theme === "light" ? theme : "auto";
   view.live = parameters.get("live") !== "0";
   view.trails = parameters.get("trails") === "1";
+  view.tail = number("tail", SHORTEST_TAIL, 1, PLAIN.tail);
+  view.speed = SPEEDS.find((speed) => speed === Number(parameters.get("speed"))) ?? PLAIN.speed;
   const camera = parameters.get("camera")?.split(",").map(Number) ?? [];
   if (camera.length === 7 && camera.every(Number.isFinite)) view.camera = camera;
   view.parallel = view.camera !== null && view.axes.length === 3 && parameters.get("parallel") === "1";

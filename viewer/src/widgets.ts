@@ -49,6 +49,15 @@ export function row(name: string, ...children: Node[]): HTMLElement {
   return el("div", { className: "row" }, el("span", { className: "name", textContent: name }), ...children);
 }
 
+/** A number between two ends, by a knob. */
+export function slider(label: string, low: number, high: number, value: number, changed: (value: number) => void): HTMLElement {
+  const input = el("input", {
+    type: "range", ariaLabel: label, min: String(low), max: String(high), step: "any", value: String(value),
+    oninput: () => changed(Number(input.value)),
+  });
+  return row(label, input);
+}
+
 export interface BrushOptions {
   histogram: Histogram;
   log?: boolean;

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { inflateSync } from "node:zlib";
 import { after, before, describe, test } from "node:test";
 import { found, launch, serve } from "./browser.mjs";
 import { close, run, settled, status, visit } from "./visit.mjs";
@@ -178,6 +179,40 @@ describe("a figure", { skip }, () => {
       if (view.includes("measure")) assert(texts.some(([text]) => text === "0.1 m"), JSON.stringify(texts));
       await close(page);
     }
+  });
+
+  /** The streams of a PDF by the number of their object, inflated; each object must be where the table says. */
+  function streamsOf(pdf) {
+    const text = pdf.toString("latin1");
+    const table = Number(/startxref\n(\d+)\n%%EOF\n$/.exec(text)[1]);
+    const [, count] = /^xref\n0 (\d+)\n/.exec(text.slice(table));
+    const begins = [...text.slice(table).matchAll(/^(\d{10}) 00000 n $/gm)].map(([, begin]) => Number(begin));
+    assert.equal(begins.length, count - 1);
+    return begins.map((begin, k) => {
+      const [head, about, length] = new RegExp(`^${k + 1} 0 obj\n<< (.*?)(?: /Length (\\d+))? >>\n`).exec(text.slice(begin)) ?? assert.fail(`object ${k + 1} is not at ${begin}`);
+      const from = begin + head.length + "stream\n".length;
+      return { about, stream: length === undefined ? null : inflateSync(pdf.subarray(from, from + Number(length))) };
+    });
+  }
+
+  test("as PDF it says what it says as SVG, and the points are the same image", async () => {
+    const page = await visit(browser, server.url, "axes=x,y&color=speed&map=viridis&mode=points&measure=0.05,0.05;0.15,0.05");
+    const spec = { width: 900, height: 675, title: "Ringe: Größe ≤ 1 µm", style: "paper" };
+    const svg = await read(page, await saved(page, { ...spec, form: "svg" }));
+    const parts = streamsOf(await saved(page, { ...spec, form: "pdf" }));
+    const content = parts[3].stream.toString("latin1");
+    const latin = (hex) => Buffer.from(hex, "hex").toString("latin1").replaceAll("\x96", "−");
+    // A letter that Helvetica lacks makes an image of its words.
+    const said = [...content.matchAll(/ Tm <([0-9a-f]+)> Tj/g)].map(([, hex]) => latin(hex));
+    assert.deepEqual(said.sort(), svg.texts.map(([text]) => text.replaceAll("\u202f", "\u00a0")).filter((text) => !text.includes("≤")).sort());
+    assert(said.includes("x [m]") && said.includes("0.1 m"), said.join());
+    const images = parts.filter(({ about }) => /DeviceRGB/.test(about)).map(({ about, stream }) => [...["Width", "Height"].map((side) => Number(new RegExp(`/${side} (\\d+)`).exec(about)[1])), stream.length]);
+    assert.equal(images.length, 3, "points, colours, the title");
+    for (const [width, height, bytes] of images) assert.equal(bytes, 3 * width * height);
+    const title = Buffer.from(/\/Title <feff([0-9a-f]*)>/.exec(parts[5].about)[1], "hex").swap16().toString("utf16le");
+    assert.equal(title, spec.title);
+    assert.match(parts[2].about, /MediaBox \[0 0 675 506\.25\]/);
+    await close(page);
   });
 
   test("colours have round values with arrows where there are others beyond, categories a key", async () => {

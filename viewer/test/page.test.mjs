@@ -506,6 +506,97 @@ describe("the page", { skip }, () => {
     await close(page);
   });
 
+  test("where one time is shown, trails end there and fade with their age", async () => {
+    const page = await open("axes=x,y&color=&mode=points&where=pid+%3C+3000&trails=1&time=time%3D0.3..0.3&tail=0.3");
+    const trailing = (status) => !status.trails.busy && status.trails.paths > 0;
+    const { trails, view } = await settled(page, trailing);
+    assert.equal(view.tail, 0.3);
+    /** How far the lines reach on the screen: lit pixels that no part of the right age is near, and how bright the others are by age. */
+    const looked = () =>
+      page.evaluate(() => {
+        const { scene, trails, requests, state } = window.kubist;
+        requests.current.group.visible = scene.box.visible = false;
+        window.kubist.drawing.draw();
+        requests.current.group.visible = false;
+        scene.render();
+        const { data, width, height } = window.valuesOf(scene.canvas);
+        const at = trails.lines.geometry.getAttribute("position").array;
+        const moments = trails.lines.geometry.getAttribute("moment").array;
+        const [begin, end] = window.kubist.player.ends;
+        const { tail, time } = state.view;
+        const ageOf = (moment) => (tail < 1 ? (time.high - begin - moment) / (tail * (end - begin)) : 0);
+        const ages = new Float32Array(width * height).fill(NaN);
+        const [{ corner }] = scene.trails.values();
+        let drawn = 0;
+        for (let line = 0; 2 * line < moments.length; line++) {
+          for (let k = 0; k <= 200; k++) {
+            const mixed = (a, b) => a + (k / 200) * (b - a);
+            const age = ageOf(mixed(moments[2 * line], moments[2 * line + 1]));
+            if (age < -0.02 || age > 1) continue;
+            drawn++;
+            const place = window.placed([0, 1].map((axis) => corner[axis] + mixed(at[4 * line + axis], at[4 * line + 2 + axis])));
+            for (let dy = -2; dy <= 2; dy++) for (let dx = -2; dx <= 2; dx++) {
+              const pixel = (Math.floor(place[1]) + dy) * width + Math.floor(place[0]) + dx;
+              if (!(ages[pixel] <= age)) ages[pixel] = age;
+            }
+          }
+        }
+        let [lit, stray] = [0, 0];
+        const [young, old] = [[], []];
+        for (let pixel = 0; pixel < ages.length; pixel++) {
+          const bright = data[4 * pixel] - data[0];
+          if (bright < 12) continue;
+          lit++;
+          if (Number.isNaN(ages[pixel])) stray++;
+          else if (ages[pixel] < 0.25) young.push(bright);
+          else if (ages[pixel] > 0.75) old.push(bright);
+        }
+        const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+        scene.box.visible = true;
+        return { lit, stray, young: mean(young), old: mean(old), drawn };
+      });
+    const some = await looked();
+    assert(some.lit > 100 && some.stray === 0, JSON.stringify(some));
+    assert(some.old < 0.6 * some.young, JSON.stringify(some));
+    // They go on while time does: the same ones, farther.
+    await page.evaluate(() => window.kubist.setTime({ column: "time", low: 0.5, high: 0.5 }));
+    const later = await settled(page, (status) => trailing(status) && status.view.time.low === 0.5);
+    assert.equal(later.trails.paths, trails.paths);
+    const next = await looked();
+    assert(next.stray === 0 && next.drawn !== some.drawn, JSON.stringify(next));
+    await page.getByLabel("tail", { exact: true }).fill("1");
+    await settled(page, trailing);
+    const whole = await looked();
+    assert(whole.lit > next.lit, `${whole.lit} beside ${next.lit}`);
+    await close(page);
+  });
+
+  test("time is played as fast as is asked for", async () => {
+    const page = await open("where=pid+%3C+500");
+    await page.getByLabel("speed").selectOption("4");
+    assert.equal((await status(page)).view.speed, 4);
+    await page.waitForFunction(() => /speed=4/.test(location.hash));
+    /** The milliseconds that the player waits after a picture that came at once. */
+    const waits = () =>
+      page.evaluate(() => {
+        const { setTimeout: wait, performance } = window;
+        const { player } = window.kubist;
+        const asked = [];
+        window.setTimeout = (_, milliseconds) => asked.push(milliseconds);
+        player.playing = true;
+        player.playedAt = performance.now();
+        player.continue();
+        player.playing = false;
+        window.setTimeout = wait;
+        return asked[0];
+      });
+    const fast = await waits();
+    await page.getByLabel("speed").selectOption("0.5");
+    const slow = await waits();
+    assert(slow > 6 * fast && slow > 200, `${slow} beside ${fast}`);
+    await close(page);
+  });
+
   test("a running simulation is followed", async () => {
     const live = join(directory, "live.kubist");
     run("copy", table, live);

@@ -1,0 +1,151 @@
+// How long frames of the page take without a graphics card, beside an older page that draws the same table:
+// node viewer/test/frames.mjs, TABLE=path, OLD=revision or folder of a page, ROUNDS=n, FRAMES=n, BUDGET=points.
+//
+// Both pages are open in one browser and get their records from one server. They draw in turn, some frames each, so
+// that whatever else the machine does meets both; the ratio is the middle one of all rounds. Beside it stands how long
+// the browser's main thread works for a frame: what a graphics card does not spare.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { launch, root, serve } from "./browser.mjs";
+import { fromDisk } from "./disk.mjs";
+import { run } from "./visit.mjs";
+
+/** The last page whose points were all alike, before they had weights. */
+const BEFORE = "790439cd";
+const [rounds, frames, budget] = [process.env.ROUNDS ?? 15, process.env.FRAMES ?? 10, process.env.BUDGET ?? 250_000].map(Number);
+const old = process.env.OLD ?? BEFORE;
+
+/** What somebody does while frames are drawn: the view, and a step of the camera. */
+const VIEWS = [
+  ["three columns, turned", "axes=x,y,z", 1, "turn"],
+  ["three columns, three times nearer, turned", "axes=x,y,z", 3, "turn"],
+  ["three columns, ten times nearer, turned", "axes=x,y,z", 10, "turn"],
+  ["two columns as points, panned", "axes=x,y&mode=points", 1, "pan"],
+  ["two columns as points, five times nearer, panned", "axes=x,y&mode=points", 5, "pan"],
+  ["two columns as it likes, panned", "axes=x,y", 1, "pan"],
+];
+
+/** The folder of the page that this revision has. */
+function built(revision, directory) {
+  const to = join(directory, "old");
+  mkdirSync(to);
+  execFileSync("tar", ["x", "-C", to], { input: execFileSync("git", ["-C", root, "archive", revision, "viewer"], { maxBuffer: 1 << 28 }) });
+  symlinkSync(join(root, "viewer/node_modules"), join(to, "viewer/node_modules"));
+  const done = spawnSync(process.execPath, ["build.mjs"], { cwd: join(to, "viewer"), encoding: "utf8" });
+  if (done.status !== 0) throw new Error(`the page of ${revision} cannot be built: ${done.stderr}`);
+  return join(to, "viewer/dist");
+}
+
+/** The example's records as a table. */
+function example(directory) {
+  const table = join(directory, "airway.kubist");
+  const steps = join(root, "examples/airway/steps");
+  run("ingest", table, ...readdirSync(steps).sort().map((name) => join(steps, name)), "--dimensions", "x,y,z", "--identity", "pid,time");
+  return table;
+}
+
+const middle = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
+
+/** The page with this view, once all of it has come and it has gone so much nearer. */
+async function opened(browser, url, view, nearer) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  await page.goto(`${url}#theme=dark&live=0&color=ux&budget=${budget}&${view}`);
+  const rested = () => page.waitForFunction(() => {
+    const status = window.kubist?.status();
+    return status && status.rows > 0 && !status.busy && !status.message;
+  });
+  await rested();
+  await page.evaluate((nearer) => {
+    const { scene, drawing, requests } = window.kubist;
+    // To where records are.
+    const { root } = requests.current.tree;
+    const axes = root.low.length;
+    const sorted = root.low.map((low, k) => Array.from({ length: root.rows }, (_, row) => root.positions[axes * row + k]).sort((a, b) => a - b)[root.rows >> 1] + low);
+    if (nearer > 1) {
+      const at = scene.frame.toScene(sorted, scene.camera.position.clone());
+      const off = scene.camera.position.clone().sub(scene.controls.target);
+      if (scene.camera.isOrthographicCamera) scene.camera.zoom = nearer;
+      else off.divideScalar(nearer);
+      scene.controls.target.copy(at);
+      scene.camera.position.copy(at).add(off);
+      scene.camera.updateProjectionMatrix();
+      scene.controls.update();
+    }
+    drawing.invalidate();
+  }, nearer);
+  await page.waitForTimeout(300);
+  await rested();
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  page.worked = async () => (await session.send("Performance.getMetrics")).metrics.find(({ name }) => name === "TaskDuration").value * 1000;
+  return page;
+}
+
+/** Milliseconds of a frame, in the mean of some. */
+const timed = (page, count, how) =>
+  page.evaluate(async ([count, how]) => {
+    const { scene, drawing } = window.kubist;
+    const { camera, controls } = scene;
+    const gl = scene.renderer.getContext();
+    const drawn = () => gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
+    window.turns ??= 0;
+    const step = () => {
+      // To and fro, so that no other part of the table is asked for.
+      const by = window.turns++ % 16 < 8 ? 1 : -1;
+      if (how === "turn") {
+        const off = camera.position.clone().sub(controls.target).applyAxisAngle(camera.up, 0.01 * by);
+        camera.position.copy(controls.target).add(off);
+      } else {
+        const wide = (0.004 * by * (camera.right - camera.left)) / camera.zoom;
+        camera.position.x += wide;
+        controls.target.x += wide;
+      }
+      controls.update();
+      drawing.invalidate();
+    };
+    drawn();
+    const first = drawing.frames;
+    const begin = performance.now();
+    while (drawing.frames < first + count) {
+      const { frames } = drawing;
+      step();
+      while (drawing.frames === frames) await new Promise(requestAnimationFrame);
+    }
+    drawn();
+    return (performance.now() - begin) / count;
+  }, [count, how]);
+
+const directory = mkdtempSync(join(tmpdir(), "kubist-frames-"));
+const table = process.env.TABLE ? resolve(process.env.TABLE) : example(directory);
+const server = await serve([table]);
+const oldPage = await fromDisk(existsSync(join(old, "app.js")) ? resolve(old) : built(old, directory), server.url, 0);
+const browser = await launch();
+try {
+  console.log(`milliseconds of a frame, middle of ${rounds} rounds of ${frames} frames; budget of ${budget} points`);
+  for (const [what, view, nearer, how] of VIEWS) {
+    const pages = [await opened(browser, oldPage.url, view, nearer), await opened(browser, server.url, view, nearer)];
+    for (const page of pages) await timed(page, frames, how);
+    const [took, worked] = [[[], []], [[], []]];
+    for (let round = 0; round < rounds; round++) {
+      // Who is first changes.
+      for (const which of round % 2 ? [1, 0] : [0, 1]) {
+        const before = await pages[which].worked();
+        took[which].push(await timed(pages[which], frames, how));
+        worked[which].push((await pages[which].worked() - before) / frames);
+      }
+    }
+    const rows = await Promise.all(pages.map((page) => page.evaluate(() => window.kubist.status().rows)));
+    const ratio = middle(took[1].map((time, k) => time / took[0][k]));
+    const [before, now] = [0, 1].map((which) => `${middle(took[which]).toFixed(0)} (${rows[which]} points, main thread ${middle(worked[which]).toFixed(1)})`);
+    console.log(`${what}: old ${before}, new ${now}: ratio ${ratio.toFixed(2)}`);
+    for (const page of pages) await page.close();
+  }
+} finally {
+  await browser.close();
+  await oldPage.close();
+  await server.stop();
+  rmSync(directory, { recursive: true, force: true });
+}
