@@ -312,6 +312,7 @@ export class App {
     const cells = [...(current?.tree.cells ?? [])];
     return {
       ...state.shown,
+      seen: drawing.seen,
       total: state.total,
       inRoi: state.inRoi,
       figures: state.figures,

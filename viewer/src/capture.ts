@@ -26,10 +26,10 @@ export interface Subject {
 const MARGIN = 0.025;
 
 /** What must be known of the records that are drawn. */
-export function captionOf({ view, profile, shown, total }: State): string {
+function captionOf({ view, profile, shown, total }: State, seen: number): string {
   const [least, most] = shown.precision;
   const precision = most > 1.02 * least ? `precision ${brief(least)} to ${brief(most)}, points are weighted` : `precision ${brief(least)}`;
-  const points = least >= 1 ? `all ${counted(shown.rows, "point")}` : `${grouped(shown.rows)}${total === null ? "" : ` of ${grouped(total)}`} points, ${precision}`;
+  const points = least >= 1 ? `all ${counted(seen, "point")}` : `${grouped(seen)}${total === null ? "" : ` of ${grouped(total)}`} points, ${precision}`;
   const ranges = [...view.filters, ...(view.time ? [view.time] : [])].map(({ column, low, high }) =>
     low === high && low !== null ? `${column} = ${brief(low)}` : low === null ? `${column} ≤ ${brief(high!)}` : high === null ? `${column} ≥ ${brief(low)}` : `${column} from ${brief(low)} to ${brief(high)}`);
   return [points, ...ranges, view.where && `where ${view.where}`, view.even && "even detail", profile?.thinned].filter(Boolean).join(", ");
@@ -87,7 +87,7 @@ function taken(subject: Subject, spec: FigureSpec, measuring: CanvasRenderingCon
   view.mode = shown.dense ? "density" : "points";
   drawing.useInks(inks);
   const columns = view.axes.map((axis) => profile!.column(axis));
-  const content: Content = { columns, ends, isEqual: !view.stretch, legend: drawing.legend(), caption: captionOf(state) };
+  const content: Content = { columns, ends, isEqual: !view.stretch, legend: drawing.legend(), caption: captionOf(state, drawing.seen) };
   const figure = new Figure(spec, content, inks, measuring);
   const { plot, scale } = figure.layout;
   const boxed = scene.box.visible;

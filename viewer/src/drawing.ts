@@ -17,6 +17,7 @@ import type { Requests } from "./requests";
 import type { Marking } from "./marking";
 import type { RoiBox } from "./roi";
 import type { Scene } from "./scene";
+import { seenOf } from "./seen";
 import { OPEN } from "./shader";
 import { paint, type Shape } from "./shapes";
 import { applySizes } from "./sizes";
@@ -45,6 +46,7 @@ export class Drawing {
   /** The height of the page's own line at the bottom, in pixels. */
   foot = 40;
   private scheduled = false;
+  private counted = { at: -1, points: 0 };
   inks: Inks = { ink: "", faint: "", background: "", accent: "" };
 
   constructor(
@@ -59,6 +61,13 @@ export class Drawing {
     this.over = marks.getContext("2d")!;
     this.overlay = new Overlay(this.over, FAMILY);
     this.density = new Density(scene);
+  }
+
+  /** How many points are on the screen. */
+  get seen(): number {
+    const { current } = this.requests;
+    if (this.counted.at !== this.frames) this.counted = { at: this.frames, points: current ? seenOf(this.scene, current) : 0 };
+    return this.counted.points;
   }
 
   /** Draws a frame soon, however often it is called. */

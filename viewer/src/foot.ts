@@ -48,9 +48,9 @@ export class Foot {
       this.readout.textContent = app.state.message ?? "";
       return;
     }
-    const { rows, busy } = app.state.shown;
+    const { busy } = app.state.shown;
     const dot = el("span", { className: `dot${app.state.message ? " bad" : busy ? " busy" : ""}` });
-    this.readout.replaceChildren(dot, el("b", { textContent: counted(rows, "point") }), ": ", ...shareShown(app.state));
+    this.readout.replaceChildren(dot, el("b", { textContent: counted(app.drawing.seen, "point") }), ": ", ...shareShown(app.state));
     const { player } = app;
     const { column, steps } = player;
     this.player.style.display = column ? "" : "none";

@@ -82,7 +82,7 @@ export class Overlay {
     if (box[0] < 2 || box[2] > this.width - 2 || box[1] < this.head || box[3] > this.height - this.foot) return false;
     if (this.taken.some(([l, t, r, b]) => box[0] < r && l < box[2] && box[1] < b && t < box[3])) return false;
     this.taken.push(box);
-    if (this.ground) this.shapes.push({ kind: "fill", rect: { left: left - 2, top: y - LINE / 2, width: wide + 4, height: LINE + 1 }, color: this.ground });
+    if (this.ground) this.shapes.push({ kind: "fill", rect: { left: Math.floor(left - 2), top: Math.round(y - LINE / 2), width: Math.ceil(wide + 5), height: LINE + 1 }, color: this.ground });
     this.shapes.push({ kind: "words", text, at: [left, y + 0.35 * SIZE], size: SIZE, align: "left", color, isUp: false });
     return true;
   }

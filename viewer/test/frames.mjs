@@ -56,7 +56,7 @@ async function opened(browser, url, view, nearer) {
   const rested = () => page.waitForFunction(() => {
     const status = window.kubist?.status();
     return status && status.rows > 0 && !status.busy && !status.message;
-  });
+  }, null, { timeout: 120_000 });
   await rested();
   await page.evaluate((nearer) => {
     const { scene, drawing, requests } = window.kubist;
@@ -118,6 +118,25 @@ const timed = (page, count, how) =>
     return (performance.now() - begin) / count;
   }, [count, how]);
 
+/** How many points a page draws, and how many of them are on the screen. */
+const pointsOf = (page) =>
+  page.evaluate(() => {
+    const { scene, requests } = window.kubist;
+    const at = scene.camera.position.clone();
+    let [drawn, seen] = [0, 0];
+    for (const cell of requests.current.tree.cells) {
+      if (!cell.drawn) continue;
+      const axes = cell.low.length;
+      const rows = cell.count ?? cell.rows;
+      drawn += rows;
+      for (let row = 0; row < rows; row++) {
+        const place = scene.project(scene.frame.toScene(cell.low.map((low, k) => low + cell.positions[axes * row + k]), at));
+        if (place && place[0] >= 0 && place[1] >= 0 && place[0] < scene.width && place[1] < scene.height) seen++;
+      }
+    }
+    return { drawn, seen };
+  });
+
 const directory = mkdtempSync(join(tmpdir(), "kubist-frames-"));
 const table = process.env.TABLE ? resolve(process.env.TABLE) : example(directory);
 const server = await serve([table]);
@@ -137,10 +156,11 @@ try {
         worked[which].push((await pages[which].worked() - before) / frames);
       }
     }
-    const rows = await Promise.all(pages.map((page) => page.evaluate(() => window.kubist.status().rows)));
+    const points = await Promise.all(pages.map(pointsOf));
     const ratio = middle(took[1].map((time, k) => time / took[0][k]));
-    const [before, now] = [0, 1].map((which) => `${middle(took[which]).toFixed(0)} (${rows[which]} points, main thread ${middle(worked[which]).toFixed(1)})`);
-    console.log(`${what}: old ${before}, new ${now}: ratio ${ratio.toFixed(2)}`);
+    const each = (ratio * points[0].seen) / points[1].seen;
+    const [before, now] = [0, 1].map((which) => `${middle(took[which]).toFixed(0)} (${points[which].drawn} points, ${points[which].seen} on the screen, main thread ${middle(worked[which]).toFixed(1)})`);
+    console.log(`${what}: old ${before}, new ${now}: ratio ${ratio.toFixed(2)}, of each point on the screen ${each.toFixed(2)}`);
     for (const page of pages) await page.close();
   }
 } finally {

@@ -104,6 +104,77 @@ describe("the first look", { skip }, () => {
     await close(page);
   });
 
+  test("the line below counts the points on the screen", async () => {
+    for (const view of ["table=airway&axes=x,y&mode=points&budget=20000000", "table=airway&budget=20000000"]) {
+      const page = await open(view);
+      const all = Number(run("query", made("airway"), "--count"));
+      await page.waitForFunction((all) => document.querySelector(".readout b").textContent.replace(/\D/g, "") === String(all), all);
+      await page.mouse.move(640, 400);
+      await page.mouse.wheel(0, -700);
+      await page.waitForFunction(() => window.kubist.scene.isPlaced);
+      await settled(page);
+      const { expected, seen, rows } = await page.evaluate(async () => {
+        const { scene, drawing, requests: { current } } = window.kubist;
+        const { frames } = drawing;
+        drawing.invalidate();
+        while (drawing.frames === frames) await new Promise(requestAnimationFrame);
+        let on = 0;
+        for (const cell of current.tree.cells) {
+          const axes = cell.low.length;
+          for (let row = 0; row < cell.count; row++) {
+            const at = window.placed(cell.low.map((low, k) => low + cell.positions[axes * row + k]));
+            if (at && at[0] >= 0 && at[1] >= 0 && at[0] <= scene.width && at[1] <= scene.height) on++;
+          }
+        }
+        return { ...window.kubist.status(), expected: on };
+      });
+      assert(expected > 100 && expected < all, `${expected} of ${all}`);
+      assert(Math.abs(seen - expected) <= 2 && seen <= rows, `${seen} beside ${expected}`);
+      await page.waitForFunction((seen) => document.querySelector(".readout b").textContent.replace(/\D/g, "") === String(seen), seen);
+      await close(page);
+    }
+  });
+
+  test("axes have their names on a phone too, and texts a ground on points", async () => {
+    const page = await newPage(browser, { viewport: { width: 390, height: 844 } });
+    await page.addInitScript(() => {
+      const write = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+        if (this.canvas.className === "marks") (window.written ??= new Map()).set(text, [this.getTransform().e, this.getTransform().f, this.measureText(text).width]);
+        return write.call(this, text, ...where);
+      };
+    });
+    for (const axes of ["x,y,z", "x,y"]) {
+      await page.goto("about:blank");
+      await page.goto(`${server.url}#table=airway&axes=${axes}&budget=40000&mode=points&theme=dark`);
+      await settled(page);
+      if (axes === "x,y") {
+        // So near that numbers lie on points.
+        await page.mouse.move(195, 400);
+        await page.mouse.wheel(0, -2000);
+        await page.waitForFunction(() => window.kubist.scene.isPlaced);
+        await settled(page);
+      }
+      const { texts, bare } = await page.evaluate(async () => {
+        window.written = new Map();
+        window.kubist.drawing.invalidate();
+        const { frames } = window.kubist.drawing;
+        while (window.kubist.drawing.frames === frames) await new Promise(requestAnimationFrame);
+        const context = document.querySelector("canvas.marks").getContext("2d");
+        const ground = window.kubist.drawing.inks.background;
+        const bare = [...window.written].filter(([, [x, y, wide]]) =>
+          [x - 1, x + wide + 1].some((at) => {
+            const [red, green, blue, alpha] = context.getImageData(Math.floor(at), Math.round(y) - 4, 1, 1).data;
+            return alpha < 255 || `#${[red, green, blue].map((value) => value.toString(16).padStart(2, "0")).join("")}` !== ground;
+          }));
+        return { texts: [...window.written.keys()], bare: bare.map(([text]) => text) };
+      });
+      for (const name of axes.split(",")) assert(texts.includes(name), `${name} is not among ${texts}`);
+      assert(texts.length > 4 && bare.length === 0, `without a ground: ${bare}`);
+    }
+    await close(page);
+  });
+
   test("all of a table is seen at once", async () => {
     const page = await open("table=airway");
     const out = await page.evaluate(() => {
