@@ -139,7 +139,7 @@ export class Panel {
     copy.dataset.beside = "1";
     const python = el("h2", {}, "Python", copy);
     python.style.marginTop = "12px";
-    return section("Records", el("div", { className: "row" }, of, format, this.link), python, this.lines);
+    return section("Records", el("div", { className: "row views" }, of, format, this.link), python, this.lines);
   }
 
   private drawing(): HTMLElement {

@@ -513,11 +513,13 @@ describe("the page", { skip }, () => {
     assert.equal(view.tail, 0.3);
     /** How far the lines reach on the screen: lit pixels that no part of the right age is near, and how bright the others are by age. */
     const looked = () =>
-      page.evaluate(() => {
-        const { scene, trails, requests, state } = window.kubist;
+      page.evaluate(async () => {
+        const { scene, drawing, trails, requests, state } = window.kubist;
+        const { frames } = drawing;
+        drawing.invalidate();
+        while (drawing.frames === frames) await new Promise(requestAnimationFrame);
+        // Nothing but the lines.
         requests.current.group.visible = scene.box.visible = false;
-        window.kubist.drawing.draw();
-        requests.current.group.visible = false;
         scene.render();
         const { data, width, height } = window.valuesOf(scene.canvas);
         const at = trails.lines.geometry.getAttribute("position").array;
