@@ -137,16 +137,17 @@ class Result:
         if frames is not None and atoms is not None:
             return _forms.grid(self.to_numpy(), (frames, atoms), "to_numpy()")
         numpy = need("numpy", "to_numpy()")
+        parts = list(self._numpy_batches(numpy))
+        return {name: _joined(numpy, [part[name] for part in parts]) for name in parts[0]}
+
+    def _numpy_batches(self, numpy: Any) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+        """The records as they come, some at a time; once none, if there are none."""
         stream = self._read()
-        fields = stream.names()
-        parts: list[list[np.ndarray[Any, Any]]] = [[] for _ in fields]
-        while (batch := stream.next_batch()) is not None:
-            for place, column in enumerate(parts):
-                column.append(_array(numpy, *batch.column(place)))
-        if not parts or not parts[0]:
-            empty = stream.empty_batch()
-            parts = [[_array(numpy, *empty.column(place))] for place in range(len(fields))]
-        return {name: _joined(numpy, of) for name, of in zip(fields, parts, strict=True)}
+        names = stream.names()
+        batch = stream.next_batch() or stream.empty_batch()
+        while batch is not None:
+            yield {name: _array(numpy, *batch.column(place)) for place, name in enumerate(names)}
+            batch = stream.next_batch()
 
     def to_xarray(self, *axes: str) -> xarray.Dataset:
         """All records as an `xarray.Dataset`, with units.

@@ -76,6 +76,19 @@ def test_a_unit_that_is_none(tmp_path: Path) -> None:
     assert kubist.open(tmp_path / "t.kubist").units == {"dec": "deg", **right}
     with pytest.raises(kubist.InvalidInput, match=r"sky\.fits: there is no column 'w'"):
         kubist.ingest(tmp_path / "u.kubist", tmp_path / "sky.fits", units={"w": "m"})
+    # Of a table that is there nothing is passed over either, before a record is written.
+    refused = {"w": "there is no column 'w'", "v": "column v is in m/s, not in m: set_unit"}
+    for asked, told in refused.items():
+        for dry_run in (True, False):
+            with pytest.raises(kubist.InvalidInput, match=rf"t\.kubist: {told}"):
+                kubist.ingest(
+                    tmp_path / "t.kubist",
+                    tmp_path / "sky.fits",
+                    units={asked: "m"},
+                    dry_run=dry_run,
+                )
+    assert len(kubist.open(tmp_path / "t.kubist")) == 50
+    assert kubist.ingest(tmp_path / "t.kubist", tmp_path / "sky.fits", units=right).skipped == 1
 
 
 def test_frames_of_other_numbers_of_atoms_are_points_and_no_universe(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from .._libraries import need
 from .._table import Table, create, open
 from .._writer import Writer
 from . import layout, topology
+from .batch import FrameBatch, frames_together
 
 Array = np.ndarray[Any, Any]
 
@@ -59,14 +60,16 @@ class FrameWriter:
         self.atoms = atoms
         self.topology = topology
         self.next_frame = 0
+        self._pending_frames = 0
         self._append = append
-        self._commit_rows = (
-            ROWS_A_COMMIT if commit_frames is None else min(commit_frames * atoms, ROWS_A_COMMIT)
-        )
+        self._commit_frames = max(1, ROWS_A_COMMIT // atoms)
+        if commit_frames is not None:
+            self._commit_frames = min(commit_frames, self._commit_frames)
         self._frames = frames
         self._metadata = dict(metadata or {})
         self._table: Table | None = None
         self._writer: Writer | None = None
+        self._batch: FrameBatch | None = None
         if append:
             self._go_on()
         elif "://" not in self.path and Path(self.path).exists():
@@ -103,8 +106,6 @@ class FrameWriter:
             InvalidInput: An array is of another shape, or velocities or forces come or go
                 between frames.
         """
-        import pyarrow as pa
-
         vectors = {"positions": positions, "velocities": velocities, "forces": forces}
         given = {what: values for what, values in vectors.items() if values is not None}
         for what, values in given.items():
@@ -118,18 +119,28 @@ class FrameWriter:
         if self._writer is None:
             self._schema = self._table.schema
             self._writer = self._table.writer()
+        if self._batch is None:
+            room = frames_together(self.next_frame, self.atoms, self._frames)
+            self._batch = FrameBatch(self.atoms, given, min(room, self._commit_frames))
+            lacking = sorted(set(self._batch.names) ^ set(self._schema.names))
+            if lacking:
+                self._batch = None
+                raise InvalidInput(
+                    f"frame {self.next_frame} and {self.path} differ in {', '.join(lacking)}"
+                )
         when = float(self.next_frame if time is None else time)
-        columns = frame_columns(self.next_frame, given, when, cell, step)
-        if set(columns) != set(self._schema.names):
-            lacking = sorted(set(columns) ^ set(self._schema.names))
+        lacking = self._batch.add(self.next_frame, given, when, cell, step)
+        if lacking:
             raise InvalidInput(
                 f"frame {self.next_frame} and {self.path} differ in {', '.join(lacking)}"
             )
-        arrays = [columns[field.name] for field in self._schema]
-        self._writer.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         self.next_frame += 1
-        if self._writer.pending_rows >= self._commit_rows:
-            self._writer.commit()
+        self._pending_frames += 1
+        if self._pending_frames >= self._commit_frames:
+            self.commit()
+        elif self._batch.is_full:
+            self._writer.append(self._batch.table(self._schema))
+            self._batch = None
 
     def _create(self, positions: Array, velocities: bool, forces: bool) -> Table:
         schema = layout.schema(velocities, forces)
@@ -144,6 +155,7 @@ class FrameWriter:
             self.path,
             schema,
             dimensions=layout.domains(positions, self._frames),
+            capacity=layout.capacity(self.atoms, self._frames),
             identity=["atom"],
             lookup=["atom"],
             units={name: unit for name, unit in layout.UNITS.items() if name in schema.names},
@@ -152,27 +164,30 @@ class FrameWriter:
 
     def commit(self, token: str | None = None) -> Commit | None:
         """Makes what was written durable and visible; None if there was nothing."""
-        if self._writer is None or not self._writer.pending_rows:
+        if self._writer is None or not self._pending_frames:
             return None
+        batch, self._batch = self._batch, None
+        self._pending_frames = 0
+        if batch is not None:
+            self._writer.append(batch.table(self._schema))
         return self._writer.commit(token=token)
 
     def discard(self) -> None:
         """Forgets what was written since the last commit."""
+        self.next_frame -= self._pending_frames
+        self._batch, self._pending_frames = None, 0
         if self._writer is not None:
             self._writer.discard()
 
     def close(self) -> None:
         """Commits what was written, and lets go of the table."""
-        writer, self._writer = self._writer, None
-        table, self._table = self._table, None
         try:
-            if writer is not None:
-                try:
-                    if writer.pending_rows:
-                        writer.commit()
-                finally:
-                    writer.close()
+            self.commit()
         finally:
+            writer, self._writer = self._writer, None
+            table, self._table = self._table, None
+            if writer is not None:
+                writer.close()
             if table is not None:
                 table.close()
 
@@ -183,42 +198,3 @@ class FrameWriter:
         if kind is not None:
             self.discard()
         self.close()
-
-
-def frame_columns(
-    frame: int,
-    vectors: dict[str, Array],
-    time: float,
-    cell: Array | None,
-    step: int | None,
-) -> dict[str, Any]:
-    """The columns of one frame, as Arrow arrays, of positions and perhaps velocities, forces."""
-    import pyarrow as pa
-
-    atoms = len(vectors["positions"])
-    columns = {
-        "atom": pa.array(np.arange(atoms, dtype=np.int32)),
-        "frame": pa.array(np.full(atoms, frame, np.int32)),
-        "time": pa.array(np.full(atoms, float(time))),
-    }
-    for what, values in vectors.items():
-        for axis, name in enumerate(layout.VECTORS[what]):
-            columns[name] = pa.array(np.ascontiguousarray(values[:, axis], np.float32))
-    sizes = [None] * len(layout.CELL) if cell is None else np.asarray(cell, np.float32)
-    for name, value in zip(layout.CELL, sizes, strict=True):
-        columns[name] = _of_frame(value, atoms, pa.float32())
-    columns[layout.STEP] = _of_frame(step, atoms, pa.int64())
-    return columns
-
-
-def _of_frame(value: Any, atoms: int, kind: Any) -> Any:
-    """A value of the frame, in the row of atom 0."""
-    import pyarrow as pa
-
-    if value is None:
-        return pa.nulls(atoms, kind)
-    values = np.zeros(atoms, kind.to_pandas_dtype())
-    values[0] = value
-    there = np.zeros((atoms + 7) // 8, np.uint8)
-    there[0] = 1
-    return pa.Array.from_buffers(kind, atoms, [pa.py_buffer(there), pa.py_buffer(values)])

@@ -175,27 +175,32 @@ class Frames:
             where=" AND ".join(conditions) or None,
             columns=["frame", "atom", *columns],
         )
-        found = result.to_numpy()
         slot_of_frame = np.full(len(self), -1, np.int64)
         slot_of_frame[frames] = np.arange(len(frames)) * len(atoms)
         slot_of_atom = np.full(self.total_atoms, -1, np.int64)
         slot_of_atom[atoms] = np.arange(len(atoms))
-        if found["atom"].max(initial=0) >= self.total_atoms:
-            raise InvalidInput(
-                f"{self.table.location}: there is an atom {found['atom'].max()}, although each "
-                f"frame has {self.total_atoms}; read it as points, with query()"
-            )
-        of_atom = slot_of_atom[found["atom"]]
-        slots = slot_of_frame[found["frame"]] + of_atom
-        if len(atoms) < self.total_atoms:
-            wanted = of_atom >= 0
-            slots = slots[wanted]
-            found = {name: values[wanted] for name, values in found.items()}
-        self._check(slots, frames, atoms)
-        for name, array in arrays.items():
-            flat = array.reshape(-1, 3)
-            for axis, column in enumerate(layout.VECTORS[name]):
-                flat[slots, axis] = found[column]
+        flat = {name: array.reshape(-1, 3) for name, array in arrays.items()}
+        rows, filled = 0, np.zeros(len(frames) * len(atoms), bool)
+        # What has come is put in its place while more is read.
+        for found in result._numpy_batches(np):
+            if found["atom"].max(initial=0) >= self.total_atoms:
+                raise InvalidInput(
+                    f"{self.table.location}: there is an atom {found['atom'].max()}, although each "
+                    f"frame has {self.total_atoms}; read it as points, with query()"
+                )
+            of_atom = slot_of_atom[found["atom"]]
+            slots = slot_of_frame[found["frame"]] + of_atom
+            if len(atoms) < self.total_atoms:
+                wanted = of_atom >= 0
+                slots = slots[wanted]
+                found = {name: values[wanted] for name, values in found.items()}
+            filled[slots] = True
+            rows += len(slots)
+            for name, array in flat.items():
+                for axis, column in enumerate(layout.VECTORS[name]):
+                    array[slots, axis] = found[column]
+        if rows != len(filled) or not filled.all():
+            self._refuse(frames, atoms)
 
     def _narrowed(self, frames: Array, atoms: Array) -> tuple[dict[str, Any], list[str]]:
         """Box and conditions that leave out what is not wanted, perhaps not all of it."""
@@ -211,14 +216,20 @@ class Frames:
                 conditions.append(f"atom IN ({', '.join(map(str, atoms.tolist()))})")
         return box, conditions
 
-    def _check(self, slots: Array, frames: Array, atoms: Array) -> None:
-        filled = np.bincount(slots, minlength=len(frames) * len(atoms))
-        if (filled == 1).all():
-            return
-        wrong = int(np.argmax(filled != 1))
-        frame, atom = frames[wrong // len(atoms)], atoms[wrong % len(atoms)]
+    def _refuse(self, frames: Array, atoms: Array) -> None:
+        """Raises InvalidInput: names the first frame that has not one row of an atom."""
+        box, conditions = self._narrowed(frames, atoms)
+        where = " AND ".join(conditions) or None
+        found = self.snapshot.query(box=box, where=where, columns=["frame", "atom"]).to_numpy()
+        slots = found["frame"].astype(np.int64) * self.total_atoms + found["atom"]
+        wanted = (frames[:, None] * self.total_atoms + atoms).ravel()
+        rows, counts = np.unique(slots, return_counts=True)
+        places = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1) if len(rows) else 0
+        of_wanted = np.where(rows[places] == wanted, counts[places], 0) if len(rows) else 0 * wanted
+        wrong = int(np.argmax(of_wanted != 1))
+        frame, atom = divmod(int(wanted[wrong]), self.total_atoms)
         raise InvalidInput(
-            f"{self.table.location}: frame {frame} has {filled[wrong]} rows of atom {atom}; "
+            f"{self.table.location}: frame {frame} has {of_wanted[wrong]} rows of atom {atom}; "
             "read it as points, with query()"
         )
 

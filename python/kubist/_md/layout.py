@@ -8,11 +8,13 @@ number of atoms under ``trajectory``, and the ``topology``.
 
 The index has frame, x, y and z. Space lies in the lowest quarter of its domain, so that the curve
 divides frames twice more than space: zones then hold few frames, which is what readers of frames
-ask for, and still a small region. Priorities come from the atom: samples are whole atoms.
+ask for, and still a small region. A cube keeps as many records as a leaf of the tree then has, so
+that few lie above the leaves. Priorities come from the atom: samples are whole atoms.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +35,14 @@ DIMENSIONS = ("frame", *POSITION)
 # The domain of space is so many times what atoms take: halved twice before it divides any atoms.
 # With more the engine would learn another grid from the first commit.
 FRAMES_FIRST = 4
-# Atoms may come to lie so far outside of the first frame, as a share of its extent.
-DRIFT = 0.25
+# Atoms may come to lie so far outside of the first frame, as a share of its extent. With more, the
+# cells at the border have few atoms and those inside many.
+DRIFT = 1 / 32
+# A leaf of the tree holds at most so many records, and below two levels that divide frames only a
+# sixteenth of them on the next level.
+LEAF_ROWS = 1 << 16
+CAPACITIES = (2048, 16384)
+"""Of a cube: the least, and what is taken where the number of frames is not known."""
 
 # In words that MDAnalysis and the engine share: `A` is the ampere for the engine, as in SI.
 UNITS: Mapping[str, str] = {
@@ -62,6 +70,17 @@ def schema(velocities: bool, forces: bool) -> pa.Schema:
             pa.field(STEP, pa.int64()),
         ]
     )
+
+
+def capacity(atoms: int, frames: int | None) -> int:
+    """How many records a cube keeps: those of the leaves, if atoms are spread evenly."""
+    least, usual = CAPACITIES
+    if frames is None:
+        return usual
+    rows = atoms * frames / FRAMES_FIRST
+    while rows > LEAF_ROWS:
+        rows /= 2 ** len(DIMENSIONS)
+    return max(least, math.ceil(rows))
 
 
 def domains(positions: Array, frames: int | None) -> dict[str, tuple[float, float] | None]:

@@ -106,6 +106,7 @@ class Ingestion:
             committed: Callable[[str], int | None] = lambda _: None  # noqa: E731
             dimensions, identity, lookup = self._index(sources)
         else:
+            self._check_columns(self._table)
             info = self._table.info()
             dimensions = [dimension.column for dimension in info.dimensions]
             identity, lookup = list(info.identity), list(info.lookup)
@@ -166,6 +167,22 @@ class Ingestion:
             chosen.append(field_)
         return pa.schema(chosen)
 
+    def _check_columns(self, table: _table.Table) -> None:
+        """What is asked of the columns of a table that was there must be what it says."""
+        types = {field.name: field.type for field in table.schema}
+        for name in (*self.asked.types, *self.asked.units):
+            if name not in types:
+                raise InvalidInput(
+                    f"{self.location}: there is no column {name!r}; "
+                    f"the columns are {', '.join(types)}"
+                )
+        for name, unit in self.asked.units.items():
+            if (there := table.units.get(name)) != unit:
+                raise InvalidInput(
+                    f"{self.location}: column {name} is in {there or 'no unit'}, not in {unit}: "
+                    "set_unit() changes what the table says"
+                )
+
     def _index(self, sources: Sequence[Source]) -> tuple[list[str], list[str], list[str]]:
         source, names = sources[0], set(self._columns_of(sources).names)
 
@@ -188,6 +205,8 @@ class Ingestion:
             formats.native.agree(sources, self.asked.types)
             self._table = self._create(sources)
             self.report.created = True
+        else:
+            self._check_columns(self._table)
         self._schema = self._table.schema
         self._writer = self._table.writer(
             self.asked.writer or WRITER,
@@ -228,7 +247,7 @@ class Ingestion:
             dimensions=domains,
             identity=identity,
             lookup=lookup,
-            capacity=self.asked.capacity,
+            capacity=self.asked.capacity or source.capacity,
             seed=self.asked.seed or 0,
             replication=self.asked.replication,
             compression=self.asked.compression,

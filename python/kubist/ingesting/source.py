@@ -68,6 +68,7 @@ class Source:
 
     Attributes:
         schema: The columns; a field's metadata has its unit under ``unit``.
+        capacity: How many records a cube of a new table keeps; None: the default.
         steps: The steps, in order of time. The argument says of a label how many rows were
             committed under it, None if none were.
         grows: It may be longer later: then it is known by where it is, not by what is in it.
@@ -83,6 +84,7 @@ class Source:
     identity: Sequence[str] = ()
     lookup: Sequence[str] = ()
     domains: Mapping[str, Any] = field(default_factory=dict)
+    capacity: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     rows: int | None = None
     times: Sequence[float] = ()

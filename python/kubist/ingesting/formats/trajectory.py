@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._md import layout
+from ..._md.batch import FrameBatch, frames_together
 from ..source import Options, Source, State, Step, unit
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def look(path: Path, options: Options) -> Source:
     ts = reader.ts
     atoms, frames = reader.n_atoms, reader.n_frames
     columns = layout.schema(ts.has_velocities, ts.has_forces)
+    there = {"positions": True, "velocities": ts.has_velocities, "forces": ts.has_forces}
+    has = [what for what, is_there in there.items() if is_there]
     metadata: dict[str, Any] = {"trajectory": {"atoms": atoms}}
     kept = convert.stored(universe)
     if options.topology is not None or kept.attributes:
@@ -45,7 +48,7 @@ def look(path: Path, options: Options) -> Source:
                 start += rows // atoms
                 continue
             stop = min(start + at_once, frames)
-            yield Step(str(start), _reading(universe, columns, start, stop))
+            yield Step(str(start), _reading(universe, columns, has, start, stop))
             start = stop
 
     return Source(
@@ -57,6 +60,7 @@ def look(path: Path, options: Options) -> Source:
         identity=("atom",),
         lookup=("atom",),
         domains=layout.domains(ts.positions, frames),
+        capacity=layout.capacity(atoms, frames),
         metadata=metadata,
         rows=atoms * frames,
         times=times,
@@ -78,14 +82,11 @@ def _universe(path: Path, topology_file: Path | None) -> Any:
 
 
 def _reading(
-    universe: Any, columns: pa.Schema, start: int, stop: int
+    universe: Any, columns: pa.Schema, has: Sequence[str], start: int, stop: int
 ) -> Callable[[State], Iterator[pa.Table]]:
     def read(state: State) -> Iterator[pa.Table]:
-        import pyarrow as pa
-
-        from ..._md.append import frame_columns
-
-        reader = universe.trajectory
+        reader, batch = universe.trajectory, None
+        first = state.next_frame
         for number in range(start, stop):
             try:
                 ts = reader[number]
@@ -97,17 +98,23 @@ def _reading(
             if ts.has_forces:
                 vectors["forces"] = ts.forces
             step = ts.data.get("step")
-            arrays = frame_columns(
-                state.next_frame,
+            if batch is None:
+                room = frames_together(number, reader.n_atoms, reader.n_frames)
+                batch = FrameBatch(reader.n_atoms, has, room)
+            lacking = batch.add(
+                first + number - start,
                 vectors,
                 ts.time,
                 ts.dimensions,
                 None if step is None else int(step),
             )
-            if set(arrays) != set(columns.names):
-                lacking = ", ".join(sorted(set(arrays) ^ set(columns.names)))
-                raise ValueError(f"frame {number}: it differs from the first in {lacking}")
-            yield pa.table([arrays[name] for name in columns.names], schema=columns)
-            state.next_frame += 1
+            if lacking:
+                raise ValueError(
+                    f"frame {number}: it differs from the first in {', '.join(lacking)}"
+                )
+            if batch.is_full or number == stop - 1:
+                yield batch.table(columns)
+                batch = None
+        state.next_frame += stop - start
 
     return read

@@ -1,0 +1,122 @@
+"""Frames put together: as many rows as are worth a call of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import layout
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Array = np.ndarray[Any, Any]
+
+# Rows of a batch: laid out in a fraction of a second, while the next are read.
+ROWS = 1 << 20
+
+
+def frames_together(first: int, atoms: int, frames: int | None) -> int:
+    """How many frames, from this one on, are a batch. Where it is known how many there will be,
+    batches end where the tree divides them, so that each leaf has its records of one batch."""
+    most = max(1, ROWS // atoms)
+    if frames is None or first >= frames:
+        return most
+    parts = 1
+    while parts * most < frames:
+        parts *= 2
+    end = -(-(first * parts // frames + 1) * frames // parts)
+    return max(1, end - first)
+
+
+class FrameBatch:
+    """Some frames of as many atoms each, as columns of a trajectory's table.
+
+    Args:
+        atoms: How many atoms each frame has.
+        vectors: What the frames have: ``positions``, perhaps ``velocities``, ``forces``.
+        room: How many frames.
+
+    Attributes:
+        names: The columns.
+    """
+
+    def __init__(self, atoms: int, vectors: Collection[str], room: int) -> None:
+        self.atoms = atoms
+        self._vectors = {
+            column: np.empty((room, atoms), np.float32)
+            for what in vectors
+            for column in layout.VECTORS[what]
+        }
+        columns = layout.schema("velocities" in vectors, "forces" in vectors)
+        self.names = [field.name for field in columns]
+        self._room = room
+        self._frames: list[int] = []
+        self._times: list[float] = []
+        self._cells: list[Array | None] = []
+        self._steps: list[int | None] = []
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    @property
+    def is_full(self) -> bool:
+        """Is there no room for another frame?"""
+        return len(self) == self._room
+
+    def add(
+        self,
+        frame: int,
+        vectors: Mapping[str, Array],
+        time: float,
+        cell: Array | None,
+        step: int | None,
+    ) -> list[str]:
+        """Copies a frame; or returns the columns that it has and the others have not, or lacks."""
+        given = {column for what in vectors for column in layout.VECTORS[what]}
+        if given != self._vectors.keys():
+            return sorted(given ^ self._vectors.keys())
+        place = len(self)
+        for what, values in vectors.items():
+            for axis, column in enumerate(layout.VECTORS[what]):
+                self._vectors[column][place] = values[:, axis]
+        self._frames.append(frame)
+        self._times.append(float(time))
+        self._cells.append(None if cell is None else np.array(cell, np.float32))
+        self._steps.append(step)
+        return []
+
+    def table(self, schema: pa.Schema) -> pa.Table:
+        """The frames as a table of these columns."""
+        import pyarrow as pa
+
+        count = len(self)
+        columns = {
+            "atom": np.tile(np.arange(self.atoms, dtype=np.int32), count),
+            "frame": np.repeat(np.array(self._frames, np.int32), self.atoms),
+            "time": np.repeat(np.array(self._times), self.atoms),
+            **{column: values[:count].reshape(-1) for column, values in self._vectors.items()},
+        }
+        arrays = {name: pa.array(values) for name, values in columns.items()}
+        for axis, name in enumerate(layout.CELL):
+            values = [None if cell is None else cell[axis] for cell in self._cells]
+            arrays[name] = self._of_frames(values, pa.float32())
+        arrays[layout.STEP] = self._of_frames(self._steps, pa.int64())
+        return pa.table([arrays[field.name] for field in schema], schema=schema)
+
+    def _of_frames(self, of_each: list[Any], kind: pa.DataType) -> pa.Array:
+        """Values of the frames, each in the row of its atom 0."""
+        import pyarrow as pa
+
+        rows = len(of_each) * self.atoms
+        places = [place * self.atoms for place, value in enumerate(of_each) if value is not None]
+        if not places:
+            return pa.nulls(rows, kind)
+        values = np.zeros(rows, kind.to_pandas_dtype())
+        values[places] = [value for value in of_each if value is not None]
+        valid = np.zeros((rows + 7) // 8, np.uint8)
+        for place in places:
+            valid[place // 8] |= 1 << place % 8
+        return pa.Array.from_buffers(kind, rows, [pa.py_buffer(valid), pa.py_buffer(values)])
