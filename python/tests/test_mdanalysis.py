@@ -363,3 +363,34 @@ def test_a_damaged_topology_is_told(written: tuple[str, Any], tmp_path: Path) ->
         copy.set_metadata({"topology": {**stored, "attributes": attributes}})
         with pytest.raises(ValueError, match=message):
             mda.Universe(copy.location)
+
+
+def test_frames_of_a_slice_are_read_many_at_a_time(
+    written: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In any direction, from the middle, broken off, and among jumps; each is read once."""
+    path, reference = written
+    u = mda.Universe(path)
+    expected = reference.trajectory.timeseries(order="fac")
+    count, read = len(expected), []
+    frames = u.trajectory._frames
+    plain = frames.read
+    monkeypatch.setattr(
+        frames, "read", lambda numbers, *what: read.append(list(numbers)) or plain(numbers, *what)
+    )
+    for part in (slice(None), slice(None, None, 3), slice(count - 2, 1, -2), slice(4, 5)):
+        read.clear()
+        for number, ts in zip(range(count)[part], u.trajectory[part], strict=True):
+            np.testing.assert_array_equal(ts.positions, expected[number])
+            assert ts.frame == number
+        asked = range(count)[part]
+        # The last is the first frame of the trajectory, to which MDAnalysis goes back.
+        assert [n for numbers in read[: len(read) - 1] for n in numbers][: len(asked)] == list(asked)
+        assert len(read) <= 2 + len(asked) // 4
+    for ts in u.trajectory:
+        if ts.frame == 2:
+            break
+    read.clear()
+    for number in (7, 1, 5, 3):
+        np.testing.assert_array_equal(u.trajectory[number].positions, expected[number])
+    assert [numbers for numbers in read if len(numbers) > 1] == []

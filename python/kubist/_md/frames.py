@@ -175,12 +175,13 @@ class Frames:
             where=" AND ".join(conditions) or None,
             columns=["frame", "atom", *columns],
         )
-        slot_of_frame = np.full(len(self), -1, np.int64)
-        slot_of_frame[frames] = np.arange(len(frames)) * len(atoms)
-        slot_of_atom = np.full(self.total_atoms, -1, np.int64)
-        slot_of_atom[atoms] = np.arange(len(atoms))
-        flat = {name: array.reshape(-1, 3) for name, array in arrays.items()}
         rows, filled = 0, np.zeros(len(frames) * len(atoms), bool)
+        number = np.int32 if 3 * len(filled) < 2**31 else np.int64
+        slot_of_frame = np.full(len(self), -1, number)
+        slot_of_frame[frames] = np.arange(len(frames)) * len(atoms)
+        slot_of_atom = np.full(self.total_atoms, -1, number)
+        slot_of_atom[atoms] = np.arange(len(atoms))
+        flat = {name: array.reshape(-1) for name, array in arrays.items()}
         # What has come is put in its place while more is read.
         for found in result._numpy_batches(np):
             if found["atom"].max(initial=0) >= self.total_atoms:
@@ -196,9 +197,11 @@ class Frames:
                 found = {name: values[wanted] for name, values in found.items()}
             filled[slots] = True
             rows += len(slots)
-            for name, array in flat.items():
-                for axis, column in enumerate(layout.VECTORS[name]):
-                    array[slots, axis] = found[column]
+            slots *= 3
+            for axis in range(3):
+                for name, array in flat.items():
+                    array[slots] = found[layout.VECTORS[name][axis]]
+                slots += 1
         if rows != len(filled) or not filled.all():
             self._refuse(frames, atoms)
 

@@ -73,14 +73,15 @@ def schema(velocities: bool, forces: bool) -> pa.Schema:
 
 
 def capacity(atoms: int, frames: int | None) -> int:
-    """How many records a cube keeps: those of the leaves, if atoms are spread evenly."""
+    """How many records a cube keeps: those of the leaves, and some more."""
     least, usual = CAPACITIES
     if frames is None:
         return usual
     rows = atoms * frames / FRAMES_FIRST
     while rows > LEAF_ROWS:
         rows /= 2 ** len(DIMENSIONS)
-    return max(least, math.ceil(rows))
+    # Some places are denser than others.
+    return max(least, math.ceil(1.5 * rows))
 
 
 def domains(positions: Array, frames: int | None) -> dict[str, tuple[float, float] | None]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from MDAnalysis.coordinates.base import ReaderBase, WriterBase
+from MDAnalysis.coordinates.base import FrameIteratorSliced, ReaderBase, WriterBase
 from MDAnalysis.lib.util import store_init_arguments
 from MDAnalysis.units import conversion_factor
 
@@ -25,6 +25,9 @@ Array = np.ndarray[Any, Any]
 # How many frames are read ahead at most, and never more rows than this.
 MOST_AHEAD = 64
 ROWS_AHEAD = ROWS_AT_ONCE
+# Where it is known which frames come, so many at first, and then so many times as many each time.
+FIRST_AHEAD = 4
+MORE_AHEAD = 4
 
 KINDS = {"time": "time", "length": "x", "velocity": "vx", "force": "fx"}
 """What MDAnalysis wants to know the unit of, and the column that says it."""
@@ -81,6 +84,14 @@ def units_of(frames: Frames) -> dict[str, str | None]:
                 )
         found[kind] = said or USUAL[kind]
     return found
+
+
+class Announced(FrameIteratorSliced):
+    """Frames of a slice. Their reader learns which ones come when they begin to be asked for."""
+
+    def __iter__(self) -> Iterator[Any]:
+        self.trajectory.announce(range(self.start, self.stop, self.step))
+        yield from super().__iter__()
 
 
 class KubistReader(ReaderBase):
@@ -142,6 +153,7 @@ class KubistReader(ReaderBase):
         self._ahead: dict[int, dict[str, Array]] = {}
         self._stride = 0
         self._reach = 1
+        self._coming = range(0)
 
     @property
     def n_frames(self) -> int:
@@ -239,13 +251,31 @@ class KubistReader(ReaderBase):
         self._set_frame_values(ts)
         return ts
 
+    def announce(self, frames: range) -> None:
+        """Says which frames come: they are read many at a time."""
+        self._coming, self._reach = frames, 0
+        self._ahead.clear()
+
+    def __getitem__(self, frame: Any) -> Any:
+        found = super().__getitem__(frame)
+        return Announced(self, frame) if type(found) is FrameIteratorSliced else found
+
+    def __iter__(self) -> Any:
+        self.announce(range(self.n_frames))
+        return super().__iter__()
+
     def _read_ahead(self, frame: int) -> dict[str, Array]:
-        """Reads the frame, and more of those that follow the longer frames come in turn."""
-        stride = frame - self._frame
-        in_turn = stride == self._stride and stride > 0
+        """Reads the frame, and more of those that were announced, or that follow the longer
+        frames come in turn."""
         most = max(1, min(MOST_AHEAD, ROWS_AHEAD // self.n_atoms))
-        self._reach = min(self._reach * 2, most) if in_turn else 1
-        frames = range(frame, self.n_frames, max(stride, 1))[: self._reach]
+        if self._coming and self._coming[0] == frame:
+            self._reach = min(max(self._reach * MORE_AHEAD, FIRST_AHEAD), most)
+            frames, self._coming = self._coming[: self._reach], self._coming[self._reach :]
+        else:
+            stride = frame - self._frame
+            in_turn = stride == self._stride and stride > 0
+            self._reach = min(self._reach * 2, most) if in_turn else 1
+            frames = range(frame, self.n_frames, max(stride, 1))[: self._reach]
         arrays = self._frames.read(frames, self._what)
         self._ahead = {
             number: {what: array[place] for what, array in arrays.items()}
