@@ -49,6 +49,7 @@
 # make s3-up     a real S3 server on this machine, at 127.0.0.1:7070; needs Go
 # make s3-down   ends it, and removes its data
 # make test-s3   the store, the engine's oracle and live tests on the server of `make s3-up`
+# make bench-s3  tables there beside Lance and pyarrow datasets, behind 30 ms and 100 MB/s; and commits; ROWS=n
 # make generate   what HTTP's description, the page and Python know of a query, from its declaration,
 #                 and docs/api.md from the docstrings
 # make golden VERSION=n   a set of tables as today's code writes them, for the tests of later versions
@@ -64,7 +65,7 @@ BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark demo-insitu test-insitu-cluster \
-        cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3
+        cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
 
 # One cargo call builds command and module, so that what they share is compiled
 # once. The package is used from where it stands: the module goes into it, and a
@@ -333,6 +334,10 @@ test-s3: s3-up
 	  cargo test --release --locked --workspace --target-dir target --test bucket -- --include-ignored
 	$(S3) KUBIST_TEST_STORE=s3://kubist-tests SEEDS=20 \
 	  cargo test --release --locked --workspace --target-dir target --test oracle --test live
+
+# The figures go to docs/where.md.
+bench-s3: s3-up build bench/.venv/.ready
+	PYTHONPATH=python $(BENCH)/python -m bench.s3.run
 
 clean:
 	rm -rf spark/*/target

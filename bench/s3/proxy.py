@@ -1,0 +1,142 @@
+"""A road between a client and an S3 server: each request takes 30 ms longer, and all bytes together
+pass at 100 MB a second. It notes each request.
+
+    python -m bench.s3.proxy PORT-OF-THE-SERVER
+
+prints its own port. `GET /.trace` answers with the requests since it was asked last, as JSON, and
+counts for nothing itself. Connections are made at once, as if they had been open before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+
+DELAY = 0.030
+BYTES_A_SECOND = 100e6
+CHUNK = 1 << 16
+TRACE = b"GET /.trace "
+
+
+class Road:
+    """The bytes that pass, one after the other."""
+
+    def __init__(self) -> None:
+        self.free = 0.0
+
+    async def take(self, size: int) -> None:
+        self.free = max(self.free, time.monotonic()) + size / BYTES_A_SECOND
+        wait = self.free - time.monotonic()
+        if wait > 0.002:
+            await asyncio.sleep(wait)
+
+
+class Proxy:
+    def __init__(self, upstream: int) -> None:
+        self.upstream = upstream
+        self.up, self.down = Road(), Road()
+        self.trace: list[dict[str, object]] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self._requests(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def _requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        upstream = None
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            if head.startswith(TRACE):
+                body = json.dumps(self.trace).encode()
+                self.trace = []
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                await writer.drain()
+                continue
+            sent = time.monotonic()
+            if upstream is None:
+                upstream = await asyncio.open_connection("127.0.0.1", self.upstream, limit=1 << 20)
+            there, back = upstream[1], upstream[0]
+            await asyncio.sleep(DELAY)
+            there.write(head)
+            went = await self._body(reader, there, head, self.up)
+            await there.drain()
+            answer = await back.readuntil(b"\r\n\r\n")
+            while answer.startswith(b"HTTP/1.1 1"):
+                answer = await back.readuntil(b"\r\n\r\n")
+            writer.write(answer)
+            line = head.split(b"\r\n", 1)[0].decode()
+            has_body = not line.startswith("HEAD ") and answer[9:12] not in (b"204", b"304")
+            came = await self._body(back, writer, answer, self.down) if has_body else 0
+            await writer.drain()
+            self.trace.append(
+                {
+                    "sent": sent,
+                    "answered": time.monotonic(),
+                    "request": line.removesuffix(" HTTP/1.1"),
+                    "range": header(head, b"range"),
+                    "status": int(answer[9:12]),
+                    "went": went,
+                    "came": came,
+                }
+            )
+
+    async def _body(
+        self,
+        source: asyncio.StreamReader,
+        sink: asyncio.StreamWriter,
+        head: bytes,
+        road: Road,
+    ) -> int:
+        """Passes the body on that a head announces."""
+        if "chunked" in header(head, b"transfer-encoding"):
+            return await self._chunks(source, sink, road)
+        left = size = int(header(head, b"content-length") or 0)
+        while left:
+            some = await source.read(min(left, CHUNK))
+            if not some:
+                raise ConnectionError("it ended within a body")
+            await road.take(len(some))
+            sink.write(some)
+            await sink.drain()
+            left -= len(some)
+        return size
+
+    async def _chunks(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, road: Road
+    ) -> int:
+        passed = 0
+        while True:
+            line = await source.readuntil(b"\r\n")
+            size = int(line.split(b";")[0], 16)
+            body = await source.readexactly(size + 2)
+            await road.take(size)
+            sink.write(line + body)
+            await sink.drain()
+            passed += size
+            if size == 0:
+                return passed
+
+
+def header(head: bytes, name: bytes) -> str:
+    """The value of a header, or nothing."""
+    for line in head.split(b"\r\n")[1:]:
+        key, _, value = line.partition(b":")
+        if key.strip().lower() == name:
+            return value.strip().decode()
+    return ""
+
+
+async def main() -> None:
+    proxy = Proxy(int(sys.argv[1]))
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, limit=1 << 20)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
