@@ -4,14 +4,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_schema::{Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
-use kubist_expr::Wholes;
+use kubist_expr::{Expression, Wholes};
 use kubist_index::priority::priorities;
 
 use crate::aggregate::{Accumulator, Bound, Pilot, Records, Rows};
 use crate::group::GroupBy;
+use crate::sums::Sums;
 use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 
@@ -36,8 +38,14 @@ pub struct Task {
     pub group_by: Vec<GroupBy>,
     /// The asked columns that `count_distinct` is of, by aggregate.
     pub distinct: Vec<Option<String>>,
-    /// What scans bring.
+}
+
+/// What scans bring.
+pub struct Brought {
     pub schema: SchemaRef,
+    /// Of the records that scans bring only those that meet it are asked for; the others are
+    /// counted.
+    pub condition: Option<Expression>,
 }
 
 /// What the pilot's records show of all of them.
@@ -68,6 +76,8 @@ pub struct Values {
     keys: Vec<u64>,
     labels: Vec<ArrayRef>,
     pub priorities: Vec<u64>,
+    /// Priorities of all records that were brought, where the condition leaves some of them out.
+    all: Option<Vec<u64>>,
 }
 
 /// All accumulators.
@@ -76,6 +86,9 @@ pub struct Accumulated {
     /// The index of a group, by the hash of its label.
     index: HashMap<u64, usize>,
     pub groups: Vec<Group>,
+    /// How many records were drawn from the frame: from all records of known number, among
+    /// which a condition and groups find theirs.
+    pub frame: Option<Sums>,
 }
 
 pub struct Group {
@@ -88,11 +101,29 @@ pub struct Group {
 
 impl Task {
     /// The values of all arguments for scanned columns.
-    pub fn values(&self, rows: usize, columns: Vec<ArrayRef>, priorities: Vec<u64>, cancel: &Cancel) -> Result<Values> {
+    pub fn values(
+        &self,
+        brought: &Brought,
+        rows: usize,
+        columns: Vec<ArrayRef>,
+        mut priorities: Vec<u64>,
+        cancel: &Cancel,
+    ) -> Result<Values> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(Error::kernel)?;
-        let named = |name: &String| batch.column_by_name(name).cloned().expect("it was asked for");
+        let schema = brought.schema.clone();
+        let mut batch = RecordBatch::try_new_with_options(schema, columns, &options).map_err(Error::kernel)?;
         let stopped = || cancel.is_set();
+        let mut all = None;
+        if let Some(condition) = &brought.condition {
+            let met = condition.evaluate(&batch, &stopped)?;
+            let met: BooleanArray = met.into_iter().map(|truth| Some(truth == 1.0)).collect();
+            batch = filter_record_batch(&batch, &met).map_err(Error::kernel)?;
+            let mut kept = met.values().iter();
+            all = Some(priorities.clone());
+            priorities.retain(|_| kept.next().is_some_and(|kept| kept));
+        }
+        let rows = batch.num_rows();
+        let named = |name: &String| batch.column_by_name(name).cloned().expect("it was asked for");
         let of = |asked: &Asked| {
             asked.bound.arguments.iter().map(|argument| Ok(argument.evaluate(&batch, &stopped)?)).collect()
         };
@@ -114,20 +145,24 @@ impl Task {
             keys: if labels.is_empty() { vec![] } else { hash(&labels, rows) },
             labels,
             priorities,
+            all,
         })
+    }
+
+    /// Random groups of identities, which take memory in each group of records.
+    pub fn random_groups(&self) -> usize {
+        if self.group_by.is_empty() { 1024 } else { 256 }
     }
 
     /// Accumulators of a group that holds nothing yet.
     pub fn empty(&self, pilot: &PilotFindings) -> Vec<Box<dyn Accumulator>> {
-        // Groups of identities take memory in each group of records.
-        let groups = if self.group_by.is_empty() { 1024 } else { 256 };
         let accumulator = |(number, asked): (usize, &Asked)| {
             asked.bound.aggregate.accumulator(&Pilot {
                 shifts: &pilot.shifts[number],
                 ends: &pilot.ends[number],
                 positive: &pilot.positive[number],
                 clustered: pilot.clustered,
-                groups,
+                groups: self.random_groups(),
             })
         };
         self.aggregates.iter().enumerate().map(accumulator).collect()
@@ -219,9 +254,18 @@ fn check_size(group: &Group, groups: usize, task: &Task) -> Result<()> {
 }
 
 impl Accumulated {
+    /// Nothing yet, of records that are drawn from a frame.
+    pub fn framed(task: &Task) -> Accumulated {
+        Accumulated { frame: Some(Sums::new(1, task.random_groups())), ..Accumulated::default() }
+    }
+
     /// Adds records: drawn by chance, or (`certain`) there in any case.
     pub fn add(&mut self, task: &Task, pilot: &PilotFindings, values: &Values, certain: bool) -> Result<()> {
         let priorities = (!certain).then_some(&values.priorities[..]);
+        if let Some(frame) = self.frame.as_mut().filter(|_| !certain) {
+            let drawn = values.all.as_ref().unwrap_or(&values.priorities);
+            frame.add(&[&vec![1.0; drawn.len()]], 0..drawn.len(), Some(drawn));
+        }
         let rows_of = self.rows_by_group(task, pilot, values)?;
         for (group, rows) in &rows_of {
             self.groups[*group].rows += rows.as_ref().map_or(values.rows, Vec::len) as u64;
@@ -289,6 +333,9 @@ impl Accumulated {
     }
 
     pub fn merge(&mut self, task: &Task, other: Accumulated) -> Result<()> {
+        if let (Some(frame), Some(more)) = (&mut self.frame, other.frame) {
+            frame.merge(more);
+        }
         let mut keys: Vec<(u64, usize)> = other.index.into_iter().collect();
         keys.sort_unstable_by_key(|(_, group)| *group);
         let mut keys = keys.into_iter().map(|(key, _)| key);
@@ -323,7 +370,8 @@ impl Accumulated {
             accumulators: group.accumulators.iter().map(|accumulator| accumulator.hollow()).collect(),
             rows: 0,
         });
-        Accumulated { index: self.index.clone(), groups: groups.collect() }
+        let frame = self.frame.as_ref().map(Sums::hollow);
+        Accumulated { index: self.index.clone(), groups: groups.collect(), frame }
     }
 
     /// Lets go of what no answer needs; what was added must be a sample of all.

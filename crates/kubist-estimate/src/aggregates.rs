@@ -98,7 +98,8 @@ mod tests {
     use crate::interval::{Conditions, Interval, bent};
     use arrow_schema::{DataType, Field};
 
-    const EXACT: Conditions = Conditions { p: 1.0, alpha: 0.05, rows: None, clustered: false, stratified: false };
+    const EXACT: Conditions =
+        Conditions { p: 1.0, alpha: 0.05, rows: None, frame: None, clustered: false, stratified: false };
 
     fn schema() -> Schema {
         Schema::new(vec![

@@ -11,6 +11,7 @@
 //! probability, so that with probability `1 - alpha` all intervals of all stages hold.
 
 mod figures;
+mod frame;
 mod known;
 mod plan;
 mod tails;
@@ -22,7 +23,7 @@ use std::time::Instant;
 use arrow_schema::{Schema, SchemaRef};
 use kubist_index::priority::{PriorityRange, Threshold};
 
-use crate::accumulate::{Accumulated, Asked, PilotFindings, Task, Values};
+use crate::accumulate::{Accumulated, Asked, Brought, PilotFindings, Task, Values};
 use crate::aggregates;
 use crate::call::several;
 use crate::figure::{Estimate, Outlook, Stop, check_groups};
@@ -59,6 +60,7 @@ pub struct Estimation {
     whole: Arc<LogicalPlan>,
     task: Arc<Task>,
     wanted: Wanted,
+    brought: Arc<Brought>,
     groups: SchemaRef,
     units: BTreeMap<String, String>,
     /// By aggregate: what half of its intervals may be at most, in its own unit.
@@ -70,6 +72,8 @@ pub struct Estimation {
     accumulated: Accumulated,
     /// How many records there are, once that is known.
     rows: Option<u64>,
+    /// How many there are in the frame in which they lie, where records are drawn from it.
+    framed: Option<u64>,
     /// Priorities are read from `low` on; up to `at` they have been, `end` is the last.
     low: f64,
     at: f64,
@@ -155,9 +159,6 @@ impl Estimation {
         let task = Task {
             distinct: distinct_columns.iter().map(|column| column.as_ref().map(named)).collect(),
             group_by,
-            schema: Arc::new(Schema::new(
-                columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>(),
-            )),
             aggregates,
         };
         let (low, end) = options.query.window.unwrap_or((0.0, 1.0));
@@ -181,6 +182,7 @@ impl Estimation {
             whole: plan.clone(),
             plan,
             task: Arc::new(task),
+            brought: Arc::new(Brought { schema: snapshot.view.schema.stored_part(&columns), condition: None }),
             wanted: Wanted { columns, priorities: true },
             groups,
             units,
@@ -188,6 +190,7 @@ impl Estimation {
             pilot: None,
             tails,
             rows: known.as_ref().and_then(Known::rows),
+            framed: None,
             known,
             accumulated: Accumulated::default(),
             low,
@@ -271,11 +274,11 @@ impl Estimation {
         let Some(range) = range(low, high) else { return Ok((vec![], Stats::default())) };
         let read = self.plan.read_plan(range)?;
         let mut stats = self.plan.take_cost();
-        let (task, cancel) = (self.task.clone(), self.plan.query.cancel.clone());
+        let (task, brought, cancel) = (self.task.clone(), self.brought.clone(), self.plan.query.cancel.clone());
         let found = execute::work(read, self.wanted.clone(), Arc::new(|_, _| false), move |scanned| {
             let stats = scanned.stats;
-            let columns = if scanned.rows == 0 { empty(&task.schema) } else { scanned.columns };
-            Ok((task.values(scanned.rows, columns, scanned.priorities, &cancel)?, stats))
+            let columns = if scanned.rows == 0 { empty(&brought.schema) } else { scanned.columns };
+            Ok((task.values(&brought, scanned.rows, columns, scanned.priorities, &cancel)?, stats))
         });
         let mut parts = Vec::new();
         for part in found.until(self.deadline) {
@@ -313,16 +316,18 @@ impl Estimation {
         certain: bool,
     ) -> Result<(Accumulated, Stats)> {
         let mut all = self.accumulated.hollow();
+        let framed = all.frame.is_some();
         let Some(range) = range(low, high) else { return Ok((all, Stats::default())) };
         let read = plan.read_plan(range)?;
         let mut stats = plan.take_cost();
         let (task, pilot, cancel) = (self.task.clone(), pilot.clone(), plan.query.cancel.clone());
+        let brought = self.brought.clone();
         // Chance plays no part where everything is read.
         let wanted = Wanted { priorities: !certain, ..self.wanted.clone() };
         let parts = execute::work(read, wanted, Arc::new(|_, _| false), move |scanned| {
-            let mut part = Accumulated::default();
+            let mut part = if framed { Accumulated::framed(&task) } else { Accumulated::default() };
             if scanned.rows > 0 {
-                let values = task.values(scanned.rows, scanned.columns, scanned.priorities, &cancel)?;
+                let values = task.values(&brought, scanned.rows, scanned.columns, scanned.priorities, &cancel)?;
                 part.add(&task, &pilot, &values, certain)?;
             }
             Ok((part, scanned.stats))
@@ -340,18 +345,26 @@ impl Estimation {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
         if !self.holds_all()
             || self.rows.is_some()
+            || self.framed.is_some()
             || !self.groups.fields().is_empty()
             || !self.task.aggregates.iter().any(needed)
         {
             return Ok(());
         }
-        let Some((inside, others)) = self.plan.by_box()? else { return Ok(()) };
+        self.rows = self.counted(&self.plan.clone(), COUNTED_ROWS)?;
+        Ok(())
+    }
+
+    /// How many records a plan finds, if the tree knows their number or at most `most` must be
+    /// read for it, and there is time for that.
+    fn counted(&mut self, plan: &LogicalPlan, most: u64) -> Result<Option<u64>> {
+        let Some((inside, others)) = plan.by_box()? else { return Ok(None) };
         let straddling: u64 = others.visits.iter().map(|visit| visit.run.rows).sum();
-        if straddling > COUNTED_ROWS {
-            return Ok(());
+        if straddling > most {
+            return Ok(None);
         }
         let counted = self.in_time(|| {
-            let (mut rows, mut stats) = (inside, self.plan.take_cost());
+            let (mut rows, mut stats) = (inside, plan.take_cost());
             let counts = execute::work(others, Wanted::default(), Arc::new(|_, _| false), |scanned| {
                 Ok((scanned.rows as u64, scanned.stats))
             });
@@ -362,11 +375,10 @@ impl Estimation {
             }
             Ok((rows, stats))
         })?;
-        if let Some((rows, stats)) = counted {
+        Ok(counted.map(|(rows, stats)| {
             self.stats.add(&stats);
-            self.rows = Some(rows);
-        }
-        Ok(())
+            rows
+        }))
     }
 
     fn stage(&mut self) -> Result<Estimate> {
@@ -380,6 +392,9 @@ impl Estimation {
         if in_time {
             self.stages += 1;
             self.count()?;
+            if self.stages == 1 {
+                self.find_frame()?;
+            }
         }
         let figures = self.figures();
         let figures = if in_time { self.with_constants(figures)? } else { figures };

@@ -5,7 +5,7 @@
 //! scale, variances on a logarithmic one and correlations on Fisher's.
 
 use crate::distribution::student;
-use crate::sums::Spread;
+use crate::sums::{Spread, Sums};
 
 /// A value and the ends of its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,16 +21,27 @@ pub struct Interval {
 
 /// What an interval depends on besides what was added up.
 #[derive(Clone, Copy, Debug)]
-pub struct Conditions {
+pub struct Conditions<'a> {
     /// The share of identities that were drawn.
     pub p: f64,
     pub alpha: f64,
     /// How many records there are, where that is known.
     pub rows: Option<f64>,
+    /// The frame in which they lie, where only that is known.
+    pub frame: Option<Frame<'a>>,
     /// Records of one identity come together.
     pub clustered: bool,
     /// Some records are there for certain.
     pub stratified: bool,
+}
+
+/// Records of known number, among which those that are asked for are some: the records of a
+/// box, of which a condition or a group has its part.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    pub rows: f64,
+    /// How many of them were drawn.
+    pub drawn: &'a Sums,
 }
 
 impl Interval {

@@ -111,6 +111,11 @@ impl Sums {
 
     /// The spread of the linear combination `sum of coefficients * totals`.
     pub fn spread(&self, p: f64, coefficients: &[f64]) -> Spread {
+        self.spread_less(p, coefficients, 0.0, self)
+    }
+
+    /// The same less `by` times the first total of other sums over the same random groups.
+    pub fn spread_less(&self, p: f64, coefficients: &[f64], by: f64, other: &Sums) -> Spread {
         let cells = self.cells.chunks_exact(self.width);
         let occupied = cells.clone().filter(|cell| cell[0] != 0.0).count() as f64;
         if p >= 1.0 {
@@ -119,11 +124,14 @@ impl Sums {
         if occupied < 2.0 {
             return Spread { error: f64::INFINITY, degrees: 0.0, skewness: 0.0 };
         }
-        let combine = |cell: &[f64]| cell.iter().zip(coefficients).map(|(total, by)| total * by).sum::<f64>() / p;
-        let mean = cells.clone().map(combine).sum::<f64>() / self.groups as f64;
+        let combine = |(cell, less): (&[f64], &[f64])| {
+            (cell.iter().zip(coefficients).map(|(total, by)| total * by).sum::<f64>() - less[0] * by) / p
+        };
+        let pairs = cells.zip(other.cells.chunks_exact(other.width));
+        let mean = pairs.clone().map(combine).sum::<f64>() / self.groups as f64;
         let (mut second, mut third) = (0.0, 0.0);
-        for cell in cells {
-            let away = combine(cell) - mean;
+        for pair in pairs {
+            let away = combine(pair) - mean;
             second += away * away;
             third += away * away * away;
         }

@@ -404,6 +404,36 @@ fn goals_are_reached_with_few_records() {
     assert!(estimate.figures.len() == 1 && estimate.figures[0].value.is_none() && !estimate.warnings.is_empty());
 }
 
+/// Half of the records are a number that is told as well by half as many as the number alone would
+/// take: a share of all, whose number is known.
+#[test]
+fn parts_of_a_known_number_take_fewer_records() {
+    let rows = 200_000;
+    let world = world(12, rows, 10);
+    let snapshot = table(&world, &["row"], 0);
+    let goal = 0.01;
+    // Of n records among so many, drawn alone: half an interval is 1.96 sqrt((1 - p) / (p n)).
+    let alone = |n: f64| 1.0 / (1.0 + n * (goal / 1.96f64).powi(2));
+    let left = world.x.iter().filter(|x| **x < 0.315).count() as f64;
+    let least = left.min(rows as f64 - left);
+    for (filter, group_by, parts) in
+        [(None, "x < 0.315", vec![rows as f64 - left, left]), (Some("x < 0.315"), "", vec![left])]
+    {
+        let mut options = EstimateOptions { error: Some(goal), ..wish(&["count()"]) };
+        options.group_by = [group_by].iter().filter(|by| !by.is_empty()).map(|by| by.to_string()).collect();
+        options.query.filter = filter.map(str::to_string);
+        let estimate = snapshot.estimate(&options).unwrap();
+        assert_eq!(estimate.stopped, Stop::Goal);
+        let of_least = if group_by.is_empty() { left } else { least };
+        assert!(estimate.precision < 0.75 * alone(of_least), "{} {}", estimate.precision, alone(of_least));
+        assert_eq!(estimate.figures.len(), parts.len());
+        for (figure, part) in estimate.figures.iter().zip(parts) {
+            assert!(!figure.exact && figure.low <= part && part <= figure.high, "{figure:?} {part}");
+            assert!(figure.high - figure.low <= 2.0 * goal * part * 1.05, "{figure:?}");
+        }
+    }
+}
+
 #[test]
 fn each_record_is_read_once_while_intervals_narrow() {
     let world = world(6, 100_000, 10);
@@ -650,4 +680,17 @@ fn stopping_at_a_goal_or_at_will_spoils_nothing() {
     let goal = EstimateOptions { error: Some(0.02), ..wish(&["mean(value)"]) };
     holds(150, 10, &["row"], &goal, 0.93, 0.97, false);
     holds(150, 10, &["row"], &goal, 0.95, 1.0, true);
+}
+
+#[test]
+fn intervals_of_parts_of_a_known_number_hold_as_often() {
+    for aggregate in ["count()", "count(value)", "sum(value)"] {
+        let mut goal = EstimateOptions { error: Some(0.03), ..wish(&[aggregate]) };
+        goal.query.filter = Some("kind < 4".into());
+        holds(150, 10, &["row"], &goal, 0.94, 0.99, false);
+        holds(150, 10, &["pid"], &goal, 0.93, 0.99, false);
+    }
+    // Of one of two groups.
+    let goal = EstimateOptions { error: Some(0.03), group_by: vec!["kind < 4".into()], ..wish(&["sum(x)"]) };
+    holds(150, 10, &["row"], &goal, 0.93, 0.98, false);
 }

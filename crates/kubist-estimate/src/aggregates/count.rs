@@ -5,8 +5,8 @@ use arrow_schema::DataType;
 use crate::aggregate::{Bound, Definition, Properties};
 use crate::aggregates::count_distinct;
 use crate::call::Call;
-use crate::distribution::population;
-use crate::interval::{Conditions, Interval};
+use crate::distribution::{population, share};
+use crate::interval::{Conditions, Frame, Interval};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
 
@@ -15,7 +15,8 @@ pub const DEFINITION: Definition = Definition {
     documented: [
         "`count()`, `count(x)`",
         "records; those whose x is there",
-        "exact binomial; a box is counted from the tree where that is quick, and is exact then",
+        "exact binomial; a box is counted from the tree where that is quick: it is exact then, and groups and \
+         conditions in it are shares of a known number",
     ],
     is_named: |name| name == "count",
     bind,
@@ -52,6 +53,9 @@ impl Smooth for Count {
 
     fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
         let Conditions { p, alpha, .. } = *conditions;
+        if let Some(Frame { rows, drawn }) = conditions.frame.filter(|_| p < 1.0) {
+            return of_frame(sums, rows, drawn, conditions);
+        }
         let (found, value) = (sums.records(), sums.totals(p)[0]);
         if !conditions.clustered {
             let certain = if conditions.stratified { sums.certain() } else { 0.0 };
@@ -62,4 +66,25 @@ impl Smooth for Count {
         let high = if found == 0.0 { f64::INFINITY } else { around.high };
         Interval { low: around.low.max(found), high, constant: false, ..around }
     }
+}
+
+/// The part of so many records that is the part of those that were `drawn`, at least as many as
+/// were found and at most all but those that were found not to be (the ratio estimator: Cochran,
+/// Sampling Techniques, 1977, 3.2 and 6.2).
+fn of_frame(sums: &Sums, rows: f64, drawn: &Sums, conditions: &Conditions) -> Interval {
+    let Conditions { p, alpha, .. } = *conditions;
+    let (found, all) = (sums.records(), drawn.records());
+    if all <= 0.0 {
+        return Interval { low: 0.0, high: rows, ..Interval::unknown() };
+    }
+    let part = found / all;
+    let error = sums.spread_less(p, &[1.0 / (all / p)], part / (all / p), drawn).error;
+    let independent = match conditions.clustered && error > 0.0 && error.is_finite() {
+        true => part * (1.0 - part) / (error * error),
+        false if conditions.clustered => drawn.independent() / (1.0 - p),
+        false => all / (1.0 - p),
+    };
+    let (low, high) = share(part * independent, independent, alpha);
+    let (low, high) = ((rows * low).floor().max(found), (rows * high).ceil().min(rows - (all - found)));
+    Interval { low, high, ..Interval::exact(rows * part) }
 }

@@ -3,7 +3,7 @@
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Pilot, Properties, Total};
 use crate::aggregates::exact_sum::ExactSum;
 use crate::call::Call;
-use crate::interval::{Conditions, Interval};
+use crate::interval::{Conditions, Frame, Interval};
 use crate::own::{is_narrow, of_sums, unit};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
@@ -11,7 +11,11 @@ use crate::unit::UnitRule;
 
 pub const DEFINITION: Definition = Definition {
     listed: "sum",
-    documented: ["`sum(x)`", "", "Horvitz-Thompson; where the number of records is known, that of the mean times it"],
+    documented: [
+        "`sum(x)`",
+        "",
+        "Horvitz-Thompson; where the number of records is known, or of those among which they are, a ratio to it",
+    ],
     is_named: |name| name == "sum",
     bind: |call: &Call| {
         call.takes(1..=1, "one argument")?;
@@ -72,10 +76,14 @@ impl Smooth for Sum {
         let (totals, shift) = (sums.totals(p), shifts[0]);
         let (all, sum, present) = (totals[0], totals[1], totals[2]);
         let total = sum + shift * present;
-        match conditions.rows {
-            Some(rows) if p < 1.0 && all > 0.0 => {
-                let (mean, by) = (total / all, rows / all);
-                Interval::around(rows * mean, sums.spread(p, &[-mean * by, by, shift * by]), conditions)
+        // Of which the known number is: these records themselves, or those among which they are.
+        let frame = conditions.frame.or(conditions.rows.map(|rows| Frame { rows, drawn: sums }));
+        match frame {
+            Some(Frame { rows, drawn }) if p < 1.0 && all > 0.0 => {
+                let drawn_of = drawn.totals(p)[0];
+                let (mean, by) = (total / drawn_of, rows / drawn_of);
+                let spread = sums.spread_less(p, &[0.0, by, shift * by], mean * by, drawn);
+                Interval::around(rows * mean, spread, conditions)
             }
             _ if p < 1.0 && all == 0.0 => Interval { value: Some(0.0), ..Interval::unknown() },
             _ => Interval::around(total, sums.spread(p, &[0.0, 1.0, shift]), conditions),

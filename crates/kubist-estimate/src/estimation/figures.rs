@@ -10,8 +10,9 @@ use super::Estimation;
 use crate::accumulate::{Asked, Group};
 use crate::distribution::{missed_group, unseen_share};
 use crate::figure::{Estimate, Figure, Stop};
-use crate::interval::{Conditions, Interval};
+use crate::interval::{Conditions, Frame, Interval};
 use crate::own::{self, Own};
+use crate::sums::Sums;
 use crate::zones::{self, Extreme};
 use kubist_types::error::{Error, Result};
 
@@ -22,11 +23,12 @@ const MOST_SKEWNESS: f64 = 0.2;
 const FEW_RECORDS: f64 = 30.0;
 
 impl Estimation {
-    fn conditions(&self, alpha: f64) -> Conditions {
+    fn conditions<'a>(&self, alpha: f64, drawn: Option<&'a Sums>) -> Conditions<'a> {
         Conditions {
             p: self.share().min(1.0),
             alpha,
             rows: self.rows.map(|rows| rows as f64),
+            frame: self.framed.zip(drawn).map(|(rows, drawn)| Frame { rows: rows as f64, drawn }),
             clustered: self.pilot.as_ref().is_some_and(|pilot| pilot.clustered),
             stratified: self.tails.is_some() || self.kept_always().is_some(),
         }
@@ -40,7 +42,8 @@ impl Estimation {
 
     /// All figures as of now, in no order of groups.
     pub(super) fn figures(&mut self) -> Vec<Figure> {
-        let conditions = self.conditions(self.alpha());
+        let drawn = self.accumulated.frame.clone();
+        let conditions = self.conditions(self.alpha(), drawn.as_ref());
         let Some(pilot) = self.pilot.clone() else { return self.nothing() };
         let (task, share) = (self.task.clone(), self.share());
         if self.groups.fields().is_empty() && self.accumulated.groups.is_empty() {
@@ -321,7 +324,8 @@ impl Estimation {
     }
 
     fn warnings(&mut self, figures: &[Figure], stopped: Stop) -> Vec<String> {
-        let conditions = self.conditions(self.alpha());
+        let drawn = self.accumulated.frame.clone();
+        let conditions = self.conditions(self.alpha(), drawn.as_ref());
         if self.pilot.is_none() {
             return vec!["there was no time to read anything".into()];
         }

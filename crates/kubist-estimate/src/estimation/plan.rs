@@ -96,6 +96,12 @@ impl Estimation {
         spread.is_finite().then(|| spread / (1.0 + spread))
     }
 
+    /// How many records the goal still takes, as far as the pilot knows.
+    pub(super) fn rows_ahead(&self, figures: &[Figure]) -> u64 {
+        let share = self.needed(self.shortfall(figures)).unwrap_or(1.0);
+        if self.has_goal() { (self.expected * share) as u64 } else { 0 }
+    }
+
     /// What the pilot says of the way to the goal; nothing where that is short.
     pub(super) fn outlook(&self, figures: &[Figure]) -> Option<Outlook> {
         if !self.has_goal() {
