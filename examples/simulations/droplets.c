@@ -4,7 +4,7 @@
  *     mpicc droplets.c -o droplets $(pkg-config --cflags --libs kubist)
  *     mpirun -n 4 ./droplets droplets.kubist 20 100000
  *
- * Arguments: table, steps, droplets of each rank; then optionally the mode (auto, rank, node)
+ * Arguments: table, steps, droplets of each rank; then optionally the mode (auto, rank, node, dedicated)
  * and a checkpoint to go on from.
  */
 
@@ -35,9 +35,9 @@ static volatile sig_atomic_t told;
 
 static void tell(int number) { told = number; }
 
-static int is_over(void) {
+static int is_over(MPI_Comm comm) {
   int mine = told != 0, all;
-  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, comm);
   return all;
 }
 
@@ -55,23 +55,18 @@ static void move(Droplet *droplet) {
   droplet->deposited = droplet->x > 0.9375;
 }
 
-int main(int argc, char **argv) {
+static int mode_of(const char *name) {
+  const char *names[] = {"auto", "rank", "node", "dedicated"};
+  const int modes[] = {KUBIST_MPI_AUTO, KUBIST_MPI_PER_RANK, KUBIST_MPI_PER_NODE, KUBIST_MPI_DEDICATED};
+  for (int n = 0; n < 4; n++)
+    if (strcmp(name, names[n]) == 0) return modes[n];
+  return -1;
+}
+
+/* The ranks of `comm` compute and write, up to `steps`. */
+static void compute(MPI_Comm comm, KubistWriter *writer, int64_t n, int64_t checkpoint, int64_t steps) {
   int rank;
-  int64_t step;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  signal(SIGUSR1, tell);
-  const char *location = argc > 1 ? argv[1] : "droplets.kubist";
-  const int64_t steps = argc > 2 ? atoll(argv[2]) : 20, n = argc > 3 ? atoll(argv[3]) : 100000;
-  const int64_t checkpoint = argc > 5 ? atoll(argv[5]) : 0;
-
-  KubistMpiOptions options = {.size = sizeof options, .restart = argc > 5, .restart_after = checkpoint};
-  if (argc > 4 && strcmp(argv[4], "auto") != 0)
-    options.mode = strcmp(argv[4], "node") == 0 ? KUBIST_MPI_PER_NODE : KUBIST_MPI_PER_RANK;
-  options.writer_options = "{\"queue\": 2, \"timeout_seconds\": 60}";
-  KubistMpi run;
-  must(kubist_mpi_open(MPI_COMM_WORLD, location, TABLE, &options, &run), run.message);
-
+  MPI_Comm_rank(comm, &rank);
   Droplet *droplets = calloc((size_t)n + 1, sizeof *droplets);
   double *time = calloc((size_t)n + 1, sizeof *time);
   int32_t *ranks = calloc((size_t)n + 1, sizeof *ranks);
@@ -79,27 +74,43 @@ int main(int argc, char **argv) {
     const int64_t pid = rank * n + i;
     droplets[i] = (Droplet){(double)(pid % 64) / 128, (double)(pid % 1024) / 1024, (float)(pid % 7), pid, 0};
   }
-  for (step = 1; step <= steps && !is_over(); step++) {
+  for (int64_t step = 1; step <= steps && !is_over(comm); step++) {
     for (int64_t i = 0; i < n; i++) {
       move(&droplets[i]);
       time[i] = (double)step / 1024;
       ranks[i] = rank;
     }
     if (step <= checkpoint) continue;
-    must(kubist_begin_step(run.writer, step), NULL);
-    must(kubist_put(run.writer, "x", KUBIST_TYPE_F64, &droplets->x, n, sizeof *droplets), NULL);
-    must(kubist_put(run.writer, "y", KUBIST_TYPE_F64, &droplets->y, n, sizeof *droplets), NULL);
-    must(kubist_put(run.writer, "diameter", KUBIST_TYPE_F32, &droplets->diameter, n, sizeof *droplets), NULL);
-    must(kubist_put(run.writer, "pid", KUBIST_TYPE_I64, &droplets->pid, n, sizeof *droplets), NULL);
-    must(kubist_put(run.writer, "deposited", KUBIST_TYPE_BOOL, &droplets->deposited, n, sizeof *droplets), NULL);
-    must(kubist_put(run.writer, "time", KUBIST_TYPE_F64, time, n, 0), NULL);
-    must(kubist_put(run.writer, "rank", KUBIST_TYPE_I32, ranks, n, 0), NULL);
-    must(kubist_end_step(run.writer, NULL, NULL), NULL);
+    must(kubist_begin_step(writer, step), NULL);
+    must(kubist_put(writer, "x", KUBIST_TYPE_F64, &droplets->x, n, sizeof *droplets), NULL);
+    must(kubist_put(writer, "y", KUBIST_TYPE_F64, &droplets->y, n, sizeof *droplets), NULL);
+    must(kubist_put(writer, "diameter", KUBIST_TYPE_F32, &droplets->diameter, n, sizeof *droplets), NULL);
+    must(kubist_put(writer, "pid", KUBIST_TYPE_I64, &droplets->pid, n, sizeof *droplets), NULL);
+    must(kubist_put(writer, "deposited", KUBIST_TYPE_BOOL, &droplets->deposited, n, sizeof *droplets), NULL);
+    must(kubist_put(writer, "time", KUBIST_TYPE_F64, time, n, 0), NULL);
+    must(kubist_put(writer, "rank", KUBIST_TYPE_I32, ranks, n, 0), NULL);
+    must(kubist_end_step(writer, NULL, NULL), NULL);
   }
-  must(kubist_mpi_close(&run, 300.0), run.message);
   free(droplets);
   free(time);
   free(ranks);
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  signal(SIGUSR1, tell);
+  const char *location = argc > 1 ? argv[1] : "droplets.kubist";
+  const int64_t steps = argc > 2 ? atoll(argv[2]) : 20, n = argc > 3 ? atoll(argv[3]) : 100000;
+  const int64_t checkpoint = argc > 5 ? atoll(argv[5]) : 0;
+
+  KubistMpiOptions options = {.size = sizeof options, .restart = argc > 5, .restart_after = checkpoint};
+  if (argc > 4) options.mode = mode_of(argv[4]);
+  options.writer_options = "{\"queue\": 2, \"timeout_seconds\": 60}";
+  KubistMpi run;
+  must(kubist_mpi_open(MPI_COMM_WORLD, location, TABLE, &options, &run), run.message);
+  /* A rank that is dedicated to writing computes nothing: its close returns when all have closed. */
+  if (run.solvers != MPI_COMM_NULL) compute(run.solvers, run.writer, n, checkpoint, steps);
+  must(kubist_mpi_close(&run, 300.0), run.message);
   MPI_Finalize();
   return 0;
 }

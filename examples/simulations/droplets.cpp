@@ -3,7 +3,8 @@
 //     c++ -std=c++17 droplets.cpp -o droplets $(pkg-config --cflags --libs kubist)
 //     ./droplets droplets.kubist 20 100000
 //
-// With MPI (mpicxx -DWITH_MPI) kubist_mpi.h opens and closes the table, collectively.
+// With MPI (mpicxx -DWITH_MPI) kubist_mpi.h opens and closes the table, collectively; a fourth argument
+// "dedicated" has a rank of each node do nothing but write.
 
 #include <cstdint>
 #include <iostream>
@@ -75,15 +76,20 @@ int main(int argc, char **argv) try {
   const std::string location = argc > 1 ? argv[1] : "droplets.kubist";
   const std::int64_t steps = argc > 2 ? std::stoll(argv[2]) : 20, n = argc > 3 ? std::stoll(argv[3]) : 100000;
 #ifdef WITH_MPI
-  int rank;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   KubistMpi all;
-  const KubistStatus opened = kubist_mpi_open(MPI_COMM_WORLD, location.c_str(), kTable, nullptr, &all);
+  KubistMpiOptions options{};
+  options.size = sizeof options;
+  if (argc > 4 && std::string(argv[4]) == "dedicated") options.mode = KUBIST_MPI_DEDICATED;
+  const KubistStatus opened = kubist_mpi_open(MPI_COMM_WORLD, location.c_str(), kTable, &options, &all);
   if (opened != KUBIST_STATUS_OK) throw kubist::Error(static_cast<kubist::Kind>(opened), all.message);
-  kubist::Writer writer(all.writer);
-  run(writer, steps, n, rank);
-  // The collective close waits for it, and frees it.
-  writer.release();
+  if (all.solvers != MPI_COMM_NULL) {
+    int rank;
+    MPI_Comm_rank(all.solvers, &rank);
+    kubist::Writer writer(all.writer);
+    run(writer, steps, n, rank);
+    // The collective close waits for it, and frees it.
+    writer.release();
+  }
   const KubistStatus closed = kubist_mpi_close(&all, 300.0);
   if (closed != KUBIST_STATUS_OK) throw kubist::Error(static_cast<kubist::Kind>(closed), all.message);
   MPI_Finalize();

@@ -25,41 +25,44 @@ program droplets
   logical, allocatable :: deposited(:)
 
   call MPI_Init()
-  call MPI_Comm_rank(MPI_COMM_WORLD, rank)
   call arguments()
-
-  allocate (place(2, n), diameter(n), pid(n), deposited(n))
-  pid = [(rank * n + i, i = 0, n - 1)]
-  place(1, :) = real(mod(pid, 64_int64), real64) / 128
-  place(2, :) = real(mod(pid, 1024_int64), real64) / 1024
-  diameter = real(mod(pid, 7_int64), real32)
-  deposited = .false.
-
   call kubist_mpi_open(run, MPI_COMM_WORLD, trim(location), table_options, mode=mode, &
                        writer_options='{"queue": 2}', restart_after=checkpoint)
-  do step = 1, steps
-    where (.not. deposited) place(1, :) = place(1, :) + 0.015625_real64
-    deposited = place(1, :) > 0.9375_real64
-    if (allocated(checkpoint)) then
-      if (step <= checkpoint) cycle
-    end if
-    call kubist_begin_step(run%writer, step)
-    ! Every second value: the compiler makes a copy, and Kubist copies that.
-    call kubist_put(run%writer, "x", place(1, :))
-    call kubist_put(run%writer, "y", place(2, :))
-    call kubist_put(run%writer, "time", spread(real(step, real64) / 1024, 1, int(n)))
-    call kubist_put(run%writer, "diameter", diameter)
-    call kubist_put(run%writer, "pid", reshape(pid, [n, 1_int64]))
-    call kubist_put(run%writer, "rank", spread(int(rank, int32), 1, int(n)))
-    call kubist_put(run%writer, "deposited", deposited)
-    call kubist_end_step(run%writer)
-  end do
+  ! A rank that is dedicated to writing computes nothing: its close returns when all have closed.
+  if (run%solvers /= MPI_COMM_NULL) call compute()
   call kubist_mpi_close(run, timeout=300.0_real64)
   call MPI_Finalize()
 
 contains
 
-  ! Table, steps, droplets of each rank, mode (auto, rank, node), a checkpoint to go on from.
+  subroutine compute()
+    call MPI_Comm_rank(run%solvers, rank)
+    allocate (place(2, n), diameter(n), pid(n), deposited(n))
+    pid = [(rank * n + i, i = 0, n - 1)]
+    place(1, :) = real(mod(pid, 64_int64), real64) / 128
+    place(2, :) = real(mod(pid, 1024_int64), real64) / 1024
+    diameter = real(mod(pid, 7_int64), real32)
+    deposited = .false.
+    do step = 1, steps
+      where (.not. deposited) place(1, :) = place(1, :) + 0.015625_real64
+      deposited = place(1, :) > 0.9375_real64
+      if (allocated(checkpoint)) then
+        if (step <= checkpoint) cycle
+      end if
+      call kubist_begin_step(run%writer, step)
+      ! Every second value: the compiler makes a copy, and Kubist copies that.
+      call kubist_put(run%writer, "x", place(1, :))
+      call kubist_put(run%writer, "y", place(2, :))
+      call kubist_put(run%writer, "time", spread(real(step, real64) / 1024, 1, int(n)))
+      call kubist_put(run%writer, "diameter", diameter)
+      call kubist_put(run%writer, "pid", reshape(pid, [n, 1_int64]))
+      call kubist_put(run%writer, "rank", spread(int(rank, int32), 1, int(n)))
+      call kubist_put(run%writer, "deposited", deposited)
+      call kubist_end_step(run%writer)
+    end do
+  end subroutine
+
+  ! Table, steps, droplets of each rank, mode (auto, rank, node, dedicated), a checkpoint to go on from.
   subroutine arguments()
     character(32) :: text
     location = "droplets.kubist"
@@ -79,6 +82,7 @@ contains
       call get_command_argument(4, text)
       if (text == "rank") mode = KUBIST_MPI_PER_RANK
       if (text == "node") mode = KUBIST_MPI_PER_NODE
+      if (text == "dedicated") mode = KUBIST_MPI_DEDICATED
     end if
     if (command_argument_count() >= 5) then
       allocate (checkpoint)

@@ -2,8 +2,8 @@
 
 mpirun -n 4 python droplets.py droplets.kubist 20 100000
 
-Arguments: table, steps, droplets of each rank; then optionally the mode (auto, rank, node) and a
-checkpoint to go on from.
+Arguments: table, steps, droplets of each rank; then optionally the mode (auto, rank, node, dedicated)
+and a checkpoint to go on from.
 """
 
 import sys
@@ -17,31 +17,37 @@ COLUMNS = [("x", "f8"), ("y", "f8"), ("time", "f8"), ("diameter", "f4"), ("pid",
 COLUMNS += [("rank", "i4"), ("deposited", "?")]
 
 
-def main(path: str, steps: int, n: int, mode: str, checkpoint: int | None) -> None:
-    comm = MPI.COMM_WORLD
-    pid = comm.rank * n + np.arange(n)
+def compute(run: kubist.mpi.Run, steps: int, n: int, checkpoint: int) -> None:
+    rank = run.solvers.rank
+    pid = rank * n + np.arange(n)
     x, deposited = (pid % 64) / 128, np.zeros(n, bool)
     rows = np.zeros(n, dtype=COLUMNS)
+    for step in range(1, steps + 1):
+        x[~deposited] += 0.015625
+        deposited |= x > 0.9375
+        if step <= checkpoint:
+            continue
+        # Copied before the call returns: the next step may reuse the memory.
+        rows["x"], rows["y"], rows["time"] = x, pid % 1024 / 1024, step / 1024
+        rows["diameter"], rows["pid"], rows["rank"] = pid % 7, pid, rank
+        rows["deposited"] = deposited
+        run.write(step, rows)
+
+
+def main(path: str, steps: int, n: int, mode: str, checkpoint: int | None) -> None:
     with kubist.mpi.open(
-        comm,
+        MPI.COMM_WORLD,
         path,
-        rows[:0],
+        np.zeros(0, dtype=COLUMNS),
         dimensions={"x": (0, 1), "y": (0, 1), "time": (0, 1)},
         identity=["pid", "time"],
         units={"x": "m"},
         mode=mode,
         restart_after=checkpoint,
     ) as run:
-        for step in range(1, steps + 1):
-            x[~deposited] += 0.015625
-            deposited |= x > 0.9375
-            if checkpoint is not None and step <= checkpoint:
-                continue
-            # Copied before the call returns: the next step may reuse the memory.
-            rows["x"], rows["y"], rows["time"] = x, pid % 1024 / 1024, step / 1024
-            rows["diameter"], rows["pid"], rows["rank"] = pid % 7, pid, comm.rank
-            rows["deposited"] = deposited
-            run.write(step, rows)
+        # A rank that is dedicated to writing computes nothing: it closes when all have closed.
+        if run.solvers is not None:
+            compute(run, steps, n, checkpoint or 0)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@
 #include "token.H"
 
 #include <algorithm>
-#include <cfenv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -31,20 +30,6 @@ double now()
         std::chrono::steady_clock::now().time_since_epoch()
     ).count();
 }
-
-// OpenFOAM has divisions by zero and the like end the program; what Kubist computes with NaNs and its
-// threads, which begin with the settings of who starts them, must not.
-class quiet
-{
-    std::fenv_t kept_;
-
-public:
-
-    quiet() { std::feholdexcept(&kept_); }
-    ~quiet() { std::fesetenv(&kept_); }
-    quiet(const quiet&) = delete;
-    void operator=(const quiet&) = delete;
-};
 
 std::string quoted(const std::string& text)
 {
@@ -245,7 +230,6 @@ void Foam::kubistRun::openAlone
     const label after
 )
 {
-    const quiet held;
     handles& h = *handles_;
     const std::string named =
         "{\"name\": \"rank-0\", \"tokens\": true" + (writer.empty() ? "" : ", " + writer) + "}";
@@ -270,7 +254,6 @@ void Foam::kubistRun::openTogether
     const label after
 )
 {
-    const quiet held;
     handles& h = *handles_;
     const std::string options = "{" + writer + "}";
     KubistMpiOptions with;
@@ -364,7 +347,6 @@ void Foam::kubistRun::open
 bool Foam::kubistRun::begin(const label step)
 {
     if (!handles_) return false;
-    const quiet held;
     if (!failed_) check(kubist_begin_step(handles_->writer, step), "beginning a step");
     // Within a budget the others wait for this rank, which only takes part.
     if (failed_ && isTogether()) kubist_mpi_end_step(&handles_->mpi, nullptr, nullptr);
@@ -385,7 +367,6 @@ void Foam::kubistRun::put
 )
 {
     if (failed_) return;
-    const quiet held;
     const int type = sizeof(scalar) == 4 ? KUBIST_TYPE_F32 : KUBIST_TYPE_F64;
     check(kubist_put(handles_->writer, name.c_str(), type, values, count, stride), "a column");
 }
@@ -399,7 +380,6 @@ void Foam::kubistRun::put
 )
 {
     if (failed_) return;
-    const quiet held;
     const int type = sizeof(label) == 4 ? KUBIST_TYPE_I32 : KUBIST_TYPE_I64;
     check(kubist_put(handles_->writer, name.c_str(), type, values, count, stride), "a column");
 }
@@ -408,7 +388,6 @@ void Foam::kubistRun::put
     void Foam::kubistRun::put(const word& name, const std::vector<Type>& values)                   \
     {                                                                                              \
         if (failed_) return;                                                                       \
-        const quiet held;                                                                          \
         check                                                                                      \
         (                                                                                          \
             kubist_put(handles_->writer, name.c_str(), Code, values.data(), values.size(), 0),     \
@@ -421,7 +400,6 @@ KUBIST_PUT_VECTOR(unsigned char, KUBIST_TYPE_BOOL)
 
 void Foam::kubistRun::end()
 {
-    const quiet held;
     if (isTogether())
     {
         const int status = kubist_mpi_end_step(&handles_->mpi, nullptr, nullptr);
@@ -440,7 +418,6 @@ void Foam::kubistRun::end()
 void Foam::kubistRun::wait()
 {
     if (failed_ || !handles_) return;
-    const quiet held;
     check(kubist_wait(handles_->writer, INT64_MAX, 3600), "waiting for what is queued");
 }
 
@@ -452,7 +429,6 @@ void Foam::kubistRun::close()
     std::string why;
     {
         const stall measured(*this);
-        const quiet held;
         int status;
         if (h.parallel)
         {

@@ -193,7 +193,15 @@ class Table:
         self, address: int, bytes: int, rank: int, *, timeout: float, keeping: dict[str, Any]
     ) -> StepWriter: ...
     def leader(
-        self, address: int, bytes: int, ranks: int, *, name: str, timeout: float, queue: int
+        self,
+        address: int,
+        bytes: int,
+        ranks: int,
+        *,
+        name: str,
+        timeout: float,
+        queue: int,
+        dedicated: bool,
     ) -> Leader: ...
     def declare_writers(
         self, *, names: list[str] | None, count: int, after: int | None
@@ -235,6 +243,7 @@ class Leader:
 
 def failed_share() -> tuple[list[int], list[float]]: ...
 def ring_bytes(ranks: int, lane_bytes: int) -> int: ...
+def ring_leave(address: int, bytes: int, rank: int) -> None: ...
 
 class Writer:
     @property

@@ -12,14 +12,22 @@
 Opening and closing are collective, nothing between them is, but for `Run.write` within a budget,
 which is of all ranks. Each rank writes to the table on
 its own (``mode="rank"``), or puts into memory that the ranks of a node share, and a thread of
-the node's first rank commits (``mode="node"``): kubist_mpi.h does the same in C. A step is
+the node's first rank commits (``mode="node"``), or the node's last rank, which does nothing else
+(``mode="dedicated"``): kubist_mpi.h does the same in C. A step is
 complete once all ranks ended or abandoned it. No thread but the caller's calls MPI.
+
+Where ranks are dedicated to committing, `Run.solvers` are the others:
+
+>>> with kubist.mpi.open(MPI.COMM_WORLD, "run.kubist", schema, mode="dedicated") as run:
+...     if run.solvers is not None:
+...         compute(run.solvers, run)
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import math
 import os
 import time
@@ -91,30 +99,42 @@ class _Together:
         name, _, message = words.rstrip(b"\0").decode(errors="replace").partition("\n")
         raise getattr(_errors, name)(message)
 
-    def summed(self, words: list[int], largest: list[float]) -> tuple[list[int], list[float]]:
-        """The sum of all ranks' shares in a step."""
+    def summed(
+        self, solvers: Any, words: list[int], largest: list[float]
+    ) -> tuple[list[int], list[float]]:
+        """The sum of the shares in a step of those ranks that compute."""
         from mpi4py import MPI
 
         mine, total = array("Q", words), array("Q", bytes(8 * len(words)))
         own, most = array("d", largest), array("d", bytes(8 * len(largest)))
         requests = [
-            self.comm.Iallreduce([mine, MPI.UINT64_T], [total, MPI.UINT64_T], MPI.SUM),
-            self.comm.Iallreduce([own, MPI.DOUBLE], [most, MPI.DOUBLE], MPI.MAX),
+            solvers.Iallreduce([mine, MPI.UINT64_T], [total, MPI.UINT64_T], MPI.SUM),
+            solvers.Iallreduce([own, MPI.DOUBLE], [most, MPI.DOUBLE], MPI.MAX),
         ]
         self.wait(requests, mine, total, own, most)
         return total.tolist(), most.tolist()
 
 
 class Run:
-    """A table that all ranks of a communicator write to; made by `open`."""
+    """A table that all ranks of a communicator write to; made by `open`.
 
-    def __init__(self, ranks: _Together, table: Table, mode: str) -> None:
+    Attributes:
+        table: The table.
+        mode: Who commits: ``"rank"``, ``"node"`` or ``"dedicated"``.
+        solvers: A communicator of the ranks that compute, for their own use; None in a rank that
+            is dedicated to committing, which only closes.
+    """
+
+    def __init__(self, ranks: _Together, table: Table, mode: str, solvers: Any | None) -> None:
         self.table = table
         self.mode = mode
+        self.solvers = solvers
         self._ranks: _Together | None = ranks
         self._writer: _kubist.StepWriter | None = None
         self._leader: _kubist.Leader | None = None
         self._window: Any = None
+        # What is called at the end of a program that does not close.
+        self._at_exit: Any = None
         # All ranks end a step together.
         self._together = False
 
@@ -161,7 +181,7 @@ class Run:
         except BaseException as error:
             # The others are told, and wait for this rank no longer.
             failure = error
-        words, largest = ranks.summed(*share)
+        words, largest = ranks.summed(self.solvers, *share)
         try:
             if failure is not None:
                 raise failure
@@ -188,6 +208,8 @@ class Run:
     def close(self, timeout: float = math.inf) -> None:
         """Waits for what is queued and lets go of the table, collectively.
 
+        A dedicated rank waits until those of its node have closed, however long they compute.
+
         Raises:
             Error: The same in all ranks: what could not be written in time is dropped.
         """
@@ -196,27 +218,34 @@ class Run:
         ranks, self._ranks = self._ranks, None
         writer, self._writer = self._writer, None
         leader, self._leader = self._leader, None
+        first = None if writer is None else lambda: writer.close(timeout)
+        then = None if leader is None else lambda: leader.close(timeout)
+        if leader is not None and self.solvers is None:
+            first, then = lambda: leader.close(math.inf), None
         try:
-            ranks.agree(None if writer is None else lambda: writer.close(timeout), timeout)
-            ranks.agree(None if leader is None else lambda: leader.close(timeout), timeout)
+            ranks.agree(first, timeout)
+            ranks.agree(then, timeout)
         finally:
             # Nobody uses the memory any more: it is freed after that.
             del writer
             if leader is not None:
                 leader.abort()
-                atexit.unregister(leader.abort)
+            atexit.unregister(self._at_exit)
             with contextlib.suppress(_errors.Unavailable):
                 ranks.wait([ranks.comm.Ibarrier()] if not ranks.torn else [], more=timeout)
             # What is freed together cannot be without a rank.
             if not ranks.torn:
                 if self._window is not None:
                     self._window.Free()
+                if self.solvers is not None:
+                    self.solvers.Free()
                 ranks.comm.Free()
+            self.solvers = None
             self.table.close()
 
     def _open(self) -> _kubist.StepWriter:
         if self._writer is None:
-            raise _errors.Refused("this run is closed")
+            raise _errors.Refused("this run is closed, or this rank only commits")
         return self._writer
 
     def __enter__(self) -> Run:
@@ -234,7 +263,7 @@ def open(
     schema: Rows | ArrowSchema | None = None,
     dimensions: Mapping[str, Domain] | Sequence[str] | None = None,
     *,
-    mode: Literal["auto", "rank", "node"] = "auto",
+    mode: Literal["auto", "rank", "node", "dedicated"] = "auto",
     queue: int = 2,
     when_full: Literal["block", "thin", "fail"] = "block",
     timeout: float = 60.0,
@@ -257,8 +286,9 @@ def open(
         path: Where the table is, or will be.
         schema, dimensions, options: As for `create`; the first rank makes the table, if it is
             not there. Without a schema it must be.
-        mode: Who commits: each rank, or the first of each node. ``auto``: each rank, if a node
-            has at most 4. Here, and for ``lane_bytes`` and ``restart_after``, the first rank's
+        mode: Who commits: each rank, a thread of the first of each node, or the last of each node,
+            which is dedicated to it (see `Run.solvers`). ``auto``: each rank, if a node has at
+            most 4, otherwise one of each node. Here, and for ``lane_bytes`` and ``restart_after``, the first rank's
             word counts.
         queue: Steps that wait to be committed while the solver goes on; 0, with ``"rank"``: a
             step is durable when `Run.write` returns.
@@ -285,8 +315,8 @@ def open(
     from mpi4py import MPI
 
     def check() -> None:
-        if mode not in ("auto", "rank", "node"):
-            raise InvalidInput(f"mode must be auto, rank or node, not {mode!r}")
+        if mode not in ("auto", "rank", "node", "dedicated"):
+            raise InvalidInput(f"mode must be auto, rank, node or dedicated, not {mode!r}")
         if when_full not in ("block", "thin", "fail"):
             raise InvalidInput(f"when_full must be block, thin or fail, not {when_full!r}")
 
@@ -306,12 +336,22 @@ def open(
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     if mode == "auto":
         mode = "rank" if comm.allreduce(node.size, MPI.MAX) <= _MOST_ALONE else "node"
-    nodes = comm.allreduce(int(node.rank == 0))
-    number = comm.exscan(int(node.rank == 0)) or 0
+    # The last of a node is the one of which the solver's ranks are missed least.
+    leader = node.size - 1 if mode == "dedicated" else 0
+    leads = node.rank == leader
+    nodes = comm.allreduce(int(leads))
+    number = comm.exscan(int(leads)) or 0
+    least = comm.allreduce(node.size, MPI.MIN)
+    solvers = comm.Split(MPI.UNDEFINED if mode == "dedicated" and leads else 0, comm.rank)
 
     writers = comm.size if mode == "rank" else nodes
 
     def first() -> Table:
+        if mode == "dedicated" and least == 1:
+            raise InvalidInput(
+                "a node has one rank: where one of each node is dedicated to writing, "
+                "none would compute there"
+            )
         if schema is None:
             table = open_table(path)
         else:
@@ -324,7 +364,7 @@ def open(
     agree = ranks.agree
     table = agree(first if comm.rank == 0 else None)
     table = agree(None if comm.rank == 0 else lambda: open_table(path)) or table
-    run = Run(ranks, table, mode)
+    run = Run(ranks, table, mode, None if solvers == MPI.COMM_NULL else solvers)
     run._together = any(value is not None for value in comm.allreduce(list(budget.values())))
     if mode == "rank":
 
@@ -337,13 +377,14 @@ def open(
 
         run._writer = agree(alone)
     else:
-        ring = _kubist.ring_bytes(node.size, lane_bytes)
+        lanes = node.size - 1 if mode == "dedicated" else node.size
+        ring = _kubist.ring_bytes(lanes, lane_bytes)
         # Memory that is not there is no reason to end the job.
         node.Set_errhandler(MPI.ERRORS_RETURN)
 
         def share() -> Any:
             try:
-                return MPI.Win.Allocate_shared(ring if node.rank == 0 else 0, 1, comm=node)
+                return MPI.Win.Allocate_shared(ring if leads else 0, 1, comm=node)
             except (MPI.Exception, OverflowError) as error:
                 advice = "see to /dev/shm, or make lane_bytes smaller"
                 raise _errors.Unavailable(
@@ -351,15 +392,20 @@ def open(
                 ) from error
 
         run._window = agree(share)
-        memory, _ = run._window.Shared_query(0)
+        memory, _ = run._window.Shared_query(leader)
         place = MPI.Get_address(memory), memory.nbytes
 
         def lead() -> _kubist.Leader:
             name = f"node-{number}"
-            leader: _kubist.Leader = table._table.leader(
-                *place, node.size, name=name, timeout=timeout, queue=queue
+            started: _kubist.Leader = table._table.leader(
+                *place,
+                lanes,
+                name=name,
+                timeout=timeout,
+                queue=queue,
+                dedicated=mode == "dedicated",
             )
-            return leader
+            return started
 
         def attach() -> _kubist.StepWriter:
             writer: _kubist.StepWriter = table._table.attach(
@@ -367,18 +413,22 @@ def open(
             )
             return writer
 
-        run._leader = agree(lead if node.rank == 0 else None)
+        run._leader = agree(lead if leads else None)
+        run._writer = agree(None if run.solvers is None else attach)
+        # MPI takes the memory away at the end of the program, also where nobody closes.
         if run._leader is not None:
-            # MPI takes the memory away at the end of the program, also where nobody closes.
-            atexit.register(run._leader.abort)
-        run._writer = agree(attach)
+            run._at_exit = run._leader.abort
+        else:
+            run._at_exit = functools.partial(_kubist.ring_leave, *place, node.rank)
+        atexit.register(run._at_exit)
     node.Free()
     if restart_after is not None:
 
         def take_back() -> None:
             # This job's own names are its own by now: the old attempt's others end, then no
             # later step is there, and those that come are of this job's writers.
-            table._table.await_writers(kind=mode, count=writers, timeout=timeout)
+            kind = "rank" if mode == "rank" else "node"
+            table._table.await_writers(kind=kind, count=writers, timeout=timeout)
             table.retract(step_after=restart_after)
             table.declare_writers(writers, after=restart_after)
 

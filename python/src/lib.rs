@@ -60,7 +60,7 @@ mod _kubist {
         duration, figure, figure_of_texts, fraction, number, printable, printable_lines, size, without_password,
     };
     #[pymodule_export]
-    use crate::steps::{Leader, StepWriter, failed_share, ring_bytes};
+    use crate::steps::{Leader, StepWriter, failed_share, ring_bytes, ring_leave};
     #[pymodule_export]
     use crate::stream::Stream;
     #[pymodule_export]

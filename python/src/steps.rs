@@ -122,9 +122,9 @@ impl Opening<'_> {
         Ok(StepWriter { writer, cancel, timeout })
     }
 
-    pub fn leader(self, py: Python<'_>, ring: Ring, name: String, queue: usize) -> PyResult<Leader> {
+    pub fn leader(self, py: Python<'_>, ring: Ring, name: String, queue: usize, dedicated: bool) -> PyResult<Leader> {
         let cancel = Cancel::default();
-        let options = options(Some(name), self.timeout, queue, &self, &cancel);
+        let options = StepOptions { dedicated, ..options(Some(name), self.timeout, queue, &self, &cancel) };
         let Opening { table, timeout, .. } = self;
         let started = waiting(py, &cancel, timeout, |patience| {
             kubist_insitu::Leader::start(table.get()?, ring, &options, patience)
@@ -233,6 +233,13 @@ impl Leader {
 pub fn failed_share() -> (Vec<u64>, Vec<f64>) {
     let Share { words, largest } = Share::failed();
     (words, largest)
+}
+
+/// Tells the leader of a ring that a rank comes no more, unless it has closed.
+#[pyfunction]
+pub fn ring_leave(py: Python<'_>, address: usize, bytes: u64, rank: u32) -> PyResult<()> {
+    let left = shared(address, bytes, None).and_then(|ring| ring.leave_unclosed(rank));
+    left.map_err(|failure| failed(py, &failure))
 }
 
 /// The bytes of memory for so many ranks.

@@ -210,7 +210,7 @@ impl Table {
     }
 
     /// Makes such a ring, and commits what comes.
-    #[pyo3(signature = (address, bytes, ranks, *, name, timeout, queue))]
+    #[pyo3(signature = (address, bytes, ranks, *, name, timeout, queue, dedicated))]
     #[expect(clippy::too_many_arguments, reason = "keywords, most of them, in Python")]
     fn leader(
         &self,
@@ -221,9 +221,10 @@ impl Table {
         name: String,
         timeout: f64,
         queue: usize,
+        dedicated: bool,
     ) -> PyResult<Leader> {
         let ring = shared(address, bytes, Some(ranks)).map_err(|failure| failed(py, &failure))?;
-        Opening { table: &self.0, timeout, keeping: Keeping::default() }.leader(py, ring, name, queue)
+        Opening { table: &self.0, timeout, keeping: Keeping::default() }.leader(py, ring, name, queue, dedicated)
     }
 
     /// `names`: these writers; otherwise `count` different ones; of the steps after one, if it is given.

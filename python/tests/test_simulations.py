@@ -126,6 +126,40 @@ def test_python_writes_what_it_computes(path: Path, ranks: int, mode: str) -> No
     assert len(table.info().writers) == (ranks if mode == "rank" else 1)
 
 
+def program_of(language: str, prefix: Path, programs: dict[str, Path]) -> list[str | Path]:
+    if language == "Python":
+        pytest.importorskip("mpi4py")
+        return [sys.executable, EXAMPLES / "droplets.py"]
+    return [compiled(language, prefix, programs)]
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("language", ["C", "C++", "Fortran", "Python"])
+def test_a_rank_may_do_nothing_but_commit(
+    prefix: Path, programs: dict[str, Path], path: Path, language: str, ranks: int
+) -> None:
+    """The others compute, as if it were not there."""
+    program = program_of(language, prefix, programs)
+    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
+    command = mpirun(ranks, *program, path, 6, 500, "dedicated")
+    run(*command, env=os.environ | MPI | paths)
+    table = kubist.open(path)
+    assert_equal(table, ranks - 1, 6, 500)
+    assert [writer.name for writer in table.info().writers] == ["node-0"]
+    assert list(table.snapshot().complete_steps()) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("language", ["C", "Fortran", "Python"])
+def test_a_node_of_one_rank_cannot_dedicate_it(
+    prefix: Path, programs: dict[str, Path], path: Path, language: str
+) -> None:
+    program = program_of(language, prefix, programs)
+    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
+    with pytest.raises(AssertionError, match="a node has one rank"):
+        run(*mpirun(1, *program, path, 6, 500, "dedicated"), env=os.environ | MPI | paths)
+    assert not path.exists()
+
+
 def test_in_python_a_failure_of_one_rank_is_told_to_all(path: Path, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     script = tmp_path / "script.py"
@@ -199,7 +233,7 @@ def ended(*processes: int) -> None:
             os.kill(process, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("mode", ["rank", "node"])
+@pytest.mark.parametrize("mode", ["rank", "node", "dedicated"])
 @pytest.mark.parametrize("victim", ["a rank", "the leader", "all"])
 @pytest.mark.parametrize("turn", range(int(os.environ.get("ROUNDS", "1"))))
 def test_killed_jobs_go_on_from_a_checkpoint(
@@ -208,8 +242,11 @@ def test_killed_jobs_go_on_from_a_checkpoint(
     """What was acknowledged stays, and the table equals that of an undisturbed run."""
     program = compiled("C", prefix, programs)
     wanted = 3 + 7 * turn % 40
+    # Two of them compute. The leader is the first, or the last where it is dedicated.
+    started = 3 if mode == "dedicated" else 2
+    leader = -1 if mode == "dedicated" else 0
     job = subprocess.Popen(
-        mpirun(2, program, path, 100_000, 200, mode),
+        mpirun(started, program, path, 100_000, 200, mode),
         env=os.environ | MPI,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -221,9 +258,9 @@ def test_killed_jobs_go_on_from_a_checkpoint(
             assert job.poll() is None
             assert time.monotonic() < deadline
         ranks = ranks_of(job.pid, program)
-        assert len(ranks) == 2
+        assert len(ranks) == started
         if victim != "all":
-            ended(ranks[0 if victim == "the leader" else -1])
+            ended(ranks[leader if victim == "the leader" else -1 - leader])
             # mpirun ends the others.
             job.wait(60)
     finally:
@@ -238,7 +275,7 @@ def test_killed_jobs_go_on_from_a_checkpoint(
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
     # From a checkpoint before the end: later steps are taken back.
     checkpoint = last - 1
-    run(*mpirun(2, program, path, last + 3, 200, mode, checkpoint), env=os.environ | MPI)
+    run(*mpirun(started, program, path, last + 3, 200, mode, checkpoint), env=os.environ | MPI)
     assert len(table) == 2 * 200 * (last + 3)
     assert_equal(table, 2, last + 3, 200)
 
@@ -294,7 +331,7 @@ int main(int argc, char **argv) {
                       " \"dimensions\": {\"x\": [0, 1]}, \"identity\": [\"pid\"]}";
   const double x[2] = {0.25, 0.5};
   const int64_t pid[2] = {1, 2};
-  KubistMpiOptions options = {.size = sizeof options};
+  KubistMpiOptions options = {.size = sizeof options, .collective_seconds = 1.0};
   KubistMpi run;
   int rank;
   MPI_Init(&argc, &argv);
@@ -306,6 +343,11 @@ int main(int argc, char **argv) {
     MPI_Finalize();
     return 3;
   }
+  if (run.solvers == MPI_COMM_NULL) {
+    /* A dedicated rank hears that the others have ended, and does not wait for them without end. */
+    MUST(kubist_mpi_close(&run, 1.0) == KUBIST_STATUS_UNAVAILABLE ? KUBIST_STATUS_OK : KUBIST_STATUS_INTERNAL);
+    return MPI_Finalize();
+  }
   MUST(kubist_begin_step(run.writer, 1));
   MUST(kubist_put(run.writer, "x", KUBIST_TYPE_F64, x, 2, 0));
   MUST(kubist_put(run.writer, "pid", KUBIST_TYPE_I64, pid, 2, 0));
@@ -314,7 +356,7 @@ int main(int argc, char **argv) {
   MUST(kubist_begin_step(run.writer, 2));
   MUST(kubist_put(run.writer, "x", KUBIST_TYPE_F64, x, 2, 0));
   /* The first rank's end ends the leader, which others may still write to. */
-  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Barrier(run.solvers);
   return MPI_Finalize();
 }
 """
@@ -494,12 +536,12 @@ def unclosed(prefix: Path) -> Path:
     return program
 
 
-@pytest.mark.parametrize(("mode", "logs"), [("1", 2), ("2", 1)])
+@pytest.mark.parametrize(("mode", "ranks", "logs"), [("1", 2, 2), ("2", 2, 1), ("3", 3, 1)])
 def test_a_run_that_is_not_closed_leaves_what_is_durable(
-    unclosed: Path, path: Path, mode: str, logs: int
+    unclosed: Path, path: Path, mode: str, ranks: int, logs: int
 ) -> None:
     """The first rank's mode counts, whatever the others say."""
-    run(*mpirun(2, unclosed, path, mode), env=os.environ | MPI)
+    run(*mpirun(ranks, unclosed, path, mode), env=os.environ | MPI)
     table = kubist.open(path)
     assert len(table) == 4
     assert len(table.info().writers) == logs

@@ -8,7 +8,11 @@
 !
 ! Opening and closing are collective, for communicators of mpi_f08 and integers alike; nothing
 ! between them is, but for kubist_mpi_end_step: within a budget all ranks end a step with it
-! instead of kubist_end_step. What the modes are stands in kubist_mpi.h.
+! instead of kubist_end_step. What the modes are stands in kubist_mpi.h. With KUBIST_MPI_DEDICATED a
+! rank of each node does nothing but commit, and run%solvers are the others:
+!
+!   if (run%solvers /= MPI_COMM_NULL) call compute(run%solvers, run%writer)
+!   call kubist_mpi_close(run)                   ! in a dedicated rank it returns when all have closed
 module kubist_mpi
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64, error_unit
@@ -19,10 +23,14 @@ module kubist_mpi
 
   public :: kubist_mpi_run, kubist_mpi_open, kubist_mpi_end_step, kubist_mpi_close
 
-  integer, parameter, public :: KUBIST_MPI_AUTO = 0, KUBIST_MPI_PER_RANK = 1, KUBIST_MPI_PER_NODE = 2
+  integer, parameter, public :: KUBIST_MPI_AUTO = 0, KUBIST_MPI_PER_RANK = 1, KUBIST_MPI_PER_NODE = 2, &
+    KUBIST_MPI_DEDICATED = 3
 
-  type :: kept_leader
-    type(c_ptr) :: handle = c_null_ptr
+  ! What MPI_Finalize ends of a run that was not closed: the leader, or this rank's place in the ring.
+  type :: kept_handles
+    type(c_ptr) :: leader = c_null_ptr, memory = c_null_ptr
+    integer(c_int64_t) :: bytes = 0
+    integer(c_int32_t) :: lane = 0
   end type
 
   type :: kubist_mpi_run
@@ -30,9 +38,11 @@ module kubist_mpi
     type(kubist_writer) :: writer
     type(c_ptr) :: leader = c_null_ptr
     ! What MPI_Finalize ends, where the run was not closed, and its key.
-    type(kept_leader), pointer :: kept => null()
+    type(kept_handles), pointer :: kept => null()
     integer :: at_end = MPI_KEYVAL_INVALID
     integer :: mode = KUBIST_MPI_AUTO
+    ! The ranks that compute, for their own use; null in a dedicated one.
+    type(MPI_Comm) :: solvers = MPI_COMM_NULL
     type(MPI_Comm) :: comm = MPI_COMM_NULL, node = MPI_COMM_NULL
     type(MPI_Win) :: window = MPI_WIN_NULL
     ! Seconds that a collective call waits for other ranks.
@@ -55,6 +65,13 @@ module kubist_mpi
       integer(c_int32_t), value :: ranks
       integer(c_int64_t), value :: lane_bytes
       integer(c_int64_t) :: bytes
+    end function
+    function c_ring_leave(memory, bytes, lane) bind(c, name="kubist_ring_leave") result(status)
+      import :: c_int32_t, c_int64_t, c_ptr
+      type(c_ptr), value :: memory
+      integer(c_int64_t), value :: bytes
+      integer(c_int32_t), value :: lane
+      integer(c_int32_t) :: status
     end function
     function c_leader_start(table, options, memory, bytes, ranks, leader) &
       bind(c, name="kubist_leader_start") result(status)
@@ -126,7 +143,7 @@ contains
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     real(real64), intent(in), optional :: collective_seconds
-    integer :: rank, ranks, node_rank, node_ranks, most, leads, nodes, node_number, status
+    integer :: rank, ranks, node_rank, node_ranks, own(2), most(2), leads, nodes, node_number, color, status
     integer(int64) :: lane, shared(4)
     character(64) :: writers
 
@@ -139,7 +156,7 @@ contains
       if (collective_seconds > 0) run%patience = collective_seconds
     end if
     if (present(mode)) run%mode = mode
-    if (run%mode < KUBIST_MPI_AUTO .or. run%mode > KUBIST_MPI_PER_NODE) then
+    if (run%mode < KUBIST_MPI_AUTO .or. run%mode > KUBIST_MPI_DEDICATED) then
       write (run%message, "(a, i0)") "kubist_mpi_open: there is no mode ", run%mode
       status = KUBIST_INVALID_INPUT
     end if
@@ -157,7 +174,8 @@ contains
     call MPI_Comm_split_type(run%comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, run%node)
     call MPI_Comm_rank(run%node, node_rank)
     call MPI_Comm_size(run%node, node_ranks)
-    call MPI_Allreduce(node_ranks, most, 1, MPI_INTEGER, MPI_MAX, run%comm)
+    own = [node_ranks, -node_ranks]
+    call MPI_Allreduce(own, most, 2, MPI_INTEGER, MPI_MAX, run%comm)
     ! What all must agree on is what the first rank says.
     shared = [int(run%mode, int64), 16_int64 * 1024 * 1024, 0_int64, 0_int64]
     if (present(lane_bytes)) shared(2) = lane_bytes
@@ -165,15 +183,20 @@ contains
     call MPI_Bcast(shared, size(shared), MPI_INTEGER8, 0, run%comm)
     run%mode = int(shared(1))
     lane = shared(2)
-    if (run%mode == KUBIST_MPI_AUTO) run%mode = merge(KUBIST_MPI_PER_RANK, KUBIST_MPI_PER_NODE, most <= 4)
-    leads = merge(1, 0, node_rank == 0)
+    if (run%mode == KUBIST_MPI_AUTO) run%mode = merge(KUBIST_MPI_PER_RANK, KUBIST_MPI_PER_NODE, most(1) <= 4)
+    leads = merge(1, 0, node_rank == merge(node_ranks - 1, 0, run%mode == KUBIST_MPI_DEDICATED))
     call MPI_Allreduce(leads, nodes, 1, MPI_INTEGER, MPI_SUM, run%comm)
     node_number = 0
     call MPI_Exscan(leads, node_number, 1, MPI_INTEGER, MPI_SUM, run%comm)
     if (rank == 0) node_number = 0
+    color = merge(MPI_UNDEFINED, 0, run%mode == KUBIST_MPI_DEDICATED .and. leads == 1)
+    call MPI_Comm_split(run%comm, color, rank, run%solvers)
 
     status = KUBIST_OK
-    if (rank == 0) then
+    if (run%mode == KUBIST_MPI_DEDICATED .and. most(2) == -1) then
+      run%message = "a node has one rank: where one of each node is dedicated to writing, none would compute there"
+      status = KUBIST_INVALID_INPUT
+    else if (rank == 0) then
       if (present(table_options)) then
         call kubist_create(run%table, location, table_options, status, run%message)
       else
@@ -189,10 +212,10 @@ contains
       if (rank /= 0) call kubist_open(run%table, location, status, run%message)
       call agree(run, status)
     end if
-    if (status == KUBIST_OK .and. run%mode == KUBIST_MPI_PER_NODE) then
+    if (status == KUBIST_OK .and. run%mode /= KUBIST_MPI_PER_RANK) then
       call open_node(run, lane, writer_options, node_number, status)
     else if (status == KUBIST_OK) then
-      call kubist_open_writer(run%writer, run%table, named(writer_options, "rank", rank), status, run%message)
+      call kubist_open_writer(run%writer, run%table, named(run, writer_options, rank), status, run%message)
       call agree(run, status)
     end if
     if (status == KUBIST_OK .and. shared(3) /= 0) then
@@ -247,17 +270,22 @@ contains
     integer, intent(out) :: status
     integer(c_int64_t) :: bytes
     integer(MPI_ADDRESS_KIND) :: own, found
-    integer :: rank, ranks, unit, failed
+    integer :: rank, lanes, leader, unit, failed
     type(c_ptr) :: memory
     character(kind=c_char), allocatable :: options(:)
     call MPI_Comm_rank(run%node, rank)
-    call MPI_Comm_size(run%node, ranks)
-    bytes = c_ring_bytes(int(ranks, c_int32_t), lane)
-    own = merge(bytes, 0_c_int64_t, rank == 0)
+    call MPI_Comm_size(run%node, lanes)
+    leader = 0
+    if (run%mode == KUBIST_MPI_DEDICATED) then
+      lanes = lanes - 1
+      leader = lanes
+    end if
+    bytes = c_ring_bytes(int(lanes, c_int32_t), lane)
+    own = merge(bytes, 0_c_int64_t, rank == leader)
     ! Memory that is not there is no reason to end the job.
     call MPI_Comm_set_errhandler(run%node, MPI_ERRORS_RETURN)
     call MPI_Win_allocate_shared(own, 1, MPI_INFO_NULL, run%node, memory, run%window, failed)
-    if (failed == MPI_SUCCESS) call MPI_Win_shared_query(run%window, 0, found, unit, memory, failed)
+    if (failed == MPI_SUCCESS) call MPI_Win_shared_query(run%window, leader, found, unit, memory, failed)
     status = KUBIST_OK
     if (failed /= MPI_SUCCESS) then
       write (run%message, "(a, i0, a)") "the ranks of a node cannot share ", bytes, &
@@ -270,19 +298,19 @@ contains
       run%window = MPI_WIN_NULL
       return
     end if
-    options = letters(named(writer_options, "node", node_number))
-    if (rank == 0) call kubist_settle( &
-      c_leader_start(run%table%handle, options, memory, bytes, int(ranks, c_int32_t), run%leader), status, run%message)
-    if (c_associated(run%leader)) call keep_leader(run)
+    options = letters(named(run, writer_options, node_number))
+    if (rank == leader) call kubist_settle( &
+      c_leader_start(run%table%handle, options, memory, bytes, int(lanes, c_int32_t), run%leader), status, run%message)
     call agree(run, status)
     if (status /= KUBIST_OK) return
-    call kubist_settle( &
+    if (run%solvers /= MPI_COMM_NULL) call kubist_settle( &
       c_writer_attach(run%table%handle, options, memory, bytes, int(rank, c_int32_t), run%writer%handle), &
       status, run%message)
+    if (status == KUBIST_OK) call keep(run, memory, bytes, rank)
     call agree(run, status)
   end subroutine
 
-  ! Ends the step in all ranks, within the budget of all. If a rank cannot end it, it says why, the others
+  ! Ends the step in all ranks that compute, within the budget of all. If a rank cannot end it, it says why, the others
   ! get KUBIST_UNAVAILABLE, and it stays begun: end it together again, or abandon it. A rank calls this
   ! also if kubist_begin_step or kubist_put has failed in it, or the others wait for it: where no step is
   ! begun, or a column is missing, it takes part as one that cannot end the step. After KUBIST_BUSY a
@@ -297,15 +325,15 @@ contains
     real(c_double), pointer, contiguous, asynchronous :: own(:), largest(:)
     type(MPI_Request) :: requests(2)
     integer :: status, ended
-    if (run%torn .or. run%comm == MPI_COMM_NULL) then
-      run%message = "this run is closed, or has lost a rank"
+    if (run%torn .or. run%solvers == MPI_COMM_NULL) then
+      run%message = "this run is closed, has lost a rank, or this rank only commits"
       call say(run, KUBIST_UNAVAILABLE, stat, errmsg)
       return
     end if
     allocate (mine(share_words), words(share_words), own(share_largest), largest(share_largest))
     call kubist_settle(c_step_share(run%writer%handle, mine, own), status, run%message)
-    call MPI_Iallreduce(mine, words, share_words, MPI_INTEGER8, MPI_SUM, run%comm, requests(1))
-    call MPI_Iallreduce(own, largest, share_largest, MPI_DOUBLE_PRECISION, MPI_MAX, run%comm, requests(2))
+    call MPI_Iallreduce(mine, words, share_words, MPI_INTEGER8, MPI_SUM, run%solvers, requests(1))
+    call MPI_Iallreduce(own, largest, share_largest, MPI_DOUBLE_PRECISION, MPI_MAX, run%solvers, requests(2))
     call await(run, requests, 0.0_real64, ended)
     if (ended /= KUBIST_OK) then
       call say(run, ended, stat, errmsg)
@@ -325,7 +353,8 @@ contains
   end subroutine
 
   ! Waits for what is queued, at most for the time of each rank and then of each leader, and
-  ! closes all. What could not be written in time is dropped, and the status says so.
+  ! closes all. What could not be written in time is dropped, and the status says so. A dedicated rank
+  ! comes at once, and waits until those of its node have closed, however long they compute.
   subroutine kubist_mpi_close(run, timeout, stat, errmsg)
     type(kubist_mpi_run), intent(inout) :: run
     real(real64), intent(in), optional :: timeout
@@ -342,15 +371,16 @@ contains
     seconds = 1.0e18_c_double
     if (present(timeout)) seconds = timeout
     run%message = ""
-    call kubist_close(run%writer, seconds, status, run%message)
+    if (run%solvers == MPI_COMM_NULL) then
+      call close_leader(run, 1.0e18_c_double, status)
+    else
+      call kubist_close(run%writer, seconds, status, run%message)
+    end if
     call agree(run, status, seconds)
     why = run%message
     of_leader = KUBIST_OK
-    if (c_associated(run%leader)) then
-      call kubist_settle(c_leader_close(run%leader, merge(seconds, 0.0_c_double, status == KUBIST_OK)), of_leader, &
-                         run%message)
-      if (of_leader /= KUBIST_BUSY .and. of_leader /= KUBIST_CANCELLED) run%leader = c_null_ptr
-    end if
+    if (c_associated(run%leader) .and. run%solvers /= MPI_COMM_NULL) &
+      call close_leader(run, merge(seconds, 0.0_c_double, status == KUBIST_OK), of_leader)
     ! After a failure too: nobody frees what another still uses.
     call agree(run, of_leader, seconds)
     if (status == KUBIST_OK) then
@@ -360,6 +390,14 @@ contains
     end if
     call release(run)
     call say(run, status, stat, errmsg)
+  end subroutine
+
+  subroutine close_leader(run, seconds, status)
+    type(kubist_mpi_run), intent(inout) :: run
+    real(c_double), intent(in) :: seconds
+    integer, intent(out) :: status
+    call kubist_settle(c_leader_close(run%leader, seconds), status, run%message)
+    if (status /= KUBIST_BUSY .and. status /= KUBIST_CANCELLED) run%leader = c_null_ptr
   end subroutine
 
   ! A program of one MPI that the mpirun of another started sees itself alone, many times.
@@ -452,25 +490,32 @@ contains
     deallocate (mine, worst)
   end subroutine
 
-  ! Has MPI_Finalize end the leader, if the run is not closed before: the memory that its thread looks
-  ! at goes then.
-  subroutine keep_leader(run)
+  ! Has MPI_Finalize end what this rank has of the ring, if the run is not closed before: the memory goes
+  ! then.
+  subroutine keep(run, memory, bytes, lane)
     type(kubist_mpi_run), intent(inout) :: run
+    type(c_ptr), intent(in) :: memory
+    integer(c_int64_t), intent(in) :: bytes
+    integer, intent(in) :: lane
     allocate (run%kept)
-    run%kept%handle = run%leader
-    call MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_leader, run%at_end, 0_MPI_ADDRESS_KIND)
+    run%kept%leader = run%leader
+    if (.not. c_associated(run%leader)) run%kept%memory = memory
+    run%kept%bytes = bytes
+    run%kept%lane = int(lane, c_int32_t)
+    call MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_unclosed, run%at_end, 0_MPI_ADDRESS_KIND)
     call MPI_Comm_set_attr(MPI_COMM_SELF, run%at_end, transfer(c_loc(run%kept), 0_MPI_ADDRESS_KIND))
   end subroutine
 
-  ! Ends a leader, if it was not closed.
-  subroutine end_leader(comm, key, value, extra, failed)
+  ! Ends a leader that was not closed, or tells it that this rank has ended.
+  subroutine end_unclosed(comm, key, value, extra, failed)
     type(MPI_Comm) :: comm
     integer :: key, failed
     integer(MPI_ADDRESS_KIND) :: value, extra
-    type(kept_leader), pointer :: kept
+    type(kept_handles), pointer :: kept
     integer(c_int32_t) :: ignored
     call c_f_pointer(transfer(value, c_null_ptr), kept)
-    ignored = c_leader_abort(kept%handle)
+    if (c_associated(kept%memory)) ignored = c_ring_leave(kept%memory, kept%bytes, kept%lane)
+    ignored = c_leader_abort(kept%leader)
     deallocate (kept)
     failed = MPI_SUCCESS
   end subroutine
@@ -482,7 +527,8 @@ contains
     integer :: unheard
     ignored = c_writer_abort(run%writer%handle)
     if (associated(run%kept)) then
-      run%kept%handle = run%leader
+      run%kept%leader = run%leader
+      run%kept%memory = c_null_ptr
       call MPI_Comm_delete_attr(MPI_COMM_SELF, run%at_end)
       call MPI_Comm_free_keyval(run%at_end)
       run%kept => null()
@@ -495,9 +541,11 @@ contains
     ! What is freed together cannot be without a rank.
     if (run%torn) run%window = MPI_WIN_NULL
     if (run%torn) run%node = MPI_COMM_NULL
+    if (run%torn) run%solvers = MPI_COMM_NULL
     if (run%torn) run%comm = MPI_COMM_NULL
     if (run%window /= MPI_WIN_NULL) call MPI_Win_free(run%window)
     if (run%node /= MPI_COMM_NULL) call MPI_Comm_free(run%node)
+    if (run%solvers /= MPI_COMM_NULL) call MPI_Comm_free(run%solvers)
     if (run%comm /= MPI_COMM_NULL) call MPI_Comm_free(run%comm)
   end subroutine
 
@@ -515,14 +563,16 @@ contains
   end subroutine
 
   ! The options of a writer with its name.
-  function named(options, kind, number)
+  function named(run, options, number)
+    type(kubist_mpi_run), intent(in) :: run
     character(*), intent(in), optional :: options
-    character(*), intent(in) :: kind
     integer, intent(in) :: number
     character(:), allocatable :: named
     character(:), allocatable :: rest
-    character(80) :: name
-    write (name, "(3a, i0, a)") '{"name": "', kind, "-", number, '", "tokens": true, "shared": true'
+    character(100) :: name
+    write (name, "(3a, i0, a)") '{"name": "', merge("rank", "node", run%mode == KUBIST_MPI_PER_RANK), "-", number, &
+      '", "tokens": true, "shared": true'
+    if (run%mode == KUBIST_MPI_DEDICATED) name = trim(name) // ', "dedicated": true'
     rest = "}"
     if (present(options)) rest = adjustl(trim(options))
     if (index(rest, "{") == 1) rest = adjustl(trim(rest(2:)))

@@ -191,9 +191,15 @@ KubistStatus kubist_refine_close(struct KubistRefine *refine);
 uint64_t kubist_ring_bytes(uint32_t ranks,
                            uint64_t lane_bytes);
 
+// Tells the leader of a ring that its rank `rank` comes no more, unless it has closed its writer: for a
+// process that is about to lose the memory.
+KubistStatus kubist_ring_leave(void *memory,
+                               uint64_t bytes,
+                               uint32_t rank);
+
 // Makes a ring in `bytes` bytes of memory, which must stay until the leader is closed, and
-// starts the threads that commit what comes: they are of low priority, and call nothing but
-// Kubist. Options are those of a writer; "queue" is how many steps may wait to be committed.
+// starts the threads that commit what comes: they are of low priority, unless "dedicated" is true,
+// and call nothing but Kubist. Options are those of a writer; "queue" is how many steps may wait to be committed.
 // The other ranks may look at the memory once this has returned.
 KubistStatus kubist_leader_start(const struct KubistTable *table,
                                  const char *options,
@@ -202,7 +208,8 @@ KubistStatus kubist_leader_start(const struct KubistTable *table,
                                  uint32_t ranks,
                                  struct KubistLeader **leader);
 
-// Waits until all ranks have closed their writers and everything is durable. After
+// Waits until all ranks have closed their writers and everything is durable; if something has stopped the
+// leader, until all ranks have closed or ended. After
 // KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED it goes on, and can be closed again; otherwise
 // the handle is gone. A timeout below 0 is one of 0. Null is fine.
 KubistStatus kubist_leader_close(struct KubistLeader *leader,

@@ -14,8 +14,13 @@
  *
  * Each rank writes to the table on its own (KUBIST_MPI_PER_RANK), or puts into a ring in memory
  * that the ranks of a node share, and a thread of the node's first rank commits
- * (KUBIST_MPI_PER_NODE). A step is complete once all ranks ended or abandoned it: none may pass by
- * one that another ends.
+ * (KUBIST_MPI_PER_NODE), or the node's last rank, which does nothing else (KUBIST_MPI_DEDICATED). A
+ * step is complete once all ranks ended or abandoned it: none may pass by one that another ends.
+ *
+ * A dedicated rank has no writer. The others compute among themselves, and all close:
+ *
+ *     if (run.solvers != MPI_COMM_NULL) compute(run.solvers, run.writer);
+ *     kubist_mpi_close(&run, 60.0);                in a dedicated rank it returns when all have closed
  */
 
 #ifndef KUBIST_MPI_H
@@ -33,6 +38,7 @@ enum {
   KUBIST_MPI_AUTO = 0, /* per rank with up to 4 ranks on a node, otherwise per node */
   KUBIST_MPI_PER_RANK = 1,
   KUBIST_MPI_PER_NODE = 2,
+  KUBIST_MPI_DEDICATED = 3, /* per node, by a rank that does nothing else; each node has two ranks or more */
 };
 
 /* Zeros are the defaults, but for the size. Those of the first rank count, but for writer_options. */
@@ -46,15 +52,24 @@ typedef struct KubistMpiOptions {
   double collective_seconds; /* that a collective call waits for other ranks, beside its own time; 0: 600 */
 } KubistMpiOptions;
 
+/* What MPI_Finalize ends of a run that was not closed: the memory of a ring goes. */
+typedef struct KubistMpiKept {
+  KubistLeader *leader; /* or null: this rank has a lane */
+  void *memory;
+  uint64_t bytes;
+  uint32_t lane;
+} KubistMpiKept;
+
 typedef struct KubistMpi {
   KubistTable *table;
-  KubistWriter *writer; /* of this rank */
-  KubistLeader *leader; /* of this node, in its first rank */
+  KubistWriter *writer; /* of this rank; null in a dedicated one */
+  KubistLeader *leader; /* of this node, in the rank that has it */
   int mode;
+  MPI_Comm solvers; /* the ranks that compute, for their own use; MPI_COMM_NULL in a dedicated one */
   MPI_Comm comm, node;
   MPI_Win window;
-  int at_end;          /* key of what MPI_Finalize calls, where the run was not closed */
-  KubistLeader **kept; /* what it ends then */
+  int at_end; /* key of what MPI_Finalize calls, where the run was not closed */
+  KubistMpiKept *kept;
   double patience;     /* that a collective call waits for other ranks */
   int is_torn;         /* a rank did not come: no collective call is possible any more */
   char message[1024];  /* why a collective call failed */
@@ -135,7 +150,9 @@ static inline KubistStatus kubist_mpi_check_launcher(KubistMpi *run) {
 }
 
 /* The options of a writer with its name, for free(). */
-static inline char *kubist_mpi_named(const char *options, const char *kind, int number) {
+static inline char *kubist_mpi_named(const KubistMpi *run, const char *options, int number) {
+  const char *kind = run->mode == KUBIST_MPI_PER_RANK ? "rank" : "node";
+  const char *dedicated = run->mode == KUBIST_MPI_DEDICATED ? ", \"dedicated\": true" : "";
   const char *rest = options == NULL ? "" : options;
   size_t length;
   char *named;
@@ -143,10 +160,11 @@ static inline char *kubist_mpi_named(const char *options, const char *kind, int 
   if (*rest == '{') rest++;
   rest += strspn(rest, " \t\r\n");
   if (*rest == '\0') rest = "}";
-  length = strlen(rest) + 80;
+  length = strlen(rest) + 100;
   named = (char *)malloc(length);
   if (named != NULL)
-    snprintf(named, length, "{\"name\": \"%s-%d\", \"tokens\": true, \"shared\": true%s%s", kind, number, *rest == '}' ? "" : ", ", rest);
+    snprintf(named, length, "{\"name\": \"%s-%d\", \"tokens\": true, \"shared\": true%s%s%s", kind, number,
+             dedicated, *rest == '}' ? "" : ", ", rest);
   return named;
 }
 
@@ -157,26 +175,30 @@ static inline KubistStatus kubist_mpi_check_named(KubistMpi *run, const char *na
   return KUBIST_STATUS_UNAVAILABLE;
 }
 
-/* Ends a leader, if it was not closed: the memory that its thread looks at goes. */
-static inline int kubist_mpi_end_leader(MPI_Comm comm, int key, void *value, void *extra) {
-  KubistLeader **kept = (KubistLeader **)value;
+/* Ends a leader that was not closed, or tells it that this rank has ended. */
+static inline int kubist_mpi_end_unclosed(MPI_Comm comm, int key, void *value, void *extra) {
+  KubistMpiKept *kept = (KubistMpiKept *)value;
   (void)comm;
   (void)key;
   (void)extra;
-  kubist_leader_abort(*kept);
+  if (kept->memory != NULL) kubist_ring_leave(kept->memory, kept->bytes, kept->lane);
+  kubist_leader_abort(kept->leader);
   free(kept);
   return MPI_SUCCESS;
 }
 
-/* Has MPI_Finalize end the leader, if the run is not closed before. */
-static inline KubistStatus kubist_mpi_keep_leader(KubistMpi *run) {
-  run->kept = (KubistLeader **)malloc(sizeof *run->kept);
+/* Has MPI_Finalize end what this rank has of the ring, if the run is not closed before. */
+static inline KubistStatus kubist_mpi_keep(KubistMpi *run, void *memory, uint64_t bytes, int lane) {
+  run->kept = (KubistMpiKept *)malloc(sizeof *run->kept);
   if (run->kept == NULL) {
-    snprintf(run->message, sizeof run->message, "there is no memory for the leader's handle");
+    snprintf(run->message, sizeof run->message, "there is no memory for what MPI_Finalize ends");
     return KUBIST_STATUS_UNAVAILABLE;
   }
-  *run->kept = run->leader;
-  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, kubist_mpi_end_leader, &run->at_end, NULL);
+  run->kept->leader = run->leader;
+  run->kept->memory = run->leader == NULL ? memory : NULL;
+  run->kept->bytes = bytes;
+  run->kept->lane = (uint32_t)lane;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, kubist_mpi_end_unclosed, &run->at_end, NULL);
   MPI_Comm_set_attr(MPI_COMM_SELF, run->at_end, run->kept);
   return KUBIST_STATUS_OK;
 }
@@ -185,7 +207,8 @@ static inline KubistStatus kubist_mpi_keep_leader(KubistMpi *run) {
 static inline void kubist_mpi_release(KubistMpi *run) {
   kubist_writer_abort(run->writer);
   if (run->kept != NULL) {
-    *run->kept = run->leader;
+    run->kept->leader = run->leader;
+    run->kept->memory = NULL;
     MPI_Comm_delete_attr(MPI_COMM_SELF, run->at_end);
     MPI_Comm_free_keyval(&run->at_end);
   } else {
@@ -196,8 +219,9 @@ static inline void kubist_mpi_release(KubistMpi *run) {
   /* Freeing is collective: beside a rank that does not come it would not end. */
   if (run->window != MPI_WIN_NULL && !run->is_torn) MPI_Win_free(&run->window);
   if (run->node != MPI_COMM_NULL && !run->is_torn) MPI_Comm_free(&run->node);
+  if (run->solvers != MPI_COMM_NULL && !run->is_torn) MPI_Comm_free(&run->solvers);
   if (run->comm != MPI_COMM_NULL && !run->is_torn) MPI_Comm_free(&run->comm);
-  run->comm = MPI_COMM_NULL;
+  run->comm = run->solvers = MPI_COMM_NULL;
   run->writer = NULL;
   run->leader = NULL;
   run->table = NULL;
@@ -209,17 +233,18 @@ static inline KubistStatus kubist_mpi_open_node(KubistMpi *run, const KubistMpiO
   uint64_t lane = options->lane_bytes == 0 ? (uint64_t)16 << 20 : options->lane_bytes, bytes;
   MPI_Aint size;
   void *memory = NULL;
-  int rank, ranks, unit;
+  int rank, lanes, leader = 0, unit;
   char *named;
   MPI_Comm_rank(run->node, &rank);
-  MPI_Comm_size(run->node, &ranks);
-  bytes = kubist_ring_bytes((uint32_t)ranks, lane);
+  MPI_Comm_size(run->node, &lanes);
+  if (run->mode == KUBIST_MPI_DEDICATED) leader = --lanes;
+  bytes = kubist_ring_bytes((uint32_t)lanes, lane);
   /* Memory that is not there is no reason to end the job. */
   MPI_Comm_set_errhandler(run->node, MPI_ERRORS_RETURN);
   if (bytes > (uint64_t)INT64_MAX ||
-      MPI_Win_allocate_shared(rank == 0 ? (MPI_Aint)bytes : 0, 1, MPI_INFO_NULL, run->node, &memory, &run->window) !=
+      MPI_Win_allocate_shared(rank == leader ? (MPI_Aint)bytes : 0, 1, MPI_INFO_NULL, run->node, &memory, &run->window) !=
           MPI_SUCCESS ||
-      MPI_Win_shared_query(run->window, 0, &size, &unit, &memory) != MPI_SUCCESS) {
+      MPI_Win_shared_query(run->window, leader, &size, &unit, &memory) != MPI_SUCCESS) {
     snprintf(run->message, sizeof run->message,
              "the ranks of a node cannot share %llu bytes: see to /dev/shm, or make lane_bytes smaller",
              (unsigned long long)bytes);
@@ -231,18 +256,19 @@ static inline KubistStatus kubist_mpi_open_node(KubistMpi *run, const KubistMpiO
     run->window = MPI_WIN_NULL;
     return status;
   }
-  named = kubist_mpi_named(options->writer_options, "node", node_number);
+  named = kubist_mpi_named(run, options->writer_options, node_number);
   status = kubist_mpi_agree(run, run->comm, kubist_mpi_check_named(run, named));
   if (status == KUBIST_STATUS_OK) {
-    if (rank == 0) {
-      status = kubist_leader_start(run->table, named, memory, bytes, (uint32_t)ranks, &run->leader);
-      if (status == KUBIST_STATUS_OK) status = kubist_mpi_keep_leader(run);
-    }
+    if (rank == leader)
+      status = kubist_leader_start(run->table, named, memory, bytes, (uint32_t)lanes, &run->leader);
     status = kubist_mpi_agree(run, run->comm, status);
   }
-  if (status == KUBIST_STATUS_OK)
-    status = kubist_mpi_agree(
-        run, run->comm, kubist_writer_attach(run->table, named, memory, bytes, (uint32_t)rank, &run->writer));
+  if (status == KUBIST_STATUS_OK) {
+    if (run->solvers != MPI_COMM_NULL)
+      status = kubist_writer_attach(run->table, named, memory, bytes, (uint32_t)rank, &run->writer);
+    if (status == KUBIST_STATUS_OK) status = kubist_mpi_keep(run, memory, bytes, rank);
+    status = kubist_mpi_agree(run, run->comm, status);
+  }
   free(named);
   return status;
 }
@@ -269,12 +295,12 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
                                            const KubistMpiOptions *options, KubistMpi *run) {
   KubistMpiOptions with;
   KubistStatus status = KUBIST_STATUS_OK;
-  int rank, ranks, node_rank, node_ranks, most, leads, nodes, node_number = 0;
+  int rank, ranks, node_rank, node_ranks, own[2], most[2], leads, nodes, node_number = 0;
   int64_t shared[4];
   char writers[64], *named;
   memset(run, 0, sizeof *run);
   memset(&with, 0, sizeof with);
-  run->comm = run->node = MPI_COMM_NULL;
+  run->comm = run->node = run->solvers = MPI_COMM_NULL;
   run->window = MPI_WIN_NULL;
   run->patience = 600.0;
   status = kubist_mpi_check_launcher(run);
@@ -285,7 +311,7 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
   } else if (options != NULL) {
     with = *options;
     if (with.collective_seconds > 0.0) run->patience = with.collective_seconds;
-    if (with.mode < KUBIST_MPI_AUTO || with.mode > KUBIST_MPI_PER_NODE) {
+    if (with.mode < KUBIST_MPI_AUTO || with.mode > KUBIST_MPI_DEDICATED) {
       snprintf(run->message, sizeof run->message, "KubistMpiOptions: there is no mode %d", with.mode);
       status = KUBIST_STATUS_INVALID_INPUT;
     }
@@ -308,15 +334,22 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
   MPI_Comm_split_type(run->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &run->node);
   MPI_Comm_rank(run->node, &node_rank);
   MPI_Comm_size(run->node, &node_ranks);
-  MPI_Allreduce(&node_ranks, &most, 1, MPI_INT, MPI_MAX, run->comm);
+  own[0] = node_ranks;
+  own[1] = -node_ranks;
+  MPI_Allreduce(own, most, 2, MPI_INT, MPI_MAX, run->comm);
   run->mode = with.mode;
-  if (run->mode == KUBIST_MPI_AUTO) run->mode = most <= 4 ? KUBIST_MPI_PER_RANK : KUBIST_MPI_PER_NODE;
-  leads = node_rank == 0;
+  if (run->mode == KUBIST_MPI_AUTO) run->mode = most[0] <= 4 ? KUBIST_MPI_PER_RANK : KUBIST_MPI_PER_NODE;
+  leads = node_rank == (run->mode == KUBIST_MPI_DEDICATED ? node_ranks - 1 : 0);
   MPI_Allreduce(&leads, &nodes, 1, MPI_INT, MPI_SUM, run->comm);
   MPI_Exscan(&leads, &node_number, 1, MPI_INT, MPI_SUM, run->comm);
   if (rank == 0) node_number = 0;
+  MPI_Comm_split(run->comm, run->mode == KUBIST_MPI_DEDICATED && leads ? MPI_UNDEFINED : 0, rank, &run->solvers);
 
-  if (kubist_abi_version() != KUBIST_ABI_VERSION) {
+  if (run->mode == KUBIST_MPI_DEDICATED && most[1] == -1) {
+    snprintf(run->message, sizeof run->message,
+             "a node has one rank: where one of each node is dedicated to writing, none would compute there");
+    status = KUBIST_STATUS_INVALID_INPUT;
+  } else if (kubist_abi_version() != KUBIST_ABI_VERSION) {
     snprintf(run->message, sizeof run->message, "kubist_mpi.h is for another version of libkubist");
     status = KUBIST_STATUS_UNSUPPORTED;
   } else if (rank == 0) {
@@ -330,10 +363,10 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
   status = kubist_mpi_agree(run, run->comm, status);
   if (status == KUBIST_STATUS_OK)
     status = kubist_mpi_agree(run, run->comm, rank == 0 ? KUBIST_STATUS_OK : kubist_table_open(location, &run->table));
-  if (status == KUBIST_STATUS_OK && run->mode == KUBIST_MPI_PER_NODE) {
+  if (status == KUBIST_STATUS_OK && run->mode != KUBIST_MPI_PER_RANK) {
     status = kubist_mpi_open_node(run, &with, node_number);
   } else if (status == KUBIST_STATUS_OK) {
-    named = kubist_mpi_named(with.writer_options, "rank", rank);
+    named = kubist_mpi_named(run, with.writer_options, rank);
     status = kubist_mpi_agree(run, run->comm, kubist_mpi_check_named(run, named));
     if (status == KUBIST_STATUS_OK)
       status = kubist_mpi_agree(run, run->comm, kubist_writer_open(run->table, named, &run->writer));
@@ -347,13 +380,13 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
   return status;
 }
 
-/* Ends the step in all ranks, collectively, within the budget of all: one histogram of priorities is
+/* Ends the step in all ranks that compute, collectively, within the budget of all: one histogram of priorities is
  * added up, and every rank keeps the records below the same threshold. Options and report are those of
  * kubist_end_step. If a rank cannot end the step, it says why, the others return
  * KUBIST_STATUS_UNAVAILABLE, and it stays begun in all: end it together again, or abandon it. A rank calls
  * this also if its kubist_begin_step or kubist_put has failed, or the others wait for it: where no step is
- * begun, or a column is missing, it takes part as one that cannot end the step. After KUBIST_STATUS_BUSY a rank ends it by kubist_end_step. run->message says why; it may differ from rank
- * to rank. */
+ * begun, or a column is missing, it takes part as one that cannot end the step. After KUBIST_STATUS_BUSY a
+ * rank ends it by kubist_end_step. run->message says why; it may differ from rank to rank. */
 static inline KubistStatus kubist_mpi_end_step(KubistMpi *run, const char *options, KubistReport *report) {
   const size_t bytes = KUBIST_SHARE_WORDS * sizeof(uint64_t) + KUBIST_SHARE_LARGEST * sizeof(double);
   KubistStatus own, status;
@@ -362,19 +395,19 @@ static inline KubistStatus kubist_mpi_end_step(KubistMpi *run, const char *optio
   double *largest;
   char *mine;
   run->message[0] = '\0';
-  if (run->is_torn || run->comm == MPI_COMM_NULL) {
-    snprintf(run->message, sizeof run->message, "this run is closed, or has lost a rank");
+  if (run->is_torn || run->solvers == MPI_COMM_NULL) {
+    snprintf(run->message, sizeof run->message, "this run is closed, has lost a rank, or this rank only commits");
     return KUBIST_STATUS_UNAVAILABLE;
   }
   mine = (char *)malloc(2 * bytes);
-  if (mine == NULL) MPI_Abort(run->comm, 1);
+  if (mine == NULL) MPI_Abort(run->solvers, 1);
   words = (uint64_t *)(mine + bytes);
   largest = (double *)(words + KUBIST_SHARE_WORDS);
   own = kubist_step_share(run->writer, (uint64_t *)mine, (double *)mine + KUBIST_SHARE_WORDS);
   if (own != KUBIST_STATUS_OK) snprintf(run->message, sizeof run->message, "%.1000s", kubist_message());
-  MPI_Iallreduce(mine, words, (int)KUBIST_SHARE_WORDS, MPI_UINT64_T, MPI_SUM, run->comm, &requests[0]);
+  MPI_Iallreduce(mine, words, (int)KUBIST_SHARE_WORDS, MPI_UINT64_T, MPI_SUM, run->solvers, &requests[0]);
   MPI_Iallreduce((double *)mine + KUBIST_SHARE_WORDS, largest, (int)KUBIST_SHARE_LARGEST, MPI_DOUBLE, MPI_MAX,
-                 run->comm, &requests[1]);
+                 run->solvers, &requests[1]);
   status = kubist_mpi_await(run, requests, 2, 0.0);
   /* What a rank that never comes could still write to is not freed. */
   if (status != KUBIST_STATUS_OK) return status;
@@ -387,15 +420,21 @@ static inline KubistStatus kubist_mpi_end_step(KubistMpi *run, const char *optio
 }
 
 /* Waits for what is queued, at most for the time of each rank and then of each leader, and closes
- * all, collectively. What could not be written in time is dropped, and the status says so. */
+ * all, collectively. What could not be written in time is dropped, and the status says so. A dedicated
+ * rank comes at once, and waits until those of its node have closed, however long they compute. */
 static inline KubistStatus kubist_mpi_close(KubistMpi *run, double timeout_seconds) {
   KubistStatus status, of_leader = KUBIST_STATUS_OK;
   if (run->comm == MPI_COMM_NULL) return KUBIST_STATUS_OK;
   run->message[0] = '\0';
-  status = kubist_writer_close(run->writer, timeout_seconds);
-  if (status != KUBIST_STATUS_BUSY && status != KUBIST_STATUS_CANCELLED) run->writer = NULL;
+  if (run->solvers == MPI_COMM_NULL) {
+    status = kubist_leader_close(run->leader, 1e18);
+    if (status != KUBIST_STATUS_CANCELLED) run->leader = NULL;
+  } else {
+    status = kubist_writer_close(run->writer, timeout_seconds);
+    if (status != KUBIST_STATUS_BUSY && status != KUBIST_STATUS_CANCELLED) run->writer = NULL;
+  }
   status = kubist_mpi_agree_within(run, run->comm, status, timeout_seconds);
-  if (run->leader != NULL) {
+  if (run->leader != NULL && run->solvers != MPI_COMM_NULL) {
     of_leader = kubist_leader_close(run->leader, status == KUBIST_STATUS_OK ? timeout_seconds : 0.0);
     if (of_leader != KUBIST_STATUS_BUSY && of_leader != KUBIST_STATUS_CANCELLED) run->leader = NULL;
   }

@@ -184,6 +184,8 @@ pub struct Writing {
     when_full: WhenFull,
     threads: usize,
     tokens: bool,
+    /// The process only commits.
+    dedicated: bool,
     budget_rows_per_step: Option<u64>,
     budget_bytes_per_step: Option<u64>,
     budget_bytes: Option<u64>,
@@ -207,6 +209,7 @@ impl Default for Writing {
             when_full: WhenFull::Block,
             threads,
             tokens: false,
+            dedicated: false,
             budget_rows_per_step: None,
             budget_bytes_per_step: None,
             budget_bytes: None,
@@ -233,6 +236,7 @@ impl Writing {
             when_full: self.when_full,
             threads: self.threads,
             tokens: self.tokens,
+            dedicated: self.dedicated,
             budget: BudgetOptions {
                 rows_per_step: self.budget_rows_per_step,
                 bytes_per_step: self.budget_bytes_per_step,

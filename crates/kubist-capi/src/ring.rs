@@ -21,6 +21,16 @@ pub extern "C" fn kubist_ring_bytes(ranks: u32, lane_bytes: u64) -> u64 {
     Ring::bytes_for(ranks, lane_bytes)
 }
 
+/// Tells the leader of a ring that its rank `rank` comes no more, unless it has closed its writer: for a
+/// process that is about to lose the memory.
+#[no_mangle]
+pub unsafe extern "C" fn kubist_ring_leave(memory: *mut c_void, bytes: u64, rank: u32) -> KubistStatus {
+    guarded!({
+        // SAFETY: as the caller of the interface promises.
+        unsafe { Ring::find(memory.cast(), bytes) }?.leave_unclosed(rank)
+    })
+}
+
 /// Commits what the ranks of a node put into their ring.
 pub struct KubistLeader {
     leader: Mutex<Leader>,
@@ -29,8 +39,8 @@ pub struct KubistLeader {
 }
 
 /// Makes a ring in `bytes` bytes of memory, which must stay until the leader is closed, and
-/// starts the threads that commit what comes: they are of low priority, and call nothing but
-/// Kubist. Options are those of a writer; "queue" is how many steps may wait to be committed.
+/// starts the threads that commit what comes: they are of low priority, unless "dedicated" is true,
+/// and call nothing but Kubist. Options are those of a writer; "queue" is how many steps may wait to be committed.
 /// The other ranks may look at the memory once this has returned.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_leader_start(
@@ -60,7 +70,8 @@ pub unsafe extern "C" fn kubist_leader_start(
     })
 }
 
-/// Waits until all ranks have closed their writers and everything is durable. After
+/// Waits until all ranks have closed their writers and everything is durable; if something has stopped the
+/// leader, until all ranks have closed or ended. After
 /// KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED it goes on, and can be closed again; otherwise
 /// the handle is gone. A timeout below 0 is one of 0. Null is fine.
 #[no_mangle]

@@ -1,5 +1,5 @@
 /* Writes steps within a budget, on any number of ranks: each particle is one rank's, and not the same in
- * every step. Arguments: table, mode (rank, node), options of the writer. */
+ * every step. Arguments: table, mode (rank, node, dedicated), options of the writer. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -21,20 +21,28 @@ int main(int argc, char **argv) {
   KubistMpiOptions options = {.size = sizeof options, .collective_seconds = 60};
   KubistMpi run;
   KubistReport report = {.size = sizeof report};
-  int rank, ranks, failed = 0;
+  int rank, ranks = 0, failed = 0;
   uint64_t kept = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (argc != 4) MPI_Abort(MPI_COMM_WORLD, 2);
-  options.mode = strcmp(argv[2], "node") == 0 ? KUBIST_MPI_PER_NODE : KUBIST_MPI_PER_RANK;
+  options.mode = strcmp(argv[2], "node") == 0        ? KUBIST_MPI_PER_NODE
+                 : strcmp(argv[2], "dedicated") == 0 ? KUBIST_MPI_DEDICATED
+                                                     : KUBIST_MPI_PER_RANK;
   options.writer_options = argv[3];
   if (kubist_mpi_open(MPI_COMM_WORLD, argv[1], TABLE, &options, &run) != KUBIST_STATUS_OK) {
     if (rank == 0) printf("%s\n", run.message);
     MPI_Finalize();
     return 1;
   }
-  for (int64_t step = 1; step <= STEPS && !failed; step++) {
+  if (run.solvers != MPI_COMM_NULL) {
+    MPI_Comm_rank(run.solvers, &rank);
+    MPI_Comm_size(run.solvers, &ranks);
+  } else if (kubist_mpi_end_step(&run, NULL, NULL) != KUBIST_STATUS_UNAVAILABLE) {
+    /* A rank that only commits has no step to end. */
+    failed = 1;
+  }
+  for (int64_t step = 1; step <= (ranks == 0 ? 0 : STEPS) && !failed; step++) {
     int64_t n = 0;
     for (int64_t i = 0; i < PARTICLES; i++) {
       if ((i + step) % ranks != rank) continue;

@@ -1,5 +1,10 @@
 //! One rank's end of a ring: what it puts goes straight into the memory that it shares with the
 //! leader.
+//!
+//! A call may end early, for lack of time or because somebody says stop. What it began to say is then
+//! filled up and taken back by the next call: the step is as if that call had not been.
+
+use std::collections::VecDeque;
 
 use kubist::ErrorKind;
 
@@ -19,10 +24,18 @@ pub struct Lane {
     /// The step that was begun, while the leader has not been told: it is with its first column,
     /// so that beginning needs no room.
     begun: Option<i64>,
-    /// A message was cut off: nothing that follows could be understood.
-    torn: Option<Failure>,
+    owed: Owed,
     ended: Option<i64>,
     closed: bool,
+}
+
+/// What calls that ended early leave to the next.
+#[derive(Default)]
+struct Owed {
+    /// Bytes that a message lacks.
+    filling: usize,
+    /// Columns that the leader has, and that do not count.
+    void: VecDeque<usize>,
 }
 
 impl Lane {
@@ -32,12 +45,12 @@ impl Lane {
     pub fn take(ring: Ring, rank: u32) -> Result<Lane> {
         ring.claim(rank)?;
         let (leader, home) = (Watched::new(ring.leader()), Home::here());
-        Ok(Lane { ring, rank, leader, home, begun: None, torn: None, ended: None, closed: false })
+        Ok(Lane { ring, rank, leader, home, begun: None, owed: Owed::default(), ended: None, closed: false })
     }
 
     fn check(&self) -> Result<()> {
         self.home.check()?;
-        if let Some(failure) = self.torn.clone().or_else(|| self.ring.failure()) {
+        if let Some(failure) = self.ring.failure() {
             return Err(failure);
         }
         match self.ring.is_closed() || self.leader.is_gone() {
@@ -76,16 +89,29 @@ impl Lane {
         self.room(self.beginning() + bytes, when_full)
     }
 
-    /// What telling the leader of the step takes.
+    /// What is to be told before anything else.
     fn beginning(&self) -> usize {
-        self.begun.map_or(0, |_| HEADER)
+        self.begun.map_or(0, |_| HEADER) + self.owed.filling + self.owed.void.len() * HEADER
     }
 
-    /// Tells the leader of the step.
+    /// Tells the leader what calls that ended early left, and of the step.
     fn open(&mut self, patience: &Patience) -> Result<()> {
+        self.settle(patience)?;
         if let Some(step) = self.begun {
             self.send(Header::of_step(What::Begin, step), patience)?;
             self.begun = None;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, patience: &Patience) -> Result<()> {
+        let mut left = self.owed.filling;
+        let filled = self.write(&mut left, patience, |into| into.fill(0));
+        self.owed.filling = left;
+        filled?;
+        while let Some(column) = self.owed.void.front() {
+            self.send(Header { column: *column as u32, ..Header::of_step(What::Void, 0) }, patience)?;
+            self.owed.void.pop_front();
         }
         Ok(())
     }
@@ -104,41 +130,48 @@ impl Lane {
         }
     }
 
-    /// Writes what `copy` gives for each piece, as there is room.
-    fn write(&mut self, bytes: usize, patience: &Patience, copy: &dyn Fn(usize, &mut [u8])) -> Result<()> {
-        let mut done = 0;
-        while done < bytes {
-            let free = patience.poll(&|| "room in the ring of the node".into(), || {
-                self.check()?;
-                Ok(Some(self.free()).filter(|free| *free > 0))
-            })?;
-            let some = free.min(bytes - done);
-            self.ring.give(self.rank, some, |given, into| copy(done + given, into));
-            done += some;
+    /// Waits for so many bytes of room; how many there are.
+    fn wait_for_room(&self, bytes: usize, patience: &Patience) -> Result<usize> {
+        patience.poll(&|| "room in the ring of the node".into(), || {
+            self.check()?;
+            Ok(Some(self.free()).filter(|free| *free >= bytes))
+        })
+    }
+
+    /// Writes the bytes that are left, as there is room: `copy` fills place after place.
+    fn write(&self, left: &mut usize, patience: &Patience, mut copy: impl FnMut(&mut [u8])) -> Result<()> {
+        while *left > 0 {
+            let some = self.wait_for_room(1, patience)?.min(*left);
+            self.ring.give(self.rank, some, &mut copy);
+            *left -= some;
         }
         Ok(())
     }
 
-    fn send(&mut self, header: Header, patience: &Patience) -> Result<()> {
-        let bytes = header.encode();
-        self.whole(patience, |lane, patience| {
-            lane.write(HEADER, patience, &|from, into| {
-                into.copy_from_slice(&bytes[from..from + into.len()]);
-            })
-        })
+    /// Writes a header, whole or not at all.
+    fn send(&self, header: Header, patience: &Patience) -> Result<()> {
+        let (bytes, mut at) = (header.encode(), 0);
+        self.wait_for_room(HEADER, patience)?;
+        self.ring.give(self.rank, HEADER, |into| {
+            into.copy_from_slice(&bytes[at..at + into.len()]);
+            at += into.len();
+        });
+        Ok(())
     }
 
-    /// Does something that leaves the lane torn if only a part of it was written.
-    fn whole(&mut self, patience: &Patience, act: impl FnOnce(&mut Lane, &Patience) -> Result<()>) -> Result<()> {
-        let before = self.ring.written(self.rank);
-        let done = act(self, patience);
-        let was_cut = |_: &&Failure| self.ring.written(self.rank) != before;
-        if let Some(failure) = done.as_ref().err().filter(was_cut) {
-            let message = format!("a step was cut off ({failure}): close this writer");
-            self.torn = Some(Failure::new(ErrorKind::Expired, message));
-            self.ring.lose(self.rank);
-        }
-        done
+    /// Writes a header and its values, of which `copy` gives those from a byte on, filled up to 8.
+    fn send_values(&mut self, header: Header, patience: &Patience, copy: impl Fn(usize, &mut [u8])) -> Result<()> {
+        let (bytes, mut at) = (header.bytes as usize, 0);
+        self.send(header, patience)?;
+        let mut left = bytes.next_multiple_of(8);
+        let sent = self.write(&mut left, patience, |into| {
+            let (values, filling) = into.split_at_mut(into.len().min(bytes - at));
+            copy(at, values);
+            filling.fill(0);
+            at += values.len();
+        });
+        self.owed.filling = left;
+        sent
     }
 
     /// # Errors
@@ -155,21 +188,25 @@ impl Lane {
 
     /// # Errors
     ///
-    /// `Busy` if the ring stays full; `Cancelled`; what stops the leader. If a part of the values
-    /// was copied, only closing is possible.
+    /// `Busy` if the ring stays full; `Cancelled`: the column is not put, and can be again. What stops the
+    /// leader.
     pub fn put(&mut self, column: usize, values: &Values<'_>, patience: &Patience) -> Result<()> {
         let (bytes, rows) = (values.bytes() as u64, values.count() as u64);
         let header = Header { what: What::Column, column: column as u32, step: 0, bytes, rows };
         self.open(patience)?;
-        self.whole(patience, |lane, patience| {
-            lane.send(header, patience)?;
-            lane.write(values.bytes(), patience, &|from, into| values.copy(from, into))?;
-            let filling = values.bytes().next_multiple_of(8) - values.bytes();
-            lane.write(filling, patience, &|_, into| into.fill(0))
-        })
+        let sent = self.send_values(header, patience, |from, into| values.copy(from, into));
+        if self.owed.filling > 0 {
+            self.void(column);
+        }
+        sent
     }
 
-    /// Tells what is known of all records of the step: what stands for it as words.
+    /// Takes a column back that was put.
+    pub fn void(&mut self, column: usize) {
+        self.owed.void.push_back(column);
+    }
+
+    /// Tells what is known of all records of the step: what stands for it as words. What is told last counts.
     ///
     /// # Errors
     ///
@@ -178,10 +215,7 @@ impl Lane {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let header = Header { what: What::Thinned, column: 0, step: 0, bytes: bytes.len() as u64, rows: 0 };
         self.open(patience)?;
-        self.whole(patience, |lane, patience| {
-            lane.send(header, patience)?;
-            lane.write(bytes.len(), patience, &|from, into| into.copy_from_slice(&bytes[from..from + into.len()]))
-        })
+        self.send_values(header, patience, |from, into| into.copy_from_slice(&bytes[from..from + into.len()]))
     }
 
     /// Says that the columns so far are whole, and that others of more rows may follow.
@@ -209,6 +243,7 @@ impl Lane {
     ///
     /// As of [`Lane::put`].
     pub fn abandon(&mut self, step: i64, patience: &Patience) -> Result<()> {
+        self.settle(patience)?;
         self.send(Header::of_step(What::Abandon, step), patience)?;
         self.begun = None;
         self.ended = Some(step);
@@ -240,18 +275,16 @@ impl Lane {
     /// As of [`Lane::wait`]; after a failure too the leader knows that nothing more will come.
     pub fn close(&mut self, patience: &Patience) -> Result<()> {
         self.home.check()?;
-        if !self.closed && self.torn.is_none() {
-            let sent = self.send(Header::of_step(What::Close, 0), patience);
+        if !self.closed {
+            let sent = self.settle(patience).and_then(|()| self.send(Header::of_step(What::Close, 0), patience));
             if matches!(&sent, Err(failure) if failure.kind == ErrorKind::Busy || failure.kind == ErrorKind::Cancelled)
             {
                 return sent;
             }
         }
         self.closed = true;
-        match self.torn.clone() {
-            Some(torn) => Err(torn),
-            None => self.wait(i64::MAX, patience),
-        }
+        self.ring.leave(self.rank);
+        self.wait(i64::MAX, patience)
     }
 }
 

@@ -56,13 +56,13 @@ impl Leader {
     pub fn start(table: &Table, ring: Ring, options: &StepOptions, patience: &Patience) -> Result<Leader> {
         let layout = Layout::of(table)?;
         let writer = open_writer(table, options, patience)?;
-        let queue = Queue::start(writer, options.cancel.clone(), options.queue.unwrap_or(1), options.threads)?;
+        let queue = Queue::start(writer, options)?;
         let (queue, stop) = (Arc::new(queue), Arc::new(AtomicBool::new(false)));
         let lanes = (0..ring.ranks()).map(Incoming::new).collect();
-        let tokens = options.tokens;
+        let (own, tokens) = (options.clone(), options.tokens);
         let serving = Serving { ring, layout, lanes, queue: queue.clone(), stop: stop.clone(), tokens };
         let work = move || {
-            step_back();
+            step_back(&own);
             serving.run();
         };
         let thread = std::thread::Builder::new().name("kubist-leader".into()).spawn(work);
@@ -70,21 +70,29 @@ impl Leader {
         Ok(Leader { ring, stop, queue, thread: Some(thread.map_err(refused)?), home: Home::here() })
     }
 
-    /// Waits until all ranks have closed and everything is durable, and ends.
+    /// Waits until all ranks have closed and everything is durable, and ends. If something stopped it,
+    /// ranks may compute on without it: they are waited for as well.
     ///
     /// # Errors
     ///
     /// `Busy` at the deadline, `Cancelled`: it goes on and can be closed again. What stopped it.
     pub fn close(&mut self, patience: &Patience) -> Result<()> {
         self.home.check()?;
+        let what = || "the end of all ranks of this node".into();
         let ended = || self.thread.as_ref().is_none_or(JoinHandle::is_finished);
-        let waited = patience.poll(&|| "the end of all ranks of this node".into(), || Ok(ended().then_some(())));
-        waited.inspect_err(|_| self.queue.let_go())?;
+        patience.poll(&what, || Ok(ended().then_some(()))).inspect_err(|_| self.queue.let_go())?;
         if let Some(thread) = self.thread.take() {
             // It catches panics; what it could not catch is none of the solver's.
             let _ = thread.join();
         }
-        self.ring.failure().map_or(Ok(()), Err)
+        let Some(failure) = self.ring.failure() else { return Ok(()) };
+        let lanes: Vec<(u32, Option<Watched>)> =
+            (0..self.ring.ranks()).map(|rank| (rank, self.ring.producer(rank).map(Watched::new))).collect();
+        let is_gone = |process: &Option<Watched>| process.as_ref().is_none_or(Watched::is_gone);
+        let have_ended = || lanes.iter().all(|(rank, process)| self.ring.has_ended(*rank) || is_gone(process));
+        // What stopped it says more than that somebody was late.
+        let _ = patience.poll(&what, || Ok(have_ended().then_some(())));
+        Err(failure)
     }
 
     /// What happened on the way since this was last asked.
@@ -114,8 +122,8 @@ struct Incoming {
     staged: Option<Staged>,
     /// The column whose values are coming, and those that are here.
     column: Option<(Header, Vec<u8>)>,
-    /// What is known of all records of the step.
-    thinned: Option<Thinned>,
+    /// What is known of all records of the step, as words.
+    thinned: Option<Vec<u64>>,
     /// A step that waits for the other ranks; without batches it is abandoned.
     ended: Option<(i64, Option<Part>)>,
     closed: bool,
@@ -273,8 +281,8 @@ impl Incoming {
         }
         ring.skip(self.rank, filling as usize);
         if header.what == What::Thinned {
-            let words: Vec<u64> = values.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-            self.thinned = Some(sample::thinned(&words, layout)?);
+            // Read at the end of the step: a message that was cut off is told again.
+            self.thinned = Some(values.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect());
             return Ok(some + 1);
         }
         let column = header.column as usize;
@@ -313,6 +321,10 @@ impl Incoming {
                 }
                 self.column = Some((header, buffer(header.bytes as usize)?));
             }
+            What::Void => {
+                let Some(staged) = &mut self.staged else { return garbled() };
+                staged.forget(header.column as usize);
+            }
             What::Part => {
                 let Some(staged) = &mut self.staged else { return garbled() };
                 staged.check(layout)?;
@@ -321,7 +333,8 @@ impl Incoming {
             What::End => {
                 let Some(mut staged) = self.staged.take() else { return garbled() };
                 staged.check(layout)?;
-                let part = Part { batches: staged.take_batches(layout)?, thinned: self.thinned.take() };
+                let thinned = self.thinned.take().map(|words| sample::thinned(&words, layout)).transpose()?;
+                let part = Part { batches: staged.take_batches(layout)?, thinned };
                 self.ended = Some((staged.step, Some(part)));
             }
             What::Abandon => {

@@ -16,7 +16,7 @@ use kubist::{Cancel, CommitOptions, ErrorKind, Thinned, Writer};
 use crate::failure::{Failure, Result};
 use crate::patience::Patience;
 use crate::presence::Home;
-use crate::step::{Level, Report};
+use crate::step::{Level, Report, StepOptions};
 
 /// How much nicer than the solver the thread is.
 const NICE: i32 = 10;
@@ -121,31 +121,36 @@ impl State {
     }
 }
 
-/// The thread that commits is not to take the solver's cores.
-pub fn step_back() {
-    // Where the system refuses, it only works at the solver's own priority.
-    let _ = rustix::process::nice(NICE);
+/// The thread that commits is not to take the solver's cores, unless the process is dedicated to it.
+pub fn step_back(options: &StepOptions) {
+    if !options.dedicated {
+        // Where the system refuses, it only works at the solver's own priority.
+        let _ = rustix::process::nice(NICE);
+    }
 }
 
 impl Queue {
-    /// Starts the thread, which has `threads` more for sorting and encoding.
+    /// Starts the thread, which has as many more as the options say for sorting and encoding.
     ///
     /// # Errors
     ///
     /// `Unavailable` if the system gives no threads.
-    pub fn start(writer: Writer, cancel: Cancel, room: usize, threads: usize) -> Result<Queue> {
+    pub fn start(writer: Writer, options: &StepOptions) -> Result<Queue> {
         let refused = |error: String| Failure::new(ErrorKind::Unavailable, format!("no thread for commits: {error}"));
         let shared = Arc::new(Shared::default());
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).start_handler(|_| step_back());
-        let pool = pool.build().map_err(|error| refused(error.to_string()))?;
+        let (of_pool, own) = (options.clone(), options.clone());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.max(1));
+        let pool =
+            pool.start_handler(move |_| step_back(&of_pool)).build().map_err(|error| refused(error.to_string()))?;
         let of_thread = shared.clone();
         let work = move || {
-            step_back();
+            step_back(&own);
             of_thread.work(writer, &pool);
         };
         let thread = std::thread::Builder::new().name("kubist-commits".into()).spawn(work);
         let thread = thread.map_err(|error| refused(error.to_string()))?;
-        let (room, let_go, home) = (room.max(1), AtomicBool::new(false), Home::here());
+        let (let_go, home) = (AtomicBool::new(false), Home::here());
+        let (cancel, room) = (options.cancel.clone(), options.queue.unwrap_or(1).max(1));
         Ok(Queue { shared, cancel, room, thread: Some(thread), let_go, home })
     }
 

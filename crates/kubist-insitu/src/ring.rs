@@ -12,19 +12,20 @@
 //! passes through it in pieces. Both ends are the same build of Kubist: [`MAGIC`] changes with
 //! the layout.
 
+use std::fs::File;
+use std::io::Read;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use kubist::ErrorKind;
-use rustix::io::Errno;
 
 use crate::copies::buffer;
 use crate::failure::{Failure, Result};
 use crate::presence::Process;
 use crate::values::Kind;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"KUBRING3");
+const MAGIC: u64 = u64::from_le_bytes(*b"KUBRING4");
 const MESSAGE: usize = 1024;
 const HEAD: usize = 2048;
 const LANE_HEAD: usize = 256;
@@ -37,6 +38,10 @@ pub const HEADER: usize = 32;
 const SERVING: u32 = 1;
 const FAILED: u32 = 2;
 const CLOSED: u32 = 3;
+
+/// What a rank does that has a lane, beside writing.
+const LOST: u32 = 1;
+const LEFT: u32 = 2;
 
 /// No step is durable yet.
 const NONE: i64 = i64::MIN;
@@ -67,8 +72,8 @@ struct LaneHead {
     space: AtomicU64,
     /// The rank's process; 0 as long as nobody has the lane.
     process: AtomicU32,
-    /// Not 0: nothing more will come that could be understood.
-    lost: AtomicU32,
+    /// [`LOST`] or [`LEFT`]: nothing more will come.
+    end: AtomicU32,
     /// Not 0: what is said above of the process is whole.
     told: AtomicU32,
 }
@@ -100,9 +105,12 @@ pub enum What {
     Part,
     /// What is known of all records of the step.
     Thinned,
+    /// A column does not count, for the call that put it has failed.
+    Void,
 }
 
-const WHATS: [What; 7] = [What::Begin, What::Column, What::End, What::Abandon, What::Close, What::Part, What::Thinned];
+const WHATS: [What; 8] =
+    [What::Begin, What::Column, What::End, What::Abandon, What::Close, What::Part, What::Thinned, What::Void];
 
 /// The first bytes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,38 +180,28 @@ pub fn bytes_of(name: &str, array: &ArrayRef) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Bytes that pages of memory may have on Linux.
-const PAGES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
-
-/// Has the system provide memory that it has promised. Shared memory often lies in /dev/shm: where
-/// that is full, the first to touch a page would be killed (SIGBUS).
+/// Has the system provide memory that it has promised, full of zeros. Shared memory often lies in /dev/shm:
+/// where that is full, the first to touch a page would be killed (SIGBUS). The system itself, which copies
+/// zeros there, only fails.
 ///
 /// # Errors
 ///
-/// `Unavailable` if there is not as much. A system that cannot be asked is believed.
+/// `Unavailable` if there is not as much.
 ///
 /// # Safety
 ///
-/// The memory is mapped.
-unsafe fn populate(base: *mut u8, bytes: usize) -> Result<()> {
-    use rustix::mm::{Advice, madvise};
-    // An address within a page is refused as `INVAL`, and so is the advice by an old system.
-    for page in PAGES {
-        let before = base as usize % page;
-        // SAFETY: the first and the last page are mapped, for bytes of them are.
-        match unsafe { madvise(base.sub(before).cast(), bytes + before, Advice::LinuxPopulateWrite) } {
-            Err(Errno::INVAL) => {}
-            Err(error @ (Errno::FAULT | Errno::NOMEM | Errno::HWPOISON)) => {
-                let message = format!(
-                    "the {bytes} bytes that ranks of a node share are not there ({error}): see to /dev/shm, or make \
-                     lane_bytes smaller"
-                );
-                return Err(Failure::new(ErrorKind::Unavailable, message));
-            }
-            _ => return Ok(()),
-        }
-    }
-    Ok(())
+/// The memory is mapped, and nobody else uses it yet.
+unsafe fn provide(base: *mut u8, bytes: usize) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let memory = unsafe { std::slice::from_raw_parts_mut(base, bytes) };
+    let filled = File::open("/dev/zero").and_then(|mut zeros| zeros.read_exact(memory));
+    filled.map_err(|error| {
+        let message = format!(
+            "the {bytes} bytes that ranks of a node share are not there ({error}): see to /dev/shm, or make \
+             lane_bytes smaller"
+        );
+        Failure::new(ErrorKind::Unavailable, message)
+    })
 }
 
 impl Ring {
@@ -235,13 +233,8 @@ impl Ring {
         }
         let lane_bytes = ((bytes as usize - HEAD) / ranks as usize - LANE_HEAD) & !63;
         // SAFETY: as the caller promises.
-        unsafe { populate(base, bytes as usize) }?;
+        unsafe { provide(base, bytes as usize) }?;
         let ring = Ring { base, lane_bytes, ranks };
-        // SAFETY: as the caller promises; the sizes are within it.
-        unsafe {
-            std::ptr::write_bytes(base, 0, HEAD);
-            (0..ranks).for_each(|rank| std::ptr::write_bytes(ring.lane_base(rank), 0, LANE_HEAD));
-        }
         let head = ring.head();
         head.lane_bytes.store(lane_bytes as u64, Ordering::Relaxed);
         head.ranks.store(ranks, Ordering::Relaxed);
@@ -356,9 +349,7 @@ impl Ring {
     ///
     /// `Invalid` if there is no such rank, `Busy` if another process has the lane.
     pub fn claim(&self, rank: u32) -> Result<()> {
-        if rank >= self.ranks {
-            return Err(Failure::invalid(format!("the ring has {} lanes, none for rank {rank}", self.ranks)));
-        }
+        self.check_rank(rank)?;
         let (lane, Process { number, born, space }) = (self.lane(rank), Process::here());
         let taken = lane.process.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
         let other = |other| Failure::new(ErrorKind::Busy, format!("process {other} writes to the ring as rank {rank}"));
@@ -369,14 +360,42 @@ impl Ring {
         Ok(())
     }
 
-    /// Says that nothing more will come from a rank that could be understood.
+    /// Says that nothing more will come from a rank, which has not closed.
     pub fn lose(&self, rank: u32) {
-        self.lane(rank).lost.store(1, Ordering::Release);
+        self.lane(rank).end.store(LOST, Ordering::Release);
+    }
+
+    /// Whether a rank has ended without closing.
+    pub fn is_lost(&self, rank: u32) -> bool {
+        self.lane(rank).end.load(Ordering::Acquire) == LOST
+    }
+
+    /// Says that a rank ends, unless it has ended: its process leaves the memory.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there is no such rank.
+    pub fn leave_unclosed(&self, rank: u32) -> Result<()> {
+        self.check_rank(rank)?;
+        let _ = self.lane(rank).end.compare_exchange(0, LOST, Ordering::AcqRel, Ordering::Acquire);
+        Ok(())
+    }
+
+    fn check_rank(&self, rank: u32) -> Result<()> {
+        match rank < self.ranks {
+            true => Ok(()),
+            false => Err(Failure::invalid(format!("the ring has {} lanes, none for rank {rank}", self.ranks))),
+        }
+    }
+
+    /// Says that a rank has closed, whether or not the leader still listens.
+    pub fn leave(&self, rank: u32) {
+        self.lane(rank).end.store(LEFT, Ordering::Release);
     }
 
     /// Whether nothing more will come from a rank than what waits.
-    pub fn is_lost(&self, rank: u32) -> bool {
-        self.lane(rank).lost.load(Ordering::Acquire) != 0
+    pub fn has_ended(&self, rank: u32) -> bool {
+        self.lane(rank).end.load(Ordering::Acquire) != 0
     }
 
     /// The process that leads.
@@ -399,22 +418,15 @@ impl Ring {
         self.lane_bytes
     }
 
-    /// Bytes that a rank has written so far.
-    pub fn written(&self, rank: u32) -> u64 {
-        self.lane(rank).written.load(Ordering::Relaxed)
-    }
-
-    /// Writes the next bytes of a rank, for which there is room: `copy` is given how many are
-    /// done, and a place for some more.
-    pub fn give(&self, rank: u32, bytes: usize, mut copy: impl FnMut(usize, &mut [u8])) {
-        let at = self.written(rank);
-        let mut done = 0;
+    /// Writes the next bytes of a rank, for which there is room: `copy` fills place after place.
+    pub fn give(&self, rank: u32, bytes: usize, mut copy: impl FnMut(&mut [u8])) {
+        let lane = self.lane(rank);
+        let at = lane.written.load(Ordering::Relaxed);
         for (stretch, length) in self.stretches(rank, at, bytes) {
             // SAFETY: these bytes are free: the leader has taken what was there.
-            copy(done, unsafe { std::slice::from_raw_parts_mut(stretch, length) });
-            done += length;
+            copy(unsafe { std::slice::from_raw_parts_mut(stretch, length) });
         }
-        self.lane(rank).written.store(at + bytes as u64, Ordering::Release);
+        lane.written.store(at + bytes as u64, Ordering::Release);
     }
 
     /// Bytes of a rank that wait to be taken. Both sides ask: each sees the other's bytes as they

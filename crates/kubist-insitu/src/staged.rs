@@ -54,6 +54,16 @@ impl Staged {
         self.given[column] = true;
     }
 
+    /// Forgets a column that was put.
+    pub fn forget(&mut self, column: usize) {
+        if let Some(given) = self.given.get_mut(column) {
+            *given = false;
+        }
+        self.columns.retain(|(kept, _)| *kept != column);
+        let first = self.given.iter().position(|given| *given);
+        self.rows = self.rows.and_then(|(rows, _)| Some((rows, first?)));
+    }
+
     /// Keeps the values of a column that was noted.
     pub fn keep(&mut self, column: usize, values: ArrayRef) {
         self.columns.push((column, values));

@@ -22,6 +22,8 @@ pub struct StepOptions {
     pub when_full: WhenFull,
     /// Threads that commit what is queued.
     pub threads: usize,
+    /// The process does nothing but commit: its threads need not give way to a solver.
+    pub dedicated: bool,
     /// Each step's commit has a token of its own: a step that is in the table already, of the
     /// same writer, is not written again.
     pub tokens: bool,
@@ -41,6 +43,7 @@ impl Default for StepOptions {
             queue: None,
             when_full: WhenFull::Block,
             threads: 1,
+            dedicated: false,
             tokens: false,
             budget: BudgetOptions::default(),
             cancel: Cancel::default(),

@@ -7,9 +7,7 @@ use std::time::Duration;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use kubist::store::MemoryStore;
-use kubist::{
-    Cancel, Declared, Dimension, Domain, ErrorKind, NewColumn, Query, Table, TableOptions, Value, WriterOptions,
-};
+use kubist::{Declared, Dimension, Domain, ErrorKind, NewColumn, Query, Table, TableOptions, Value, WriterOptions};
 
 use crate::failure::{Failure, Result};
 use crate::queue::{Queue, Ready};
@@ -82,6 +80,15 @@ fn refused<T>(done: Result<T>, kind: ErrorKind, words: &[&str]) {
     words.iter().for_each(|word| assert!(failure.message.contains(word), "{failure} lacks {word}"));
 }
 
+/// Calls what fails at once where there is no room, until there is.
+fn until_there_is_room(writer: &mut StepWriter, mut act: impl FnMut(&mut StepWriter) -> Result<()>) {
+    let once = || match act(writer) {
+        Err(failure) if failure.kind == ErrorKind::Busy => Ok(None),
+        done => done.map(Some),
+    };
+    patience(60).poll(&|| "room".into(), once).unwrap();
+}
+
 #[test]
 fn a_column_that_found_no_room_is_put_again() {
     let (table, ring) = (table("room"), ring(1, 4096));
@@ -94,15 +101,8 @@ fn a_column_that_found_no_room_is_put_again() {
     // It is not there: the step cannot end without it.
     refused(writer.end(None, &patience(60)), ErrorKind::InvalidInput, &["lacks columns", "n"]);
     let mut leader = lead(&table, ring);
-    let until_there_is_room = |mut act: Box<dyn FnMut(&mut StepWriter) -> Result<()>>, writer: &mut StepWriter| {
-        let once = || match act(writer) {
-            Err(failure) if failure.kind == ErrorKind::Busy => Ok(None),
-            done => done.map(Some),
-        };
-        patience(60).poll(&|| "room".into(), once).unwrap();
-    };
-    until_there_is_room(Box::new(move |writer| put(writer, "n", Kind::I64, &n, 60)), &mut writer);
-    until_there_is_room(Box::new(|writer| writer.end(None, &patience(60)).map(drop)), &mut writer);
+    until_there_is_room(&mut writer, |writer| put(writer, "n", Kind::I64, &n, 60));
+    until_there_is_room(&mut writer, |writer| writer.end(None, &patience(60)).map(drop));
     writer.close(&patience(60)).unwrap();
     leader.close(&patience(60)).unwrap();
     assert_eq!(rows(&table), 400);
@@ -120,6 +120,7 @@ fn one_of_two(name: &str, other: impl FnOnce(StepWriter), told: &[&str]) {
     refused(first.wait(2, &patience(60)), ErrorKind::Unavailable, told);
     // What all had ended is written.
     first.wait(1, &patience(60)).unwrap();
+    drop(first);
     refused(leader.close(&patience(60)), ErrorKind::Unavailable, told);
     assert_eq!(rows(&table), 7);
 }
@@ -167,16 +168,108 @@ fn a_rank_that_passes_a_step_by_stops_its_node() {
     one_of_two("later", go_on, &[silent]);
 }
 
+/// A leader that stopped is still there for ranks that go on without it: their node's memory is its process's.
 #[test]
-fn a_column_that_was_cut_off_stops_the_node() {
+fn a_leader_that_stopped_ends_once_all_ranks_have() {
+    let (table, ring) = (table("stopped"), ring(2, 1 << 16));
+    let mut leader = lead(&table, ring);
+    let (first, mut second) = (attach(&table, ring, 0), attach(&table, ring, 1));
+    drop(first);
+    // Whether it hears of it is up to chance.
+    let _ = second.close(&patience(60));
+    refused(leader.close(&patience(60)), ErrorKind::Unavailable, &["rank 0 of this node"]);
+}
+
+#[test]
+fn a_column_that_was_cut_off_is_put_again_with_other_values() {
     let (table, ring) = (table("cut"), ring(1, 4096));
     let mut writer = attach(&table, ring, 0);
     writer.begin(1).unwrap();
-    refused(put(&mut writer, "x", Kind::F64, &[0.5; 2000], 0), ErrorKind::Busy, &["room in the ring"]);
-    refused(put(&mut writer, "x", Kind::F64, &[0.5; 2000], 0), ErrorKind::Expired, &["cut off"]);
+    for _ in 0..2 {
+        refused(put(&mut writer, "x", Kind::F64, &[0.25; 2000], 0), ErrorKind::Busy, &["room in the ring"]);
+    }
+    refused(writer.end(None, &patience(0)), ErrorKind::Busy, &["room in the ring"]);
     let mut leader = lead(&table, ring);
-    refused(leader.close(&patience(60)), ErrorKind::Unavailable, &["rank 0", "step 1 is not written"]);
-    assert_eq!(rows(&table), 0);
+    // Fewer rows this time: nothing is left of the others.
+    put(&mut writer, "x", Kind::F64, &[0.75; 1200], 60).unwrap();
+    put(&mut writer, "n", Kind::I64, &[3i64; 1200], 60).unwrap();
+    writer.end(None, &patience(60)).unwrap();
+    writer.close(&patience(60)).unwrap();
+    leader.close(&patience(60)).unwrap();
+    let of_last = Query { filter: Some("x = 0.75 and n = 3".into()), ..Query::default() };
+    assert_eq!((rows(&table), table.snapshot().unwrap().count(of_last).unwrap()), (1200, 1200));
+}
+
+#[test]
+fn a_step_that_was_cut_off_can_be_abandoned() {
+    let (table, ring) = (table("cut-abandoned"), ring(1, 4096));
+    let mut writer = attach(&table, ring, 0);
+    writer.begin(1).unwrap();
+    refused(put(&mut writer, "x", Kind::F64, &[0.25; 2000], 0), ErrorKind::Busy, &["room in the ring"]);
+    refused(writer.abandon(&patience(0)), ErrorKind::Busy, &["room in the ring"]);
+    let mut leader = lead(&table, ring);
+    writer.abandon(&patience(60)).unwrap();
+    write(&mut writer, 2, 5);
+    writer.close(&patience(60)).unwrap();
+    leader.close(&patience(60)).unwrap();
+    assert_eq!(rows(&table), 5);
+}
+
+fn batch(rows: usize) -> RecordBatch {
+    let x = Float64Array::from(vec![0.5; rows]);
+    let n = Int64Array::from_iter_values(0..rows as i64);
+    let columns: Vec<(&str, ArrayRef)> = vec![("x", Arc::new(x)), ("n", Arc::new(n))];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+/// Of a batch all is put or nothing, whichever column finds no room, or only the word that it is whole.
+#[test]
+fn a_batch_that_found_no_room_is_put_again() {
+    for (rows_of_batch, when_full) in [
+        (250, WhenFull::Block),
+        (250, WhenFull::Fail),
+        (251, WhenFull::Block),
+        (252, WhenFull::Block),
+        (300, WhenFull::Fail),
+        (600, WhenFull::Block),
+        (5000, WhenFull::Block),
+    ] {
+        let (table, ring) = (table("batch-again"), ring(1, 4096));
+        let options = StepOptions { when_full, ..StepOptions::default() };
+        let mut writer = StepWriter::attach(&table, ring, 0, &options).unwrap();
+        writer.begin(1).unwrap();
+        let mut early = 0;
+        while writer.put_batch(&batch(rows_of_batch), &patience(0)).is_ok() {
+            early += 1;
+        }
+        let mut leader = lead(&table, ring);
+        until_there_is_room(&mut writer, |writer| writer.put_batch(&batch(rows_of_batch), &patience(60)));
+        until_there_is_room(&mut writer, |writer| writer.end(None, &patience(60)).map(drop));
+        writer.close(&patience(60)).unwrap();
+        leader.close(&patience(60)).unwrap();
+        assert_eq!(rows(&table), (early + 1) * rows_of_batch as u64, "{rows_of_batch} {when_full:?}");
+    }
+}
+
+/// The last byte of a lane is as good as any other.
+#[test]
+fn a_ring_that_is_exactly_full_takes_the_call_again() {
+    for when_full in [WhenFull::Block, WhenFull::Fail] {
+        let (table, ring) = (table("exact"), ring(1, 4096));
+        let options = StepOptions { when_full, ..StepOptions::default() };
+        let mut writer = StepWriter::attach(&table, ring, 0, &options).unwrap();
+        writer.begin(1).unwrap();
+        // With its header, and the beginning's before it.
+        put(&mut writer, "x", Kind::F64, &vec![0.5; (4096 - 2 * 32) / 8], 0).unwrap();
+        refused(writer.end(None, &patience(0)), ErrorKind::InvalidInput, &["lacks columns"]);
+        let n: Vec<i64> = (0..504).collect();
+        refused(put(&mut writer, "n", Kind::I64, &n, 0), ErrorKind::Busy, &[]);
+        let mut leader = lead(&table, ring);
+        until_there_is_room(&mut writer, |writer| put(writer, "n", Kind::I64, &n, 60));
+        until_there_is_room(&mut writer, |writer| writer.end(None, &patience(60)).map(drop));
+        writer.close(&patience(60)).unwrap();
+        leader.close(&patience(60)).unwrap();
+    }
 }
 
 #[test]
@@ -297,7 +390,7 @@ fn with_tokens_a_step_is_abandoned_once_however_often_it_is_said() {
 fn a_step_that_is_durable_is_so_although_a_later_one_failed() {
     let table = table("later-failed");
     let writer = table.writer(&WriterOptions { name: Some("w".into()), ..WriterOptions::default() }).unwrap();
-    let queue = Queue::start(writer, Cancel::default(), 4, 1).unwrap();
+    let queue = Queue::start(writer, &StepOptions { queue: Some(4), ..StepOptions::default() }).unwrap();
     // The second of step 6 is one too many.
     for step in [5, 6, 6] {
         // Whether it is still taken, after the failure, is up to chance.

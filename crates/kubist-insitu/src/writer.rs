@@ -89,7 +89,7 @@ impl StepWriter {
         let name = writer.name().to_owned();
         let sink = match options.queue {
             None => Sink::Direct(Box::new(writer)),
-            Some(room) => Sink::Queue(Queue::start(writer, options.cancel.clone(), room, options.threads)?),
+            Some(_) => Sink::Queue(Queue::start(writer, options)?),
         };
         let (when_full, tokens) = (options.when_full, options.tokens);
         let (staged, queued, events) = (None, None, vec![]);
@@ -206,7 +206,7 @@ impl StepWriter {
     /// # Errors
     ///
     /// `Invalid` as of [`StepWriter::put`]; through a ring, `Unsupported` for columns of other
-    /// types than those of [`Kind`], and for nulls.
+    /// types than those of [`Kind`], and for nulls, and `Busy`, `Cancelled`. Nothing of the batch is put then.
     pub fn put_batch(&mut self, batch: &RecordBatch, patience: &Patience) -> Result<()> {
         let staged = StepWriter::staged(&mut self.staged, "putting rows")?;
         for field in batch.schema().fields() {
@@ -221,12 +221,27 @@ impl StepWriter {
             }
             return staged.keep_batch(batch);
         }
+        let mut there = vec![];
+        let sent = self.put_through_ring(batch, &mut there, patience);
+        if let (Err(_), Sink::Lane(lane), Some(staged)) = (&sent, &mut self.sink, &mut self.staged) {
+            // All of a batch is put, or nothing.
+            for column in there {
+                staged.forget(column);
+                lane.void(column);
+            }
+        }
+        sent
+    }
+
+    /// Puts a batch column by column, and says which are `there`.
+    fn put_through_ring(&mut self, batch: &RecordBatch, there: &mut Vec<usize>, patience: &Patience) -> Result<()> {
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
             let bytes = bytes_of(field.name(), array)?;
             let kind = Kind::of(array.data_type()).expect("its bytes are of one of the kinds");
             // SAFETY: the bytes are there until the call is over.
             let values = unsafe { Values::from_raw(kind, bytes.as_ptr(), array.len() as u64, 0) }?;
             self.put(field.name(), values, patience)?;
+            there.push(self.layout.column(field.name())?);
         }
         if let (Sink::Lane(lane), Some(staged)) = (&mut self.sink, &mut self.staged) {
             lane.end_part(staged.step, patience)?;
