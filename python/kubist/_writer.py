@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from . import _box, _kubist
@@ -60,6 +61,19 @@ class Writer:
         """
         append(self._writer, data, self._schema)
 
+    def lay_out(self) -> None:
+        """Writes what is pending to the table's files, where the next commit makes it visible.
+
+        A long commit so holds few of its records in memory, and a thread can do this while the
+        caller reads on. Records that come in the order of a dimension, such as time, lie as well
+        as those of one commit; others are better left to the commit. It cannot be a commit of a
+        ``step``.
+
+        Raises:
+            StorageError: The disk refused; nothing is pending any more.
+        """
+        self._writer.lay_out()
+
     def commit(self, *, step: int | None = None, token: str | None = None) -> Commit:
         """Makes everything pending durable and visible, whole.
 
@@ -114,6 +128,42 @@ class Writer:
 
     def __repr__(self) -> str:
         return f"<kubist.Writer {self.name!r}: {counted(self.pending_rows, 'record')} pending>"
+
+
+class LaidOutBehind:
+    """A writer's appends, each laid out by a thread of its own while the caller goes on.
+
+    One is at work at a time. What fails is raised by the next call.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._thread: ThreadPoolExecutor | None = None
+        self._work: Future[None] | None = None
+
+    def append(self, data: Rows) -> None:
+        """Takes ``data``, which nobody changes any more, once what came before is laid out."""
+        self.wait()
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="kubist-lay-out")
+        self._work = self._thread.submit(self._lay_out, data)
+
+    def _lay_out(self, data: Rows) -> None:
+        self._writer.append(data)
+        self._writer.lay_out()
+
+    def wait(self) -> None:
+        """Returns when all is laid out."""
+        work, self._work = self._work, None
+        if work is not None:
+            work.result()
+
+    def close(self) -> None:
+        """Ends the thread; what it is at is finished, and its failure forgotten."""
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
+        self._work = None
 
 
 def append(writer: _kubist.Writer, data: Rows | Data, schema: Callable[[], pa.Schema]) -> None:

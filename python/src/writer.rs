@@ -74,6 +74,11 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes what is pending as runs that the next commit names.
+    fn lay_out(&self, py: Python<'_>) -> PyResult<()> {
+        run(py, &self.cancel, || self.state()?.open()?.lay_out())
+    }
+
     /// What was appended becomes durable and visible, whole. The commit as JSON.
     #[pyo3(signature = (*, step, token))]
     fn commit(&self, py: Python<'_>, step: Option<i64>, token: Option<String>) -> PyResult<String> {

@@ -105,3 +105,99 @@ def test_frames_of_other_numbers_of_atoms_are_points_and_no_universe(tmp_path: P
     importlib.import_module("kubist.mdanalysis")
     with pytest.raises(ValueError, match="26 rows are no 4 frames of as many atoms each"):
         mda.Universe(str(table))
+
+
+def test_a_header_that_lies_about_its_records(tmp_path: Path) -> None:
+    """Its library would look for each of them, for hours."""
+    need("laspy")
+    scan = bytearray((DATA / "lidar" / "autzen.las").read_bytes())
+    scan[100:104] = (2**31).to_bytes(4, "little")
+    (tmp_path / "a.las").write_bytes(scan)
+    with pytest.raises(kubist.InvalidInput, match=r"a\.las: byte 100: .* 2,147,483,648 variable"):
+        kubist.ingest(tmp_path / "t.kubist", tmp_path / "a.las")
+    assert not (tmp_path / "t.kubist").exists()
+
+
+def test_a_snapshot_that_is_cut_off_and_those_beside_it(tmp_path: Path) -> None:
+    """Also a file that already its first look finds broken can be left out."""
+    need("h5py")
+    whole = (DATA / "gadget" / "snapshot_001.0.hdf5").read_bytes()
+    (tmp_path / "a.hdf5").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "b.hdf5").write_bytes(whole)
+    files = str(tmp_path / "*.hdf5")
+    with pytest.raises(kubist.InvalidInput, match=r"a\.hdf5: it is damaged or still being written"):
+        kubist.ingest(tmp_path / "t.kubist", files)
+    report = kubist.ingest(tmp_path / "t.kubist", files, keep_going=True)
+    assert [Path(name).name for name in report.failed] == ["a.hdf5"] and report.rows > 0
+
+
+def test_a_library_in_rust_that_panics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its exception is none of Python's usual ones: the file is told nevertheless."""
+
+    class Panic(BaseException):
+        pass
+
+    need("laspy")
+    import laspy
+
+    def panicking(*_: object, **__: object) -> None:
+        raise Panic("capacity overflow")
+
+    monkeypatch.setattr(laspy, "open", panicking)
+    with pytest.raises(kubist.InvalidInput, match=r"autzen\.las: capacity overflow"):
+        kubist.ingest(tmp_path / "t.kubist", DATA / "lidar" / "autzen.las")
+
+
+def test_trajectories_that_break_off(tmp_path: Path) -> None:
+    """The frame and its first byte are named; atoms that are nowhere, too; nothing is written."""
+    need("MDAnalysis")
+    need("MDAnalysisTests")
+    import MDAnalysis as mda
+    import MDAnalysisTests.datafiles as data
+
+    whole = Path(data.XTC).read_bytes()
+    half = len(whole) // 2
+    table = tmp_path / "t.kubist"
+    for name, damaged, told in [
+        ("cut", whole[:half], r"frame 4, which begins at byte 660,\d+ of 825,\d+, is cut off"),
+        ("zeros", whole[:half] + bytes(300) + whole[half + 300 :], r"frame 5, which begins at"),
+        ("empty", b"", "the file is empty"),
+    ]:
+        file = tmp_path / f"{name}.xtc"
+        file.write_bytes(damaged)
+        with pytest.raises(kubist.InvalidInput, match=rf"{name}\.xtc: {told}"):
+            kubist.ingest(table, file, topology=data.GRO)
+        assert not table.exists()
+    universe = mda.Universe(data.PSF, data.DCD)
+    with mda.Writer(str(tmp_path / "nan.dcd"), universe.atoms.n_atoms) as writer:
+        for ts in universe.trajectory[:6]:
+            if ts.frame == 4:
+                ts.positions[7, 1] = np.nan
+            writer.write(universe.atoms)
+    with pytest.raises(kubist.InvalidInput, match=r"nan\.dcd: .*\(frame 4, atom 7\): y is nan"):
+        kubist.ingest(table, tmp_path / "nan.dcd", topology=data.PSF)
+    assert len(kubist.open(table)) == 0
+
+
+def test_what_a_table_has_of_a_trajectory_is_counted(tmp_path: Path) -> None:
+    need("MDAnalysis")
+    need("MDAnalysisTests")
+    import MDAnalysisTests.datafiles as data
+
+    table = tmp_path / "t.kubist"
+    assert kubist.ingest(table, data.XTC, topology=data.GRO).skipped == 0
+    plan = kubist.ingest(table, data.XTC, topology=data.GRO, dry_run=True)
+    assert isinstance(plan, kubist.ingesting.Plan)
+    assert (plan.steps, plan.known) == (1, 1)
+    report = kubist.ingest(table, data.XTC, topology=data.GRO)
+    assert (report.skipped, report.rows) == (1, 0)
+
+
+def test_xyz_of_atoms_that_are_no_elements(tmp_path: Path) -> None:
+    need("ase")
+    file = tmp_path / "beads.xyz"
+    file.write_text("1\nProperties=species:S:1:pos:R:3 time=3\nH 0 0 0\n1\n\nQq 0 0 0\n")
+    with pytest.raises(kubist.InvalidInput, match=r"beads\.xyz: frame 1: 'Qq' is no element"):
+        kubist.ingest(tmp_path / "t.kubist", file)
+    # Times that are whole numbers are times.
+    assert rows(tmp_path / "t.kubist", "atom")["time"].tolist() == [3.0]

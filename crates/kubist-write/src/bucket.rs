@@ -5,8 +5,10 @@
 //! by column, to buckets by the highest bits of their keys; what is gathered together
 //! afterwards lies close together.
 
+use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, UInt32Array};
+use arrow_buffer::NullBuffer;
 use arrow_select::concat::concat;
 use arrow_select::take::take;
 use kubist_index::cube::MortonKey;
@@ -75,9 +77,7 @@ impl Buckets {
         let columns = (0..schema.fields().len()).into_par_iter().map(|column| {
             cancel.check()?;
             let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(column).as_ref()).collect();
-            if parts.iter().all(|part| part.null_count() == 0) {
-                with_exact_primitive!(parts[0].data_type(), T => return Ok(self.scatter_values::<T>(&parts)), _ => {});
-            }
+            with_exact_primitive!(parts[0].data_type(), T => return Ok(self.scatter_values::<T>(&parts)), _ => {});
             let mut from = vec![0u32; self.indices.len()];
             self.indices.iter().zip(0..).for_each(|(index, row)| from[*index as usize] = row);
             take(&concat(&parts).map_err(Error::kernel)?, &UInt32Array::from(from), None).map_err(Error::kernel)
@@ -85,10 +85,33 @@ impl Buckets {
         RecordBatch::try_new(schema, columns.collect::<Result<Vec<ArrayRef>>>()?).map_err(Error::kernel)
     }
 
+    /// Of a column with nulls only its values are brought anywhere: there may be few of them.
     fn scatter_values<T: ArrowPrimitiveType>(&self, parts: &[&dyn Array]) -> ArrayRef {
-        let values = parts.iter().flat_map(|part| part.as_primitive::<T>().values().iter().copied());
-        let array = PrimitiveArray::<T>::new(self.scatter(values).into(), None);
-        Arc::new(array.with_data_type(parts[0].data_type().clone()))
+        let data_type = parts[0].data_type().clone();
+        let parts: Vec<&PrimitiveArray<T>> = parts.iter().map(|part| part.as_primitive::<T>()).collect();
+        let nulls: usize = parts.iter().map(|part| part.null_count()).sum();
+        if nulls == 0 {
+            let values = parts.iter().flat_map(|part| part.values().iter().copied());
+            return Arc::new(PrimitiveArray::<T>::new(self.scatter(values).into(), None).with_data_type(data_type));
+        }
+        let mut values = vec![T::default_value(); self.indices.len()];
+        let mut valid = BooleanBufferBuilder::new(self.indices.len());
+        valid.append_n(self.indices.len(), false);
+        let mut rest = &self.indices[..];
+        for part in parts {
+            let (indices, later) = rest.split_at(part.len());
+            rest = later;
+            let mut bring = |row: usize| {
+                values[indices[row] as usize] = part.value(row);
+                valid.set_bit(indices[row] as usize, true);
+            };
+            match part.nulls() {
+                None => (0..part.len()).for_each(bring),
+                Some(nulls) => nulls.valid_indices().for_each(&mut bring),
+            }
+        }
+        let nulls = NullBuffer::new(valid.finish());
+        Arc::new(PrimitiveArray::<T>::new(values.into(), Some(nulls)).with_data_type(data_type))
     }
 }
 
@@ -107,8 +130,9 @@ mod tests {
             let numbers = Int64Array::from_iter_values(0..150_000);
             let text = StringArray::from_iter((0..150_000).map(|row| (row % 7 != 0).then(|| row.to_string())));
             let halves = Float32Array::from_iter_values((0..150_000).map(|row| row as f32 / 2.0));
-            let columns: [(&str, ArrayRef); 3] =
-                [("n", Arc::new(numbers)), ("t", Arc::new(text)), ("h", Arc::new(halves))];
+            let rare = Float32Array::from_iter((0..150_000).map(|row| (row % 1000 == 3).then_some(row as f32)));
+            let columns: [(&str, ArrayRef); 4] =
+                [("n", Arc::new(numbers)), ("t", Arc::new(text)), ("h", Arc::new(halves)), ("r", Arc::new(rare))];
             let batch =
                 RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap();
             let buckets = Buckets::new(&keys).unwrap();

@@ -22,17 +22,23 @@ const COMPARED_ROWS: u64 = 1 << 15;
 const LOOKED_AT_ROWS: u64 = 1 << 9;
 
 /// The frame of the newest grid; learned from these rows if the table has none. Rows that are
-/// more than all that were there make one for themselves if they do not fit it.
+/// more than those before them make one for themselves if they do not fit it.
 ///
 /// # Errors
 ///
 /// `Invalid` for a domain that makes no sense; as of [`Core::view`]; a storage error.
-pub(crate) fn frame_for(core: &Core, view: &View, batches: &[RecordBatch], cancel: &Cancel) -> Result<Arc<Frame>> {
+pub(crate) fn frame_for(
+    core: &Core,
+    view: &View,
+    batches: &[RecordBatch],
+    rows_before: u64,
+    cancel: &Cancel,
+) -> Result<Arc<Frame>> {
     let Some(frame) = core.newest_frame(&view.schema)? else {
         return core.publish_grid(&learned(core, batches)?);
     };
     let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
-    if rows >= BULK_ROWS && rows > view.rows() {
+    if rows >= BULK_ROWS && rows > rows_before {
         if let Some(fitting) = fitting(core, view, &frame, batches, cancel)? {
             return Ok(fitting);
         }
@@ -62,13 +68,12 @@ fn fitting(
 ) -> Result<Option<Arc<Frame>>> {
     let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
     let sample = |most: u64| -> Result<Vec<Vec<f64>>> {
-        let step = rows.div_ceil(most).max(1) as usize;
+        let picked = picked_rows(batches.iter().map(RecordBatch::num_rows), rows.div_ceil(most).max(1) as usize);
         let sampled = |column: &usize| -> Result<Vec<f64>> {
-            let some = |batch: &RecordBatch| {
-                let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).step_by(step));
-                take(batch.column(*column), &rows, None).map_err(Error::kernel)
+            let some = |(batch, rows): (&RecordBatch, &UInt32Array)| {
+                take(batch.column(*column), rows, None).map_err(Error::kernel)
             };
-            let sampled = batches.iter().map(some).collect::<Result<Vec<ArrayRef>>>()?;
+            let sampled = batches.iter().zip(&picked).map(some).collect::<Result<Vec<ArrayRef>>>()?;
             Ok(sampled.iter().flat_map(|array| frame::numbers(array.as_ref())).collect())
         };
         frame.dimensions.iter().map(sampled).collect()
@@ -85,4 +90,46 @@ fn fitting(
     let schema = core.view(cancel)?.schema.clone();
     core.settle_schema(&schema)?;
     core.newest_frame(&schema)
+}
+
+/// One row out of each `step` of all batches together, in each batch by its index there. Not at equal
+/// distances: rows may repeat a pattern, as the frames of a trajectory do.
+fn picked_rows(batches: impl Iterator<Item = usize>, step: usize) -> Vec<UInt32Array> {
+    let within = |number: usize| (((number as u32).wrapping_mul(0x9e37_79b1) as u64 * step as u64) >> 32) as usize;
+    let (mut first, mut number) = (0, 0);
+    let mut picked = Vec::new();
+    for rows in batches {
+        let mut of_batch = Vec::with_capacity(rows / step + 1);
+        while number * step + within(number) < first + rows {
+            of_batch.push((number * step + within(number) - first) as u32);
+            number += 1;
+        }
+        first += rows;
+        picked.push(UInt32Array::from(of_batch));
+    }
+    picked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_of_all_batches_however_small_they_are() {
+        for (batches, rows, step) in [(250, 5_067, 25_500), (3, 100_000, 1), (1, 7, 100), (40, 1, 3), (9, 1000, 1000)] {
+            let picked = picked_rows(std::iter::repeat_n(rows, batches), step);
+            let places: Vec<usize> = picked
+                .iter()
+                .enumerate()
+                .flat_map(|(batch, picked)| picked.values().iter().map(move |row| batch * rows + *row as usize))
+                .collect();
+            let expected: Vec<usize> = places.iter().map(|place| place / step).collect();
+            assert!(expected.iter().copied().eq(0..places.len()), "one of each {step} of {batches} batches of {rows}");
+            let all = batches * rows;
+            assert!([all / step, all.div_ceil(step)].contains(&places.len()), "{} of {all}", places.len());
+            assert!(picked.iter().flat_map(|picked| picked.values()).all(|row| (*row as usize) < rows));
+            let of_frame: std::collections::HashSet<usize> = places.iter().map(|place| place % rows).collect();
+            assert!(rows == 1 || of_frame.len() * 2 > places.len().min(rows), "{} rows of a batch", of_frame.len());
+        }
+    }
 }

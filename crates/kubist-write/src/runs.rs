@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 use kubist_index::cube::CubeId;
 use kubist_index::layout::{Capacity, Placement, cutoff_for};
 use kubist_index::priority::Threshold;
-use kubist_index::state::Commit;
+use kubist_index::state::{Commit, RunId};
 use kubist_store::Segment;
 use rayon::prelude::*;
 
@@ -24,6 +24,7 @@ use kubist_catalog::error::store_error;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::schema::TableSchema;
 use kubist_format::location::Location;
+use kubist_format::lookup::Lookup;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::Result;
 
@@ -39,6 +40,40 @@ pub(crate) struct Prepared {
     pub bytes: u64,
     /// Rows outside of the grid's domain.
     pub outside: u64,
+}
+
+impl Prepared {
+    /// Takes what of the same commit was prepared later.
+    pub fn join(&mut self, later: Prepared) {
+        let before = self.commit.runs.len();
+        let mut moved: Option<(Arc<Lookup>, Arc<Lookup>)> = None;
+        for mut run in later.commit.runs {
+            let number = RunId(self.commit.runs.len() as u128);
+            let own = Arc::make_mut(&mut run);
+            own.id = number;
+            if let Some(lookup) = &own.payload.lookup {
+                // One covers many runs, which stand side by side.
+                if moved.as_ref().is_none_or(|(old, _)| !Arc::ptr_eq(old, lookup)) {
+                    let Lookup { segment, first, runs, columns } = &**lookup;
+                    let (segment, columns) = (segment.clone(), columns.clone());
+                    let new = Lookup { segment, first: first + before as u32, runs: *runs, columns };
+                    moved = Some((lookup.clone(), Arc::new(new)));
+                }
+                own.payload.lookup = moved.as_ref().map(|(_, new)| new.clone());
+            }
+            self.commit.runs.push(run);
+        }
+        self.commit.cutoffs.extend(later.commit.cutoffs);
+        lowest(&mut self.commit.cutoffs);
+        self.bytes += later.bytes;
+        self.outside += later.outside;
+    }
+}
+
+/// Of each cube its lowest cutoff, in the order of cubes.
+fn lowest(cutoffs: &mut Vec<(CubeId, Threshold)>) {
+    cutoffs.sort_unstable();
+    cutoffs.dedup_by_key(|(cube, _)| *cube);
 }
 
 /// What all parts of a commit have in common.
@@ -110,8 +145,7 @@ impl Runs<'_> {
         let (runs, bytes) = output.finish()?;
         segment.sync().map_err(store_error)?;
         // The same cube may have been passed through by several parts of one grid point.
-        cutoffs.sort_unstable();
-        cutoffs.dedup_by_key(|(cube, _)| *cube);
+        lowest(&mut cutoffs);
         Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })
     }
 

@@ -1,13 +1,13 @@
 //! What placing rows has to know of a table: cutoffs, and how full cubes are.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use kubist_index::cube::CubeId;
 use kubist_index::layout::Known;
 use kubist_index::priority::Threshold;
 use kubist_index::ramps::Ramp;
-use kubist_index::state::{Run, RunId};
+use kubist_index::state::{Commit, Run, RunId};
 
 use kubist_catalog::directory::Directory;
 use kubist_format::location::Location;
@@ -16,15 +16,29 @@ use kubist_format::location::Location;
 pub struct Seen {
     directories: Vec<Arc<Directory>>,
     without: HashSet<RunId>,
+    /// Cutoffs and runs of a commit that is not in the log yet.
+    coming: HashMap<CubeId, (Threshold, Vec<Ramp>)>,
 }
 
 impl Seen {
     pub fn all(directories: Vec<Arc<Directory>>) -> Seen {
-        Seen { directories, without: HashSet::new() }
+        Seen { directories, without: HashSet::new(), coming: HashMap::new() }
+    }
+
+    /// With the first runs of a commit, of which more come.
+    pub fn and(mut self, commit: &Commit<Location>) -> Seen {
+        for (cube, cutoff) in &commit.cutoffs {
+            self.coming.entry(*cube).or_insert((Threshold::ALL, Vec::new())).0 = *cutoff;
+        }
+        for run in &commit.runs {
+            let of_cube = self.coming.entry(run.cube).or_insert((Threshold::ALL, Vec::new()));
+            of_cube.1.push(Ramp::of_run(run.rows, run.priorities));
+        }
+        self
     }
 
     pub fn without(directory: Arc<Directory>, runs: impl Iterator<Item = RunId>) -> Seen {
-        Seen { directories: vec![directory], without: runs.collect() }
+        Seen { directories: vec![directory], without: runs.collect(), coming: HashMap::new() }
     }
 
     fn runs(&self, cube: CubeId) -> impl Iterator<Item = &Arc<Run<Location>>> {
@@ -36,14 +50,15 @@ impl Seen {
 impl Known for Seen {
     fn cutoff(&self, cube: CubeId) -> Threshold {
         let cutoffs = self.directories.iter().map(|directory| directory.cutoff(cube));
-        cutoffs.min().unwrap_or(Threshold::ALL)
+        cutoffs.chain(self.coming.get(&cube).map(|(cutoff, _)| *cutoff)).min().unwrap_or(Threshold::ALL)
     }
 
     fn holds_rows(&self, cube: CubeId) -> bool {
-        self.runs(cube).any(|run| run.rows > 0)
+        self.runs(cube).any(|run| run.rows > 0) || self.coming.get(&cube).is_some_and(|(_, ramps)| !ramps.is_empty())
     }
 
     fn ramps(&self, cube: CubeId) -> Vec<Ramp> {
-        self.runs(cube).map(|run| Ramp::of_run(run.rows, run.priorities)).collect()
+        let coming = self.coming.get(&cube).into_iter().flat_map(|(_, ramps)| ramps.iter().copied());
+        self.runs(cube).map(|run| Ramp::of_run(run.rows, run.priorities)).chain(coming).collect()
     }
 }

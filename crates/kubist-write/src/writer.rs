@@ -31,6 +31,7 @@ use kubist_catalog::view::View;
 use kubist_catalog::vouched;
 use kubist_catalog::write_checkpoint;
 use kubist_format::entry::{CommitEntry, StepMark};
+use kubist_format::location::Location;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::options::{CommitOptions, WriterOptions};
@@ -83,13 +84,20 @@ pub struct Writer {
 struct Pending {
     batches: Vec<RecordBatch>,
     bytes: usize,
+    /// All of them, those that are laid out too.
     rows: u64,
     spill: Option<Spill>,
+    /// The first of the rows, in runs already, and how many they are.
+    laid_out: Option<(Prepared, u64)>,
     /// A spill failed: rows are missing.
     torn: bool,
 }
 
 impl Pending {
+    fn rows_laid_out(&self) -> u64 {
+        self.laid_out.as_ref().map_or(0, |(_, rows)| *rows)
+    }
+
     fn check(&self) -> Result<()> {
         match self.torn {
             false => Ok(()),
@@ -114,6 +122,10 @@ pub struct Committed {
     pub seconds: f64,
     /// Its token was known: it had been committed before and was not again.
     pub repeated: bool,
+}
+
+fn rows_of(commit: &Commit<Location>) -> u64 {
+    commit.runs.iter().map(|run| run.rows).sum()
 }
 
 /// Rows that were pending when a column was added have it not, and perhaps a grid needs it.
@@ -231,9 +243,38 @@ impl Writer {
         Ok(())
     }
 
+    /// Makes runs of what is pending, and writes them to the segment. The next commit names
+    /// them with its other runs; until then nobody sees them. So a long commit holds few of its
+    /// rows in memory, and its caller can read on meanwhile. Rows that come in the order of a
+    /// dimension, as frames of a trajectory do, lie as well so as if they were laid out at once.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Writer::commit`]; the rows are no longer pending then.
+    pub fn lay_out(&mut self) -> Result<()> {
+        self.core.check_process()?;
+        self.check_standing()?;
+        self.pending.check()?;
+        if self.pending.rows == self.pending.rows_laid_out() {
+            return Ok(());
+        }
+        let mut pending = std::mem::take(&mut self.pending);
+        let laid_out = self.laid_out(&mut pending, None);
+        if let Err(error) = &laid_out {
+            self.discard();
+            self.note(error);
+        }
+        let (all, rows) = (laid_out?, pending.rows);
+        self.pending = Pending { rows, laid_out: Some((all, rows)), ..Pending::default() };
+        Ok(())
+    }
+
     /// Forgets what was appended since the last commit.
     pub fn discard(&mut self) {
-        self.pending = Pending::default();
+        if std::mem::take(&mut self.pending).laid_out.is_some() {
+            // What follows shall not stand behind bytes that nothing names.
+            self.segment = None;
+        }
     }
 
     /// Makes everything appended since the last commit durable and visible,
@@ -324,11 +365,16 @@ impl Writer {
         }
         if let Some(step) = options.step {
             self.check_step(step)?;
+            if self.pending.laid_out.is_some() {
+                return Err(Error::invalid(format!(
+                    "step {step}: rows that are laid out before their commit have none"
+                )));
+            }
         }
         if let Some(behind) = &self.behind {
             behind.admit(&self.cancel)?;
         }
-        let pending = std::mem::take(&mut self.pending);
+        let mut pending = std::mem::take(&mut self.pending);
         // A step may be empty for a writer, but it has to be said.
         if pending.rows == 0 && options.step.is_none() && options.token.is_none() {
             let writer = self.name().into();
@@ -337,7 +383,7 @@ impl Writer {
         let rows = pending.rows;
         let Prepared { commit, bytes, outside } = match rows {
             0 => Prepared::default(),
-            _ => self.write(pending, options.step).inspect_err(|_| self.segment = None)?,
+            _ => self.laid_out(&mut pending, options.step)?,
         };
         let step = options.step.map(|step| StepMark { step, abandoned: false });
         let token = options.token.clone();
@@ -353,11 +399,11 @@ impl Writer {
     ///
     /// As of [`Writer::commit`].
     pub fn commit_copied(&mut self, steps: Vec<(i64, u64)>, thinned: Vec<(i64, Thinned)>) -> Result<Committed> {
-        let (begin, pending) = (Instant::now(), std::mem::take(&mut self.pending));
+        let (begin, mut pending) = (Instant::now(), std::mem::take(&mut self.pending));
         let rows = pending.rows;
         let Prepared { commit, bytes, outside } = match rows {
             0 => Prepared::default(),
-            _ => self.write(pending, None)?,
+            _ => self.laid_out(&mut pending, None)?,
         };
         let entry = CommitEntry { sequence: 0, rows, token: None, step: None, steps, thinned, commit };
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
@@ -427,8 +473,8 @@ impl Writer {
     }
 
     /// The frame that rows are placed by.
-    fn frame(&self, view: &View, batches: &[RecordBatch]) -> Result<Arc<Frame>> {
-        let frame = frame_for(&self.core, view, batches, &self.cancel)?;
+    fn frame(&self, view: &View, batches: &[RecordBatch], rows_before: u64) -> Result<Arc<Frame>> {
+        let frame = frame_for(&self.core, view, batches, rows_before, &self.cancel)?;
         if !self.settled.get() {
             // Another process may just be making them durable: a commit must
             // not outlive the header and the grid that it was placed by.
@@ -444,7 +490,7 @@ impl Writer {
         let batches = widened(&schema, std::mem::take(&mut self.pending.batches))?;
         self.pending.bytes = 0;
         if self.pending.spill.is_none() {
-            let frame = self.frame(&view, &batches)?;
+            let frame = self.frame(&view, &batches, view.rows() + self.pending.rows_laid_out())?;
             let scratch = self.core.store.scratch().map_err(store_error)?;
             self.pending.spill = Some(Spill::new(Some(scratch.into()), &frame, &batches));
         }
@@ -452,19 +498,39 @@ impl Writer {
         spill.add(batches, &self.cancel)
     }
 
-    /// Writes the pending rows as runs and makes them durable.
-    fn write(&mut self, mut pending: Pending, step: Option<i64>) -> Result<Prepared> {
+    /// All runs of the pending rows, durable.
+    fn laid_out(&mut self, pending: &mut Pending, step: Option<i64>) -> Result<Prepared> {
+        let done = pending.laid_out.take();
+        let all = match done {
+            Some((done, rows)) if rows == pending.rows => Ok(done),
+            Some((mut done, _)) => self.write(pending, step, Some(&done.commit)).map(|later| {
+                done.join(later);
+                done
+            }),
+            None => self.write(pending, step, None),
+        };
+        all.inspect_err(|_| self.segment = None)
+    }
+
+    /// Writes the pending rows as runs and makes them durable; `first` are runs of the same commit.
+    fn write(
+        &mut self,
+        pending: &mut Pending,
+        step: Option<i64>,
+        first: Option<&Commit<Location>>,
+    ) -> Result<Prepared> {
         let (view, known) = self.core.view_with(&self.cancel, |runs| runs.worth_knowing(&self.core, &self.cancel))?;
         self.core.settle_schema(&view.schema)?;
         let batches = widened(&view.schema, std::mem::take(&mut pending.batches))?;
         // What was spilled lies in parts of an older grid's space, perhaps: it stays there.
         let frame = match &pending.spill {
             Some(spill) => spill.frame().clone(),
-            None => self.frame(&view, &batches)?,
+            None => self.frame(&view, &batches, view.rows() + first.map_or(0, rows_of))?,
         };
         let (memory, cancel) = (self.memory, self.cancel.clone());
+        let rows: u64 = pending.rows - first.map_or(0, rows_of);
         let parts: Vec<Part> = match pending.spill.take() {
-            None if pending.rows <= ONE_PART_ROWS => vec![Part::whole(&frame, batches)],
+            None if rows <= ONE_PART_ROWS => vec![Part::whole(&frame, batches)],
             spill => {
                 let mut spill = spill.unwrap_or_else(|| Spill::new(None, &frame, &batches));
                 spill.add(batches, &cancel)?;
@@ -472,6 +538,10 @@ impl Writer {
             }
         };
         let (core, seen) = (self.core.clone(), Seen::all(known));
+        let seen = match first {
+            Some(first) => seen.and(first),
+            None => seen,
+        };
         let runs =
             Runs { core: &core, frame: &frame, schema: &view.schema, seen: &seen, step, memory, cancel: &cancel };
         runs.write(parts, self.segment()?.as_mut())

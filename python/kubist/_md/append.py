@@ -13,7 +13,7 @@ from .._errors import InvalidInput, NotATable, TableExists
 from .._figures import Commit
 from .._libraries import need
 from .._table import Table, create, open
-from .._writer import Writer
+from .._writer import LaidOutBehind, Writer
 from . import layout, topology
 from .batch import FrameBatch, frames_together
 
@@ -69,6 +69,7 @@ class FrameWriter:
         self._metadata = dict(metadata or {})
         self._table: Table | None = None
         self._writer: Writer | None = None
+        self._behind: LaidOutBehind | None = None
         self._batch: FrameBatch | None = None
         if append:
             self._go_on()
@@ -119,6 +120,7 @@ class FrameWriter:
         if self._writer is None:
             self._schema = self._table.schema
             self._writer = self._table.writer()
+            self._behind = LaidOutBehind(self._writer)
         if self._batch is None:
             room = frames_together(self.next_frame, self.atoms, self._frames)
             self._batch = FrameBatch(self.atoms, given, min(room, self._commit_frames))
@@ -139,7 +141,8 @@ class FrameWriter:
         if self._pending_frames >= self._commit_frames:
             self.commit()
         elif self._batch.is_full:
-            self._writer.append(self._batch.table(self._schema))
+            assert self._behind is not None
+            self._behind.append(self._batch.table(self._schema))
             self._batch = None
 
     def _create(self, positions: Array, velocities: bool, forces: bool) -> Table:
@@ -164,10 +167,11 @@ class FrameWriter:
 
     def commit(self, token: str | None = None) -> Commit | None:
         """Makes what was written durable and visible; None if there was nothing."""
-        if self._writer is None or not self._pending_frames:
+        if self._writer is None or self._behind is None or not self._pending_frames:
             return None
         batch, self._batch = self._batch, None
         self._pending_frames = 0
+        self._behind.wait()
         if batch is not None:
             self._writer.append(batch.table(self._schema))
         return self._writer.commit(token=token)
@@ -176,7 +180,9 @@ class FrameWriter:
         """Forgets what was written since the last commit."""
         self.next_frame -= self._pending_frames
         self._batch, self._pending_frames = None, 0
-        if self._writer is not None:
+        if self._writer is not None and self._behind is not None:
+            self._behind.close()
+            self._behind = LaidOutBehind(self._writer)
             self._writer.discard()
 
     def close(self) -> None:
@@ -184,8 +190,11 @@ class FrameWriter:
         try:
             self.commit()
         finally:
+            behind, self._behind = self._behind, None
             writer, self._writer = self._writer, None
             table, self._table = self._table, None
+            if behind is not None:
+                behind.close()
             if writer is not None:
                 writer.close()
             if table is not None:

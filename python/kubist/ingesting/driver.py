@@ -17,7 +17,7 @@ from .._directory import location_of
 from .._errors import Error, InvalidInput, NotATable
 from .._libraries import need
 from .._progress import Progress
-from .._writer import Writer
+from .._writer import LaidOutBehind, Writer
 from . import formats
 from .report import Asked, Plan, Report
 from .source import Options, Source, State, Step, cast
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+# All else that a format's library raises means a file that is not sound; a panic of a library in
+# Rust is no Exception.
+NOT_OF_FILES = (KeyboardInterrupt, SystemExit, GeneratorExit)
 # How often a folder is looked at for something new.
 LOOK_SECONDS = 1.0
 WRITER = "ingest"
@@ -74,15 +77,15 @@ class Ingestion:
         )
         found = []
         for path in _expanded(self.paths):
-            kind = formats.of(path, self.asked.format, bool(self.asked.topology))
-            if kind is None:
-                continue
             try:
+                kind = formats.of(path, self.asked.format, bool(self.asked.topology))
+                if kind is None:
+                    continue
                 kind.need(path)
                 found.append(kind.open(path, options))
-            except ImportError:
+            except (ImportError, *NOT_OF_FILES):
                 raise
-            except Exception as error:
+            except BaseException as error:
                 self._fail(path, error)
         if not found and not self.report.failed:
             raise InvalidInput(f"{', '.join(self.paths)}: no file of a known format is there")
@@ -90,7 +93,7 @@ class Ingestion:
             found.sort(key=lambda source: source.times[0])
         return found
 
-    def _fail(self, path: Path, error: Exception) -> None:
+    def _fail(self, path: Path, error: BaseException) -> None:
         message = _told(path, error)
         if not self.keep_going:
             raise InvalidInput(message) from error
@@ -311,11 +314,17 @@ class Ingestion:
         row = 0
         parts = step.read(self._state)
         where = step.label if source.file is None else source.path
-        while (part := _next(parts, where)) is not None:
-            fitted = self._fitted(part, source, step, row)
-            row += part.num_rows
-            writer.append(fitted)
-            self._tell(writer.pending_rows, source, step)
+        behind = LaidOutBehind(writer)
+        append = behind.append if source.in_order else writer.append
+        try:
+            while (part := _next(parts, where)) is not None:
+                fitted = self._fitted(part, source, step, row)
+                row += part.num_rows
+                append(fitted)
+                self._tell(row, source, step)
+            behind.wait()
+        finally:
+            behind.close()
 
     def _tell(self, pending: int, source: Source, step: Step, *, committing: bool = False) -> None:
         rows, share = self.report.rows, None
@@ -353,8 +362,11 @@ class Ingestion:
             if checked and pa.types.is_floating(column.type):
                 if column.null_count or pc.any(pc.is_nan(column)).as_py():
                     wrong = pc.index(pc.is_nan(column.fill_null(float("nan"))), True).as_py()
+                    names = [name for name in ("frame", "atom") if name in part.column_names]
+                    of_what = ", ".join(f"{name} {part.column(name)[wrong]}" for name in names)
                     raise InvalidInput(
-                        f"{step.label}: row {row + wrong}: {field_.name} is {column[wrong].as_py()}"
+                        f"{step.label}: row {row + wrong}{of_what and f' ({of_what})'}: "
+                        f"{field_.name} is {column[wrong].as_py()}"
                     )
             columns.append(column)
             fields.append(field_)
@@ -378,11 +390,13 @@ def _next(items: Iterator[Any], where: Path | str) -> Any:
     """The next, or None. Whatever a format's library raises means a file that is not sound."""
     try:
         return next(items, None)
-    except Exception as error:
+    except NOT_OF_FILES:
+        raise
+    except BaseException as error:
         raise InvalidInput(_told(where, error)) from error
 
 
-def _told(path: Path | str, error: Exception) -> str:
+def _told(path: Path | str, error: BaseException) -> str:
     """One line: where, and what; messages of libraries may have several."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if str(path) in text else f"{path}: {text}"

@@ -72,6 +72,8 @@ class Source:
         steps: The steps, in order of time. The argument says of a label how many rows were
             committed under it, None if none were.
         grows: It may be longer later: then it is known by where it is, not by what is in it.
+        in_order: Its rows come in the order of a dimension: parts of a step are then laid out while
+            the next ones are read.
         partial: Others of its kind may have columns that it lacks: a new table has those of all.
         file: The engine's own reader of it; then its records may be without a position.
     """
@@ -89,6 +91,7 @@ class Source:
     rows: int | None = None
     times: Sequence[float] = ()
     grows: bool = False
+    in_order: bool = False
     partial: bool = False
     file: _kubist.File | None = None
 

@@ -42,14 +42,14 @@ def of(path: Path, named: str | None, with_topology: bool) -> Format | None:
     """
     if named is not None:
         return next(known for known in FORMATS if known.name == named)
-    if with_topology:
-        return TRAJECTORY
     head = b""
     if path.is_file():
         with path.open("rb") as opened:
             head = opened.read(4096)
         if not head:
             raise InvalidInput(f"{path}: the file is empty")
+    if with_topology:
+        return TRAJECTORY
     for known in FORMATS:
         if known.matches(path, head):
             return known

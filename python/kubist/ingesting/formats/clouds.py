@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..._errors import InvalidInput
 from ..source import Options, Source, State, Step, arrow_table, slices, unit
 
 if TYPE_CHECKING:
@@ -74,7 +75,18 @@ def _once(table: pa.Table) -> Any:
 def _frames(path: Path) -> Iterator[Any]:
     from ase.io import iread
 
-    return iter(iread(str(path), index=":", format="extxyz"))
+    number = 0
+    try:
+        for atoms in iread(str(path), index=":", format="extxyz"):
+            yield atoms
+            number += 1
+    except KeyError as error:
+        raise InvalidInput(
+            f"{path}: frame {number}: {error} is no element; with a topology MDAnalysis reads "
+            "atoms of any name"
+        ) from error
+    except (OSError, ValueError, IndexError) as error:
+        raise InvalidInput(f"{path}: frame {number}: {error}") from error
 
 
 def _columns(atoms: Any, number: int) -> pa.Table:
@@ -90,7 +102,7 @@ def _columns(atoms: Any, number: int) -> pa.Table:
         **{name: positions[:, axis] for axis, name in enumerate("xyz")},
     }
     time = atoms.info.get("time", atoms.info.get("Time"))
-    if isinstance(time, int | float):
+    if isinstance(time, int | float | np.number):
         columns["time"] = np.full(count, float(time))
     for name, values in atoms.arrays.items():
         if name in ("numbers", "positions") or values.dtype.kind not in "iufb":

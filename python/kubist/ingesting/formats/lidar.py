@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..._errors import InvalidInput
 from ..source import ROWS_AT_ONCE, Options, Source, State, Step, arrow_table, unit
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def look(path: Path, options: Options) -> Source:
     import laspy
     import pyarrow as pa
 
+    _check_counts(path)
     with laspy.open(path) as reader:
         header = reader.header
         empty = laspy.ScaleAwarePointRecord.zeros(0, header=header)
@@ -64,6 +66,25 @@ def look(path: Path, options: Options) -> Source:
         metadata={"las": about},
         rows=rows,
     )
+
+
+def _check_counts(path: Path) -> None:
+    """Raises InvalidInput: the header has more records than fit into the file. Its library would
+    look for each of them."""
+    size = path.stat().st_size
+    with path.open("rb") as opened:
+        head = opened.read(247)
+    # Where the count stands, and the least bytes of such a record; extended ones from LAS 1.4 on.
+    for name, at, least in (("variable", 100, 54), ("extended variable", 243, 60)):
+        field = head[at : at + 4]
+        if at > 100 and head[24:26] < b"\x01\x04":
+            continue
+        count = int.from_bytes(field, "little")
+        if count * least > size:
+            raise InvalidInput(
+                f"{path}: byte {at}: the header says {count:,} {name} length records, which do not "
+                f"fit into {size:,} bytes"
+            )
 
 
 def _columns(points: Any) -> pa.Table:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..._errors import InvalidInput
 from ..._md import layout
 from ..._md.batch import FrameBatch, frames_together
 from ..source import Options, Source, State, Step, unit
@@ -17,6 +18,12 @@ ENDINGS = frozenset(
     ".xtc .trr .dcd .nc .ncdf .tng .gsd .trj .mdcrd .crd .gro .pdb .pqr .mol2 .trz .coor".split()
 )
 
+# What MDAnalysis needs beside itself.
+LIBRARIES = {".tng": "pytng", ".gsd": "gsd"}
+XTC_MAGIC = (1995).to_bytes(4, "big")
+XTC_LARGE = (2023).to_bytes(4, "big")
+"""Frames of very many atoms, of another head."""
+
 
 def look(path: Path, options: Options) -> Source:
     import pyarrow as pa
@@ -24,8 +31,9 @@ def look(path: Path, options: Options) -> Source:
     from ..._md import append, topology
     from ...mdanalysis import convert
 
+    if path.suffix.lower() == ".xtc":
+        _check_xtc(path)
     universe = _universe(path, options.topology)
-
     reader = universe.trajectory
     ts = reader.ts
     atoms, frames = reader.n_atoms, reader.n_frames
@@ -44,10 +52,7 @@ def look(path: Path, options: Options) -> Source:
         at_once, start = max(1, append.ROWS_A_COMMIT // atoms), 0
         while start < frames:
             rows = committed(str(start))
-            if rows:
-                start += rows // atoms
-                continue
-            stop = min(start + at_once, frames)
+            stop = start + rows // atoms if rows else min(start + at_once, frames)
             yield Step(str(start), _reading(universe, columns, has, start, stop))
             start = stop
 
@@ -65,6 +70,7 @@ def look(path: Path, options: Options) -> Source:
         rows=atoms * frames,
         times=times,
         grows=True,
+        in_order=True,
     )
 
 
@@ -76,9 +82,42 @@ def _universe(path: Path, topology_file: Path | None) -> Any:
     with warnings.catch_warnings():
         # Of what a format lacks; what it has is shown before the ingest begins.
         warnings.simplefilter("ignore")
-        if topology_file is None:
-            return mda.Universe(str(path), to_guess=())
-        return mda.Universe(str(topology_file), str(path), to_guess=())
+        files = [str(path)] if topology_file is None else [str(topology_file), str(path)]
+        try:
+            return mda.Universe(*files, to_guess=())
+        except ImportError as error:
+            library = LIBRARIES.get(path.suffix.lower())
+            raise ImportError(
+                f"{path}: {error}{library and f': pip install {library}' or ''}"
+            ) from error
+
+
+def _check_xtc(path: Path) -> None:
+    """Raises InvalidInput: a frame is not whole. Names it, and the byte that it begins with.
+
+    The library that reads XTC says neither, and such a file can end its process.
+    """
+    # Magic number, atoms, step, time, box of 9, atoms again; then of more than 9 atoms precision,
+    # bounds, an index, and the number of bytes, which are filled up to words.
+    few, head, length_at = 9, 56, 88
+    size, at, number = path.stat().st_size, 0, 0
+    with path.open("rb") as opened:
+        while at < size:
+            opened.seek(at)
+            words = opened.read(length_at + 4)
+            where = f"{path}: frame {number}, which begins at byte {at:,} of {size:,},"
+            if words[:4] == XTC_LARGE:
+                return
+            if words[:4] != XTC_MAGIC:
+                raise InvalidInput(f"{where} does not begin as frames of XTC do")
+            atoms = int.from_bytes(words[4:8], "big")
+            if atoms <= few:
+                end = at + head + 12 * atoms
+            else:
+                end = at + length_at + 4 + -(-int.from_bytes(words[length_at:], "big") // 4) * 4
+            if end > size or len(words) < head:
+                raise InvalidInput(f"{where} is cut off: it ends at byte {end:,}")
+            at, number = end, number + 1
 
 
 def _reading(
