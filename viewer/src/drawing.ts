@@ -187,7 +187,9 @@ export class Drawing {
     const column = profile!.column(view.color);
     if (categories) return legendOfCategories(column, colors, categories);
     const range = this.state.colorRange;
-    const { low = range[0], high = range[1] } = profile!.histograms.get(view.color) ?? {};
+    const { low, high } = profile!.histograms.get(view.color) ?? {};
+    // Without any value no colour means one.
+    if (low === undefined || high === undefined) return null;
     return legendOf(column, shown.dense ? `${shade} of ` : "", colors, range, view.log, [low, high]);
   }
 

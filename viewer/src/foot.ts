@@ -7,6 +7,9 @@ import type { State } from "./state";
 import { SPEEDS } from "./view";
 import { el } from "./widgets";
 
+/** Milliseconds between two counts of the points on the screen, which take some where they are many. */
+const COUNTED_EVERY = 400;
+
 /** Which share of the records in view is drawn; a narrow screen leaves out what goes without saying. */
 function shareShown({ shown, view, total, profile }: State): (Node | string)[] {
   if (total === 0) return [profile!.info.rows === 0 ? "the table has no records yet" : "no record matches"];
@@ -34,12 +37,30 @@ export class Foot {
     this.app.setTime(null);
   } });
 
+  private counted = { at: -Infinity, frames: -1, points: 0 };
+  private timer = 0;
+
   constructor(private readonly app: App) {
     this.slider.addEventListener("input", () => this.app.player.show(Number(this.slider.value)));
     this.all.style.width = "auto";
     for (const speed of SPEEDS) this.speed.append(el("option", { value: String(speed), textContent: `${speed}×` }));
     this.player.append(this.button, this.speed, this.slider, this.value, this.all);
     this.root.append(this.readout, this.player);
+  }
+
+  /** How many points are on the screen, or were a moment ago. */
+  private get seen(): number {
+    const { drawing } = this.app;
+    if (drawing.frames !== this.counted.frames) {
+      const now = performance.now();
+      const wait = this.counted.at + COUNTED_EVERY - now;
+      if (wait <= 0) this.counted = { at: now, frames: drawing.frames, points: drawing.seen };
+      else this.timer ||= window.setTimeout(() => {
+        this.timer = 0;
+        this.redraw();
+      }, wait);
+    }
+    return this.counted.points;
   }
 
   redraw(): void {
@@ -50,7 +71,7 @@ export class Foot {
     }
     const { busy } = app.state.shown;
     const dot = el("span", { className: `dot${app.state.message ? " bad" : busy ? " busy" : ""}` });
-    this.readout.replaceChildren(dot, el("b", { textContent: counted(app.drawing.seen, "point") }), ": ", ...shareShown(app.state));
+    this.readout.replaceChildren(dot, el("b", { textContent: counted(this.seen, "point") }), ": ", ...shareShown(app.state));
     const { player } = app;
     const { column, steps } = player;
     this.player.style.display = column ? "" : "none";

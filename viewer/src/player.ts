@@ -51,7 +51,9 @@ export class Player {
     const column = this.column!;
     const { steps } = this;
     const low = steps ? steps[Math.round(at)] : at;
-    this.actions.show({ column, low, high: steps ? low : low + this.width });
+    const isWhole = /^u?int/i.test(this.state.profile!.column(column).data_type);
+    const [from, wide] = isWhole && !steps ? [Math.round(low), Math.max(0, Math.round(this.width))] : [low, this.width];
+    this.actions.show({ column, low: from, high: steps ? from : from + wide });
   }
 
   /** Goes on by this number of steps; after the last comes the first. */

@@ -136,7 +136,9 @@ export class State {
     // The middle of a diverging map is zero.
     if (!range && !log && from < 0 && to > 0 && DIVERGING.includes(this.view.map)) [from, to] = [-Math.max(to, -from), Math.max(to, -from)];
     if (log) from = Math.max(from, range ? 1e-300 : (least_positive ?? 1e-300));
-    return from < to ? [from, to] : [from, from + (Math.abs(from) || 1)];
+    if (from < to) return [from, to];
+    // One value has the colour in the middle.
+    return log ? [from / 2, from * 2] : [from - (Math.abs(from) || 1) / 2, from + (Math.abs(from) || 1) / 2];
   }
 
   /** Where values of the colouring column are in the colour map: from 0 to 1, NaN if they are missing. */

@@ -3,7 +3,7 @@
 //
 // Both pages are open in one browser and get their records from one server. They draw in turn, some frames each, so
 // that whatever else the machine does meets both; the ratio is the middle one of all rounds. Beside it stands how long
-// the browser's main thread works for a frame: what a graphics card does not spare.
+// the page's script takes for a frame: what a graphics card does not spare.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
@@ -78,13 +78,10 @@ async function opened(browser, url, view, nearer) {
   }, nearer);
   await page.waitForTimeout(300);
   await rested();
-  const session = await page.context().newCDPSession(page);
-  await session.send("Performance.enable", { timeDomain: "threadTicks" });
-  page.worked = async () => (await session.send("Performance.getMetrics")).metrics.find(({ name }) => name === "TaskDuration").value * 1000;
   return page;
 }
 
-/** Milliseconds of a frame, in the mean of some. */
+/** Milliseconds of a frame, and of the script for it, in the mean of some. */
 const timed = (page, count, how) =>
   page.evaluate(async ([count, how]) => {
     const { scene, drawing } = window.kubist;
@@ -107,6 +104,15 @@ const timed = (page, count, how) =>
       drawing.invalidate();
     };
     drawn();
+    let scripted = 0;
+    const { draw } = Object.getPrototypeOf(drawing);
+    drawing.draw = () => {
+      const { frames } = drawing;
+      const begin = performance.now();
+      draw.call(drawing);
+      // It may only have found that the frame before is not on the screen yet.
+      if (drawing.frames > frames) scripted += performance.now() - begin;
+    };
     const first = drawing.frames;
     const begin = performance.now();
     while (drawing.frames < first + count) {
@@ -115,7 +121,9 @@ const timed = (page, count, how) =>
       while (drawing.frames === frames) await new Promise(requestAnimationFrame);
     }
     drawn();
-    return (performance.now() - begin) / count;
+    const took = performance.now() - begin;
+    delete drawing.draw;
+    return { frame: took / count, script: scripted / count };
   }, [count, how]);
 
 /** How many points a page draws, and how many of them are on the screen. */
@@ -147,19 +155,19 @@ try {
   for (const [what, view, nearer, how] of VIEWS) {
     const pages = [await opened(browser, oldPage.url, view, nearer), await opened(browser, server.url, view, nearer)];
     for (const page of pages) await timed(page, frames, how);
-    const [took, worked] = [[[], []], [[], []]];
+    const [took, script] = [[[], []], [[], []]];
     for (let round = 0; round < rounds; round++) {
       // Who is first changes.
       for (const which of round % 2 ? [1, 0] : [0, 1]) {
-        const before = await pages[which].worked();
-        took[which].push(await timed(pages[which], frames, how));
-        worked[which].push((await pages[which].worked() - before) / frames);
+        const found = await timed(pages[which], frames, how);
+        took[which].push(found.frame);
+        script[which].push(found.script);
       }
     }
     const points = await Promise.all(pages.map(pointsOf));
     const ratio = middle(took[1].map((time, k) => time / took[0][k]));
     const each = (ratio * points[0].seen) / points[1].seen;
-    const [before, now] = [0, 1].map((which) => `${middle(took[which]).toFixed(0)} (${points[which].drawn} points, ${points[which].seen} on the screen, main thread ${middle(worked[which]).toFixed(1)})`);
+    const [before, now] = [0, 1].map((which) => `${middle(took[which]).toFixed(0)} (${points[which].drawn} points, ${points[which].seen} on the screen, script ${middle(script[which]).toFixed(1)})`);
     console.log(`${what}: old ${before}, new ${now}: ratio ${ratio.toFixed(2)}, of each point on the screen ${each.toFixed(2)}`);
     for (const page of pages) await page.close();
   }
