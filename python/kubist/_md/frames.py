@@ -207,14 +207,15 @@ class Frames:
 
     def _narrowed(self, frames: Array, atoms: Array) -> tuple[dict[str, Any], list[str]]:
         """Box and conditions that leave out what is not wanted, perhaps not all of it."""
-        box: dict[str, Any] = {"frame": (int(frames.min()), int(frames.max()))}
+        low, high = int(frames.min()), int(frames.max())
+        # All frames are no condition: lookups then need no walk over the tree.
+        box: dict[str, Any] = {} if high - low + 1 == len(self) else {"frame": (low, high)}
         conditions = []
-        if len(frames) < box["frame"][1] - box["frame"][0] + 1:
+        if len(frames) < high - low + 1:
             conditions.append(f"frame IN ({', '.join(map(str, frames.tolist()))})")
         if len(atoms) < self.total_atoms:
-            low, high = int(atoms[0]), int(atoms[-1])
-            if len(atoms) == high - low + 1 or len(atoms) > NAMED_ATOMS:
-                box["atom"] = (low, high)
+            if len(atoms) > NAMED_ATOMS:
+                box["atom"] = (int(atoms[0]), int(atoms[-1]))
             else:
                 conditions.append(f"atom IN ({', '.join(map(str, atoms.tolist()))})")
         return box, conditions

@@ -330,8 +330,9 @@ class Ingestion:
         rows, share = self.report.rows, None
         # A table that was there before may have some of them already.
         if self._total and self.report.created:
-            # The commit takes longer than all that comes before it.
-            share = min((rows + pending / 3) / self._total, 1.0)
+            # Where all is left to the commit, it takes longer than what comes before it.
+            done = pending if source.in_order else pending / 3
+            share = min((rows + done) / self._total, 1.0)
         doing = "committing " if committing else ""
         text = f"{doing}{rows + pending:,} records, {source.path.name} {step.label}"
         self.progress(text, share, committing)
