@@ -188,7 +188,7 @@ def asked(system: str, folder: Path, bound: float) -> dict[str, float]:
 
 def ask(system: str, folder: Path, bound: float) -> dict[str, float]:
     function, module, _ = SYSTEMS[system]
-    for each in (module, "pyarrow"):
+    for each in (module, "kubist", "pyarrow"):
         importlib.import_module(each)
 
     def read() -> int:

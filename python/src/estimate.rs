@@ -1,14 +1,16 @@
 //! Estimates: figures with intervals, once or as they narrow.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use kubist::{EstimateOptions, Estimation, QuerySpec, Stats, Stop};
+use kubist::{EstimateOptions, QuerySpec, Stats, Stop};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
 use crate::arrow::Batch;
-use crate::call::run;
+use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
 use crate::process_bound::ProcessBound;
 
@@ -115,16 +117,60 @@ impl Figures {
     }
 }
 
+/// Warns the caller of the package's function that called this module.
+fn warn(py: Python<'_>, what: &str) -> PyResult<()> {
+    let what = CString::new(what).unwrap_or_default();
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &what, 2)
+}
+
+/// Figures that `ask` finds; what the pilot says of the way to the goal is a warning while they are.
+pub fn figures(
+    py: Python<'_>,
+    cancel: &kubist::Cancel,
+    ask: impl FnOnce(&mut dyn FnMut(&kubist::Estimate)) -> kubist::Result<kubist::Estimate> + Send,
+) -> PyResult<Figures> {
+    let (outlook, mut refused) = (Mutex::new(None), None);
+    let mut tell = |estimate: &kubist::Estimate| {
+        if let Some(said) = &estimate.outlook {
+            *outlook.lock().unwrap_or_else(PoisonError::into_inner) = Some(said.to_string());
+        }
+    };
+    let ended = run_to_end(
+        py,
+        cancel,
+        || ask(&mut tell),
+        // A warning that the caller turned into an exception stops the reading.
+        || {
+            let said = outlook.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(Err(error)) = said.map(|said| Python::attach(|py| warn(py, &said))) {
+                cancel.set();
+                refused = Some(error);
+            }
+        },
+    );
+    match ended.interrupt.or(refused) {
+        Some(error) => Err(error),
+        None => ended.answer.map(Figures),
+    }
+}
+
+/// Estimates of growing precision.
+type Steps = Box<dyn Iterator<Item = kubist::Result<kubist::Estimate>> + Send>;
+
 /// Estimates of growing precision.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Estimates {
-    steps: ProcessBound<Mutex<Estimation>>,
+    steps: ProcessBound<Mutex<Steps>>,
     cancel: kubist::Cancel,
 }
 
 impl Estimates {
-    pub fn new(location: &str, steps: Estimation, cancel: kubist::Cancel) -> Estimates {
-        Estimates { steps: ProcessBound::new(location, Mutex::new(steps)), cancel }
+    pub fn new(
+        location: &str,
+        steps: impl Iterator<Item = kubist::Result<kubist::Estimate>> + Send + 'static,
+        cancel: kubist::Cancel,
+    ) -> Estimates {
+        Estimates { steps: ProcessBound::new(location, Mutex::new(Box::new(steps))), cancel }
     }
 }
 

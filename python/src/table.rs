@@ -1,6 +1,5 @@
 //! Tables and pinned snapshots.
 
-use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -9,13 +8,12 @@ use kubist::{
     Cancel, Compression, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn, OptimizeOptions,
     QuerySpec, Replication, ScaleKind, SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
 };
-use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
 use crate::arrow::Schema;
 use crate::call::{run, run_to_end};
 use crate::error::{exception, failed, invalid};
-use crate::estimate::{Estimated, Estimates, Figures};
+use crate::estimate::{Estimated, Estimates, Figures, figures};
 use crate::json::FromJson;
 use crate::process_bound::ProcessBound;
 use crate::query::{Refine, answer, asked};
@@ -366,12 +364,6 @@ fn run_told<T: Send>(
     }
 }
 
-/// Warns the caller of the package's function that called this module.
-fn warn(py: Python<'_>, what: &str) -> PyResult<()> {
-    let what = CString::new(what).unwrap_or_default();
-    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &what, 2)
-}
-
 fn from_json(py: Python<'_>, text: &str) -> PyResult<Metadata> {
     serde_json::from_str(text).map_err(|error| invalid(py, &format!("metadata: {error}")))
 }
@@ -511,29 +503,7 @@ impl Snapshot {
     fn estimate(&self, py: Python<'_>, request: FromJson<Estimated>) -> PyResult<Figures> {
         let options = request.0.options(py)?;
         let cancel = options.run.cancel.clone();
-        let (outlook, mut refused) = (Mutex::new(None), None);
-        let mut tell = |estimate: &kubist::Estimate| {
-            if let Some(said) = &estimate.outlook {
-                *outlook.lock().unwrap_or_else(PoisonError::into_inner) = Some(said.to_string());
-            }
-        };
-        let ended = run_to_end(
-            py,
-            &cancel,
-            || self.0.get()?.estimate_telling(&options, &mut tell),
-            // A warning that the caller turned into an exception stops the reading.
-            || {
-                let said = outlook.lock().unwrap_or_else(PoisonError::into_inner).take();
-                if let Some(Err(error)) = said.map(|said| Python::attach(|py| warn(py, &said))) {
-                    cancel.set();
-                    refused = Some(error);
-                }
-            },
-        );
-        match ended.interrupt.or(refused) {
-            Some(error) => Err(error),
-            None => ended.answer.map(Figures),
-        }
+        figures(py, &cancel, |tell| self.0.get()?.estimate_telling(&options, tell))
     }
 
     fn estimates(&self, py: Python<'_>, request: FromJson<Estimated>) -> PyResult<Estimates> {

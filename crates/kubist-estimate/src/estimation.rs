@@ -29,13 +29,13 @@ use crate::call::several;
 use crate::figure::{Estimate, Outlook, Stop, check_groups};
 use crate::group::GroupBy;
 use crate::options::{EstimateOptions, check};
+use crate::records::Records;
 use crate::unit;
 use known::Known;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_read::execute::{self, Wanted};
-use kubist_read::plan::LogicalPlan;
+use kubist_types::Population;
 use kubist_types::error::{Error, Result};
-use kubist_types::query::QuerySpec;
+use kubist_types::population::{Scan, Scanned, Wanted};
 use kubist_types::stats::Stats;
 use tails::Tails;
 
@@ -45,6 +45,9 @@ const PILOT_ROWS: f64 = 1024.0;
 const LEAST_PILOT_ROWS: u64 = 200;
 /// Fewer records than this are read all at once.
 const FEW_ROWS: f64 = 16_384.0;
+/// Where records share priorities, as many of these are looked at by a pilot, and at least.
+const PILOT_PRIORITIES: f64 = 64.0;
+const LEAST_PILOT_PRIORITIES: f64 = 16.0;
 /// The most records at the box's faces that are read to count those inside.
 const COUNTED_ROWS: u64 = 2_000_000;
 
@@ -52,12 +55,12 @@ const COUNTED_ROWS: u64 = 2_000_000;
 const MOST_AGGREGATES: usize = 64;
 
 /// Estimates of growing precision; the last one says why it is the last.
-pub struct Estimation {
-    snapshot: Snapshot,
+pub struct Estimation<P = Records> {
     options: EstimateOptions,
-    plan: Arc<LogicalPlan>,
-    /// All that is asked for, where `plan` leaves out tails that have been read.
-    whole: Arc<LogicalPlan>,
+    records: P,
+    /// All that is asked for, where `records` leaves out tails that have been read.
+    whole: P,
+    visible: Schema,
     task: Arc<Task>,
     wanted: Wanted,
     brought: Arc<Brought>,
@@ -93,14 +96,15 @@ pub struct Estimation {
     finished: bool,
 }
 
-impl Estimation {
-    /// Begins an estimate; `watched` if the caller sees every stage.
+impl<P: Population> Estimation<P> {
+    /// Begins an estimate of these records, of which `options.query` says the priorities; `watched` if the caller
+    /// sees every stage.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the option, the aggregate or the column that makes no sense; as of
-    /// [`Question::new`]; `Damaged`; `Cancelled`; a storage error.
-    pub fn new(snapshot: &Snapshot, options: &EstimateOptions, watched: bool) -> Result<Estimation> {
+    /// `Invalid` names the option, the aggregate or the column that makes no sense; `Damaged`; `Cancelled`; a storage
+    /// error.
+    pub fn new(records: P, options: &EstimateOptions, watched: bool) -> Result<Estimation<P>> {
         let begin = Instant::now();
         check(options)?;
         let mut options = options.clone();
@@ -113,8 +117,7 @@ impl Estimation {
         {
             options.error = Some(0.01);
         }
-        let schema = &snapshot.view.schema;
-        let visible = schema.conditional();
+        let visible = records.visible();
         let asked = options.aggregates.iter().flat_map(|text| several(text)).map(str::trim);
         let aggregates = asked
             .map(|text| Ok(Asked { name: text.to_owned(), bound: aggregates::bind(text, &visible)? }))
@@ -136,53 +139,48 @@ impl Estimation {
             goal.map(|goal| goal.of(name, units.get(name).map(String::as_str))).transpose()
         });
         let absolute = absolute.collect::<Result<Vec<Option<f64>>>>()?;
-        let parts = options.group_by.iter().flat_map(|text| match schema.column(text) {
+        let parts = options.group_by.iter().flat_map(|text| match records.find(text) {
             // A name may have commas.
             Ok(_) => vec![text.as_str()],
             Err(_) => several(text),
         });
-        let bound = parts.map(|text| GroupBy::bind(text, schema, &visible));
+        let bound = parts.map(|text| GroupBy::bind(text, &records, &visible));
         let (group_by, group_columns): (Vec<GroupBy>, Vec<Vec<usize>>) =
             bound.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let groups = Arc::new(Schema::new(group_by.iter().map(|group| group.field.clone()).collect::<Vec<_>>()));
         check_groups(&groups)?;
-        let distinct_columns =
-            aggregates.iter().map(|asked| asked.bound.column.map(|column| schema.stored_index[column]));
+        let distinct_columns = aggregates.iter().map(|asked| asked.bound.column.map(|column| records.place(column)));
         let distinct_columns: Vec<Option<usize>> = distinct_columns.collect();
         let arguments = aggregates.iter().flat_map(|asked| &asked.bound.arguments);
         let mut columns: Vec<usize> =
-            arguments.flat_map(|argument| argument.columns()).map(|column| schema.stored_index[column]).collect();
+            arguments.flat_map(|argument| argument.columns()).map(|column| records.place(column)).collect();
         columns.extend(group_columns.iter().flatten().chain(distinct_columns.iter().flatten()));
         columns.sort_unstable();
         columns.dedup();
-        let named = |column: &usize| schema.stored.field(*column).name().clone();
+        let stored = records.stored().clone();
+        let named = |column: &usize| stored.field(*column).name().clone();
         let task = Task {
             distinct: distinct_columns.iter().map(|column| column.as_ref().map(named)).collect(),
             group_by,
             aggregates,
         };
+        let records = records.reading(&columns)?;
         let (low, end) = options.query.window.unwrap_or((0.0, 1.0));
         let end = options.query.precision.map_or(end, |precision| end.min(precision)).max(low);
-        let known = Known::of(snapshot, &options, &task)?;
+        let known = Known::of(&records, &options, &task)?;
         let kept = known.as_ref().map_or(1.0, Known::below);
         let end = end.min(kept);
-        let everything = QuerySpec { precision: None, columns: Some(vec![]), ..options.query.clone() };
-        let plan = Arc::new(LogicalPlan::new(snapshot, &options.run.clone().of(everything))?);
-        let expected = match plan.query.range() {
-            // All of them lie below that priority.
-            Some(_) => plan.rough_rows()? / kept,
-            None => 0.0,
-        };
-        let stats = plan.take_cost();
+        // All of them lie below that priority.
+        let expected = records.rough_rows()? / kept;
         let tails = options.tails.map(|share| Tails::new(&task, share, &visible)).transpose()?;
         Ok(Estimation {
-            snapshot: snapshot.clone(),
             deadline: options.within.and_then(|within| begin.checked_add(within)),
             options,
-            whole: plan.clone(),
-            plan,
+            whole: records.clone(),
+            records,
+            visible,
             task: Arc::new(task),
-            brought: Arc::new(Brought { schema: snapshot.view.schema.stored_part(&columns), condition: None }),
+            brought: Arc::new(Brought { schema: part(&stored, &columns), condition: None }),
             wanted: Wanted { columns, priorities: true },
             groups,
             units,
@@ -199,7 +197,7 @@ impl Estimation {
             expected,
             stages: 0,
             watched,
-            stats,
+            stats: Stats::default(),
             begin,
             pace: (0.0, 1.0),
             outlook: None,
@@ -222,7 +220,7 @@ impl Estimation {
             return Ok(None);
         }
         match work() {
-            Err(Error::Cancelled) if !self.options.run.cancel.is_set() && self.late() => Ok(None),
+            Err(Error::Cancelled) if !self.records.cancel().is_set() && self.late() => Ok(None),
             done => done.map(Some),
         }
     }
@@ -232,10 +230,13 @@ impl Estimation {
         let width = self.end - self.low;
         let wanted = PILOT_ROWS * if self.groups.fields().is_empty() { 1.0 } else { 4.0 };
         let wanted = self.tails.as_ref().map_or(wanted, |tails| wanted.max(tails.pilot_rows()));
+        let together = self.records.together()?;
+        let (wanted, few) = (wanted.max(PILOT_PRIORITIES * together), FEW_ROWS.max(PILOT_PRIORITIES * together));
+        let least = LEAST_PILOT_ROWS.max((LEAST_PILOT_PRIORITIES * together) as u64);
         // Few rows are read all at once, unless `max_rows` forbids it.
         let most = self.options.max_rows.map_or(f64::INFINITY, |rows| rows as f64);
         let wanted = wanted.min(most);
-        let mut share = match self.expected * width <= FEW_ROWS.min(most) {
+        let mut share = match self.expected * width <= few.min(most) {
             true => width,
             false => wanted / self.expected,
         };
@@ -252,7 +253,7 @@ impl Estimation {
             rows += more.iter().map(|part| part.priorities.len() as u64).sum::<u64>();
             parts.extend(more);
             self.at = target;
-            if rows >= LEAST_PILOT_ROWS || target >= self.end {
+            if rows >= least || target >= self.end {
                 break;
             }
             share *= 8.0;
@@ -260,7 +261,7 @@ impl Estimation {
         if self.at == self.low {
             return Ok(false);
         }
-        let identified = self.snapshot.view.schema.has_identity();
+        let identified = self.records.has_identity();
         let pilot = PilotFindings::new(&self.task, &parts, identified);
         for part in &parts {
             self.accumulated.add(&self.task, &pilot, part, false)?;
@@ -269,23 +270,27 @@ impl Estimation {
         Ok(self.read_certain(&parts)? && !late)
     }
 
+    /// What to read of the records with priorities from `low` to `high`; `None` if there are none.
+    fn scan(&self, wanted: Wanted, low: f64, high: f64) -> Option<Scan> {
+        range(low, high).map(|range| Scan { wanted, range, skip: None, deadline: self.deadline })
+    }
+
     /// The values of records with priorities from `low` to `high`.
     fn values(&self, low: f64, high: f64) -> Result<(Vec<Values>, Stats)> {
-        let Some(range) = range(low, high) else { return Ok((vec![], Stats::default())) };
-        let read = self.plan.read_plan(range)?;
-        let mut stats = self.plan.take_cost();
-        let (task, brought, cancel) = (self.task.clone(), self.brought.clone(), self.plan.query.cancel.clone());
-        let found = execute::work(read, self.wanted.clone(), Arc::new(|_, _| false), move |scanned| {
+        let Some(scan) = self.scan(self.wanted.clone(), low, high) else { return Ok((vec![], Stats::default())) };
+        let (task, brought, cancel) = (self.task.clone(), self.brought.clone(), self.records.cancel());
+        let each = move |scanned: Scanned| {
             let stats = scanned.stats;
             let columns = if scanned.rows == 0 { empty(&brought.schema) } else { scanned.columns };
             Ok((task.values(&brought, scanned.rows, columns, scanned.priorities, &cancel)?, stats))
-        });
-        let mut parts = Vec::new();
-        for part in found.until(self.deadline) {
-            let (values, cost) = part?;
+        };
+        let (mut parts, mut stats) = (Vec::new(), Stats::default());
+        let planned = self.records.scan(scan, each, &mut |(values, cost)| {
             stats.add(&cost);
             parts.push(values);
-        }
+            Ok(())
+        })?;
+        stats.add(&planned);
         Ok((parts, stats))
     }
 
@@ -294,9 +299,8 @@ impl Estimation {
         let begin = Instant::now();
         let whole = self.low == 0.0 && target >= 1.0;
         let Some(pilot) = self.pilot.clone() else { return Ok(false) };
-        let plan = self.plan.clone();
-        let from = self.at;
-        let Some((found, stats)) = self.in_time(|| self.accumulate(&plan, &pilot, from, target, whole))? else {
+        let (records, from) = (self.records.clone(), self.at);
+        let Some((found, stats)) = self.in_time(|| self.accumulate(&records, &pilot, from, target, whole))? else {
             return Ok(false);
         };
         self.accumulated.merge(&self.task, found)?;
@@ -309,7 +313,7 @@ impl Estimation {
 
     fn accumulate(
         &self,
-        plan: &LogicalPlan,
+        records: &P,
         pilot: &Arc<PilotFindings>,
         low: f64,
         high: f64,
@@ -317,30 +321,29 @@ impl Estimation {
     ) -> Result<(Accumulated, Stats)> {
         let mut all = self.accumulated.hollow();
         let framed = all.frame.is_some();
-        let Some(range) = range(low, high) else { return Ok((all, Stats::default())) };
-        let read = plan.read_plan(range)?;
-        let mut stats = plan.take_cost();
-        let (task, pilot, cancel) = (self.task.clone(), pilot.clone(), plan.query.cancel.clone());
-        let brought = self.brought.clone();
         // Chance plays no part where everything is read.
         let wanted = Wanted { priorities: !certain, ..self.wanted.clone() };
-        let parts = execute::work(read, wanted, Arc::new(|_, _| false), move |scanned| {
+        let Some(scan) = self.scan(wanted, low, high) else { return Ok((all, Stats::default())) };
+        let (task, pilot, cancel) = (self.task.clone(), pilot.clone(), records.cancel());
+        let brought = self.brought.clone();
+        let each = move |scanned: Scanned| {
             let mut part = if framed { Accumulated::framed(&task) } else { Accumulated::default() };
             if scanned.rows > 0 {
                 let values = task.values(&brought, scanned.rows, scanned.columns, scanned.priorities, &cancel)?;
                 part.add(&task, &pilot, &values, certain)?;
             }
             Ok((part, scanned.stats))
-        });
-        for part in parts.until(self.deadline) {
-            let (part, cost) = part?;
+        };
+        let mut stats = Stats::default();
+        let planned = records.scan(scan, each, &mut |(part, cost): (Accumulated, Stats)| {
             stats.add(&cost);
-            all.merge(&self.task, part)?;
-        }
+            all.merge(&self.task, part)
+        })?;
+        stats.add(&planned);
         Ok((all, stats))
     }
 
-    /// Counts the records, if the tree knows their number or few must be read for it.
+    /// Counts the records, if that is known or few must be read for it.
     fn count(&mut self) -> Result<()> {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
         if !self.holds_all()
@@ -351,31 +354,15 @@ impl Estimation {
         {
             return Ok(());
         }
-        self.rows = self.counted(&self.plan.clone(), COUNTED_ROWS)?;
+        self.rows = self.counted(&self.records.clone(), COUNTED_ROWS)?;
         Ok(())
     }
 
-    /// How many records a plan finds, if the tree knows their number or at most `most` must be
-    /// read for it, and there is time for that.
-    fn counted(&mut self, plan: &LogicalPlan, most: u64) -> Result<Option<u64>> {
-        let Some((inside, others)) = plan.by_box()? else { return Ok(None) };
-        let straddling: u64 = others.visits.iter().map(|visit| visit.run.rows).sum();
-        if straddling > most {
-            return Ok(None);
-        }
-        let counted = self.in_time(|| {
-            let (mut rows, mut stats) = (inside, plan.take_cost());
-            let counts = execute::work(others, Wanted::default(), Arc::new(|_, _| false), |scanned| {
-                Ok((scanned.rows as u64, scanned.stats))
-            });
-            for count in counts.until(self.deadline) {
-                let (count, cost) = count?;
-                rows += count;
-                stats.add(&cost);
-            }
-            Ok((rows, stats))
-        })?;
-        Ok(counted.map(|(rows, stats)| {
+    /// How many of some records there are, if that is known or at most `most` must be read for it, and there is
+    /// time for that.
+    fn counted(&mut self, records: &P, most: u64) -> Result<Option<u64>> {
+        let counted = self.in_time(|| records.counted(most, self.deadline))?;
+        Ok(counted.flatten().map(|(rows, stats)| {
             self.stats.add(&stats);
             rows
         }))
@@ -413,7 +400,7 @@ impl Estimation {
     }
 }
 
-impl Iterator for Estimation {
+impl<P: Population> Iterator for Estimation<P> {
     type Item = Result<Estimate>;
 
     fn next(&mut self) -> Option<Result<Estimate>> {
@@ -426,7 +413,7 @@ impl Iterator for Estimation {
     }
 }
 
-/// The figures, once they are as good as was asked for.
+/// The figures of a table, once they are as good as was asked for.
 ///
 /// # Errors
 ///
@@ -446,7 +433,21 @@ pub fn estimate_telling(
     options: &EstimateOptions,
     tell: &mut dyn FnMut(&Estimate),
 ) -> Result<Estimate> {
-    let mut estimates = Estimation::new(snapshot, options, false)?;
+    check(options)?;
+    estimate_of(Records::new(snapshot, &options.query, &options.run)?, options, tell)
+}
+
+/// The same of any records.
+///
+/// # Errors
+///
+/// As of [`Estimation::new`].
+pub fn estimate_of(
+    records: impl Population,
+    options: &EstimateOptions,
+    tell: &mut dyn FnMut(&Estimate),
+) -> Result<Estimate> {
+    let mut estimates = Estimation::new(records, options, false)?;
     loop {
         let estimate = estimates.stage()?;
         if estimate.stopped != Stop::Progress {
@@ -456,14 +457,29 @@ pub fn estimate_telling(
     }
 }
 
-/// The figures while they narrow, each record read once. Intervals are wider than those
+/// The figures of a table while they narrow, each record read once. Intervals are wider than those
 /// of [`estimate()`], so that all of them hold together, whenever it is stopped.
 ///
 /// # Errors
 ///
 /// As of [`Estimation::new`], now or with a stage.
 pub fn estimates(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estimation> {
-    Estimation::new(snapshot, options, true)
+    check(options)?;
+    estimates_of(Records::new(snapshot, &options.query, &options.run)?, options)
+}
+
+/// The same of any records.
+///
+/// # Errors
+///
+/// As of [`Estimation::new`], now or with a stage.
+pub fn estimates_of<P: Population>(records: P, options: &EstimateOptions) -> Result<Estimation<P>> {
+    Estimation::new(records, options, true)
+}
+
+/// Some of the columns that scans bring.
+fn part(stored: &Schema, columns: &[usize]) -> SchemaRef {
+    Arc::new(Schema::new(columns.iter().map(|column| stored.fields()[*column].clone()).collect::<Vec<_>>()))
 }
 
 fn range(low: f64, high: f64) -> Option<PriorityRange> {

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use arrow_array::types::Decimal128Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, cast::AsArray};
 use arrow_schema::{DataType, Field, Schema};
-use kubist_catalog::schema::TableSchema;
 use kubist_expr::Grouping;
 use kubist_index::priority::is_identity_type;
-use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
+use kubist_types::{Cancel, Population};
 
 /// One part of `group_by`.
 pub struct GroupBy {
@@ -28,17 +27,17 @@ enum Of {
 impl GroupBy {
     /// A column by its name, or else an expression over the columns of `visible`. Says which
     /// stored columns it reads.
-    pub fn bind(text: &str, schema: &TableSchema, visible: &Schema) -> Result<(GroupBy, Vec<usize>)> {
-        let (group, columns) = match schema.column(text) {
+    pub fn bind(text: &str, of: &impl Population, visible: &Schema) -> Result<(GroupBy, Vec<usize>)> {
+        let (group, columns) = match of.find(text) {
             Ok(column) => {
-                let field = schema.stored.fields()[column].clone();
+                let field = of.stored().fields()[column].clone();
                 (GroupBy { of: Of::Column(field.name().clone()), field }, vec![column])
             }
             Err(no_column) if is_name(text) => return Err(no_column),
             Err(_) => {
                 let grouping = Grouping::parse(text, visible)
                     .map_err(|mistake| Error::invalid(format!("group_by {text}: {mistake}")))?;
-                let columns = grouping.columns().into_iter().map(|column| schema.stored_index[column]).collect();
+                let columns = grouping.columns().into_iter().map(|column| of.place(column)).collect();
                 let field = Arc::new(Field::new(text.trim(), grouping.data_type().clone(), true));
                 (GroupBy { of: Of::Expression(grouping), field }, columns)
             }

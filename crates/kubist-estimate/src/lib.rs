@@ -1,8 +1,9 @@
 //! Estimates: aggregates of a sample, each with an interval that holds the truth as often as
 //! it says.
 //!
-//! They read through the same questions as all other readers, and know nothing of how rows are
-//! stored or where they lie.
+//! They are of any records of which a sample can be read ([`kubist_types::Population`]): of a table, through the
+//! same questions as all other readers ([`records`]), or of files. They know nothing of how rows are stored or where
+//! they lie.
 
 mod accumulate;
 mod aggregate;
@@ -18,6 +19,7 @@ mod interval;
 mod joint;
 mod options;
 mod own;
+mod records;
 mod sums;
 mod totals;
 mod unit;
@@ -25,9 +27,10 @@ mod words;
 mod zones;
 
 pub use aggregates::documentation;
-pub use estimation::{Estimation, estimate, estimate_telling, estimates};
+pub use estimation::{Estimation, estimate, estimate_of, estimate_telling, estimates, estimates_of};
 pub use figure::{Estimate, Figure, Outlook, Stop};
 pub use goal::Absolute;
 pub use options::EstimateOptions;
 pub use own::{Own, Told};
+pub use records::Records;
 pub use words::{in_words, texts_in_words};

@@ -16,10 +16,9 @@ use kubist_index::priority::PriorityRange;
 
 use crate::aggregate::End;
 use crate::own;
-use kubist_format::zone_map::ZoneMap;
-use kubist_read::execute::{self, Wanted};
-use kubist_read::plan::LogicalPlan;
+use kubist_types::Population;
 use kubist_types::error::Result;
+use kubist_types::population::{Scan, Scanned, Skip, Wanted};
 use kubist_types::stats::Stats;
 
 /// The values of a zone that are numbers; infinite where nothing is known of them, as where a
@@ -46,33 +45,22 @@ fn plain(data_type: &DataType) -> &DataType {
     }
 }
 
-/// How a zone's bounds are found, for a stored column.
-fn zones_of(plan: &LogicalPlan, column: usize) -> impl Fn(&ZoneMap, usize) -> Option<(f64, f64)> + use<> {
-    let schema = plan.query.snapshot.view.schema.clone();
-    move |map: &ZoneMap, zone: usize| {
-        let found = match map.columns.get(column) {
-            Some(zones) => map.zone(zone, zones),
-            None => schema.zone_of_default(column),
-        };
-        ends(found, plain(schema.stored.field(column).data_type()))
-    }
-}
-
-/// Ends between which all values lie, without reading them; infinite ones where NaN hides
+/// Ends between which all values of a stored column lie, without reading them; infinite ones where NaN hides
 /// them, `None` if there are no values.
-pub fn bounds(plan: &LogicalPlan, column: usize, deadline: Option<Instant>) -> Result<Option<(f64, f64)>> {
-    let read = plan.read_plan(PriorityRange::ALL)?;
-    let (zones, seen) = (zones_of(plan, column), Arc::new(Mutex::new(None::<(f64, f64)>)));
+pub fn bounds(records: &impl Population, column: usize, deadline: Option<Instant>) -> Result<Option<(f64, f64)>> {
+    let data_type = plain(records.stored().field(column).data_type()).clone();
+    let seen = Arc::new(Mutex::new(None::<(f64, f64)>));
     let all = seen.clone();
-    let skip = move |map: &ZoneMap, zone: usize| {
-        if let Some((low, high)) = zones(map, zone) {
+    let needless = move |zone: Zone| {
+        if let Some((low, high)) = ends(zone, &data_type) {
             let mut all = all.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             *all = Some(all.map_or((low, high), |(lowest, highest)| (lowest.min(low), highest.max(high))));
         }
         true
     };
-    let work = execute::work(read, Wanted::default(), Arc::new(skip), |_| Ok(()));
-    work.until(deadline).collect::<Result<Vec<()>>>()?;
+    let skip = Some(Skip { column, many_at_once: false, needless: Arc::new(needless) });
+    let scan = Scan { wanted: Wanted::default(), range: PriorityRange::ALL, skip, deadline };
+    records.scan(scan, |_| Ok(()), &mut |()| Ok(()))?;
     let seen = seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     Ok(*seen)
 }
@@ -158,14 +146,13 @@ impl Best {
 /// The smallest or largest value of all records, `None` if there is none, and what it cost.
 /// `seen` is a value of one of them: runs and zones that cannot beat it are not read.
 pub fn exact(
-    plan: &LogicalPlan,
+    records: &impl Population,
     column: usize,
     end: End,
     seen: Option<&Extreme>,
     deadline: Option<Instant>,
 ) -> Result<(Option<Extreme>, Stats)> {
-    let schema = plan.query.snapshot.view.schema.clone();
-    let data_type = plain(schema.stored.field(column).data_type()).clone();
+    let data_type = plain(records.stored().field(column).data_type()).clone();
     let seen = seen.map_or(Best::default(), |seen| Best::seen(seen, &data_type, end));
     let best = Arc::new(Mutex::new(seen));
     let known = {
@@ -183,30 +170,24 @@ pub fn exact(
             zone.nulls == Nulls::All || nearest > best || (nearest == best && !strictly)
         }
     };
-    let read = plan.read_plan(PriorityRange::ALL)?.only(|visit| {
-        let of_run = visit.run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column));
-        of_run.is_none_or(|zone| !beaten(zone))
-    });
-    let mut stats = plan.take_cost();
-    let skip = move |map: &ZoneMap, zone: usize| {
-        beaten(match map.columns.get(column) {
-            Some(zones) => map.zone(zone, zones),
-            None => schema.zone_of_default(column),
-        })
-    };
     let wanted = Wanted { columns: vec![column], priorities: false };
-    let found = {
+    let skip = Some(Skip { column, many_at_once: true, needless: Arc::new(beaten) });
+    let scan = Scan { wanted, range: PriorityRange::ALL, skip, deadline };
+    let look = {
         let best = best.clone();
-        execute::work(read, wanted, Arc::new(skip), move |scanned| {
+        move |scanned: Scanned| {
             if let Some(array) = scanned.columns.first() {
                 let found = Best::of(array.as_ref(), end);
                 best.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take(end, found);
             }
             Ok(scanned.stats)
-        })
+        }
     };
-    for cost in found.until(deadline) {
-        stats.add(&cost?);
-    }
+    let mut stats = Stats::default();
+    let planned = records.scan(scan, look, &mut |cost| {
+        stats.add(&cost);
+        Ok(())
+    })?;
+    stats.add(&planned);
     Ok((known().extreme(&data_type, end), stats))
 }

@@ -12,9 +12,9 @@ use crate::visit::Visit;
 use kubist_catalog::trace;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::error::Result;
+pub use kubist_types::population::{Scanned, Wanted};
 pub use pipeline::Pipeline;
 use pipeline::{Pool, threads};
-pub use scan::{Scanned, Wanted};
 
 /// About how many rows one task reads.
 const TASK_ROWS: f64 = 65_536.0;

@@ -64,7 +64,8 @@ pub use kubist_catalog::schema::KEPT_BELOW;
 pub use kubist_catalog::token::SnapshotToken;
 pub use kubist_catalog::trace::Trace;
 pub use kubist_estimate::{
-    Absolute, Estimate, EstimateOptions, Estimation, Figure, Outlook, Own, Stop, in_words, texts_in_words,
+    Absolute, Estimate, EstimateOptions, Estimation, Figure, Outlook, Own, Stop, estimate_of, estimates_of, in_words,
+    texts_in_words,
 };
 pub use kubist_expr::{ExprError, Meant, column_index, in_unit_of};
 pub use kubist_format::history::Declared;

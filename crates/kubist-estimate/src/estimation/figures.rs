@@ -14,6 +14,7 @@ use crate::interval::{Conditions, Frame, Interval};
 use crate::own::{self, Own};
 use crate::sums::Sums;
 use crate::zones::{self, Extreme};
+use kubist_types::Population;
 use kubist_types::error::{Error, Result};
 
 /// An interval is trusted while the estimate's distribution is no more skewed than this:
@@ -22,7 +23,7 @@ const MOST_SKEWNESS: f64 = 0.2;
 /// Fewer records than this make no bell curve.
 const FEW_RECORDS: f64 = 30.0;
 
-impl Estimation {
+impl<P: Population> Estimation<P> {
     fn conditions<'a>(&self, alpha: f64, drawn: Option<&'a Sums>) -> Conditions<'a> {
         Conditions {
             p: self.share().min(1.0),
@@ -124,7 +125,7 @@ impl Estimation {
         }
         for asked in task.aggregates.iter().filter(|asked| asked.bound.properties.alike_asks_zones) {
             let Some(column) = asked.bound.arguments.first().and_then(|argument| argument.column()) else { continue };
-            let column = self.snapshot.view.schema.stored_index[column];
+            let column = self.records.place(column);
             let alike = |figure: &Figure| figure.aggregate == asked.name && !figure.exact && figure.low == figure.high;
             if figures.iter().any(alike) {
                 let ends = self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten();
@@ -149,7 +150,7 @@ impl Estimation {
                 }
                 continue;
             };
-            let column = self.snapshot.view.schema.stored_index[column];
+            let column = self.records.place(column);
             let is_wide = asked.bound.own.as_ref().is_some_and(|own| !own::is_narrow(own));
             let mine = || figures.iter().enumerate().filter(|(_, figure)| figure.aggregate == asked.name);
             if let (Some(end), true, [(index, figure)]) =
@@ -216,7 +217,7 @@ impl Estimation {
                 let first = bins.iter().map(|bin| bin.0).fold(f64::INFINITY, f64::min);
                 let last = bins.iter().map(|bin| bin.1).fold(f64::NEG_INFINITY, f64::max);
                 let column = argument.column().filter(|_| ask_zones && self.holds_all() && !bins.is_empty());
-                let column = column.map(|column| self.snapshot.view.schema.stored_index[column]);
+                let column = column.map(|column| self.records.place(column));
                 let known = match column {
                     Some(column) => self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten(),
                     None => None,

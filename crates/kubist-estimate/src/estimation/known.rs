@@ -7,8 +7,9 @@
 //! can take them apart from the sample. Without a condition the number of records and the sums
 //! of columns are those that the writers counted.
 
-use kubist_catalog::snapshot::Snapshot;
+use kubist_types::Population;
 use kubist_types::error::{Error, Result};
+use kubist_types::population::Kept;
 use kubist_types::thinned::{ColumnSum, Thinned};
 
 use super::Estimation;
@@ -35,12 +36,9 @@ impl Known {
     /// # Errors
     ///
     /// `Invalid` for priorities of which nothing was kept, and for tails, which may not be there.
-    pub fn of(snapshot: &Snapshot, options: &EstimateOptions, task: &Task) -> Result<Option<Known>> {
-        let query = &options.query;
-        let (Some(whole), Some(column)) = (snapshot.whole(query.steps), snapshot.view.schema.kept_below) else {
-            return Ok(None);
-        };
-        let (below, low) = (whole.below, query.window.map_or(0.0, |window| window.0));
+    pub fn of(records: &impl Population, options: &EstimateOptions, task: &Task) -> Result<Option<Known>> {
+        let Some(Kept { whole, column }) = records.kept() else { return Ok(None) };
+        let (below, low) = (whole.below, options.query.window.map_or(0.0, |window| window.0));
         if below <= low {
             return Err(Error::invalid(format!(
                 "records of these steps were kept below priority {below} when they were written: there is no sample \
@@ -52,12 +50,9 @@ impl Known {
                 "tails: of these steps the records below priority {below} were written, and their tails are not all there"
             )));
         }
-        let is_bounded = query.bounds.iter().any(|bound| bound.low.is_some() || bound.high.is_some());
-        let is_whole = !is_bounded && query.filter.is_none() && options.run.part.is_none();
-        let of_all = is_whole && options.group_by.is_empty();
-        let name = snapshot.view.schema.user_field(column).name();
+        let of_all = records.is_all() && options.group_by.is_empty();
         let apart = whole.always > 0 && task.aggregates.iter().all(|asked| asked.bound.properties.takes_certain);
-        let always = apart.then(|| format!("\"{name}\" = 1"));
+        let always = apart.then(|| format!("\"{column}\" = 1"));
         Ok(Some(Known { whole, of_all, always }))
     }
 
@@ -72,7 +67,7 @@ impl Known {
     }
 }
 
-impl Estimation {
+impl<P: Population> Estimation<P> {
     /// The condition of records that are read whole, because they were kept whatever their priority.
     pub(super) fn kept_always(&self) -> Option<String> {
         self.known.as_ref()?.always.clone()
@@ -90,8 +85,7 @@ impl Estimation {
             let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
             let Some(bound) = asked.map(|asked| &asked.bound) else { continue };
             let column = bound.arguments.first().and_then(|argument| argument.column());
-            let schema = &self.snapshot.view.schema;
-            let name = column.map(|column| schema.asked.field(column).name());
+            let name = column.map(|column| self.visible.field(column).name());
             let sum = name.and_then(|name| known.whole.sums.get(name));
             let (Some(total), Some(ColumnSum { values, sum })) = (bound.properties.total, sum) else { continue };
             if bound.own.is_some() && sum.abs() > MOST_WHOLE {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::Estimation;
 use crate::figure::{Figure, Outlook, Stop};
+use kubist_types::Population;
 
 /// A stage reads this much further than the spread so far calls for, because the spread is itself
 /// an estimate.
@@ -28,7 +29,7 @@ const MUCH_READING: f64 = 250_000.0;
 /// Records that are read before accumulators that keep every value are thinned, at most.
 const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
-impl Estimation {
+impl<P: Population> Estimation<P> {
     /// Why to stop here, or that it goes on.
     pub(super) fn verdict(&self, figures: &[Figure]) -> Stop {
         if self.at >= self.end {

@@ -6,15 +6,12 @@
 //! Techniques, 1977, 5.A; "outlier indexing": Chaudhuri, Das, Datar, Motwani and
 //! Narasayya, ICDE 2001). Zone maps say where these records are.
 
-use std::sync::Arc;
-
 use arrow_schema::Schema;
 
 use super::Estimation;
 use crate::accumulate::{Accumulated, Task, Values};
-use kubist_read::plan::LogicalPlan;
+use kubist_types::Population;
 use kubist_types::error::{Error, Result};
-use kubist_types::query::QuerySpec;
 
 pub struct Tails {
     /// Of the records, at either end.
@@ -70,26 +67,15 @@ impl Tails {
     }
 }
 
-impl Estimation {
+impl<P: Population> Estimation<P> {
     /// Reads the tails that the pilot shows, or the records that were kept whatever their priority,
     /// and from then on samples only the rest.
     pub(super) fn read_certain(&mut self, sample: &[Values]) -> Result<bool> {
         let (Some(pilot), false) = (self.pilot.clone(), self.share() >= 1.0) else { return Ok(true) };
         let of_tails = self.tails.as_ref().and_then(|tails| tails.condition(sample));
         let Some(condition) = of_tails.or_else(|| self.kept_always()) else { return Ok(true) };
-        let with = |condition: String| -> Result<Arc<LogicalPlan>> {
-            let query = &self.options.query;
-            let filter = query.filter.iter().fold(condition, |all, filter| format!("({all}) AND ({filter})"));
-            let query = QuerySpec {
-                filter: Some(filter),
-                precision: None,
-                window: None,
-                columns: Some(vec![]),
-                ..query.clone()
-            };
-            Ok(Arc::new(LogicalPlan::new(&self.snapshot, &self.options.run.clone().of(query))?))
-        };
-        let (tail, rest) = (with(condition.clone())?, with(format!("({condition}) IS NOT TRUE"))?);
+        let tail = self.records.narrowed(&condition)?;
+        let rest = self.records.narrowed(&format!("({condition}) IS NOT TRUE"))?;
         let (low, at) = (self.low, self.at);
         let both = self.in_time(|| {
             let mut all = self.accumulate(&tail, &pilot, 0.0, 1.0, true)?;
@@ -102,7 +88,7 @@ impl Estimation {
         self.stats.add(&stats);
         self.accumulated = Accumulated::default();
         self.accumulated.merge(&self.task, found)?;
-        self.plan = rest;
+        self.records = rest;
         Ok(true)
     }
 }

@@ -15,6 +15,7 @@ use kubist_index::cube::GridBox;
 use kubist_index::priority::PriorityRange;
 
 use crate::bind::BoundQuery;
+use crate::execute::{Scanned, Wanted};
 use crate::grids::Within;
 use crate::runs;
 use crate::visit::Visit;
@@ -28,23 +29,6 @@ use kubist_types::stats::Stats;
 
 /// Zones of a run that are judged between two looks at the switch.
 const ZONES_A_LOOK: usize = 1024;
-
-/// What a scan is to bring.
-#[derive(Clone, Default)]
-pub struct Wanted {
-    /// Stored columns, in the order of the answer.
-    pub columns: Vec<usize>,
-    pub priorities: bool,
-}
-
-/// The matching rows of some runs.
-pub struct Scanned {
-    pub rows: usize,
-    pub columns: Vec<ArrayRef>,
-    /// If they were wanted.
-    pub priorities: Vec<u64>,
-    pub stats: Stats,
-}
 
 /// Picked zones of one run.
 struct RunPicks {

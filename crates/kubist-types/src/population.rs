@@ -1,0 +1,151 @@
+//! Records of which a sample can be read: what an estimate knows of a table, or of files of other programs.
+//!
+//! Each record has a priority, uniform in [0, 2^64): those with priorities in a range are a sample of all of them.
+//! Records may share a priority, and then come together.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow_array::ArrayRef;
+use arrow_schema::{Schema, SchemaRef};
+use kubist_expr::Zone;
+use kubist_index::priority::PriorityRange;
+
+use crate::cancel::Cancel;
+use crate::error::Result;
+use crate::stats::Stats;
+use crate::thinned::Thinned;
+
+/// What a scan is to bring.
+#[derive(Clone, Default)]
+pub struct Wanted {
+    /// Stored columns, in the order of the answer.
+    pub columns: Vec<usize>,
+    pub priorities: bool,
+}
+
+/// Records that a scan found at one place.
+pub struct Scanned {
+    pub rows: usize,
+    pub columns: Vec<ArrayRef>,
+    /// If they were wanted.
+    pub priorities: Vec<u64>,
+    pub stats: Stats,
+}
+
+/// Leaves out places where a stored column lies in a zone that is not needed.
+pub struct Skip {
+    pub column: usize,
+    /// Many places too, by one zone for all of them.
+    pub many_at_once: bool,
+    pub needless: Arc<dyn Fn(Zone) -> bool + Send + Sync>,
+}
+
+/// What a scan reads, and until when.
+pub struct Scan {
+    pub wanted: Wanted,
+    pub range: PriorityRange,
+    pub skip: Option<Skip>,
+    pub deadline: Option<Instant>,
+}
+
+/// Steps of which only a sample was written, and the column that says of records whether they were kept whatever
+/// their priority.
+pub struct Kept {
+    pub whole: Thinned,
+    pub column: String,
+}
+
+/// Records of which a sample can be read.
+pub trait Population: Clone + Send + Sync + 'static {
+    /// The columns that aggregates, groups and conditions can name, with their units.
+    fn visible(&self) -> Schema;
+
+    /// The columns that scans bring: these may be more.
+    fn stored(&self) -> &SchemaRef;
+
+    /// The stored column of a visible one.
+    fn place(&self, visible: usize) -> usize;
+
+    /// The stored column that the user calls so.
+    ///
+    /// # Errors
+    ///
+    /// `Expression` says which columns there are.
+    fn find(&self, name: &str) -> Result<usize>;
+
+    /// The same records, of which these stored columns will be read.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`: they have no place in common.
+    fn reading(&self, _columns: &[usize]) -> Result<Self> {
+        Ok(self.clone())
+    }
+
+    /// Whether records of one priority belong together, so that one tells something of the other.
+    fn has_identity(&self) -> bool;
+
+    /// About how many records share a priority.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`: it cannot be said of these columns.
+    fn together(&self) -> Result<f64> {
+        Ok(1.0)
+    }
+
+    /// Whether all records are asked for: no condition, no box, no part.
+    fn is_all(&self) -> bool;
+
+    fn cancel(&self) -> Cancel;
+
+    /// About how many records there are, whatever their priorities.
+    ///
+    /// # Errors
+    ///
+    /// A storage error, or damage.
+    fn rough_rows(&self) -> Result<f64>;
+
+    /// Exactly how many there are, and what that took, if at most so many have to be looked at.
+    ///
+    /// # Errors
+    ///
+    /// A storage error, or damage; `Cancelled` after the deadline.
+    fn counted(&self, most: u64, deadline: Option<Instant>) -> Result<Option<(u64, Stats)>>;
+
+    /// Those of them that fulfil a condition too.
+    ///
+    /// # Errors
+    ///
+    /// `Expression`: the condition does not fit.
+    fn narrowed(&self, filter: &str) -> Result<Self>;
+
+    /// The condition that leaves some of the records of [`Population::frame`] out.
+    fn filter(&self) -> Option<String>;
+
+    /// The same records without that condition.
+    ///
+    /// # Errors
+    ///
+    /// As of what made them.
+    fn frame(&self) -> Result<Self>;
+
+    /// What is known of records that were not written.
+    fn kept(&self) -> Option<Kept> {
+        None
+    }
+
+    /// Reads records. `each` is done with what is found on the thread that has read it; `take` has its results in
+    /// the order of places, as they come. The answer is what planning has cost; each place has costs of its own.
+    ///
+    /// # Errors
+    ///
+    /// A storage error, or damage; `Cancelled` after the deadline; what `each` and `take` report.
+    fn scan<T: Send + 'static>(
+        &self,
+        scan: Scan,
+        each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
+        take: &mut dyn FnMut(T) -> Result<()>,
+    ) -> Result<Stats>;
+}
