@@ -72,7 +72,7 @@ def ingest(
         files: A file, a folder, a pattern, or several of them: Parquet, Arrow, CSV (also
             gzipped), NPZ, trajectories (all that MDAnalysis reads), openPMD, H5MD, H5Part,
             GADGET, AREPO, SWIFT, LAMMPS dumps, OpenFOAM cases, VTK, LAS, LAZ, COPC, FITS, PLY,
-            XYZ.
+            XYZ, arrays of netCDF, HDF5 and NumPy.
         format: What they are, where name and first bytes do not say it.
         topology: What the atoms of a trajectory are: a file that MDAnalysis reads.
         time: The time of the files, where they do not say it.

@@ -18,7 +18,8 @@ use crate::parse::{self, Domains, Types, Units};
 /// is read: it is then in the table whole, and survives whatever comes after.
 ///
 /// Trajectories (all that MDAnalysis reads), openPMD, H5MD, H5Part, GADGET, AREPO, SWIFT,
-/// LAMMPS dumps, OpenFOAM clouds, VTK, LAS, LAZ, FITS, PLY and XYZ are read by the Python
+/// LAMMPS dumps, OpenFOAM clouds, VTK, LAS, LAZ, FITS, PLY, XYZ, and the arrays of a grid in netCDF,
+/// HDF5 or .npy (a record for each place with a value) are read by the Python
 /// package: pip install kubist[md,lidar,astro,openpmd,hdf5,vtk], of which each needs what it names.
 /// Columns, units, time, identity and dimensions then come from the format, files are taken in
 /// the order of time, and what was ingested before is skipped.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..._errors import InvalidInput
 from ..source import Format, begins, ends
-from . import clouds, fits, hdf5, lammps, lidar, native, openfoam, openpmd, trajectory, vtk
+from . import clouds, fits, grids, hdf5, lammps, lidar, native, openfoam, openpmd, trajectory, vtk
 
 # Name, what it is; optional part of the package and library; how it is known, how it is read.
 # The first that matches is taken: a name that several could read stands at the more special one.
@@ -25,6 +25,10 @@ FORMATS: tuple[Format, ...] = (
     Format("h5part", "HDF5", "hdf5", "h5py", hdf5.is_h5part, hdf5.look_at_h5part),
     Format("h5md", "HDF5", "hdf5", "h5py", hdf5.is_h5md, hdf5.look_at_h5md),
     Format("openpmd", "openPMD", "openpmd", "openpmd_api", openpmd.matches, openpmd.look),
+    # What is in no other layout of HDF5.
+    Format("hdf5", "HDF5", "hdf5", "h5py", begins(hdf5.MAGIC), grids.look),
+    Format("netcdf3", "netCDF", "arrow", "pyarrow", begins(*grids.CLASSIC), grids.look),
+    Format("npy", "NumPy's array", "arrow", "pyarrow", begins(b"\x93NUMPY"), grids.look),
     TRAJECTORY := Format(
         "trajectory", "a trajectory", "md", "MDAnalysis", ends(*trajectory.ENDINGS), trajectory.look
     ),
