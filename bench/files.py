@@ -3,10 +3,14 @@
     make bench-files    ROWS=100000000, STORES=folder on the disk that is meant
 
 Each system answers the same questions over the same numbers: h5py reads all of a dataset, PyTables
-uses its own index in its own file, DuckDB reads Parquet by the statistics of its row groups. Bytes
-are what the process had the kernel read (/proc/self/io, rchar, of the answering process alone); a
-cold answer comes after the file was dropped from the page cache. A library that is not installed
-is left out, and named.
+uses its own index in its own file, DuckDB reads Parquet by the statistics of its row groups, ADIOS2
+finds boxes in BP4 by the statistics of their blocks, which are as large as ours. Kubist also answers
+from DuckDB's Parquet with an index beside it. Bytes are what the process had the kernel read
+(/proc/self/io, rchar, of the answering process alone); a cold answer comes after the file was dropped
+from the page cache. A library that is not installed is left out, and named.
+
+Then it draws the I/O model's line beside what was measured, and simulates the means of reading with
+1 to 16 workers (`bench.means`).
 """
 
 from __future__ import annotations
@@ -25,8 +29,12 @@ from typing import Any
 
 import numpy as np
 
+from bench import means
+
 SELECTIVITIES = (1e-3, 1e-4, 1e-6)
 DATA = ("smooth", "shuffled", "energy", "mass")
+BLOCK = 16_384
+"""Values of a block, of ours and of ADIOS2's statistics."""
 GROUP = 122_880
 """Rows of a row group of DuckDB."""
 
@@ -92,6 +100,41 @@ def of_kubist_sorted(folder: Path, bound: float) -> int:
     return len(files.query(f"v > {bound!r}").to_numpy()["v"])
 
 
+def of_kubist_parquet(folder: Path, bound: float) -> int:
+    import kubist
+
+    files = kubist.indexing.FileIndex([folder / "data.parquet"], None)
+    return len(files.query(f"v > {bound!r}", columns=["row_index", "v"]).to_numpy()["v"])
+
+
+def of_adios2(folder: Path, bound: float) -> int:
+    import adios2.bindings as adios2
+
+    # A condition is a file, beside the data.
+    config = folder / "query.xml"
+    config.write_text(
+        '<adios-query><io name="read"><var name="v"><op value="AND">'
+        f'<range compare="GT" value="{bound!r}"/></op></var></io></adios-query>'
+    )
+    # It must live as long as what comes of it.
+    system = adios2.ADIOS()
+    io = system.DeclareIO("read")
+    io.SetEngine("BP4")
+    engine = io.Open(str(folder / "data.bp"), adios2.Mode.Read)
+    engine.BeginStep()
+    boxes = adios2.Query(str(config), engine).GetResult()
+    variable, found = io.InquireVariable("v"), []
+    for start, count in boxes:
+        variable.SetSelection((start, count))
+        found.append((start[0], np.empty(count, "f4")))
+        engine.Get(variable, found[-1][1], adios2.Mode.Deferred)
+    engine.PerformGets()
+    rows = sum(int(np.flatnonzero(values > np.float32(bound)).size) for _, values in found)
+    engine.EndStep()
+    engine.Close()
+    return rows
+
+
 def of_tables(folder: Path, bound: float) -> int:
     import tables
 
@@ -115,8 +158,10 @@ SYSTEMS: dict[str, tuple[Callable[[Path, float], int], str, str]] = {
     "h5py, all of it": (of_h5py, "h5py", "data.h5"),
     "PyTables, its index": (of_tables, "tables", "tables.h5"),
     "DuckDB, Parquet": (of_duckdb, "duckdb", "data.parquet"),
+    "ADIOS2, BP4 + query": (of_adios2, "adios2", "data.bp"),
     "Kubist, index": (of_kubist, "kubist", "data.h5"),
     "Kubist, 5 % sorted": (of_kubist_sorted, "kubist", "data.h5"),
+    "Kubist, Parquet": (of_kubist_parquet, "duckdb", "data.parquet"),
 }
 
 
@@ -163,6 +208,20 @@ def write(folder: Path, values: np.ndarray) -> dict[str, Any]:
         data = pa.table({"row": np.arange(len(values)), "v": values})  # noqa: F841
         path = folder / "data.parquet"
         duckdb.sql(f"COPY data TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE {GROUP})")
+        kubist.index(path)
+    if has("adios2"):
+        import adios2.bindings as adios2
+
+        system = adios2.ADIOS()
+        io = system.DeclareIO("write")
+        io.SetEngine("BP4")
+        io.SetParameter("StatsBlockSize", str(BLOCK))
+        variable = io.DefineVariable("v", values, [len(values)], [0], [len(values)], True)
+        engine = io.Open(str(folder / "data.bp"), adios2.Mode.Write)
+        engine.BeginStep()
+        engine.Put(variable, values, adios2.Mode.Sync)
+        engine.EndStep()
+        engine.Close()
     return figures
 
 
@@ -255,6 +314,8 @@ def main() -> None:
             f"{100 * figures['plain_share']:.3f} % | {figures['sorted_seconds']:.2f} | "
             f"{100 * figures['sorted_share']:.2f} % | {figures.get('PyTables_seconds', float('nan')):.2f} |"
         )
+    print()
+    means.main(given.folder)
 
 
 if __name__ == "__main__":
