@@ -1,0 +1,13 @@
+//! Any bytes as the sections of an index of a file: what stands in them, behind checksums that are right.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    // How long the first two sections are.
+    let [first, second, file, bytes @ ..] = bytes else { return };
+    let cut = |share: &u8, bytes: &[u8]| usize::from(*share) * bytes.len() / 255;
+    let (description, rest) = bytes.split_at(cut(first, bytes));
+    let (tables, blocks) = rest.split_at(cut(second, rest));
+    kubist_blocks::fuzz::sections(description, tables, blocks, 16 << (file % 24));
+});
