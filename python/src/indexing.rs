@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kubist::Cancel;
-use kubist_blocks::{Block, BuildOptions, Device, Library, Question, Report, RunOptions};
+use kubist_blocks::{Block, BuildOptions, Device, Library, Positions, Question, Report, RunOptions};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
 use crate::arrow::Batches;
 use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
+use crate::estimate::{Estimated, Estimates, Figures, figures};
 
 /// Files that are asked as one.
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct Files(kubist_blocks::Files);
+pub struct Files(Arc<kubist_blocks::Files>);
 
 /// The formats' library in a process beside this one: one for all files.
 fn library(python: &Path) -> Arc<Library> {
@@ -93,7 +94,7 @@ impl Files {
         let library = library(&python);
         let cancel = Cancel::default();
         let open = if any { kubist_blocks::Files::open_any } else { kubist_blocks::Files::open };
-        run(py, &cancel, || open(&paths, into.as_deref(), Some(&library), &cancel)).map(Files)
+        run(py, &cancel, || open(&paths, into.as_deref(), Some(&library), &cancel)).map(|files| Files(Arc::new(files)))
     }
 
     /// The columns of an answer as JSON; `question` is JSON.
@@ -128,6 +129,35 @@ impl Files {
         let cancel = Cancel::default();
         let report: Report = run(py, &cancel, || self.0.count(&question, &options, &cancel))?;
         as_json(py, &report)
+    }
+
+    /// The blocks that a question reads, as JSON: for who simulates a device.
+    fn hits(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
+        let question: Question = from_json(py, question)?;
+        let options = from_json::<Run>(py, options)?.options();
+        let cancel = Cancel::default();
+        let hits = run(py, &cancel, || self.0.hits(&question, &options, &cancel))?;
+        as_json(py, &hits)
+    }
+
+    /// Figures of the positions that answer; what is estimated of them, and how well, is JSON.
+    fn estimate(&self, py: Python<'_>, question: &str, request: &str) -> PyResult<Figures> {
+        let question: Question = from_json(py, question)?;
+        let options = from_json::<Estimated>(py, request)?.options(py)?;
+        let cancel = options.run.cancel.clone();
+        let positions = Positions::new(&self.0, &question, &cancel);
+        figures(py, &cancel, |tell| kubist::estimate_of(positions, &options, tell))
+    }
+
+    /// The same, while they narrow.
+    fn estimates(&self, py: Python<'_>, question: &str, request: &str) -> PyResult<Estimates> {
+        let question: Question = from_json(py, question)?;
+        let options = from_json::<Estimated>(py, request)?.options(py)?;
+        let cancel = options.run.cancel.clone();
+        let positions = Positions::new(&self.0, &question, &cancel);
+        let steps = run(py, &cancel, || kubist::estimates_of(positions, &options))?;
+        let location = self.0.members[0].path.display().to_string();
+        Ok(Estimates::new(&location, steps, cancel))
     }
 
     /// What the files are, as JSON: their variables, their device.

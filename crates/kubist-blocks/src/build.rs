@@ -5,6 +5,8 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow_array::ArrayRef;
+use kubist_index::order;
 use kubist_types::{Cancel, Error, ErrorKind, Result};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -14,6 +16,7 @@ use crate::shape::{Rect, Tiling};
 use crate::sidecar::{Index, Indexed, Writing};
 use crate::sorted::{self, Sorted};
 use crate::source::{Reads, Source};
+use crate::spread::{self, Looked};
 use crate::summary::{Summaries, Summary};
 
 /// Bytes that a task reads.
@@ -33,8 +36,8 @@ pub struct BuildOptions {
     pub variables: Option<Vec<String>>,
     /// `None`: as an index has them already, else the usual.
     pub block: Option<Block>,
-    /// The share of the blocks, those of highest variance, that get a sorted copy; `None`: as an
-    /// index has them already, else none.
+    /// The share of the blocks, those that gain most, that get a sorted copy; `None`: as an index has them already,
+    /// else none.
     pub sorted: Option<f64>,
     pub workers: usize,
 }
@@ -131,10 +134,7 @@ fn wanted(source: &Source, options: &BuildOptions) -> Result<Vec<usize>> {
 
 /// Bytes of the file that hold a variable.
 pub fn stored_bytes(source: &Source, variable: &Variable) -> u64 {
-    match &variable.storage {
-        Storage::Chunks { table, .. } => table.iter().map(|chunk| chunk.bytes).sum(),
-        _ => Rect::whole(&source.layout.shape(variable)).len().saturating_mul(variable.number.bytes()),
-    }
+    variable.stored_bytes(Rect::whole(&source.layout.shape(variable)).len())
 }
 
 struct Making<'a> {
@@ -168,12 +168,11 @@ impl Making<'_> {
                 summaries.set(block, summary);
             }
         }
-        let mut variances = Vec::new();
-        for (block, summary, variance) in found.into_iter().flatten() {
-            summaries.set(block, summary);
-            variances.push((block, variance));
+        let found: Vec<Looked> = found.into_iter().flatten().collect();
+        for (block, summary, _) in &found {
+            summaries.set(*block, *summary);
         }
-        let sorted = (self.sorted > 0.0).then(|| self.sorted(variable, &tiling, variances, writing));
+        let sorted = (self.sorted > 0.0).then(|| self.sorted(variable, &tiling, &found, writing));
         Ok(Indexed { tiling: tiling.clone(), summaries, sorted: sorted.transpose()? })
     }
 
@@ -234,11 +233,15 @@ impl Making<'_> {
         Ok(true)
     }
 
-    fn summaries(&self, variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Result<Vec<(u64, Summary, f64)>> {
+    fn summaries(&self, variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Result<Vec<Looked>> {
         let rects: Vec<Rect> = blocks.iter().map(|block| tiling.rect(*block)).collect();
-        let one = |rects: &[Rect]| -> Result<Vec<(Summary, f64)>> {
+        let look = |values: &ArrayRef| match order::keys(values) {
+            Some(keys) if self.sorted > 0.0 => (Summary::of_keys(values, &keys), spread::sampled(values, &keys)),
+            _ => (Summary::of(values), Vec::new()),
+        };
+        let one = |rects: &[Rect]| -> Result<Vec<(Summary, Vec<u64>)>> {
             let fetched = self.source.fetch(variable, rects, GAP, false, &Reads::default(), self.cancel)?;
-            rects.iter().map(|rect| Ok(Summary::of(&fetched.array(rect)?))).collect()
+            rects.iter().map(|rect| Ok(look(&fetched.array(rect)?))).collect()
         };
         let found = match one(&rects) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
@@ -250,7 +253,7 @@ impl Making<'_> {
                         if damaged.len() < NAMED && !damaged.contains(&message) {
                             damaged.push(message);
                         }
-                        Ok(vec![(Summary::unknown(), 0.0)])
+                        Ok(vec![(Summary::unknown(), Vec::new())])
                     }
                     other => other,
                 });
@@ -264,25 +267,15 @@ impl Making<'_> {
         let share = stored_bytes(self.source, variable) as f64 * bytes as f64 / all.max(1) as f64;
         let done = self.done.fetch_add(share as u64, Ordering::Relaxed) + share as u64;
         (self.progress)(done.min(self.total), self.total);
-        Ok(blocks.iter().zip(found).map(|(block, (summary, variance))| (*block, summary, variance)).collect())
+        Ok(blocks.iter().zip(found).map(|(block, (summary, keys))| (*block, summary, keys)).collect())
     }
 
-    fn sorted(
-        &self,
-        variable: &Variable,
-        tiling: &Tiling,
-        mut variances: Vec<(u64, f64)>,
-        writing: &mut Writing,
-    ) -> Result<Sorted> {
-        let count = (variances.len() as f64 * self.sorted.min(1.0)).floor() as usize;
+    fn sorted(&self, variable: &Variable, tiling: &Tiling, found: &[Looked], writing: &mut Writing) -> Result<Sorted> {
         if variable.needs_library().is_some() {
             return Ok(Sorted::default());
         }
-        variances.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        // Blocks of equal values gain nothing.
-        let mut chosen: Vec<u64> =
-            variances.iter().take(count).filter(|(_, variance)| *variance > 0.0).map(|(block, _)| *block).collect();
-        chosen.sort_unstable();
+        let values = Rect::whole(tiling.shape()).len();
+        let chosen = spread::chosen(found, values, (found.len() as f64 * self.sorted.min(1.0)).floor() as usize);
         let mut sorted = Sorted::default();
         for batch in chosen.chunks(64) {
             let task = |index: usize| {

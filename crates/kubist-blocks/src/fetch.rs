@@ -2,14 +2,16 @@
 //! decoded, and put in order.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use arrow_array::ArrayRef;
+use arrow_array::{Array, ArrayRef};
 use kubist_types::{Cancel, Error, Result};
 
 use crate::decode;
 use crate::layout::{Chunk, Layout, Storage, Variable};
 use crate::model::{Piece, merged};
+use crate::pages;
 use crate::shape::{Rect, Tiling, positions, strides};
 use crate::source::{Reads, Source};
 
@@ -43,6 +45,8 @@ pub struct Fetched<'a> {
     chunks: HashMap<u64, Vec<u8>>,
     /// Read by the library: stored numbers by the start of the rectangle.
     whole: HashMap<Vec<u64>, Vec<u8>>,
+    /// Decoded pages: ranges of rows, ascending, and the values of all of them.
+    rows: Option<(Vec<Range<u64>>, ArrayRef)>,
 }
 
 /// Where runs along the trailing axes begin: at which element of the dense array and of the rectangle.
@@ -107,12 +111,17 @@ fn parts(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Part>>
             };
             tiling.chunks_over(rect).into_iter().map(of).collect::<Result<_>>()?
         }
-        Storage::Library { .. } => Vec::new(),
+        Storage::Library { .. } | Storage::Pages { .. } => Vec::new(),
     })
 }
 
 /// The pieces of the file that hold the values of a rectangle, ascending.
 fn pieces(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Piece>> {
+    if let Storage::Pages { table, .. } = &variable.storage {
+        let mut pieces = pages::pieces(table, rect);
+        pieces.sort_unstable_by_key(|piece| piece.offset);
+        return Ok(pieces);
+    }
     let width = variable.number.bytes();
     let mut pieces = Vec::new();
     for part in parts(layout, variable, rect)? {
@@ -164,8 +173,14 @@ impl Source {
         reads: &Reads,
         cancel: &Cancel,
     ) -> Result<Fetched<'a>> {
-        let mut fetched =
-            Fetched { source: self, variable, pieces: Vec::new(), chunks: HashMap::new(), whole: HashMap::new() };
+        let mut fetched = Fetched {
+            source: self,
+            variable,
+            pieces: Vec::new(),
+            chunks: HashMap::new(),
+            whole: HashMap::new(),
+            rows: None,
+        };
         let width = variable.number.bytes();
         if variable.needs_library().is_some() {
             for rect in rects {
@@ -190,9 +205,37 @@ impl Source {
             reads.bytes.fetch_add(call.bytes, Ordering::Relaxed);
             fetched.pieces.push((call.offset, self.read(call.offset, call.bytes)?));
         }
-        fetched.decode(rects)?;
+        match &variable.storage {
+            Storage::Pages { leaf, table } => {
+                let ranges = ranges(rects);
+                let first = fetched.pieces.first().map_or(0, |(offset, _)| *offset);
+                let held = std::mem::take(&mut fetched.pieces);
+                let read = self.columns()?.read(*leaf, &variable.data_type(), table, &ranges, held);
+                let values = read.map_err(|error| Error::Damaged {
+                    file: self.path().display().to_string(),
+                    offset: first,
+                    what: format!("pages of column {:?} from row {}: {error}", variable.name, ranges[0].start),
+                })?;
+                fetched.rows = Some((ranges, values));
+            }
+            _ => fetched.decode(rects)?,
+        }
         Ok(fetched)
     }
+}
+
+/// The rows of rectangles along one axis, ascending; those that touch are one range.
+fn ranges(rects: &[Rect]) -> Vec<Range<u64>> {
+    let mut all: Vec<Range<u64>> = rects.iter().map(|rect| rect.start[0]..rect.start[0] + rect.count[0]).collect();
+    all.sort_unstable_by_key(|range| range.start);
+    let mut ranges: Vec<Range<u64>> = Vec::with_capacity(all.len());
+    for range in all {
+        match ranges.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => ranges.push(range),
+        }
+    }
+    ranges
 }
 
 fn find(table: &[Chunk], number: u64) -> Option<&Chunk> {
@@ -248,6 +291,9 @@ impl Fetched<'_> {
         if let Some(bytes) = self.whole.get(&rect.start) {
             return Ok(decode::array(self.variable, bytes));
         }
+        if let Some(values) = self.of_pages(rect)? {
+            return Ok(values);
+        }
         if let [part] = &parts(&self.source.layout, self.variable, rect)?[..]
             && part.rect == *rect
             && let Some(bytes) = self.in_one_piece(part, rect)?
@@ -266,11 +312,29 @@ impl Fetched<'_> {
         if let Some(bytes) = self.whole.get(&rect.start) {
             return Ok(bytes.clone());
         }
+        if let Some(values) = self.of_pages(rect)? {
+            let bytes = (rect.len() * self.variable.number.bytes()) as usize;
+            return Ok(values.to_data().buffers()[0][..bytes].to_vec());
+        }
         let mut out = vec![0; (rect.len() * self.variable.number.bytes()) as usize];
         for part in &parts(&self.source.layout, self.variable, rect)? {
             self.copy(part, rect, &mut out)?;
         }
         Ok(out)
+    }
+
+    /// The rows of a rectangle, where they came of pages.
+    fn of_pages(&self, rect: &Rect) -> Result<Option<ArrayRef>> {
+        let Some((ranges, values)) = &self.rows else { return Ok(None) };
+        let mut before = 0;
+        for range in ranges {
+            if range.start <= rect.start[0] && rect.start[0] + rect.count[0] <= range.end {
+                let first = before + (rect.start[0] - range.start);
+                return Ok(Some(values.slice(first as usize, rect.count[0] as usize)));
+            }
+            before += range.end - range.start;
+        }
+        Err(Error::internal(format!("rows from {} on were not read", rect.start[0])))
     }
 
     /// Its bytes without a copy, where they lie side by side.

@@ -6,9 +6,11 @@
 use std::collections::HashMap;
 
 use arrow_schema::{DataType, Field};
+use kubist_files::columns::Page;
 use kubist_types::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::pages;
 use crate::shape::{Tiling, block_shape, positions};
 
 /// What is wrong, in words that need a file's name before them.
@@ -38,6 +40,7 @@ pub enum FileFormat {
     NetCdf3,
     Hdf5,
     Npy,
+    Parquet,
 }
 
 /// A type of stored numbers.
@@ -151,6 +154,13 @@ pub enum Storage {
         /// Ascending by number.
         #[serde(skip)]
         table: Vec<Chunk>,
+    },
+    /// A column of Parquet, in pages of their own lengths.
+    Pages {
+        leaf: usize,
+        /// Ascending by row.
+        #[serde(skip)]
+        table: Vec<Page>,
     },
     /// As only the library knows; `why` says so to people.
     Library { why: String },
@@ -310,6 +320,10 @@ impl Layout {
                 within(last.ok_or("it is too large")?, record)
             }
             Storage::Library { .. } => Ok(()),
+            Storage::Pages { table, .. } => match shape[..] {
+                [rows] => pages::check(table, rows, file_bytes),
+                _ => Err("a column of Parquet has one axis".into()),
+            },
             Storage::Chunks { shape: chunk, filters, table, .. } => {
                 let tiling = Tiling::new(&shape, chunk, chunk).map_err(|error| error.to_string())?;
                 let raw = positions(chunk).map_err(|error| error.to_string())?;
@@ -391,6 +405,15 @@ impl Variable {
         match &self.unit {
             Some(unit) => field.with_metadata(HashMap::from([("unit".to_string(), unit.clone())])),
             None => field,
+        }
+    }
+
+    /// Bytes of the file that hold it, an array of so many positions.
+    pub fn stored_bytes(&self, positions: u64) -> u64 {
+        match &self.storage {
+            Storage::Chunks { table, .. } => table.iter().map(|chunk| chunk.bytes).sum(),
+            Storage::Pages { table, .. } => table.iter().map(|page| page.bytes).sum(),
+            _ => positions.saturating_mul(self.number.bytes()),
         }
     }
 

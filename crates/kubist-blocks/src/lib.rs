@@ -1,10 +1,10 @@
-//! A value index beside files of arrays: HDF5, netCDF and `.npy`, which stay as they are.
+//! A value index beside files of arrays: HDF5, netCDF, Parquet and `.npy`, which stay as they are.
 //!
 //! Of each block of an array the index keeps between which values it lies ([`summary`]). A question in the
 //! language of conditions (kubist-expr) reads the blocks that can hold an answer ([`query`]): neighbours together
 //! where that is quicker ([`model`]), shared among threads by an adaptive schedule ([`schedule`]), a few blocks from
 //! a sorted copy ([`sorted`]). A file's bytes are read and decoded here ([`fetch`], [`decode`]); where they
-//! lie comes from its header ([`netcdf3`]) or, for HDF5, from its own library in a process beside
+//! lie comes from its header ([`netcdf3`], [`parquet`]) or, for HDF5, from its own library in a process beside
 //! this one ([`library`]).
 //!
 //! Neither files nor indices are trusted: [`layout::Layout::check`] and [`sidecar::open`].
@@ -15,12 +15,16 @@ mod build;
 mod decode;
 mod fetch;
 mod files;
+#[doc(hidden)]
+pub mod fuzz;
 mod grid;
 mod layout;
 mod library;
 mod model;
 mod netcdf3;
 mod npy;
+mod pages;
+mod parquet;
 mod query;
 mod reading;
 mod schedule;
@@ -28,6 +32,7 @@ mod shape;
 mod sidecar;
 mod sorted;
 mod source;
+mod spread;
 mod summary;
 
 pub use build::{BuildOptions, Progress, workers};
@@ -36,7 +41,7 @@ pub use grid::Question;
 pub use layout::Block;
 pub use library::Library;
 pub use model::{Advice, Device, Expected, advise, expected};
-pub use query::{Report, RunOptions};
+pub use query::{Hit, Positions, Report, RunOptions};
 pub use schedule::{Balance, Policy};
 pub use sidecar::path_of;
 pub use source::is_array_file;

@@ -1,8 +1,10 @@
 //! A question to files: which blocks can hold an answer, what is read for them, and what is found there.
 
 mod answers;
+mod hits;
 mod kept;
 mod plan;
+mod population;
 mod report;
 mod values;
 
@@ -16,6 +18,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_types::{Cancel, Error, Result};
 
+pub use self::hits::Hit;
+pub use self::population::Positions;
 pub use self::report::{Report, RunOptions};
 
 use self::kept::Kept;
@@ -31,6 +35,7 @@ use crate::source::Reads;
 const WAVE: usize = 256;
 
 /// A block that may hold an answer.
+#[derive(Clone)]
 struct Cell {
     rect: Rect,
     /// Every position in it is an answer.
@@ -125,6 +130,7 @@ impl Files {
             question,
             options,
             rows,
+            drawn: if question.limit.is_some() { Drawn::Places } else { Drawn::Nothing },
             cancel,
             reads: Reads::default(),
             sorted: Reads::default(),
@@ -175,6 +181,15 @@ fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     own
 }
 
+/// What has a priority of its own in the answers.
+#[derive(Clone, Copy, PartialEq)]
+enum Drawn {
+    Nothing,
+    Places,
+    /// Blocks, or what larger must be read as one.
+    Blocks,
+}
+
 struct Asking<'a> {
     files: &'a Files,
     grids: &'a [Grid],
@@ -182,6 +197,7 @@ struct Asking<'a> {
     question: &'a Question,
     options: &'a RunOptions,
     rows: bool,
+    drawn: Drawn,
     cancel: &'a Cancel,
     reads: Reads,
     sorted: Reads,
@@ -216,6 +232,10 @@ impl Asking<'_> {
                 let stored: u64 = table.iter().map(|chunk| chunk.bytes).sum();
                 (raw, stored as f64 / (table.len() as f64 * raw as f64).max(1.0))
             }
+            Storage::Pages { table, .. } => {
+                let (rows, pages) = (Rect::whole(&member.layout().shape(variable)).len(), table.len() as u64);
+                (rows.div_ceil(pages.max(1)).max(1), variable.stored_bytes(rows) as f64 / (rows as f64).max(1.0))
+            }
             _ => (member.tiling(grid.driver)?.block().iter().product(), variable.number.bytes() as f64),
         };
         let read = grid.read.iter().chain(&grid.output);
@@ -230,10 +250,7 @@ impl Asking<'_> {
         for member in &self.files.members {
             for variable in &variables {
                 let variable = &member.layout().variables[*variable];
-                report.stored_bytes += match &variable.storage {
-                    Storage::Chunks { table, .. } => table.iter().map(|chunk| chunk.bytes).sum(),
-                    _ => Rect::whole(&member.layout().shape(variable)).len() * variable.number.bytes(),
-                };
+                report.stored_bytes += variable.stored_bytes(Rect::whole(&member.layout().shape(variable)).len());
             }
         }
         let line =

@@ -8,6 +8,7 @@ use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use kubist_files::columns::Page;
 use kubist_types::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +26,8 @@ type Outcome<T> = std::result::Result<T, String>;
 const MAGIC: &[u8; 8] = b"KUBIX\r\n\x1a";
 const VERSION: u32 = 1;
 const HEADER: usize = 120;
-/// Bytes of a chunk in the table of chunks.
-const CHUNK: usize = 28;
+/// Bytes of a chunk, or of a page, in the tables of where they lie.
+const PIECE: usize = 28;
 /// A description is JSON of a bounded length.
 const LONGEST_DESCRIPTION: u64 = 64 << 20;
 /// Chunks and blocks are of a bounded number.
@@ -193,13 +194,19 @@ fn sections(index: &Index) -> Result<[Vec<u8>; 3]> {
     let json = serde_json::to_vec(&description).map_err(Error::internal)?;
     let mut tables = Vec::new();
     for variable in &index.layout.variables {
-        let Storage::Chunks { table, .. } = &variable.storage else { continue };
-        tables.extend((table.len() as u64).to_le_bytes());
-        for chunk in table {
-            for word in [chunk.number, chunk.offset, chunk.bytes] {
-                tables.extend(word.to_le_bytes());
+        let pieces: Vec<([u64; 3], u32)> = match &variable.storage {
+            Storage::Chunks { table, .. } => {
+                table.iter().map(|chunk| ([chunk.number, chunk.offset, chunk.bytes], chunk.skipped)).collect()
             }
-            tables.extend(chunk.skipped.to_le_bytes());
+            Storage::Pages { table, .. } => {
+                table.iter().map(|page| ([page.first_row, page.offset, page.bytes], page.group)).collect()
+            }
+            _ => continue,
+        };
+        tables.extend((pieces.len() as u64).to_le_bytes());
+        for (words, last) in pieces {
+            words.iter().for_each(|word| tables.extend(word.to_le_bytes()));
+            tables.extend(last.to_le_bytes());
         }
     }
     let mut blocks = Vec::new();
@@ -274,22 +281,38 @@ pub fn open(path: &Path) -> Result<Index> {
     Ok(index)
 }
 
-fn parsed(sections: &[Vec<u8>], key: Key) -> Outcome<Index> {
+pub fn parsed(sections: &[Vec<u8>], key: Key) -> Outcome<Index> {
     let [json, tables, blocks] = sections else { return Err("sections are missing".into()) };
     let mut description: Description =
         serde_json::from_slice(json).map_err(|error| format!("its description: {error}"))?;
     let mut layout = description.layout.clone();
     let mut reading = Reading::of(tables);
+    let lengths: Vec<u64> = layout.dimensions.iter().map(|dimension| dimension.length).collect();
     for variable in &mut layout.variables {
-        let Storage::Chunks { table, .. } = &mut variable.storage else { continue };
+        if !matches!(variable.storage, Storage::Chunks { .. } | Storage::Pages { .. }) {
+            continue;
+        }
         let count = reading.word()?;
-        for _ in 0..reading.holds(count, CHUNK)? {
-            table.push(Chunk {
-                number: reading.word()?,
-                offset: reading.word()?,
-                bytes: reading.word()?,
-                skipped: reading.half()?,
-            });
+        let pieces = (0..reading.holds(count, PIECE)?)
+            .map(|_| Ok((reading.word()?, reading.word()?, reading.word()?, reading.half()?)))
+            .collect::<Outcome<Vec<_>>>()?;
+        match &mut variable.storage {
+            Storage::Pages { table, .. } => {
+                let rows = variable.dimensions.first().and_then(|axis| lengths.get(*axis)).copied().unwrap_or(0);
+                let ends = pieces.iter().skip(1).map(|next| next.0).chain([rows]);
+                table.extend(pieces.iter().zip(ends).map(|((first_row, offset, bytes, group), end)| Page {
+                    first_row: *first_row,
+                    rows: end.saturating_sub(*first_row),
+                    offset: *offset,
+                    bytes: *bytes,
+                    group: *group,
+                }));
+            }
+            Storage::Chunks { table, .. } => {
+                let chunk = |(number, offset, bytes, skipped)| Chunk { number, offset, bytes, skipped };
+                table.extend(pieces.into_iter().map(chunk));
+            }
+            _ => {}
         }
     }
     layout.check(key.bytes).map_err(|error| error.to_string())?;

@@ -6,6 +6,7 @@
 //! request brings both.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use arrow_array::{Array, ArrayRef};
@@ -111,15 +112,28 @@ impl SortedBlock {
         Ok((block, SortedBlock { offset, count, place_bytes, segments }))
     }
 
+    /// The segments with keys from `low` to `high`.
+    fn segments_of(&self, low: u64, high: u64) -> Range<usize> {
+        // A segment that begins at or above `low` may be preceded by one that reaches into it.
+        let first = self.segments.partition_point(|(key, _)| *key < low).saturating_sub(1);
+        first..self.segments.partition_point(|(key, _)| *key <= high)
+    }
+
+    /// Where the entries with keys from `low` to `high` lie in the index: offset and bytes.
+    pub fn extent(&self, width: u64, low: u64, high: u64) -> (u64, u64) {
+        let segments = self.segments_of(low, high);
+        let entry = width + u64::from(self.place_bytes);
+        let entries = (segments.end * SEGMENT).min(self.count as usize).saturating_sub(segments.start * SEGMENT);
+        (self.offset + (segments.start * SEGMENT) as u64 * entry, entries as u64 * entry)
+    }
+
     /// The entries with keys from `low` to `high`, and a few around them; `None` if there are none.
     ///
     /// # Errors
     ///
     /// `Damaged`, or a storage error.
     pub fn slice(&self, file: &File, name: &str, variable: &Variable, low: u64, high: u64) -> Result<Option<Slice>> {
-        // A segment that begins at or above `low` may be preceded by one that reaches into it.
-        let first = self.segments.partition_point(|(key, _)| *key < low).saturating_sub(1);
-        let last = self.segments.partition_point(|(key, _)| *key <= high);
+        let Range { start: first, end: last } = self.segments_of(low, high);
         if first >= last {
             return Ok(None);
         }

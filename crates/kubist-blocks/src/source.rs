@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::BufReader;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use kubist_files::columns::Columns;
 use kubist_types::{Cancel, Error, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
@@ -15,13 +16,14 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::layout::{FileFormat, Layout};
 use crate::library::Library;
 use crate::model::Device;
-use crate::{netcdf3, npy};
+use crate::{netcdf3, npy, parquet};
 
 /// Bytes hashed at the begin of a file, and at each of some places in it.
 const HASHED: u64 = 4096;
 const PLACES: u64 = 16;
 /// HDF5's signature, at the begin or at a power of two from 512 on.
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
+const PARQUET: &[u8] = b"PAR1";
 
 /// Which file an index is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +50,8 @@ pub struct Source {
     key: Key,
     pub layout: Layout,
     library: Option<Arc<Library>>,
+    /// The footer of Parquet, once it is needed.
+    columns: OnceLock<Columns>,
 }
 
 impl Source {
@@ -60,8 +64,13 @@ impl Source {
         let file = open(path)?;
         let key = key(path, &file)?;
         let within = |why: String| Error::invalid(format!("{}: {why}", path.display()));
+        let columns = OnceLock::new();
         let layout = match format(path, &file)? {
             FileFormat::NetCdf3 => netcdf3::layout(&mut BufReader::new(&file), key.bytes).map_err(within)?,
+            FileFormat::Parquet => {
+                let footer = parquet::open(path, true)?;
+                parquet::layout(columns.get_or_init(|| footer))?
+            }
             FileFormat::Npy => npy::layout(path, &mut BufReader::new(&file)).map_err(within)?,
             FileFormat::Hdf5 => {
                 let library = library.ok_or_else(|| {
@@ -71,7 +80,7 @@ impl Source {
             }
         };
         layout.check(key.bytes).map_err(|error| within(error.to_string()))?;
-        Ok(Source { path: path.to_path_buf(), file, key, layout, library: library.cloned() })
+        Ok(Source { path: path.to_path_buf(), file, key, layout, library: library.cloned(), columns })
     }
 
     /// Opens a file whose layout an index knows; the file must be the one that was indexed.
@@ -86,7 +95,7 @@ impl Source {
         if key != *expected {
             return Err(not_indexed(path, "its bytes differ"));
         }
-        Ok(Source { path: path.to_path_buf(), file, key, layout, library: library.cloned() })
+        Ok(Source { path: path.to_path_buf(), file, key, layout, library: library.cloned(), columns: OnceLock::new() })
     }
 
     pub fn path(&self) -> &Path {
@@ -107,6 +116,19 @@ impl Source {
                 self.path.display()
             ))
         })
+    }
+
+    /// The footer of Parquet.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it is damaged.
+    pub fn columns(&self) -> Result<&Columns> {
+        if let Some(columns) = self.columns.get() {
+            return Ok(columns);
+        }
+        let columns = parquet::open(&self.path, false)?;
+        Ok(self.columns.get_or_init(|| columns))
     }
 
     /// Reads a piece of the file.
@@ -249,6 +271,9 @@ fn format(path: &Path, file: &File) -> Result<FileFormat> {
     if head.starts_with(b"\x93NUMPY") {
         return Ok(FileFormat::Npy);
     }
+    if head.starts_with(PARQUET) {
+        return Ok(FileFormat::Parquet);
+    }
     let mut at = 0;
     for _ in 0..20 {
         let length = file.read_at(&mut head, at).map_err(failed)?;
@@ -257,7 +282,10 @@ fn format(path: &Path, file: &File) -> Result<FileFormat> {
         }
         at = if at == 0 { 512 } else { at * 2 };
     }
-    Err(Error::invalid(format!("{}: it is none of the files that are indexed: HDF5, netCDF, .npy", path.display())))
+    Err(Error::invalid(format!(
+        "{}: it is none of the files that are indexed: HDF5, netCDF, Parquet, .npy",
+        path.display()
+    )))
 }
 
 /// Whether a file is one of these.

@@ -29,15 +29,18 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of values, with the variance of their numbers.
-    pub fn of(values: &ArrayRef) -> (Summary, f64) {
+    /// Of values.
+    pub fn of(values: &ArrayRef) -> Summary {
+        order::keys(values).map_or(Summary::unknown(), |keys| Summary::of_keys(values, &keys))
+    }
+
+    /// Of values with these order keys.
+    pub fn of_keys(values: &ArrayRef, keys: &[u64]) -> Summary {
         let mut summary =
             Summary { least: u64::MAX, greatest: 0, missing: 0, flags: 0, any: values.null_count() < values.len() };
         summary.missing = u32::try_from(values.null_count()).unwrap_or(u32::MAX);
-        let Some(keys) = order::keys(values) else { return (Summary::unknown(), 0.0) };
         let (low, high) = order::number_keys(values.data_type());
-        let (mut count, mut mean, mut squares) = (0f64, 0f64, 0f64);
-        for (row, key) in keys.into_iter().enumerate() {
+        for (row, key) in keys.iter().copied().enumerate() {
             if values.is_null(row) {
                 continue;
             }
@@ -47,15 +50,8 @@ impl Summary {
             }
             summary.least = summary.least.min(key);
             summary.greatest = summary.greatest.max(key);
-            let number = order::number(values.data_type(), key);
-            if number.is_finite() {
-                count += 1.0;
-                let change = number - mean;
-                mean += change / count;
-                squares += change * (number - mean);
-            }
         }
-        (summary, if count > 0.0 { squares / count } else { 0.0 })
+        summary
     }
 
     /// Of a block that cannot be read.
@@ -145,7 +141,7 @@ pub fn written(variable: &Variable, tiling: &Tiling) -> Option<Vec<u64>> {
 /// Of a block that was never written; `None` where there are no such blocks.
 pub fn of_fill(variable: &Variable) -> Option<Summary> {
     let Storage::Chunks { fill, .. } = &variable.storage else { return None };
-    Some(Summary::of(&decode::array(variable, &decode::stored(variable, *fill))).0)
+    Some(Summary::of(&decode::array(variable, &decode::stored(variable, *fill))))
 }
 
 /// Of a rectangle that was never written; `None` if some of it was.
@@ -261,7 +257,7 @@ mod tests {
             let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Float32, true)]));
             let predicate = Predicate::parse(condition, &schema).unwrap();
             let array: ArrayRef = Arc::new(Float32Array::from(values));
-            let (summary, _) = Summary::of(&array);
+            let summary = Summary::of(&array);
             let summary = Summary::from_bytes(&summary.to_bytes());
             let rows = array.len();
             let batch = RecordBatch::try_new(schema, vec![array]).unwrap();

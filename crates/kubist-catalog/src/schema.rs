@@ -509,11 +509,6 @@ impl TableSchema {
         Schema::new(fields.map(|field| self.measured(field)).collect::<Vec<_>>())
     }
 
-    /// Some of the stored columns.
-    pub fn stored_part(&self, columns: &[usize]) -> SchemaRef {
-        Arc::new(Schema::new(columns.iter().map(|column| self.stored.fields()[*column].clone()).collect::<Vec<_>>()))
-    }
-
     /// A stored column as the user sees it, with its unit.
     pub fn with_unit(&self, column: usize) -> Field {
         self.measured(self.user_field(column))

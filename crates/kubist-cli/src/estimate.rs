@@ -1,11 +1,17 @@
 //! `kubist estimate`: aggregates of a sample, with error bars.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::array_value_to_string;
-use kubist::{Cancel, Estimate, EstimateOptions, RunOptions, Snapshot, Stop, Table};
+use arrow_schema::Schema;
+use kubist::{Cancel, Estimate, EstimateOptions, RunOptions, Stop, Table};
+use kubist_blocks::{Positions, Question};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Kind, Result};
+use crate::index;
 use crate::output::{print, print_json, remark};
 use crate::parse::Goal;
 use crate::progress::Progress;
@@ -13,13 +19,48 @@ use crate::table::aligned;
 use crate::{args, human, parse};
 
 pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
-    let snapshot = Table::open(&command.table)?.snapshot()?;
-    let options = options(command, &snapshot, cancel)?;
-    if command.watch {
-        return watch(command, &snapshot, &options);
+    if kubist_blocks::is_array_file(Path::new(&*command.table)) {
+        return of_files(command, cancel);
     }
+    let snapshot = Table::open(&command.table)?.snapshot()?;
+    let options = options(command, &command.aggregates, &snapshot.schema(), cancel)?;
+    match command.watch {
+        true => watch(command, snapshot.estimates(&options)?),
+        false => once(command, |tell| snapshot.estimate_telling(&options, tell)),
+    }
+}
+
+/// Of arrays in files: those that are named before the aggregates too.
+fn of_files(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
+    // A pattern of a shell may name indices too.
+    let is_file = |text: &&String| text.ends_with(".kubix") || kubist_blocks::is_array_file(Path::new(text));
+    let more = command.aggregates.iter().take_while(is_file).count();
+    let (more, aggregates) = command.aggregates.split_at(more);
+    if aggregates.is_empty() {
+        return Err(Failure::usage("estimate what? Name at least one aggregate, like 'mean(x)'"));
+    }
+    let paths: Vec<PathBuf> =
+        std::iter::once(PathBuf::from(&*command.table)).chain(more.iter().map(PathBuf::from)).collect();
+    let files = index::open(&paths, cancel)?;
+    let mut options = options(command, aggregates, &files.names(), cancel)?;
+    let question = Question {
+        filter: options.query.filter.take(),
+        sel: std::mem::take(&mut options.query.bounds),
+        ..Question::default()
+    };
+    let positions = Positions::new(&Arc::new(files), &question, cancel);
+    match command.watch {
+        true => watch(command, kubist::estimates_of(positions, &options)?),
+        false => once(command, |tell| kubist::estimate_of(positions, &options, tell)),
+    }
+}
+
+fn once(
+    command: &args::Estimate,
+    ask: impl FnOnce(&mut dyn FnMut(&Estimate)) -> kubist::Result<Estimate>,
+) -> Result<()> {
     let mut progress = Progress::new();
-    let estimate = snapshot.estimate_telling(&options, &mut |estimate| {
+    let estimate = ask(&mut |estimate| {
         if let Some(outlook) = &estimate.outlook {
             remark(&format!("note: {outlook}"));
         }
@@ -29,15 +70,20 @@ pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     tell(command, &estimate)
 }
 
-fn options(command: &args::Estimate, snapshot: &Snapshot, cancel: &Cancel) -> Result<EstimateOptions> {
+fn options(
+    command: &args::Estimate,
+    aggregates: &[String],
+    schema: &Schema,
+    cancel: &Cancel,
+) -> Result<EstimateOptions> {
     let query = kubist::QuerySpec {
-        bounds: parse::bounds(&command.region.ranges, &snapshot.schema())?,
+        bounds: parse::bounds(&command.region.ranges, schema)?,
         filter: command.region.filter.clone(),
         precision: command.region.precision,
         ..Default::default()
     };
     Ok(EstimateOptions {
-        aggregates: command.aggregates.clone(),
+        aggregates: aggregates.to_vec(),
         group_by: command.group_by.clone(),
         query,
         run: RunOptions::with_cancel(cancel),
@@ -52,10 +98,10 @@ fn options(command: &args::Estimate, snapshot: &Snapshot, cancel: &Cancel) -> Re
 }
 
 /// Each estimate as it comes. After an interrupt the last one stays.
-fn watch(command: &args::Estimate, snapshot: &Snapshot, options: &EstimateOptions) -> Result<()> {
+fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Result<Estimate>>) -> Result<()> {
     let mut progress = Progress::new();
     let mut last = None;
-    for estimate in snapshot.estimates(options)? {
+    for estimate in estimates {
         match estimate.map_err(Failure::from) {
             Ok(estimate) => {
                 progress.say(&line(&estimate));

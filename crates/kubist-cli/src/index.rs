@@ -109,6 +109,15 @@ fn advise(command: &args::Index, selectivity: f64, library: &Arc<Library>, cance
     if command.json { print_json(&outcome) } else { Ok(()) }
 }
 
+/// Files that are asked as one, with or without their indices.
+pub fn open(paths: &[PathBuf], cancel: &Cancel) -> Result<Files> {
+    let library = Arc::new(Library::new(&python::interpreter()));
+    // An index is no file to be asked: a pattern of a shell may name both.
+    let is_index = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "kubix");
+    let paths: Vec<PathBuf> = paths.iter().filter(|path| !is_index(path)).cloned().collect();
+    Ok(Files::open_any(&paths, None, Some(&library), cancel)?)
+}
+
 /// Records of a file.
 pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
     let asked = &command.answer;
@@ -125,11 +134,9 @@ pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
             command.table
         )));
     }
-    let library = Arc::new(Library::new(&python::interpreter()));
-    // An index is no file to be asked: a pattern of a shell may name both.
-    let more = command.more.iter().filter(|file| file.extension().is_none_or(|ending| ending != "kubix"));
-    let paths: Vec<PathBuf> = std::iter::once(PathBuf::from(&*command.table)).chain(more.cloned()).collect();
-    let files = Files::open_any(&paths, None, Some(&library), cancel)?;
+    let paths: Vec<PathBuf> =
+        std::iter::once(PathBuf::from(&*command.table)).chain(command.more.iter().cloned()).collect();
+    let files = open(&paths, cancel)?;
     let question = Question {
         filter: command.region.filter.clone(),
         sel: parse::bounds(&command.region.ranges, &files.names())?,

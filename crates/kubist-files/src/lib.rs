@@ -13,6 +13,7 @@
 //! This crate knows nothing of tables.
 
 mod blanks;
+pub mod columns;
 mod csv;
 mod error;
 pub mod fit;

@@ -113,12 +113,23 @@ struct Header {
     is_dictionary: bool,
 }
 
-/// Looks at every page of a column in a row group.
+/// Looks at a page, with its header.
+pub fn check_page(page: &[u8], limits: &Limits) -> Result<()> {
+    let header = parsed(page).map_err(|_| damaged("a page cannot be read"))?;
+    match u64::try_from(header.inflated) {
+        Ok(inflated) => limits.check_batch("a page", inflated),
+        Err(_) => Err(damaged("a page has less than no bytes")),
+    }
+}
+
+/// Looks at every page of a column in a row group; `each` is told where those with values lie, how many bytes they
+/// have with their headers, and how many values.
 pub fn check_pages(
     file: &mut BufReader<File>,
     total: u64,
     chunk: &ColumnChunkMetaData,
     limits: &Limits,
+    each: &mut dyn FnMut(u64, u64, u64),
 ) -> Result<Pages> {
     let first = chunk.dictionary_page_offset().filter(|offset| *offset > 0).unwrap_or(i64::MAX);
     let begin = u64::try_from(first.min(chunk.data_page_offset())).map_err(damaged)?;
@@ -133,6 +144,7 @@ pub fn check_pages(
         let (Ok(packed), Ok(inflated)) = (packed, inflated) else {
             return Err(damaged(format!("a page at {at} has less than no bytes")));
         };
+        let start = at;
         at = at.saturating_add(header.bytes).saturating_add(packed);
         if at > total {
             return Err(damaged(format!("a page of {packed} bytes does not end in the file")));
@@ -144,6 +156,9 @@ pub fn check_pages(
             largest = largest.max(inflated);
             pages.value_bytes = pages.value_bytes.max(inflated as f64 / header.values.max(1) as f64);
             values = values.saturating_add(header.values.max(0));
+            if header.values > 0 {
+                each(start, at - start, header.values as u64);
+            }
         }
     }
     pages.held_bytes = dictionary + largest;

@@ -84,7 +84,7 @@ fn rows_at_once(file: &File, metadata: &ArrowReaderMetadata, roots: &[usize], li
             if !roots.contains(&root) {
                 continue;
             }
-            let pages = pages::check_pages(&mut file, total, chunk, limits)?;
+            let pages = pages::check_pages(&mut file, total, chunk, limits, &mut |_, _, _| {})?;
             held_bytes = held_bytes.saturating_add(pages.held_bytes);
             group_row_bytes += pages.value_bytes.max(width(metadata.schema().field(root).data_type()));
         }

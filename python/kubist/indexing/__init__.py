@@ -1,4 +1,4 @@
-"""An index of values beside files that stay as they are: HDF5, netCDF and .npy.
+"""An index of values beside files that stay as they are: HDF5, netCDF, Parquet and .npy.
 
 >>> files = kubist.index("run_*.nc")
 >>> files.query(where="temperature > 310 AND depth < 100").to_pandas()
@@ -14,24 +14,28 @@ import glob
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from .. import _kubist
+from .. import _box, _estimate, _kubist
 from .._errors import InvalidInput, Refused
+from .._estimate import Estimate
 from .._figures import _of
 from .._libraries import need
+from .._options import checked_options, refuse_unknown
 from .._progress import Progress, Shown, Told
 from .._pushdown import Kind, both, kinds
 from .._result import Result
 from .._shown import counted
-from ._question import Ranges
-from ._question import question as asked
+from . import _question
+from ._question import Asked, Counted, Goal, Part, Ranges
 
 if TYPE_CHECKING:
     import pyarrow.dataset
+
+_ESTIMATE_OPTIONS = ["aggregates", "where", "group_by", *Goal.__annotations__, "progressive"]
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -147,17 +151,8 @@ class FileIndex:
         about: dict[str, Any] = json.loads(self._files.about())
         return about
 
-    def query(
-        self,
-        where: str | None = None,
-        *,
-        isel: Ranges | None = None,
-        sel: Ranges | None = None,
-        columns: Sequence[str] | None = None,
-        precision: float | None = None,
-        limit: int | None = None,
-        skip_damaged: bool = False,
-    ) -> FileResult:
+    @checked_options(Asked)
+    def query(self, where: str | None = None, **asked: Unpack[Asked]) -> FileResult:
         """The records that answer: values, positions and coordinates.
 
         Args:
@@ -176,41 +171,109 @@ class FileIndex:
             Refused: If a file is not the one that was indexed, or changed while it was read.
             Damaged: Names the file, the variable and the chunk.
         """
-        question = asked(where, isel, sel, columns, precision, limit, skip_damaged)
-        return self._ask(question)
+        return self._ask(_question.question(where, **asked))
 
-    def count(
-        self,
-        where: str | None = None,
-        *,
-        isel: Ranges | None = None,
-        sel: Ranges | None = None,
-        precision: float | None = None,
-        skip_damaged: bool = False,
-    ) -> int:
+    @checked_options(Counted)
+    def count(self, where: str | None = None, **asked: Unpack[Counted]) -> int:
         """How many positions answer. Blocks that hold nothing but answers are not read.
 
         Raises:
             InvalidInput, Refused, Damaged: As of `query`.
         """
-        question = asked(where, isel, sel, None, precision, None, skip_damaged)
+        question = _question.question(where, **asked)
         return self._costs(self._files.count(json.dumps(question), "{}")).rows
 
+    @overload
+    def estimate(
+        self,
+        aggregates: str | Sequence[str],
+        where: str | None = None,
+        group_by: str | Sequence[str] | None = None,
+        *,
+        progressive: Literal[False] = False,
+        **goal: Unpack[Goal],
+    ) -> Estimate: ...
+    @overload
+    def estimate(
+        self,
+        aggregates: str | Sequence[str],
+        where: str | None = None,
+        group_by: str | Sequence[str] | None = None,
+        *,
+        progressive: Literal[True],
+        **goal: Unpack[Goal],
+    ) -> Iterator[Estimate]: ...
+    def estimate(
+        self,
+        aggregates: str | Sequence[str],
+        where: str | None = None,
+        group_by: str | Sequence[str] | None = None,
+        *,
+        isel: Ranges | None = None,
+        sel: Ranges | None = None,
+        error: float | str | None = None,
+        within: float | None = None,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        precision: float | None = None,
+        confidence: float = 0.95,
+        tails: float | None = None,
+        progressive: bool = False,
+        **unknown: object,
+    ) -> Estimate | Iterator[Estimate]:
+        """Aggregates of a sample, each with an interval that holds the truth as often as it says.
+
+        The sample is of blocks, which are drawn and read whole: the intervals are as wide as the
+        blocks differ. What is read completely is exact, and marked as exact.
+
+        Args:
+            aggregates, group_by, progressive: As of `Table.estimate`.
+            where, isel, sel: Of which positions: as of `query`.
+            error, within, max_rows, max_bytes, confidence, tails: How well: as of `Table.estimate`.
+            precision: Read this share of the blocks at most.
+
+        Raises:
+            InvalidInput: An unknown aggregate or column, a goal that is not above 0.
+            Refused: If a file is not the one that was indexed, or changed while it was read.
+            Damaged: Names the file, the variable and the chunk.
+
+        Example:
+            >>> ocean.estimate("mean(TEMP)", "DEPTH < 50", error=0.01)
+            >>> ocean.estimate(["mean(TEMP)", "p95(SALT)"], group_by="bin(LAT, 10)", within=2)
+        """
+        # Not by the decorator: warnings name the line that stands above this call.
+        refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
+        request = _estimate.request(
+            {} if precision is None else {"precision": _box.finite("precision", precision)},
+            aggregates,
+            group_by,
+            error=error,
+            within=within,
+            max_rows=max_rows,
+            max_bytes=max_bytes,
+            confidence=confidence,
+            tails=tails,
+        )
+        places = _question.question(where, isel=isel, sel=sel)
+        asked = json.dumps(places), json.dumps(request)
+        if progressive:
+            return _estimate.steps(self._files.estimates(*asked))
+        return Estimate(self._files.estimate(*asked))
+
+    @checked_options(Part)
     def explain(
         self,
         where: str | None = None,
         *,
-        isel: Ranges | None = None,
-        sel: Ranges | None = None,
-        columns: Sequence[str] | None = None,
         workers: int | None = None,
         gap: int | None = None,
         sorted: bool = True,
+        **asked: Unpack[Part],
     ) -> Costs:
         """Asks, and says what that cost beside what the I/O model expects.
 
         Args:
-            where, isel, sel, columns: As of `query`.
+            where, asked: As of `query`.
             workers: Threads; None: as many as the machine runs at once.
             gap: Pieces up to so many bytes apart are read as one; None: as the device was measured.
             sorted: False leaves the sorted copies alone.
@@ -221,21 +284,12 @@ class FileIndex:
         options: dict[str, Any] = {"gap": gap, "sorted": sorted}
         if workers is not None:
             options["workers"] = workers
-        question = asked(where, isel, sel, columns, None, None, False)
+        question = _question.question(where, **asked)
         _, costs = self._files.query(json.dumps(question), json.dumps(options))
         return self._costs(costs)
 
-    def splits(
-        self,
-        n: int,
-        where: str | None = None,
-        *,
-        isel: Ranges | None = None,
-        sel: Ranges | None = None,
-        columns: Sequence[str] | None = None,
-        precision: float | None = None,
-        skip_damaged: bool = False,
-    ) -> list[FileSplit]:
+    @checked_options(Part)
+    def splits(self, n: int, where: str | None = None, **asked: Unpack[Part]) -> list[FileSplit]:
         """The question in ``n`` parts, which together are its answer: for processes of MPI, Dask or
         Spark, on machines that see the files under the same paths.
 
@@ -243,7 +297,7 @@ class FileIndex:
 
         Args:
             n: How many parts; some may have no answers.
-            where, isel, sel, columns, precision, skip_damaged: As of `query`.
+            where, asked: As of `query`, without a limit.
 
         Raises:
             InvalidInput: If a name or a range does not fit.
@@ -254,7 +308,7 @@ class FileIndex:
         """
         if n < 1:
             raise InvalidInput(f"a question has 1 part or more, not {n}")
-        question = asked(where, isel, sel, columns, precision, None, skip_damaged)
+        question = _question.question(where, **asked)
         self._files.described(json.dumps(question))
         about = self._files.about()
         return [
@@ -262,14 +316,9 @@ class FileIndex:
             for part in range(n)
         ]
 
+    @checked_options(Part)
     def to_dataset(
-        self,
-        where: str | None = None,
-        *,
-        isel: Ranges | None = None,
-        sel: Ranges | None = None,
-        columns: Sequence[str] | None = None,
-        precision: float | None = None,
+        self, where: str | None = None, **asked: Unpack[Part]
     ) -> pyarrow.dataset.Dataset:
         """The records as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and whatever reads such.
 
@@ -285,7 +334,7 @@ class FileIndex:
         need("pyarrow", "to_dataset()")
         from .._dataset import Dataset
 
-        question = asked(where, isel, sel, columns, precision, None, False)
+        question = _question.question(where, **asked)
         return Dataset(_Source(self, question))  # type: ignore[arg-type]
 
     def _ask(self, question: dict[str, Any]) -> FileResult:
@@ -388,8 +437,8 @@ def index(
         variables: Only these; None: all arrays of numbers, or those of an index that is there.
         block: At most so many bytes of a block, or its shape, as ``16x16x16``; None: as an index
             that is there has them, else 64 KiB.
-        sorted: The share of the blocks that get a sorted copy, those of highest variance; None: as
-            an index that is there has them, else none.
+        sorted: The share of the blocks that get a sorted copy, those that most questions hit; None:
+            as an index that is there has them, else none.
         into: A folder for the indices, where the files' own may not be written to.
         refresh: Index a file that changed anew; of one that grew only what was appended.
         progress: Shows how far it is; or a function that is called with a line of text.

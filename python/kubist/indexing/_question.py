@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from .._box import in_json
 from .._errors import InvalidInput
@@ -14,25 +14,57 @@ from .._spec import End
 Ranges = Mapping[str, Any]
 
 
-def question(
-    where: str | None,
-    isel: Ranges | None,
-    sel: Ranges | None,
-    columns: Sequence[str] | None,
-    precision: float | None,
-    limit: int | None,
-    skip_damaged: bool,
-) -> dict[str, Any]:
+class Places(TypedDict, total=False):
+    """Where a question looks: as for `FileIndex.query`."""
+
+    isel: Ranges | None
+    sel: Ranges | None
+
+
+class Counted(Places, total=False):
+    """What can be asked of positions that are only counted."""
+
+    precision: float | None
+    skip_damaged: bool
+
+
+class Part(Counted, total=False):
+    """What can be asked of a question that is cut into parts."""
+
+    columns: Sequence[str] | None
+
+
+class Asked(Part, total=False):
+    """All that can be asked."""
+
+    limit: int | None
+
+
+class Goal(Places, total=False):
+    """How well something is estimated, and where: as for `FileIndex.estimate`."""
+
+    error: float | str | None
+    within: float | None
+    max_rows: int | None
+    max_bytes: int | None
+    precision: float | None
+    confidence: float
+    tails: float | None
+
+
+def question(where: str | None, **asked: Unpack[Asked]) -> dict[str, Any]:
+    columns = asked.get("columns")
     if isinstance(columns, str):
         raise InvalidInput(f"columns is a list of names, not {columns!r}")
+    isel, sel = asked.get("isel") or {}, asked.get("sel") or {}
     return {
         "where": where,
-        "isel": [positions(axis, given) for axis, given in (isel or {}).items()],
-        "sel": {column: values(column, given) for column, given in (sel or {}).items()},
+        "isel": [positions(axis, given) for axis, given in isel.items()],
+        "sel": {column: values(column, given) for column, given in sel.items()},
         "columns": None if columns is None else list(columns),
-        "precision": precision,
-        "limit": limit,
-        "skip_damaged": skip_damaged,
+        "precision": asked.get("precision"),
+        "limit": asked.get("limit"),
+        "skip_damaged": asked.get("skip_damaged", False),
     }
 
 

@@ -13,7 +13,7 @@ use kubist_types::{Error, ErrorKind, Result};
 
 use super::kept::Found;
 use super::values::Values;
-use super::{Asking, Cell, Task};
+use super::{Asking, Cell, Drawn, Task, population};
 use crate::files::Member;
 use crate::grid::Grid;
 use crate::shape::Rect;
@@ -86,7 +86,7 @@ impl Asking<'_> {
             values.fetch(&grid.output, &rects)?;
         }
         for (at, rect, places) in hits {
-            found.push((at, self.row(member, grid, &rect, &places, &|column| values.at(column, &rect, &places))?));
+            found.push((at, self.row(task.member, &rect, &places, &|column| values.at(column, &rect, &places))?));
         }
         found.sort_by_key(|(at, _)| *at);
         Ok(found.into_iter().map(|(_, found)| found).collect())
@@ -120,7 +120,7 @@ impl Asking<'_> {
             .read
             .iter()
             .zip(columns)
-            .map(|(column, values)| (*column, Summary::of(values).0.zone(values.data_type())))
+            .map(|(column, values)| (*column, Summary::of(values).zone(values.data_type())))
             .collect();
         let zone = |column: usize| zones.iter().find(|(own, _)| *own == column).map(|(_, zone)| *zone);
         let unknown = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
@@ -136,14 +136,8 @@ impl Asking<'_> {
         places.into_iter().zip(priorities).filter(|(_, own)| threshold.admits(*own)).map(|(place, _)| place).collect()
     }
 
-    fn row(
-        &self,
-        member: &Member,
-        grid: &Grid,
-        rect: &Rect,
-        places: &[u32],
-        values: &dyn Fn(usize) -> Result<ArrayRef>,
-    ) -> Result<Found> {
+    fn row(&self, at: usize, rect: &Rect, places: &[u32], values: &dyn Fn(usize) -> Result<ArrayRef>) -> Result<Found> {
+        let (member, grid) = (&self.files.members[at], &self.grids[at]);
         let count = places.len() as u64;
         if !self.rows {
             return Ok(Found { batch: RecordBatch::new_empty(self.schema.clone()), priorities: Vec::new(), count });
@@ -156,7 +150,11 @@ impl Asking<'_> {
         let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
             .map_err(|error| Error::internal(error.to_string()))?;
-        let priorities = if self.question.limit.is_some() { priorities_of(rect, places) } else { Vec::new() };
+        let priorities = match self.drawn {
+            Drawn::Nothing => Vec::new(),
+            Drawn::Places => priorities_of(rect, places),
+            Drawn::Blocks => vec![population::priority(at, member, grid, rect)?; places.len()],
+        };
         Ok(Found { batch, priorities, count })
     }
 
@@ -217,7 +215,7 @@ impl Asking<'_> {
         }
         let places: Vec<u32> = rows.iter().map(|row| slice.places[*row as usize]).collect();
         let kept = take(&slice.values, &UInt32Array::from(rows), None).map_err(Error::kernel)?;
-        self.row(member, grid, &whole, &places, &|own| column(&places, &kept, own)).map(Some)
+        self.row(at, &whole, &places, &|own| column(&places, &kept, own)).map(Some)
     }
 
     fn sidecar(&self, at: usize, index: &Index) -> Result<Arc<File>> {

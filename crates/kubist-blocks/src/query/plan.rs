@@ -62,7 +62,7 @@ impl Asking<'_> {
         let (mut end, mut bytes, mut begin) = (0u64, u64::MAX, 0);
         for ((start, stop), cell) in cells {
             let near = start <= end.saturating_add(gap) && bytes != u64::MAX && start != u64::MAX;
-            let inside = stop <= end && matches!(variable.storage, Storage::Chunks { .. });
+            let inside = stop <= end && matches!(variable.storage, Storage::Chunks { .. } | Storage::Pages { .. });
             let own = chunk.unwrap_or_else(|| cell.rect.len() * width);
             let fits = bytes.saturating_add(own) <= TASK_BYTES && stop.saturating_sub(begin) <= SPAN;
             match tasks.last_mut() {
@@ -228,7 +228,7 @@ impl Looking<'_> {
     }
 }
 
-fn zone(member: &Member, grid: &Grid, column: usize, rect: &Rect) -> Zone {
+pub(super) fn zone(member: &Member, grid: &Grid, column: usize, rect: &Rect) -> Zone {
     let data_type = grid.schema.field(column).data_type();
     match &grid.columns[column] {
         Column::Variable { variable, axes } => member.zone(*variable, &rect.project(axes), data_type),

@@ -7,7 +7,7 @@ use kubist_blocks::Block;
 
 use crate::parse;
 
-/// Index files by their values: HDF5, netCDF, .npy
+/// Index files by their values: HDF5, netCDF, Parquet, .npy
 ///
 /// Writes FILE.kubix beside each file, a few thousandths of its size: between which values each block
 /// of each array lies. kubist query FILE then reads only the blocks that can hold an answer. The files
@@ -32,7 +32,7 @@ pub struct Index {
     /// At most so many bytes of a block, or its shape: 64KiB (the usual), 16x16x16
     #[arg(long, value_name = "SIZE")]
     pub block: Option<Block>,
-    /// The share of the blocks that get a sorted copy, those of highest variance: 5%
+    /// The share of the blocks that get a sorted copy, those that most questions hit: 5%
     #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
     pub sorted: Option<f64>,
     /// Write the indices to this folder: where the data is read-only

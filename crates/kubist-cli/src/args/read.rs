@@ -184,10 +184,12 @@ Examples:
   kubist estimate airway.kubist 'count()' 'mean(deposited)' --group-by kind --within 0.5
   kubist estimate airway.kubist 'mean(sqrt(ux*ux + uy*uy))' --absolute 0.01 --json
   kubist estimate airway.kubist 'histogram(diameter, 20)' --precision 1%
+  kubist estimate ocean.nc 'mean(TEMP)' --where 'DEPTH < 50' --error 1%
 
 Exit codes: see kubist --help")]
 pub struct Estimate {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file of arrays, and
+    /// others of its kind behind it
     pub table: Location,
     /// What to estimate, like 'mean(x), max(y)'
     #[arg(required = true)]

@@ -1,0 +1,62 @@
+//! Parquet: its columns of numbers along one axis, `row`. Pages are pieces of the file, as many rows as they have.
+
+use std::path::Path;
+
+use arrow_schema::DataType;
+use kubist_files::Limits;
+use kubist_files::columns::Columns;
+use kubist_types::{Error, Result};
+
+use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Variable};
+
+/// The axis of all columns.
+const AXIS: &str = "row";
+
+/// The footer of a file; `with_pages`: for [`layout`].
+///
+/// # Errors
+///
+/// `Invalid`: it is damaged, or larger than the limits allow.
+pub fn open(path: &Path, with_pages: bool) -> Result<Columns> {
+    Columns::open(path, with_pages, Limits::default()).map_err(Error::invalid)
+}
+
+/// # Errors
+///
+/// `Invalid`: what of the file is damaged.
+pub fn layout(columns: &Columns) -> Result<Layout> {
+    let rows = columns.rows().map_err(Error::invalid)?;
+    let (numbers, left_out) = columns.columns();
+    let variable = |column: &kubist_files::columns::Column| -> Result<Option<Variable>> {
+        let Some(number) = number(&column.data_type) else { return Ok(None) };
+        let table = columns.pages(column.leaf).map_err(Error::invalid)?;
+        Ok(Some(Variable {
+            name: column.name.clone(),
+            dimensions: vec![0],
+            number,
+            big_endian: false,
+            packing: Packing::default(),
+            unit: column.unit.clone(),
+            storage: Storage::Pages { leaf: column.leaf, table },
+        }))
+    };
+    let variables = numbers.iter().filter_map(|column| variable(column).transpose()).collect::<Result<_>>()?;
+    let dimensions = vec![Dimension { name: AXIS.into(), length: rows }];
+    Ok(Layout { format: FileFormat::Parquet, dimensions, variables, left_out })
+}
+
+fn number(data_type: &DataType) -> Option<Number> {
+    Some(match data_type {
+        DataType::Int8 => Number::I8,
+        DataType::Int16 => Number::I16,
+        DataType::Int32 => Number::I32,
+        DataType::Int64 => Number::I64,
+        DataType::UInt8 => Number::U8,
+        DataType::UInt16 => Number::U16,
+        DataType::UInt32 => Number::U32,
+        DataType::UInt64 => Number::U64,
+        DataType::Float32 => Number::F32,
+        DataType::Float64 => Number::F64,
+        _ => return None,
+    })
+}

@@ -1,0 +1,70 @@
+//! Where what a question reads lies: for who simulates a device.
+
+use std::sync::Mutex;
+
+use kubist_types::{Cancel, Result};
+use serde::Serialize;
+
+use super::{Asking, Drawn, Report, RunOptions};
+use crate::fetch;
+use crate::files::Files;
+use crate::grid::Question;
+use crate::source::Reads;
+
+/// A block that may hold an answer.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Hit {
+    /// Of the files, from 0 on.
+    pub file: usize,
+    /// In the file, or of a sorted copy in its index.
+    pub offset: u64,
+    pub bytes: u64,
+    pub is_sorted: bool,
+}
+
+impl Files {
+    /// The blocks that a question reads, one by one: nothing of them is read.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Files::query`].
+    pub fn hits(&self, question: &Question, options: &RunOptions, cancel: &Cancel) -> Result<Vec<Hit>> {
+        let grids = self.grids(question)?;
+        let schema = self.schema_of(&grids[0]);
+        let asking = Asking {
+            files: self,
+            grids: &grids,
+            schema: &schema,
+            question,
+            options,
+            rows: true,
+            drawn: Drawn::Nothing,
+            cancel,
+            reads: Reads::default(),
+            sorted: Reads::default(),
+            spared: Default::default(),
+            damaged: Mutex::default(),
+            sidecars: Mutex::default(),
+        };
+        let mut hits = Vec::new();
+        for task in asking.plan(&mut Report::default())? {
+            let (member, grid) = (&self.members[task.member], &grids[task.member]);
+            let variable = &member.layout().variables[grid.driver];
+            for cell in &task.cells {
+                let copy = cell.sorted.and_then(|(block, low, high)| {
+                    let copy = member.known(grid.driver)?.sorted.as_ref()?.find(block)?;
+                    Some(copy.extent(variable.number.bytes(), low, high))
+                });
+                let hit = |offset, bytes| Hit { file: task.member, offset, bytes, is_sorted: copy.is_some() };
+                match copy {
+                    Some((offset, bytes)) => hits.push(hit(offset, bytes)),
+                    None => {
+                        let extent = fetch::extent(member.layout(), variable, &cell.rect)?;
+                        hits.extend(extent.map(|(begin, end)| hit(begin, end - begin)));
+                    }
+                }
+            }
+        }
+        Ok(hits)
+    }
+}

@@ -1,0 +1,257 @@
+//! Files as records of which an estimate reads a sample.
+//!
+//! A sample of places would have a place in every block, and read all of them. So whole blocks are drawn: the places
+//! of a block share one priority, and the estimate takes them as what comes together, which widens its intervals where
+//! neighbours are alike. What must be decoded as one, a chunk or a page, is drawn as one.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use arrow_schema::{Schema, SchemaRef};
+use kubist_types::population::{Scan, Scanned, Skip};
+use kubist_types::{Cancel, Error, Population, Result, Stats};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::plan::zone;
+use super::{Asking, Drawn, Report, RunOptions, Task, WAVE};
+use crate::files::{Files, Member};
+use crate::grid::{Grid, Question};
+use crate::layout::Storage;
+use crate::schedule;
+use crate::shape::{Rect, Tiling};
+use crate::source::Reads;
+
+/// The positions of files that answer a question.
+#[derive(Clone)]
+pub struct Positions {
+    files: Arc<Files>,
+    question: Question,
+    schema: SchemaRef,
+    options: RunOptions,
+    cancel: Cancel,
+}
+
+impl Positions {
+    /// Of a question, whose columns, precision and limit an estimate takes from what is estimated.
+    pub fn new(files: &Arc<Files>, question: &Question, cancel: &Cancel) -> Positions {
+        let question =
+            Question { precision: None, limit: None, columns: None, skip_damaged: false, ..question.clone() };
+        let (schema, options) = (files.names(), RunOptions::default());
+        Positions { files: files.clone(), question, schema, options, cancel: cancel.clone() }
+    }
+
+    /// The grids of the files, with these columns as their answer.
+    fn grids(&self, output: &[usize]) -> Result<Vec<Grid>> {
+        let mut grids = self.files.grids(&self.question)?;
+        for grid in &mut grids {
+            grid.output = output.to_vec();
+            grid.names_files = false;
+        }
+        Ok(grids)
+    }
+
+    fn asking<'a>(&'a self, grids: &'a [Grid], schema: &'a SchemaRef) -> Asking<'a> {
+        Asking {
+            files: &self.files,
+            grids,
+            schema,
+            question: &self.question,
+            options: &self.options,
+            rows: true,
+            drawn: Drawn::Blocks,
+            cancel: &self.cancel,
+            reads: Reads::default(),
+            sorted: Reads::default(),
+            spared: Default::default(),
+            damaged: Mutex::default(),
+            sidecars: Mutex::default(),
+        }
+    }
+}
+
+/// What of a file is read as one, if a place of it is: the block, or what must be decoded whole.
+fn unit(tiling: &Tiling, storage: &Storage, rect: &Rect) -> u64 {
+    let place = Rect { start: rect.start.clone(), count: vec![1; rect.start.len()] };
+    let block = tiling.blocks_over(&place).first().copied().unwrap_or(0);
+    match storage {
+        Storage::Chunks { filters, .. } if !filters.is_empty() => tiling.chunk_of(block),
+        Storage::Pages { table, .. } => {
+            let begin = tiling.rect(block).start[0];
+            table.partition_point(|page| page.first_row + page.rows <= begin) as u64
+        }
+        _ => block,
+    }
+}
+
+/// The priority of a rectangle, which lies in one block.
+pub(super) fn priority(number: usize, member: &Member, grid: &Grid, rect: &Rect) -> Result<u64> {
+    let tiling = member.tiling(grid.driver)?;
+    let unit = unit(&tiling, &member.layout().variables[grid.driver].storage, rect);
+    Ok(xxh3_64_with_seed(&unit.to_le_bytes(), number as u64))
+}
+
+impl Population for Positions {
+    fn visible(&self) -> Schema {
+        Schema::clone(&self.schema)
+    }
+
+    fn stored(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn place(&self, visible: usize) -> usize {
+        visible
+    }
+
+    fn find(&self, name: &str) -> Result<usize> {
+        Ok(kubist_expr::column_index(&self.schema, name)?)
+    }
+
+    /// Which grid is asked depends on the columns.
+    fn reading(&self, columns: &[usize]) -> Result<Positions> {
+        let names = columns.iter().map(|column| self.schema.field(*column).name().clone()).collect();
+        let asked = Positions { question: Question { columns: Some(names), ..self.question.clone() }, ..self.clone() };
+        asked.files.grids(&asked.question)?;
+        Ok(asked)
+    }
+
+    fn has_identity(&self) -> bool {
+        true
+    }
+
+    fn together(&self) -> Result<f64> {
+        let (member, grids) = (&self.files.members[0], self.grids(&[])?);
+        let tiling = member.tiling(grids[0].driver)?;
+        let variable = &member.layout().variables[grids[0].driver];
+        let all = Rect::whole(tiling.shape()).len() as f64;
+        let block = tiling.block().iter().product::<u64>() as f64;
+        let unit = match &variable.storage {
+            Storage::Chunks { shape, filters, .. } if !filters.is_empty() => shape.iter().product::<u64>() as f64,
+            Storage::Pages { table, .. } => block.max(all / (table.len() as f64).max(1.0)),
+            _ => block,
+        };
+        Ok(unit.min(all).max(1.0))
+    }
+
+    fn is_all(&self) -> bool {
+        self.question.filter.is_none() && self.question.sel.is_empty() && self.question.isel.is_empty()
+    }
+
+    fn cancel(&self) -> Cancel {
+        self.cancel.clone()
+    }
+
+    fn rough_rows(&self) -> Result<f64> {
+        let grids = self.grids(&[])?;
+        let tasks = self.asking(&grids, &self.schema).plan(&mut Report::default())?;
+        Ok(tasks.iter().flat_map(|task| &task.cells).map(|cell| cell.rect.len() as f64).sum())
+    }
+
+    fn counted(&self, most: u64, _deadline: Option<Instant>) -> Result<Option<(u64, Stats)>> {
+        let grids = self.grids(&[])?;
+        let asking = Asking { rows: false, ..self.asking(&grids, &self.schema) };
+        let tasks = asking.plan(&mut Report::default())?;
+        let open = tasks.iter().flat_map(|task| &task.cells).filter(|cell| !cell.all);
+        if open.map(|cell| cell.rect.len()).sum::<u64>() > most {
+            return Ok(None);
+        }
+        let report = self.files.count(&self.question, &self.options, &self.cancel)?;
+        let stats = Stats {
+            bytes_read: report.bytes + report.sorted_bytes,
+            round_trips: report.requests + report.sorted_requests,
+            pages_read: report.blocks_read + report.blocks_sorted - report.blocks_all,
+            ..Stats::default()
+        };
+        Ok(Some((report.rows, stats)))
+    }
+
+    fn filter(&self) -> Option<String> {
+        self.question.filter.clone()
+    }
+
+    fn frame(&self) -> Result<Positions> {
+        Ok(Positions { question: Question { filter: None, ..self.question.clone() }, ..self.clone() })
+    }
+
+    fn narrowed(&self, filter: &str) -> Result<Positions> {
+        let own = self.question.filter.iter();
+        let filter = own.fold(filter.to_string(), |all, own| format!("({all}) AND ({own})"));
+        let narrowed =
+            Positions { question: Question { filter: Some(filter), ..self.question.clone() }, ..self.clone() };
+        narrowed.files.grids(&narrowed.question)?;
+        Ok(narrowed)
+    }
+
+    fn scan<T: Send + 'static>(
+        &self,
+        scan: Scan,
+        each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
+        take: &mut dyn FnMut(T) -> Result<()>,
+    ) -> Result<Stats> {
+        let grids = self.grids(&scan.wanted.columns)?;
+        let schema = Arc::new(Schema::new(grids[0].fields()));
+        let asking = self.asking(&grids, &schema);
+        let mut tasks = asking.plan(&mut Report::default())?;
+        for task in tasks.iter_mut().filter(|_| !scan.range.is_all()) {
+            let (member, grid) = (&self.files.members[task.member], &grids[task.member]);
+            let mut outcome = Ok(());
+            task.cells.retain(|cell| match priority(task.member, member, grid, &cell.rect) {
+                Ok(priority) => scan.range.holds(priority),
+                Err(error) => {
+                    outcome = Err(error);
+                    false
+                }
+            });
+            outcome?;
+            // What lay before the first may be left out.
+            task.continues = false;
+        }
+        tasks.retain(|task| !task.cells.is_empty());
+        let mut stats = Stats::default();
+        for wave in tasks.chunks(WAVE) {
+            let task = |index: usize| -> Result<(Vec<T>, Stats)> {
+                if scan.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                    return Err(Error::Cancelled);
+                }
+                let task = asking.needed(&wave[index], scan.skip.as_ref());
+                let rows_read = task.cells.iter().map(|cell| cell.rect.len()).sum();
+                let cost = Stats { rows_read, pages_read: task.cells.len() as u64, ..Stats::default() };
+                let found = asking.found(&task)?.into_iter().map(|found| {
+                    each(Scanned {
+                        rows: found.batch.num_rows(),
+                        columns: found.batch.columns().to_vec(),
+                        priorities: found.priorities,
+                        stats: Stats::default(),
+                    })
+                });
+                Ok((found.collect::<Result<_>>()?, cost))
+            };
+            let (found, _) = schedule::run(wave.len(), self.options.workers, self.options.policy, &self.cancel, &task)?;
+            for (found, cost) in found {
+                stats.add(&cost);
+                found.into_iter().try_for_each(&mut *take)?;
+            }
+        }
+        for member in &self.files.members {
+            if member.is_open() {
+                member.source()?.unchanged()?;
+            }
+        }
+        let read = |reads: &Reads| (reads.bytes.load(Ordering::Relaxed), reads.requests.load(Ordering::Relaxed));
+        let ((bytes, requests), (sorted_bytes, sorted_requests)) = (read(&asking.reads), read(&asking.sorted));
+        stats.bytes_read += bytes + sorted_bytes;
+        stats.round_trips += requests + sorted_requests;
+        Ok(stats)
+    }
+}
+
+impl Asking<'_> {
+    /// A task without the cells of which nothing is needed.
+    fn needed(&self, task: &Task, skip: Option<&Skip>) -> Task {
+        let (member, grid) = (&self.files.members[task.member], &self.grids[task.member]);
+        let is_needed = |rect: &Rect| skip.is_none_or(|skip| !(skip.needless)(zone(member, grid, skip.column, rect)));
+        let cells = task.cells.iter().filter(|cell| is_needed(&cell.rect)).cloned().collect();
+        Task { member: task.member, continues: task.continues, cells }
+    }
+}

@@ -1,0 +1,90 @@
+//! Which blocks gain most of a sorted copy.
+//!
+//! A copy spares what a question would read of a block beside its answers. Copies of all blocks are about as large,
+//! so the gain for each byte is how often a block is hit: by how many of the questions its values span. Questions are
+//! taken to begin anywhere among the values, and as often in a tail as in the middle: a span is measured in log-odds
+//! of ranks. Ranks come of a sample of all values, and, beyond it, of the ends of blocks.
+
+use arrow_array::{Array, ArrayRef};
+use kubist_index::order;
+
+use crate::summary::Summary;
+
+/// Values that are kept of each block.
+const SAMPLED: usize = 64;
+
+/// Keys of some numbers of a block, evenly spread over its places.
+pub fn sampled(values: &ArrayRef, keys: &[u64]) -> Vec<u64> {
+    let (low, high) = order::number_keys(values.data_type());
+    let step = keys.len().div_ceil(SAMPLED).max(1);
+    let places = (step / 2..keys.len()).step_by(step);
+    places.filter(|at| values.is_valid(*at) && (low..=high).contains(&keys[*at])).map(|at| keys[at]).collect()
+}
+
+/// A block, what is known of it, and keys of some of its values.
+pub type Looked = (u64, Summary, Vec<u64>);
+
+/// The `count` blocks that gain most, ascending, of an array of so many values. Those of equal values gain nothing.
+pub fn chosen(blocks: &[Looked], values: u64, count: usize) -> Vec<u64> {
+    let ordered = |keys: &mut dyn Iterator<Item = u64>| {
+        let mut keys: Vec<u64> = keys.collect();
+        keys.sort_unstable();
+        keys
+    };
+    let numbers = || blocks.iter().filter(|(_, summary, _)| summary.least <= summary.greatest);
+    let sample = ordered(&mut blocks.iter().flat_map(|(_, _, keys)| keys.iter().copied()));
+    let least = ordered(&mut numbers().map(|(_, summary, _)| summary.least));
+    let greatest = ordered(&mut numbers().map(|(_, summary, _)| summary.greatest));
+    // An end of a block is one value at least.
+    let (sampled, values) = ((sample.len() as f64).max(1.0), (values as f64).max(1.0));
+    let share = |of_sample: usize, of_ends: usize| (of_sample as f64 / sampled).max(of_ends as f64 / values);
+    let below = |key: u64| share(sample.partition_point(|own| *own <= key), least.partition_point(|own| *own <= key));
+    let above = |key: u64| {
+        let behind = |keys: &[u64]| keys.len() - keys.partition_point(|own| *own < key);
+        share(behind(&sample), behind(&greatest))
+    };
+    let span = |summary: &Summary| {
+        let odds = |key: u64| below(key).ln() - above(key).ln();
+        odds(summary.greatest) - odds(summary.least)
+    };
+    let mut spans: Vec<(u64, f64)> = numbers()
+        .filter(|(_, summary, _)| summary.least < summary.greatest)
+        .map(|(block, summary, _)| (*block, span(summary)))
+        .collect();
+    spans.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let mut chosen: Vec<u64> = spans.into_iter().take(count).map(|(block, _)| block).collect();
+    chosen.sort_unstable();
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::Float32Array;
+
+    use super::*;
+
+    fn looked(blocks: &[Vec<f32>]) -> Vec<Looked> {
+        let of = |(at, values): (usize, &Vec<f32>)| {
+            let array: ArrayRef = Arc::new(Float32Array::from(values.clone()));
+            let keys = order::keys(&array).unwrap();
+            (at as u64, Summary::of(&array), sampled(&array, &keys))
+        };
+        blocks.iter().enumerate().map(of).collect()
+    }
+
+    #[test]
+    fn blocks_that_many_questions_hit_are_chosen() {
+        // Values that lie close together but in the tail, all alike, all of the range, and an ordinary part of it.
+        let part = |low: f32, high: f32| (0..1000).map(|at| low + (high - low) * at as f32 / 1000.0).collect();
+        let mut blocks: Vec<Vec<f32>> = (0..20).map(|at| part(at as f32, at as f32 + 1.0)).collect();
+        blocks.push(part(0.0, 20.0));
+        blocks.push(vec![7.0; 1000]);
+        assert_eq!(chosen(&looked(&blocks), 22_000, 1), [20]);
+        // The block of the largest values is hit by every question about a tail.
+        assert_eq!(chosen(&looked(&blocks), 22_000, 3), [0, 19, 20]);
+        assert_eq!(chosen(&looked(&blocks), 22_000, 100).len(), 21);
+        assert_eq!(chosen(&[], 0, 3), [0u64; 0]);
+    }
+}
