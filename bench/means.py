@@ -34,11 +34,11 @@ class Piece:
 
     begin: int
     end: int
-    requests: int = 1
+    is_sorted: bool
 
     @property
     def seconds(self) -> float:
-        return self.requests * LATENCY + (self.end - self.begin) / BANDWIDTH
+        return LATENCY + (self.end - self.begin) / BANDWIDTH
 
 
 def hits(files: Any, question: dict[str, Any], in_order: bool) -> list[dict[str, Any]]:
@@ -60,9 +60,9 @@ def pieces(found: Sequence[dict[str, Any]], merged: bool) -> list[Piece]:
         )
         for begin, end in own:
             if not fresh and begin <= out[-1].end + gap and end - out[-1].begin <= TASK:
-                out[-1] = Piece(out[-1].begin, max(out[-1].end, end))
+                out[-1] = Piece(out[-1].begin, max(out[-1].end, end), is_sorted)
             else:
-                out.append(Piece(begin, end))
+                out.append(Piece(begin, end, is_sorted))
                 fresh = False
     return out
 
@@ -70,8 +70,13 @@ def pieces(found: Sequence[dict[str, Any]], merged: bool) -> list[Piece]:
 def by_ranges(own: Sequence[Piece], size: int, workers: int) -> tuple[float, float]:
     """Seconds of the slowest and the fastest worker, where each has a part of the file."""
     times = [0.0] * workers
+    copies = [piece for piece in own if piece.is_sorted]
     for piece in own:
-        times[min(piece.begin * workers // size, workers - 1)] += piece.seconds
+        if not piece.is_sorted:
+            times[min(piece.begin * workers // size, workers - 1)] += piece.seconds
+    # Copies lie in the order of their blocks, in the index.
+    for place, piece in enumerate(copies):
+        times[place * workers // len(copies)] += piece.seconds
     return max(times), min(times)
 
 
