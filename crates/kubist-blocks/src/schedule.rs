@@ -14,7 +14,7 @@ use serde::Serialize;
 
 /// The divisor of what is left.
 const LAMBDA: usize = 2;
-/// The share dealt beforehand. It was chosen, not measured.
+/// The share dealt beforehand. Of 0, 1/4, 1/2, 3/4 and 9/10 this and 3/4 take the least time in `bench.means`.
 pub const THETA: f64 = 0.5;
 
 /// How tasks reach workers.
