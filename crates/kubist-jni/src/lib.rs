@@ -14,3 +14,7 @@ mod question;
 mod staged;
 mod table;
 mod writer;
+
+/// As in the other doors: what one batch gave back must do for the next.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -5,7 +5,8 @@ import java.util.Map;
 import java.util.function.BooleanSupplier;
 
 /**
- * The batches of a question, as they come. One thread reads; an interrupt of it stops the question.
+ * The batches of a question, as they come. One thread reads. An interrupt of it ends the call; closing
+ * the answer stops the work.
  */
 public final class Answer extends Handle {
     /** How long a call of the native half lasts at most: as soon is an interrupt noticed. */
@@ -46,7 +47,6 @@ public final class Answer extends Handle {
     public Batch next(BooleanSupplier stopped) {
         while (true) {
             if (Thread.currentThread().isInterrupted() || stopped.getAsBoolean()) {
-                close();
                 throw new KubistException(KubistException.Kind.CANCELLED, "reading was interrupted");
             }
             long array = Native.next(number(), PATIENCE_MILLIS);

@@ -318,6 +318,56 @@ class TableTest {
         }
     }
 
+    /** Each answer is 10 MB: a hundred of them would be seen, and Java's own heap has little to do with them. */
+    @Test
+    void anHundredAnswersLeaveNoMemoryBehind() throws IOException {
+        String columns =
+                "{\"columns\": [{\"name\": \"id\", \"type\": \"int64\"}, {\"name\": \"x\", \"type\": \"float64\"},"
+                        + " {\"name\": \"y\", \"type\": \"float64\"}, {\"name\": \"z\", \"type\": \"float64\"}],"
+                        + " \"dimensions\": [{\"column\": \"x\", \"domain\": [0, 1]}], \"identity\": [\"id\"]}";
+        int count = 320_000;
+        try (Table table = Table.create(location(), columns);
+                Snapshot empty = table.snapshot();
+                Rows batch = new Rows(empty.fields());
+                Writer writer = table.writer("w")) {
+            Random random = new Random(3);
+            for (int row = 0; row < count; row++) {
+                batch.setLong(0, row);
+                for (int column = 1; column < 4; column++) {
+                    batch.setDouble(column, random.nextDouble());
+                }
+                batch.end();
+            }
+            writer.append(batch);
+            writer.commit(null, null);
+            try (Snapshot snapshot = table.snapshot()) {
+                readAll(snapshot, 10, count);
+                long before = residentMegabytes();
+                readAll(snapshot, 100, count);
+                long more = residentMegabytes() - before;
+                assertTrue(more < 200, "answers of 1,000 MB left " + more + " MB behind");
+            }
+        }
+    }
+
+    private static void readAll(Snapshot snapshot, int times, int count) {
+        for (int time = 0; time < times; time++) {
+            try (Answer answer = snapshot.query("{}")) {
+                int read = 0;
+                for (Batch batch = answer.next(); batch != null; batch = answer.next()) {
+                    read += batch.rows();
+                    batch.close();
+                }
+                assertEquals(count, read);
+            }
+        }
+    }
+
+    private static long residentMegabytes() throws IOException {
+        String status = Files.readString(Path.of("/proc/self/status"));
+        return Long.parseLong(status.replaceAll("(?s).*VmRSS:\\s*(\\d+) kB.*", "$1")) / 1024;
+    }
+
     private static long open() throws IOException {
         try (var files = Files.list(Path.of("/proc/self/fd"))) {
             return files.count();
