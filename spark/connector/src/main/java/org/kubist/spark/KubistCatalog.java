@@ -176,6 +176,12 @@ public final class KubistCatalog implements TableCatalog, SupportsNamespaces {
         if (!isFolder()) {
             throw new UnsupportedOperationException("a namespace is a folder, and " + root + " has none");
         }
+        for (String property : metadata.keySet()) {
+            // Spark says the owner, asked for or not.
+            if (!property.equals(SupportsNamespaces.PROP_OWNER)) {
+                throw new UnsupportedOperationException("a namespace is a folder of the catalog's, and keeps no " + property);
+            }
+        }
         Path folder = Path.of(folder(namespace));
         if (Files.exists(folder)) {
             throw new NamespaceAlreadyExistsException(namespace);

@@ -3,6 +3,7 @@ package org.kubist.spark;
 import java.util.List;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -59,6 +60,9 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
     private final Table table;
     private final Answer answer;
     private Batch batch;
+    private boolean isClosed;
+    /** Of an answer that is closed: Spark asks once more then. */
+    private CustomTaskMetric[] spent = {};
 
     private KubistReader(Part part, StructType columns) {
         this.columns = columns;
@@ -124,8 +128,17 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
     }
 
     @Override
+    public CustomTaskMetric[] currentMetricsValues() {
+        return isClosed ? spent : KubistMetrics.of(answer);
+    }
+
+    @Override
     public void close() {
         free();
+        if (!isClosed) {
+            spent = KubistMetrics.of(answer);
+            isClosed = true;
+        }
         answer.close();
         table.close();
     }

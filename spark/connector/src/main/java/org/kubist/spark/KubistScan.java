@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -116,6 +117,11 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics {
         int cores = SparkSession.active().sparkContext().defaultParallelism();
         long most = Math.max(1, rows / ROWS_WORTH_A_TASK);
         return (int) Math.min(Math.max(rows / ROWS_OF_A_TASK, Math.min(cores, most)), 10_000);
+    }
+
+    @Override
+    public CustomMetric[] supportedCustomMetrics() {
+        return KubistMetrics.all();
     }
 
     @Override

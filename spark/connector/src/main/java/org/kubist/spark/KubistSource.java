@@ -10,6 +10,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** {@code spark.read.format("kubist").load(location)} and {@code df.write.format("kubist")}. */
 public final class KubistSource implements TableProvider, DataSourceRegister {
+    /** The table whose columns Spark has asked for: it asks for the table next, with the same options. */
+    private KubistTable described;
+
     /** Spark makes it by its name. */
     public KubistSource() {}
 
@@ -20,7 +23,8 @@ public final class KubistSource implements TableProvider, DataSourceRegister {
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
-        return KubistTable.open(new Options(options.asCaseSensitiveMap()), null).schema();
+        described = KubistTable.open(new Options(options.asCaseSensitiveMap()), null);
+        return described.schema();
     }
 
     @Override
@@ -28,7 +32,11 @@ public final class KubistSource implements TableProvider, DataSourceRegister {
         if (partitioning.length > 0) {
             throw Options.invalid("Kubist has no partitions of columns: its dimensions divide the rows");
         }
-        return KubistTable.open(new Options(properties), schema);
+        Options options = new Options(properties);
+        boolean isDescribed = described != null && described.options().equals(options);
+        KubistTable table = isDescribed ? described : KubistTable.open(options, schema);
+        described = null;
+        return table;
     }
 
     /** The columns of a new table are those of the rows that are written. */

@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -59,6 +60,21 @@ final class KubistTable implements SupportsRead, SupportsWrite {
 
     Moment moment() {
         return moment;
+    }
+
+    /** Loaded again it is the same table until somebody commits: what Spark has cached of it is found. */
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof KubistTable table && options.equals(table.options) && Objects.equals(token(), table.token());
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(options, token());
+    }
+
+    private String token() {
+        return moment == null ? null : moment.snapshot().token();
     }
 
     @Override

@@ -21,14 +21,14 @@ import org.apache.spark.sql.types.StructType;
 import org.kubist.KubistException;
 import org.kubist.Snapshot;
 import org.kubist.Table;
-import org.kubist.Writer;
 
 /**
  * Writes the rows of a job with one commit, or none of them.
  *
  * <p>Each attempt of a task writes a file of its own beside the table. The driver appends those of
- * the attempts that Spark says have committed, and commits once, under a token: of a stream its epoch,
- * so that a batch that is run again counts once. Files of other attempts are never read.
+ * the attempts that Spark says have committed, those of a batch while other tasks still run, and commits
+ * once, under a token: of a stream its epoch, so that a batch that is run again counts once. Files of other
+ * attempts are never read.
  */
 final class KubistWrite {
     private static final int MOST_ATTEMPTS = 10;
@@ -84,6 +84,7 @@ final class KubistWrite {
 
     static BatchWrite batch(String location, Options options, StructType columns, String job, boolean created) {
         String folder = folder(location, options, job);
+        Appending appending = new Appending(location, options.writer());
         return new BatchWrite() {
             @Override
             public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
@@ -91,13 +92,21 @@ final class KubistWrite {
             }
 
             @Override
+            public void onDataWriterCommit(WriterCommitMessage message) {
+                appending.begin(message);
+            }
+
+            @Override
             public void commit(WriterCommitMessage[] messages) {
-                KubistWrite.commit(location, options.writer(), job, messages);
+                try (appending) {
+                    appending.commit(messages, job);
+                }
                 remove(folder);
             }
 
             @Override
             public void abort(WriterCommitMessage[] messages) {
+                appending.close();
                 remove(folder);
                 if (created && isUntouched(location)) {
                     Table.drop(location);
@@ -124,7 +133,9 @@ final class KubistWrite {
 
             @Override
             public void commit(long epoch, WriterCommitMessage[] messages) {
-                KubistWrite.commit(location, writer, query + "/" + epoch, messages);
+                try (Appending appending = new Appending(location, writer)) {
+                    appending.commit(messages, query + "/" + epoch);
+                }
                 remove(folder(run));
             }
 
@@ -149,19 +160,6 @@ final class KubistWrite {
         try (Table table = Table.open(location);
                 Snapshot now = table.snapshot()) {
             return ((List<?>) now.info().get("writers")).isEmpty();
-        }
-    }
-
-    private static void commit(String location, String name, String token, WriterCommitMessage[] messages) {
-        try (Table table = Table.open(location);
-                Writer writer = table.writer(name)) {
-            for (WriterCommitMessage message : messages) {
-                Staged staged = (Staged) message;
-                if (staged.rows() > 0) {
-                    writer.appendStaged(staged.path());
-                }
-            }
-            writer.commit(null, token);
         }
     }
 

@@ -51,6 +51,16 @@ final class Options {
         version();
     }
 
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof Options options && said.equals(options.said);
+    }
+
+    @Override
+    public int hashCode() {
+        return said.hashCode();
+    }
+
     static KubistException invalid(String message) {
         return new KubistException(KubistException.Kind.INVALID_INPUT, message);
     }

@@ -115,6 +115,11 @@ final class Overwriting {
             }
 
             @Override
+            public void onDataWriterCommit(WriterCommitMessage message) {
+                filling.onDataWriterCommit(message);
+            }
+
+            @Override
             public void commit(WriterCommitMessage[] messages) {
                 filling.commit(messages);
                 isReplacing = true;

@@ -62,11 +62,27 @@ class CatalogTest {
         assertFalse(ask("SHOW TABLES IN k").toString().contains("runs"));
         fails("exist", "CREATE NAMESPACE k.runs");
         fails("DROP", "DROP NAMESPACE k.runs");
+        fails("keeps no location", "CREATE NAMESPACE k.elsewhere LOCATION '/elsewhere'");
+        fails("keeps no comment", "CREATE NAMESPACE k.elsewhere COMMENT 'lost'");
+        assertFalse(Files.exists(folder.resolve("elsewhere")));
         assertTrue(Files.exists(folder.resolve("runs/old/first")));
         fails("nowhere", "SHOW TABLES IN k.nowhere");
         fails("..", "SELECT * FROM k.`..`.airway");
         spark.sql("DROP NAMESPACE k.runs CASCADE");
         assertFalse(Files.exists(folder.resolve("runs")));
+    }
+
+    /** The cache is of a moment: what was committed later is not in it. */
+    @Test
+    void whatIsCachedIsFoundByItsName() {
+        spark.sql("CREATE TABLE k.kept TBLPROPERTIES (dimensions = 'x') AS SELECT id / 10D AS x FROM range(10)");
+        spark.sql("CACHE TABLE k.kept");
+        assertTrue(Session.plan(spark.sql("SELECT sum(x) FROM k.kept")).contains("In-memory table"));
+        assertEquals(List.of("4.5|"), ask("SELECT sum(x) FROM k.kept"));
+        spark.sql("INSERT INTO k.kept VALUES (100D)");
+        assertEquals(List.of("104.5|"), ask("SELECT sum(x) FROM k.kept"));
+        spark.sql("UNCACHE TABLE IF EXISTS k.kept");
+        spark.sql("DROP TABLE k.kept");
     }
 
     @Test

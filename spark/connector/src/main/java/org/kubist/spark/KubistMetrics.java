@@ -1,0 +1,62 @@
+package org.kubist.spark;
+
+import java.util.Map;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomSumMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.kubist.Answer;
+
+/** What reading costs, for the plans that Spark's page shows and for its listeners. */
+public final class KubistMetrics {
+    private static final String BYTES = "bytesRead";
+    private static final String ROWS = "rowsExamined";
+
+    private KubistMetrics() {}
+
+    /** Bytes that came from the store. */
+    public static final class Bytes extends CustomSumMetric {
+        /** Spark makes it by its name. */
+        public Bytes() {}
+
+        @Override
+        public String name() {
+            return BYTES;
+        }
+
+        @Override
+        public String description() {
+            return "bytes read by Kubist";
+        }
+    }
+
+    /** Rows that were looked at, whether they are in the answer or not. */
+    public static final class Rows extends CustomSumMetric {
+        /** Spark makes it by its name. */
+        public Rows() {}
+
+        @Override
+        public String name() {
+            return ROWS;
+        }
+
+        @Override
+        public String description() {
+            return "rows looked at by Kubist";
+        }
+    }
+
+    private record Value(String name, long value) implements CustomTaskMetric {}
+
+    static CustomMetric[] all() {
+        return new CustomMetric[] {new Bytes(), new Rows()};
+    }
+
+    /** As far as an answer has been read. */
+    static CustomTaskMetric[] of(Answer answer) {
+        Map<String, Object> stats = answer.stats();
+        return new CustomTaskMetric[] {
+            new Value(BYTES, ((Number) stats.get("bytes_read")).longValue()),
+            new Value(ROWS, ((Number) stats.get("rows_read")).longValue())
+        };
+    }
+}

@@ -1,0 +1,59 @@
+package org.kubist.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.spark.scheduler.AccumulableInfo;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerTaskEnd;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** What a question cost is a metric of its plan. */
+class CostTest {
+    private static final long ROWS = 200_000;
+
+    @TempDir static Path folder;
+
+    @Test
+    void plansSayWhatWasRead() throws Exception {
+        SparkSession spark = Session.open(folder, "local[2]");
+        try {
+            String location = folder.resolve("t").toString();
+            spark.range(0, ROWS, 1, 2).selectExpr("id", "id / 2e5D AS x")
+                    .write().format("kubist").option("dimensions", "x").mode("append").save(location);
+            Map<String, AtomicLong> costs = new ConcurrentHashMap<>();
+            spark.sparkContext().addSparkListener(new SparkListener() {
+                @Override
+                public void onTaskEnd(SparkListenerTaskEnd task) {
+                    for (AccumulableInfo said : CollectionConverters.asJava(task.taskInfo().accumulables())) {
+                        if (said.name().get().endsWith("by Kubist")) {
+                            long value = ((Number) said.update().get()).longValue();
+                            costs.computeIfAbsent(said.name().get(), name -> new AtomicLong()).addAndGet(value);
+                        }
+                    }
+                }
+            });
+            Dataset<Row> rows = spark.read().format("kubist").load(location);
+            assertEquals(ROWS * (ROWS - 1) / 2, rows.selectExpr("sum(id)").first().getLong(0));
+            spark.sparkContext().listenerBus().waitUntilEmpty();
+            long all = costs.get("bytes read by Kubist").getAndSet(0);
+            assertTrue(all > 0, costs.toString());
+            assertTrue(costs.get("rows looked at by Kubist").getAndSet(0) >= ROWS, costs.toString());
+            rows.sample(0.01).selectExpr("sum(id)").collectAsList();
+            spark.sparkContext().listenerBus().waitUntilEmpty();
+            long sample = costs.get("bytes read by Kubist").get();
+            assertTrue(sample > 0 && sample < all / 4, sample + " bytes for a sample, and " + all + " for all");
+        } finally {
+            spark.stop();
+        }
+    }
+}
