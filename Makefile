@@ -16,6 +16,8 @@
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
 # make stress-spark   a stream of Spark whose driver and executors are killed, 20 times or ROUNDS=n
+# make bench-spark    Kubist beside Parquet, Delta and Iceberg through Spark; FOLDER=where the tables stay,
+#                     ROWS=100000000, TURNS=n, STORES=kubist,parquet
 # make stress-simulations   MPI jobs whose ranks, leader or all are killed, 50 times or ROUNDS=n
 # make stress-budget   intervals over tables that were thinned as they were written, 1,000 seeds or SEEDS=n
 # make test-insitu-cluster   MPI jobs that write to the nodes of `make cassandra-up`, one of which is killed
@@ -64,7 +66,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark demo-insitu test-insitu-cluster \
+.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -157,6 +159,14 @@ test-spark: spark $(VENV)/.for-test $(VENV)/.for-demo $(VENV)/.for-spark
 stress-spark: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),20)
 stress-spark: spark
 	$(PYTHON) scripts/jvm.py --kill $(ROUNDS)
+
+# Tables that a folder has already are only asked.
+bench-spark: FOLDER ?= target/bench-spark
+bench-spark: TURNS ?= 5
+bench-spark: STORES ?= kubist,parquet,delta,iceberg
+bench-spark: ROWS := $(if $(filter command line environment,$(origin ROWS)),$(ROWS),20000000)
+bench-spark: build
+	$(PYTHON) scripts/jvm.py --bench '$(abspath $(FOLDER))/$(ROWS)' $(ROWS) $(TURNS) $(STORES)
 
 # The widget in JupyterLab, in a browser.
 test-widget: build $(VENV)/.for-notebook

@@ -3,6 +3,7 @@
 python scripts/jvm.py [--all-lines] [--questions N]   the tests, of Spark's newest line or of all
 python scripts/jvm.py --jars                          the jars alone
 python scripts/jvm.py --kill ROUNDS                   a stream whose driver and executors are killed
+python scripts/jvm.py --bench FOLDER ROWS TURNS STORES   Kubist beside other tables of Spark
 
 It needs a JDK of version 17 or newer, and Maven, which brings Spark from Maven Central (300 MB a
 line, once). Where these are not to be had it says so and ends with 3. The native library is the one
@@ -99,11 +100,17 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=60, help="random conditions a line")
     parser.add_argument("--jars", action="store_true", help="makes the jars, and tests nothing")
     parser.add_argument("--kill", type=int, metavar="ROUNDS", help="only the stream that is killed")
+    parser.add_argument(
+        "--bench", nargs=4, metavar=("FOLDER", "ROWS", "TURNS", "STORES"), help="measures"
+    )
     asked = parser.parse_args()
     lines = ["-Pall-lines"] if asked.all_lines else []
     try:
         if asked.jars:
             return maven("package", "-DskipTests", *lines, quiet=True)
+        if asked.bench:
+            said = " ".join(asked.bench)
+            return maven("verify", "-Pbench", "-DskipTests", "-q", f"-Dbench.arguments={said}")
         if asked.kill:
             named = ["-Dtest=KilledStreamTest", "-Dsurefire.failIfNoSpecifiedTests=false"]
             return maven("test", f"-Drounds={asked.kill}", *named)

@@ -1,0 +1,143 @@
+package org.kubist.bench;
+
+import java.nio.file.Path;
+import java.util.List;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.functions;
+
+/** One way to keep the rows: how they are written, how they are opened. */
+interface Store {
+    /** Names of folders, and of tables of Iceberg. */
+    String name();
+
+    /** What the tables of results say. */
+    String title();
+
+    /** Writes all rows of a source, in its best order. */
+    void write(Dataset<Row> source);
+
+    Dataset<Row> open();
+
+    /** The mean of the diameters, to 1 % where that is less work. */
+    default Dataset<Row> mean() {
+        return open().agg(functions.avg("diameter"));
+    }
+
+    /** All stores in a folder; rows a file are as Spark's writers are advised, about 100 MB of Parquet. */
+    static List<Store> all(SparkSession spark, Path folder, int files) {
+        return List.of(
+                new Kubist(spark, folder.resolve("kubist").toString()),
+                new Parquet(spark, folder.resolve("parquet").toString(), files),
+                new Delta(spark, folder.resolve("delta").toString()),
+                new Iceberg(spark));
+    }
+
+    /** A table of Kubist, as the connector makes it. */
+    record Kubist(SparkSession spark, String location) implements Store {
+        @Override
+        public String name() {
+            return "kubist";
+        }
+
+        @Override
+        public String title() {
+            return "Kubist";
+        }
+
+        @Override
+        public void write(Dataset<Row> source) {
+            source.write().format("kubist").option("dimensions", "x,y,z").option("identity", "pid").mode("append").save(location);
+        }
+
+        @Override
+        public Dataset<Row> open() {
+            return spark.read().format("kubist").load(location);
+        }
+
+        @Override
+        public Dataset<Row> mean() {
+            return spark.sql("SELECT value FROM kubist_estimate('" + location + "', 'mean(diameter)', NULL, 0.01)");
+        }
+    }
+
+    /** Files of Parquet, all rows sorted along a Morton curve. */
+    record Parquet(SparkSession spark, String location, int files) implements Store {
+        @Override
+        public String name() {
+            return "parquet";
+        }
+
+        @Override
+        public String title() {
+            return "Parquet, sorted";
+        }
+
+        @Override
+        public void write(Dataset<Row> source) {
+            source.withColumn("key", Particles.mortonKey())
+                    .repartitionByRange(files, functions.col("key"))
+                    .sortWithinPartitions("key")
+                    .drop("key")
+                    .write()
+                    .parquet(location);
+        }
+
+        @Override
+        public Dataset<Row> open() {
+            return spark.read().parquet(location);
+        }
+    }
+
+    /** A table of Delta, rewritten along its Z-order. */
+    record Delta(SparkSession spark, String location) implements Store {
+        @Override
+        public String name() {
+            return "delta";
+        }
+
+        @Override
+        public String title() {
+            return "Delta, z-order";
+        }
+
+        @Override
+        public void write(Dataset<Row> source) {
+            source.write().format("delta").save(location);
+            spark.sql("OPTIMIZE delta.`" + location + "` ZORDER BY (x, y, z)").collectAsList();
+        }
+
+        @Override
+        public Dataset<Row> open() {
+            return spark.read().format("delta").load(location);
+        }
+    }
+
+    /** A table of Iceberg, rewritten along its Z-order. */
+    record Iceberg(SparkSession spark) implements Store {
+        @Override
+        public String name() {
+            return "iceberg";
+        }
+
+        @Override
+        public String title() {
+            return "Iceberg, z-order";
+        }
+
+        @Override
+        public void write(Dataset<Row> source) {
+            source.writeTo("iceberg.bench.particles").using("iceberg").createOrReplace();
+            spark.sql("CALL iceberg.system.rewrite_data_files(table => 'bench.particles', strategy => 'sort',"
+                            + " sort_order => 'zorder(x, y, z)', options => map('rewrite-all', 'true',"
+                            + " 'target-file-size-bytes', '67108864', 'max-file-group-size-bytes', '1099511627776'))")
+                    .collectAsList();
+        }
+
+        @Override
+        public Dataset<Row> open() {
+            return spark.table("iceberg.bench.particles");
+        }
+    }
+}
