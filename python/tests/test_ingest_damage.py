@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import importlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -191,6 +192,35 @@ def test_what_a_table_has_of_a_trajectory_is_counted(tmp_path: Path) -> None:
     assert (plan.steps, plan.known) == (1, 1)
     report = kubist.ingest(table, data.XTC, topology=data.GRO)
     assert (report.skipped, report.rows) == (1, 0)
+
+
+def test_a_trajectory_whose_last_frame_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is waited for as long as anything is, and what was taken before is counted once."""
+    need("MDAnalysis")
+    need("MDAnalysisTests")
+    import MDAnalysisTests.datafiles as data
+
+    from kubist.ingesting.driver import Ingestion
+
+    whole, table, file = Path(data.XTC).read_bytes(), tmp_path / "t.kubist", tmp_path / "g.xtc"
+    # Four frames; a part of a fifth, for two looks; all ten.
+    states = [whole[:660_708], whole[:700_000], whole[:700_000], whole]
+    look = Ingestion.look
+
+    def growing(ingestion: Ingestion) -> Any:
+        if states:
+            file.write_bytes(states.pop(0))
+        return look(ingestion)
+
+    monkeypatch.setattr(Ingestion, "look", growing)
+    asked: dict[str, Any] = {"topology": data.GRO, "follow": True}
+    report = kubist.ingest(table, file, patience=2.5, **asked)
+    assert (report.rows, report.skipped, report.failed) == (476_810, 0, {})
+    states.append(whole[:-9])
+    with pytest.raises(kubist.InvalidInput, match=r"g\.xtc: frame 9, .* is cut off"):
+        kubist.ingest(table, file, patience=0.5, **asked)
 
 
 def test_xyz_of_atoms_that_are_no_elements(tmp_path: Path) -> None:

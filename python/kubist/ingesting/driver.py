@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 NOT_OF_FILES = (KeyboardInterrupt, SystemExit, GeneratorExit)
 # How often a folder is looked at for something new.
 LOOK_SECONDS = 1.0
+# A file that cannot be read and has not changed for so long is not in the writing.
+SETTLED_SECONDS = 30.0
 WRITER = "ingest"
 
 
@@ -57,6 +59,8 @@ class Ingestion:
         self._schema: pa.Schema | None = None
         self._state: State | None = None
         self._total: int | None = None
+        # Steps that were committed, or counted as known: files are looked at again and again.
+        self._met: set[str] = set()
         self._begin = clock.monotonic()
 
     def close(self) -> None:
@@ -289,7 +293,9 @@ class Ingestion:
                     raise InvalidInput(f"it and {other.path} both are of time {step.time:g}")
             token = f"{key}/{step.label}"
             if writer.committed(token) is not None:
-                self.report.skipped += 1
+                if token not in self._met:
+                    self._met.add(token)
+                    self.report.skipped += 1
                 continue
             next_frame = self._state.next_frame
             try:
@@ -301,6 +307,7 @@ class Ingestion:
                 self._state.next_frame = next_frame
                 raise
             taken += 1
+            self._met.add(token)
             of_file = self.report.files.setdefault(str(source.path), {"rows": 0, "commits": 0})
             of_file["rows"] += committed.rows
             of_file["commits"] += 1
@@ -438,11 +445,12 @@ def _natural(path: Path) -> list[Any]:
 def follow(ingestion: Ingestion, patience: float | None) -> None:
     """Looks again and again, until nothing has come for ``patience`` seconds.
 
-    A file that cannot be read may still be in the writing: it is tried again as long
-    as it changes.
+    A file that cannot be read may still be in the writing: it is tried again, until it has not
+    changed for that long, or for half a minute.
     """
     last_news = clock.monotonic()
-    states: dict[str, tuple[int, int]] = {}
+    # What files that could not be read were like, and since when.
+    states: dict[str, tuple[tuple[int, int], float]] = {}
     while True:
         ingestion.report.failed.clear()
         going_on, ingestion.keep_going = ingestion.keep_going, True
@@ -455,16 +463,20 @@ def follow(ingestion: Ingestion, patience: float | None) -> None:
                 raise
         finally:
             ingestion.keep_going = going_on
+        now = clock.monotonic()
         for name, message in list(ingestion.report.failed.items()):
             stat = os.stat(name)
             state = (stat.st_size, stat.st_mtime_ns)
-            settled = states.get(name) == state
-            states[name] = state
-            if settled and not going_on:
+            before, since = states.get(name, (None, now))
+            if state != before:
+                since = last_news = now
+            states[name] = (state, since)
+            if now - since > SETTLED_SECONDS and not going_on:
                 raise InvalidInput(message)
-            if not settled:
-                last_news = clock.monotonic()
-        if patience is not None and clock.monotonic() - last_news > patience:
+        if patience is not None and now - last_news > patience:
+            for message in ingestion.report.failed.values():
+                if not going_on:
+                    raise InvalidInput(message)
             return
         clock.sleep(LOOK_SECONDS)
 
