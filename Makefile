@@ -42,6 +42,7 @@
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
 # make bench-md     trajectories beside XTC through MDAnalysis; FRAMES=n, REPEATS=n, STORES=folder
 # make bench-estimates   estimates to 1 % beside exact aggregates of DuckDB; ROWS=100000000
+# make bench-boxes   exact boxes beside DuckDB's own table, scans beside a numpy copy; ROWS=n, STORES=folder
 # make instructions   instructions of five small works beside those kept; UPDATE=1 keeps today's
 # make coverage    how often intervals hold the truth, over 2,000 seeds, into docs/coverage.md
 # make cassandra-up     three Cassandra nodes on this machine, or NODES=n; needs Java 17 and Maven
@@ -66,7 +67,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -246,6 +247,10 @@ bench-md: build $(VENV)/.for-formats
 
 bench-estimates: build bench/.venv/.ready
 	PYTHONPATH=python $(BENCH)/python -m bench.estimates
+
+# STORES=folder keeps what was built; the figures go to docs/boxes.md.
+bench-boxes: build bench/.venv/.ready
+	PYTHONPATH=python $(BENCH)/python -m bench.boxes
 
 bench/.venv/.ready: bench/requirements.txt
 	$(PYTHON) -m venv bench/.venv

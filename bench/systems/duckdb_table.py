@@ -65,7 +65,7 @@ class DuckTable(System):
 
     def ask(self, question: Question) -> Answer:
         sql = question.sql(self.data.columns, "t", question.conditions(literal=_float))
-        return Answer(self._db.execute(sql).to_arrow_table())
+        return Answer(self._db.sql(sql).to_arrow_table())
 
     def scan(self) -> int:
         reader = self._db.execute(f"SELECT {', '.join(self.data.columns)} FROM t").to_arrow_reader(

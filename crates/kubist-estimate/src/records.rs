@@ -90,9 +90,7 @@ impl Population for Records {
             return Ok(None);
         }
         let (mut rows, mut stats) = (inside, self.plan.take_cost());
-        let counts = execute::work(others, Wanted::default(), Arc::new(|_, _| false), |scanned| {
-            Ok((scanned.rows as u64, scanned.stats))
-        });
+        let counts = execute::work(others, Wanted::default(), None, |scanned| Ok((scanned.rows as u64, scanned.stats)));
         for count in counts.until(deadline) {
             let (count, cost) = count?;
             rows += count;
@@ -128,10 +126,7 @@ impl Population for Records {
         take: &mut dyn FnMut(T) -> Result<()>,
     ) -> Result<Stats> {
         let mut read = self.plan.read_plan(scan.range)?;
-        let skip = match &scan.skip {
-            Some(skip) => self.skipping(skip),
-            None => Arc::new(|_: &ZoneMap, _: usize| false),
-        };
+        let skip = scan.skip.as_ref().map(|skip| self.skipping(skip));
         if let Some(skip) = scan.skip.as_ref().filter(|skip| skip.many_at_once) {
             read = Arc::new(read.only(|visit| {
                 let of_run = visit.run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(skip.column));

@@ -24,10 +24,13 @@ pub trait Word: Copy + Default + Ord + Into<u64> + Send + 'static {
     /// where the bit is 1, from the second; says how many are 1. If the machine has no instructions for
     /// it, `None`, and nothing is done. `values` go on for eight behind the last.
     fn merge_fast(which: &[u8], values: &[Self], from: [usize; 2], out: &mut Vec<Self>) -> Option<usize>;
+    /// Puts in the place of each code the value of that number, whose low bits alone count, if there
+    /// are few values, a power of two of them, and the machine has instructions for it; else does nothing.
+    fn look_up_fast(values: &[Self], codes: &mut [Self]) -> bool;
 }
 
 macro_rules! word {
-    ($($word:ty, $fast:ident, $merge:ident);*) => {$(
+    ($($word:ty, $fast:ident, $merge:ident, $look_up:expr);*) => {$(
         impl Word for $word {
             const BITS: u32 = <$word>::BITS;
             const MAX: Self = <$word>::MAX;
@@ -55,11 +58,19 @@ macro_rules! word {
             fn merge_fast(_: &[u8], _: &[Self], _: [usize; 2], _: &mut Vec<Self>) -> Option<usize> {
                 None
             }
+            #[cfg(target_arch = "x86_64")]
+            fn look_up_fast(values: &[Self], codes: &mut [Self]) -> bool {
+                $look_up(values, codes)
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            fn look_up_fast(_: &[Self], _: &mut [Self]) -> bool {
+                false
+            }
         }
     )*};
 }
 
-word!(u32, unpack_u32, merge_u32; u64, unpack_u64, merge_u64);
+word!(u32, unpack_u32, merge_u32, avx2::look_up_u32; u64, unpack_u64, merge_u64, |_, _| false);
 
 /// Does work whose loops the compiler makes of wider instructions where the machine has them. What it
 /// calls has to be inlined into it.
@@ -299,6 +310,20 @@ mod tests {
             let first = first.min(end);
             let expected = (first..end).filter(|index| bitmap[index / 8] >> (index % 8) & 1 == 1).count();
             prop_assert_eq!(ones(&bitmap, first..end), expected);
+        }
+
+        #[test]
+        fn codes_are_looked_up_one_by_one(
+            values in prop::collection::vec(any::<u32>(), 1..=16),
+            codes in prop::collection::vec(any::<u32>(), 0..100),
+        ) {
+            let values = &values[..1 << values.len().ilog2()];
+            let mut found = codes.clone();
+            let expected = match u32::look_up_fast(values, &mut found) {
+                true => codes.iter().map(|code| values[*code as usize % values.len()]).collect(),
+                false => codes,
+            };
+            prop_assert_eq!(found, expected);
         }
 
         #[test]

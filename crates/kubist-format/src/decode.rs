@@ -5,6 +5,7 @@
 //! a length that it has not checked.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::BooleanBufferBuilder;
@@ -23,29 +24,53 @@ use kubist_index::with_exact_primitive;
 use crate::bits::{self, Word};
 use crate::encode::{opaque_bytes, varies_in_length};
 use crate::numbers::{Aside, Chunk};
-use crate::rows::{Rows, Span, all_rows, bit, picked};
-use crate::zone_map::{Frame, ZoneMap};
+use crate::rows::{Rows, Span, bit, picked};
+use crate::zone_map::{Frame, ZONES_PER_PAGE, ZoneMap};
 
-/// A zone of the current page, and which of its rows are wanted.
-#[derive(Clone, Copy, Debug)]
+/// Neighbouring zones of a page all of whose rows are wanted, or one zone and which of its rows are.
+#[derive(Clone, Debug)]
 pub struct Pick {
-    pub zone: usize,
-    pub rows: Rows,
+    pub zones: Range<usize>,
+    /// `None`: all.
+    pub some: Option<Rows>,
+}
+
+impl Pick {
+    /// All rows of a run, page by page.
+    pub fn everything(map: &ZoneMap) -> Vec<Pick> {
+        (0..map.pages()).map(|page| Pick { zones: map.page_zones(page), some: None }).collect()
+    }
+
+    /// The page that it is of.
+    pub fn page(&self) -> usize {
+        self.zones.start / ZONES_PER_PAGE
+    }
+
+    /// How many rows are wanted.
+    pub fn count(&self, map: &ZoneMap) -> usize {
+        self.some.map_or_else(|| map.rows_of(&self.zones), |rows| rows.count_ones() as usize)
+    }
+}
+
+/// Adds a zone behind all others, of which all rows are wanted.
+pub fn pick_zone(picks: &mut Vec<Pick>, zone: usize) {
+    match picks.last_mut() {
+        Some(Pick { zones, some: None }) if zones.end == zone && zone % ZONES_PER_PAGE != 0 => zones.end += 1,
+        _ => picks.push(Pick { zones: zone..zone + 1, some: None }),
+    }
 }
 
 /// Picks of one page, ascending, as spans.
 pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) {
     spans.clear();
     let (mut next, mut first) = (map.page_zones(page).start, 0);
-    for pick in picks {
-        first += map.rows[next..pick.zone].iter().map(|rows| *rows as usize).sum::<usize>();
-        let count = map.rows[pick.zone] as usize;
-        let indices = first..first + count;
-        (next, first) = (pick.zone + 1, indices.end);
-        match (pick.rows == all_rows(count as u8), spans.last_mut()) {
-            (true, Some(Span { indices: last, some: None })) if last.end == indices.start => last.end = indices.end,
-            (true, _) => spans.push(Span { indices, some: None }),
-            (false, _) => spans.push(Span { indices, some: Some(pick.rows) }),
+    for Pick { zones, some } in picks {
+        first += map.rows_of(&(next..zones.start));
+        let indices = first..first + map.rows_of(zones);
+        (next, first) = (zones.end, indices.end);
+        match (some, spans.last_mut()) {
+            (None, Some(Span { indices: last, some: None })) if last.end == indices.start => last.end = indices.end,
+            _ => spans.push(Span { indices, some: *some }),
         }
     }
 }
@@ -212,14 +237,14 @@ where
         let before = self.words.len();
         let shift = append_keys(page, spans, &mut self.words, &mut self.aside, &mut self.validity)?;
         let words = &mut self.words[before..];
-        match shift {
+        bits::vectorised(|| match shift {
             0 => words.iter_mut().for_each(|word| *word = W::truncate(T::Native::from_key((*word).into()).bits())),
             // The bits that are left out are zeros of the value, whatever they are of its key.
             _ => words.iter_mut().for_each(|word| {
                 let value = T::Native::from_key(Into::<u64>::into(*word) << shift);
                 *word = W::truncate(value.bits() >> shift << shift);
             }),
-        }
+        });
         Ok(())
     }
 

@@ -229,9 +229,11 @@ impl<'a, W: Word> Chunk<'a, W> {
             Body::Dictionary(_, _, codes) => {
                 let before = keys.len();
                 codes.unpack(rows, keys)?;
-                let mask = aside.values.len() - 1;
-                for key in &mut keys[before..] {
-                    *key = aside.values[Into::<u64>::into(*key) as usize & mask];
+                if !W::look_up_fast(&aside.values, &mut keys[before..]) {
+                    let mask = aside.values.len() - 1;
+                    for key in &mut keys[before..] {
+                        *key = aside.values[Into::<u64>::into(*key) as usize & mask];
+                    }
                 }
             }
             Body::Runs(..) => {

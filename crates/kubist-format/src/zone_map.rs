@@ -141,7 +141,12 @@ impl ZoneMap {
 
     /// The rows of a page.
     pub fn page_rows(&self, page: usize) -> usize {
-        self.rows[self.page_zones(page)].iter().map(|rows| *rows as usize).sum()
+        self.rows_of(&self.page_zones(page))
+    }
+
+    /// The rows of some zones.
+    pub fn rows_of(&self, zones: &std::ops::Range<usize>) -> usize {
+        self.rows[zones.clone()].iter().map(|rows| *rows as usize).sum()
     }
 
     /// What all zones together hold of a column.

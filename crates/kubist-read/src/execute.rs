@@ -5,6 +5,7 @@ mod scan;
 
 use std::sync::Arc;
 
+use arrow_schema::DataType;
 use kubist_store::Latency;
 
 use crate::plan::ReadPlan;
@@ -16,12 +17,17 @@ pub use kubist_types::population::{Scanned, Wanted};
 pub use pipeline::Pipeline;
 use pipeline::{Pool, threads};
 
-/// About how many rows one task reads.
-const TASK_ROWS: f64 = 65_536.0;
-/// And the last ones.
-const LAST_TASK_ROWS: f64 = 16_384.0;
+/// About how many rows one task reads at most, and how many bytes of values it brings.
+const TASK_ROWS: f64 = 131_072.0;
+const TASK_BYTES: f64 = (4 << 20) as f64;
+/// About how many rows the last tasks read.
+const LAST_TASK_ROWS: f64 = 32_768.0;
 /// The first task is small, so that the first batch comes soon.
 const FIRST_TASK_ROWS: f64 = 4_096.0;
+/// What a second thread is not worth.
+const ALONE_ROWS: f64 = 16_384.0;
+/// About what a value of a type takes that varies in length, in bytes.
+const VARYING_BYTES: usize = 32;
 /// Runs of one task, whatever their rows.
 const TASK_RUNS: usize = 512;
 /// Tasks for each core, where they wait for a network.
@@ -34,19 +40,19 @@ pub type Skip = Arc<dyn Fn(&ZoneMap, usize) -> bool + Send + Sync>;
 
 /// The matching rows of a plan.
 pub fn scan(plan: impl Into<Arc<ReadPlan>>, wanted: Wanted) -> Pipeline<Scanned> {
-    work(plan, wanted, Arc::new(|_, _| false), Ok)
+    work(plan, wanted, None, Ok)
 }
 
-/// The matching rows of a plan, but for zones that are skipped; `each` is done with them on
+/// The matching rows of a plan, but for zones that are skipped, if any are; `each` is done with them on
 /// the thread that has read them.
 pub fn work<T: Send + 'static>(
     plan: impl Into<Arc<ReadPlan>>,
     wanted: Wanted,
-    skip: Skip,
+    skip: Option<Skip>,
     each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
 ) -> Pipeline<T> {
     let plan = plan.into();
-    let ends = tasks(&plan);
+    let ends = tasks(&plan, most_rows(&plan, &wanted));
     let (core, threads) = (plan.query.snapshot.core.clone(), threads());
     let pool = match core.store.capabilities().latency {
         Latency::Memory => Pool::of(threads),
@@ -57,27 +63,38 @@ pub fn work<T: Send + 'static>(
         let first = if task == 0 { 0 } else { ends[task - 1] };
         let visits = &plan.visits[first..ends[task]];
         trace::of_rows(plan.query.trace.as_ref(), || {
-            each(scan::scan(&plan.query, visits, plan.range, &wanted, &*skip)?)
+            each(scan::scan(&plan.query, visits, plan.range, &wanted, skip.as_ref())?)
         })
     })
 }
 
+/// How many rows one task brings at most: fewer of many bytes, because several tasks are held.
+fn most_rows(plan: &ReadPlan, wanted: &Wanted) -> f64 {
+    let stored = &plan.query.snapshot.view.schema.stored;
+    let bytes_of = |column: &usize| match stored.field(*column).data_type() {
+        DataType::Boolean => 1,
+        data_type => data_type.primitive_width().unwrap_or(VARYING_BYTES),
+    };
+    let row_bytes: usize = wanted.columns.iter().map(bytes_of).sum();
+    (TASK_BYTES / row_bytes.max(1) as f64).clamp(FIRST_TASK_ROWS, TASK_ROWS)
+}
+
 /// Where tasks end in the visits of a plan. They shrink towards the end, so that no thread
 /// waits long for the last (block-index paper 4.2).
-fn tasks(plan: &ReadPlan) -> Vec<usize> {
+fn tasks(plan: &ReadPlan, most_rows: f64) -> Vec<usize> {
     let cost = |visit: &Visit| visit.cost(&plan.query.region, plan.range);
     let of_visits: Vec<f64> = plan.visits.iter().map(cost).collect();
     let mut left: f64 = of_visits.iter().sum();
     let mut ends = Vec::new();
     // Little is done by one thread before a second has begun.
-    let first = if left <= LAST_TASK_ROWS { LAST_TASK_ROWS } else { FIRST_TASK_ROWS };
+    let first = if left <= ALONE_ROWS { ALONE_ROWS } else { FIRST_TASK_ROWS };
     let (mut rows, mut begin, mut target) = (0.0, 0, first);
     for (index, of_visit) in of_visits.iter().enumerate() {
         rows += of_visit;
         if rows >= target || index + 1 - begin >= TASK_RUNS {
             ends.push(index + 1);
             left -= rows;
-            target = (left / (4 * threads()) as f64).clamp(LAST_TASK_ROWS, TASK_ROWS);
+            target = (left / (2 * threads()) as f64).max(LAST_TASK_ROWS).min(most_rows);
             (rows, begin) = (0.0, index + 1);
         }
     }

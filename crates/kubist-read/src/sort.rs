@@ -248,7 +248,7 @@ fn keyed(plan: &LogicalPlan) -> Result<impl Iterator<Item = Result<(Block, Stats
         };
         Ok((Block { columns, keys }, stats))
     };
-    Ok(execute::work(plan.whole()?, wanted, Arc::new(|_, _| false), with_keys))
+    Ok(execute::work(plan.whole()?, wanted, None, with_keys))
 }
 
 /// The records of a block that do not come behind a key.

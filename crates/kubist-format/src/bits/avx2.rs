@@ -61,32 +61,82 @@ fn check(bytes: &[u8], width: u32, count: usize) {
     assert!(count % 8 == 0 && bytes.len() >= needed, "{count} values of {width} bits in {} bytes", bytes.len());
 }
 
-/// Two loads of 16 bytes, each with values four from `first`: where each begins, in bytes
-/// of its load, repeated for `size` bytes, and the bits below it.
-fn lanes(width: u32, first: u32, values: u32, size: u32) -> (usize, [u8; 16], [u64; 4]) {
-    let (start, mut shuffle, mut shifts) = (first * width / 8, [0u8; 16], [0u64; 4]);
-    for value in 0..values {
-        let bit = (first + value) * width - start * 8;
-        (0..size).for_each(|byte| shuffle[(value * size + byte) as usize] = (bit / 8 + byte) as u8);
-        shifts[value as usize] = (bit % 8) as u64;
+/// How the values of a block come into lanes: the first byte of each load of 16 bytes, which of its
+/// bytes go where, and how many bits lie below each value.
+struct Narrow {
+    starts: [usize; 2],
+    shuffle: [u8; 32],
+    shifts: [u32; 8],
+}
+
+/// The same for wider values, of which a load has two.
+struct Wide {
+    starts: [usize; 4],
+    shuffles: [[u8; 32]; 2],
+    shifts: [[u64; 4]; 2],
+}
+
+static NARROW_LANES: [Narrow; NARROW as usize + 1] = narrow_lanes();
+static WIDE_LANES: [Wide; WIDE as usize + 1] = wide_lanes();
+
+const fn narrow_lanes() -> [Narrow; NARROW as usize + 1] {
+    let mut lanes = [const { Narrow { starts: [0; 2], shuffle: [0; 32], shifts: [0; 8] } }; NARROW as usize + 1];
+    let mut width = 1;
+    while width < lanes.len() {
+        let of_width = &mut lanes[width];
+        let mut value = 0;
+        while value < 8 {
+            let start = value / 4 * 4 * width / 8;
+            of_width.starts[value / 4] = start;
+            let bit = value * width - start * 8;
+            let mut byte = 0;
+            while byte < 4 {
+                of_width.shuffle[value * 4 + byte] = (bit / 8 + byte) as u8;
+                byte += 1;
+            }
+            of_width.shifts[value] = (bit % 8) as u32;
+            value += 1;
+        }
+        width += 1;
     }
-    (start as usize, shuffle, shifts)
+    lanes
+}
+
+const fn wide_lanes() -> [Wide; WIDE as usize + 1] {
+    let mut lanes = [const { Wide { starts: [0; 4], shuffles: [[0; 32]; 2], shifts: [[0; 4]; 2] } }; WIDE as usize + 1];
+    let mut width = 1;
+    while width < lanes.len() {
+        let of_width = &mut lanes[width];
+        let mut value = 0;
+        while value < 8 {
+            let start = value / 2 * 2 * width / 8;
+            of_width.starts[value / 2] = start;
+            let bit = value * width - start * 8;
+            let mut byte = 0;
+            while byte < 8 {
+                of_width.shuffles[value / 4][value % 4 * 8 + byte] = (bit / 8 + byte) as u8;
+                byte += 1;
+            }
+            of_width.shifts[value / 4][value % 4] = (bit % 8) as u64;
+            value += 1;
+        }
+        width += 1;
+    }
+    lanes
 }
 
 #[target_feature(enable = "avx2")]
 unsafe fn narrow(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u32>]) {
-    let ((_, low_bytes, low_bits), (middle, high_bytes, high_bits)) = (lanes(width, 0, 4, 4), lanes(width, 4, 4, 4));
-    let shifts: [u32; 8] = std::array::from_fn(|i| if i < 4 { low_bits[i] } else { high_bits[i - 4] } as u32);
+    let Narrow { starts, shuffle, shifts } = &NARROW_LANES[width as usize];
     // SAFETY: the caller's `check`; loads and stores are unaligned ones.
     unsafe {
-        let shuffle =
-            _mm256_set_m128i(_mm_loadu_si128(high_bytes.as_ptr().cast()), _mm_loadu_si128(low_bytes.as_ptr().cast()));
+        let shuffle = _mm256_loadu_si256(shuffle.as_ptr().cast());
         let shifts = _mm256_loadu_si256(shifts.as_ptr().cast());
         let mask = _mm256_set1_epi32((u32::MAX >> (32 - width)) as i32);
         let base = _mm256_set1_epi32(base as i32);
         let mut source = bytes.as_ptr();
         for target in out.as_chunks_mut::<8>().0 {
-            let both = _mm256_set_m128i(_mm_loadu_si128(source.add(middle).cast()), _mm_loadu_si128(source.cast()));
+            let both = _mm256_set_m128i(_mm_loadu_si128(source.add(starts[1]).cast()), _mm_loadu_si128(source.cast()));
             let values = _mm256_srlv_epi32(_mm256_shuffle_epi8(both, shuffle), shifts);
             let values = _mm256_add_epi32(_mm256_and_si256(values, mask), base);
             _mm256_storeu_si256(target.as_mut_ptr().cast(), values);
@@ -97,21 +147,19 @@ unsafe fn narrow(bytes: &[u8], width: u32, base: u32, out: &mut [MaybeUninit<u32
 
 #[target_feature(enable = "avx2")]
 unsafe fn wide<W>(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<W>]) {
-    let pairs: [_; 4] = std::array::from_fn(|pair| lanes(width, 2 * pair as u32, 2, 8));
+    let Wide { starts, shuffles, shifts } = &WIDE_LANES[width as usize];
     // SAFETY: the caller's `check`; loads and stores are unaligned ones.
     unsafe {
-        let of_two = |a: usize| {
-            let ((_, low, low_bits), (_, high, high_bits)) = (&pairs[a], &pairs[a + 1]);
-            let shuffle = _mm256_set_m128i(_mm_loadu_si128(high.as_ptr().cast()), _mm_loadu_si128(low.as_ptr().cast()));
-            let shifts = [low_bits[0], low_bits[1], high_bits[0], high_bits[1]];
-            (shuffle, _mm256_loadu_si256(shifts.as_ptr().cast()))
+        let of_half = |half: usize| {
+            let (shuffle, shifts) = (shuffles[half].as_ptr().cast(), shifts[half].as_ptr().cast());
+            (_mm256_loadu_si256(shuffle), _mm256_loadu_si256(shifts))
         };
-        let ((first_shuffle, first_shifts), (last_shuffle, last_shifts)) = (of_two(0), of_two(2));
+        let ((first_shuffle, first_shifts), (last_shuffle, last_shifts)) = (of_half(0), of_half(1));
         let mask = _mm256_set1_epi64x((u64::MAX >> (64 - width)) as i64);
         let base = _mm256_set1_epi64x(base as i64);
         let mut source = bytes.as_ptr();
         for target in out.as_chunks_mut::<8>().0 {
-            let load = |pair: usize| _mm_loadu_si128(source.add(pairs[pair].0).cast());
+            let load = |pair: usize| _mm_loadu_si128(source.add(starts[pair]).cast());
             let first = _mm256_shuffle_epi8(_mm256_set_m128i(load(1), load(0)), first_shuffle);
             let last = _mm256_shuffle_epi8(_mm256_set_m128i(load(3), load(2)), last_shuffle);
             let first = _mm256_add_epi64(_mm256_and_si256(_mm256_srlv_epi64(first, first_shifts), mask), base);
@@ -126,6 +174,30 @@ unsafe fn wide<W>(bytes: &[u8], width: u32, base: u64, out: &mut [MaybeUninit<W>
                 _mm256_storeu_si256(into, _mm256_permute4x64_epi64::<0xd8>(mixed));
             }
             source = source.add(width as usize);
+        }
+    }
+}
+
+/// As `Word::look_up_fast` has it.
+pub fn look_up_u32(values: &[u32], codes: &mut [u32]) -> bool {
+    if values.len() > 8 || !values.len().is_power_of_two() || !is_x86_feature_detected!("avx2") {
+        return false;
+    }
+    // SAFETY: AVX2 is there.
+    unsafe { look_up(&std::array::from_fn(|index| values[index % values.len()]), codes) };
+    true
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn look_up(values: &[u32; 8], codes: &mut [u32]) {
+    let (blocks, rest) = codes.as_chunks_mut::<8>();
+    rest.iter_mut().for_each(|code| *code = values[*code as usize % 8]);
+    // SAFETY: loads and stores of whole blocks, unaligned ones.
+    unsafe {
+        let values = _mm256_loadu_si256(values.as_ptr().cast());
+        for block in blocks {
+            let codes = _mm256_loadu_si256(block.as_ptr().cast());
+            _mm256_storeu_si256(block.as_mut_ptr().cast(), _mm256_permutevar8x32_epi32(values, codes));
         }
     }
 }

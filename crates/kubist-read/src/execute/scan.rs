@@ -15,14 +15,14 @@ use kubist_index::cube::GridBox;
 use kubist_index::priority::PriorityRange;
 
 use crate::bind::BoundQuery;
-use crate::execute::{Scanned, Wanted};
+use crate::execute::{Scanned, Skip, Wanted};
 use crate::grids::Within;
 use crate::runs;
 use crate::visit::Visit;
 use kubist_catalog::fetch::Piece;
 use kubist_format::decode::{self, PageColumn, Pick};
 use kubist_format::rows::{Rows, Span, all_rows, for_rows};
-use kubist_format::zone_map::{ColumnZones, ZONES_PER_PAGE, ZoneMap};
+use kubist_format::zone_map::{ColumnZones, ZoneMap};
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 use kubist_types::stats::Stats;
@@ -30,18 +30,25 @@ use kubist_types::stats::Stats;
 /// Zones of a run that are judged between two looks at the switch.
 const ZONES_A_LOOK: usize = 1024;
 
-/// Picked zones of one run.
+/// Picked zones of one run, ascending; no pick is of two pages.
 struct RunPicks {
     run: usize,
     picks: Vec<Pick>,
 }
 
-/// Chunks of a run by page and column, as in its zone map, and which pages they are of;
-/// empty until something is read.
+/// Where the chunks of a run lie that were read, by page and column as in its zone map, and which
+/// pages they are of; empty until something is read.
 #[derive(Clone, Default)]
 struct Loaded {
-    chunks: Vec<Option<Bytes>>,
+    chunks: Vec<Option<Place>>,
     pages: Vec<bool>,
+}
+
+/// The piece that a chunk is in, and its first byte there.
+#[derive(Clone, Copy)]
+struct Place {
+    piece: usize,
+    start: usize,
 }
 
 /// What it takes to judge rows.
@@ -61,6 +68,8 @@ struct Reading<'a> {
     maps: Vec<Arc<ZoneMap>>,
     /// Of each run what was read of it.
     loaded: Vec<Loaded>,
+    /// What was read.
+    pieces: Vec<Bytes>,
     cost: Cost,
 }
 
@@ -70,12 +79,12 @@ pub fn scan(
     visits: &[Visit],
     range: PriorityRange,
     wanted: &Wanted,
-    skip: &(dyn Fn(&ZoneMap, usize) -> bool + Send + Sync),
+    skip: Option<&Skip>,
 ) -> Result<Scanned> {
     query.cancel.check()?;
     let (maps, cost) = query.snapshot.zone_maps(visits.iter().map(|visit| &visit.run))?;
     let loaded = vec![Loaded::default(); visits.len()];
-    let mut reading = Reading { query, visits, maps, loaded, cost };
+    let mut reading = Reading { query, visits, maps, loaded, pieces: Vec::new(), cost };
     let (mut picks, open) = reading.judge_zones(range, skip)?;
     let mut columns = wanted.columns.clone();
     if wanted.priorities {
@@ -91,7 +100,7 @@ pub fn scan(
         picks = merge(picks, survivors);
     }
     let mut scanned = Scanned { rows: 0, columns: vec![], priorities: vec![], stats: Stats::default() };
-    scanned.rows = rows_in(&picks);
+    scanned.rows = reading.rows_in(&picks);
     if scanned.rows > 0 && (wanted.priorities || !wanted.columns.is_empty()) {
         // Rows of open zones were counted when they were judged.
         rows_read += whole_rows;
@@ -117,7 +126,7 @@ fn merge(a: Vec<RunPicks>, b: Vec<RunPicks>) -> Vec<RunPicks> {
         match merged.last_mut() {
             Some(last) if last.run == picks.run => {
                 last.picks.extend(picks.picks);
-                last.picks.sort_unstable_by_key(|pick| pick.zone);
+                last.picks.sort_by_key(|pick| pick.zones.start);
             }
             _ => merged.push(picks),
         }
@@ -127,11 +136,7 @@ fn merge(a: Vec<RunPicks>, b: Vec<RunPicks>) -> Vec<RunPicks> {
 
 impl Reading<'_> {
     /// Zones whose rows all match, and zones whose rows have to be looked at.
-    fn judge_zones(
-        &self,
-        range: PriorityRange,
-        skip: &(dyn Fn(&ZoneMap, usize) -> bool + Send + Sync),
-    ) -> Result<(Vec<RunPicks>, Vec<RunPicks>)> {
+    fn judge_zones(&self, range: PriorityRange, skip: Option<&Skip>) -> Result<(Vec<RunPicks>, Vec<RunPicks>)> {
         let predicate = &self.query.predicate;
         let schema = &self.query.snapshot.view.schema;
         let columns = predicate.columns();
@@ -153,6 +158,12 @@ impl Reading<'_> {
             if of_run == Verdict::None {
                 continue;
             }
+            let (first, last) = visit.run.priorities;
+            let run_inside = range.first <= first && last <= range.last;
+            if of_run == Verdict::All && run_inside && visit.within.is_empty() && skip.is_none() {
+                whole.push(RunPicks { run, picks: Pick::everything(map) });
+                continue;
+            }
             let ranges = ranges.as_ref().filter(|_| of_run == Verdict::Some);
             let by_ranges = ranges.is_some_and(|ranges| judge_by_ranges(ranges, zones_of, &mut verdicts));
             let (mut run_whole, mut run_open) = (Vec::new(), Vec::new());
@@ -164,7 +175,8 @@ impl Reading<'_> {
                     continue;
                 }
                 let out = visit.zones.as_ref().is_some_and(|zones| zones.binary_search(&(zone as u32)).is_err());
-                if out || !range.meets(priorities.first, priorities.last) || skip(map, zone) {
+                let meets = run_inside || range.meets(priorities.first, priorities.last);
+                if out || !meets || skip.is_some_and(|skip| skip(map, zone)) {
                     continue;
                 }
                 let verdict = match of_run {
@@ -176,12 +188,11 @@ impl Reading<'_> {
                 if place == Verdict::None {
                     continue;
                 }
-                let inside = range.first <= priorities.first && priorities.last <= range.last;
-                let pick = Pick { zone, rows: all_rows(map.rows[zone]) };
+                let inside = run_inside || range.first <= priorities.first && priorities.last <= range.last;
                 match verdict {
                     Verdict::None => {}
-                    Verdict::All if inside && place == Verdict::All => run_whole.push(pick),
-                    _ => run_open.push(pick),
+                    Verdict::All if inside && place == Verdict::All => decode::pick_zone(&mut run_whole, zone),
+                    _ => decode::pick_zone(&mut run_open, zone),
                 }
             }
             for (picks, all) in [(run_whole, &mut whole), (run_open, &mut open)] {
@@ -221,11 +232,13 @@ impl Reading<'_> {
         let asked = query.predicate.columns().into_iter();
         let mut columns: BTreeSet<usize> = asked.map(|column| schema.stored_index[column]).collect();
         let in_space = columns.iter().all(|column| schema.dimensions.contains(column));
-        let by_priority =
-            open.iter().flat_map(|run| run.picks.iter().map(|pick| (run.run, pick.zone))).any(|(run, zone)| {
-                let priorities = self.maps[run].priorities[zone];
-                priorities.first < range.first || priorities.last > range.last
-            });
+        let reaches_out = |run: &RunPicks| {
+            let (first, last) = self.visits[run.run].run.priorities;
+            let mut zones = run.picks.iter().flat_map(|pick| &self.maps[run.run].priorities[pick.zones.clone()]);
+            let mut out = |zone: &PriorityRange| zone.first < range.first || zone.last > range.last;
+            (first < range.first || last > range.last) && zones.any(&mut out)
+        };
+        let by_priority = open.iter().any(reaches_out);
         let by_place: BTreeSet<u32> =
             open.iter().flat_map(|run| self.visits[run.run].within.iter().map(|within| within.grid)).collect();
         if by_priority {
@@ -255,7 +268,7 @@ impl Reading<'_> {
         let schema = &query.snapshot.view.schema;
         let Judged { columns, by_priority, by_place, .. } = judged;
         let arrays = self.columns(open, columns)?;
-        let rows = rows_in(open);
+        let rows = self.rows_in(open);
         let array_of = |column: &usize| arrays[columns.binary_search(column).expect("decoded above")].clone();
         let projected =
             Schema::new(columns.iter().map(|column| schema.stored.fields()[*column].clone()).collect::<Vec<_>>());
@@ -284,9 +297,9 @@ impl Reading<'_> {
             query.cancel.check()?;
             let within = &self.visits[run.run].within;
             let mut picks = Vec::new();
-            for pick in &run.picks {
-                let count = self.maps[run.run].rows[pick.zone] as usize;
-                let mut rows = bits_of(&selected, first, count);
+            for zone in run.picks.iter().flat_map(|pick| pick.zones.clone()) {
+                let count = self.maps[run.run].rows[zone];
+                let mut rows = bits_of(&selected, first, count as usize);
                 if *by_priority || !within.is_empty() {
                     let candidates = rows;
                     for_rows(candidates, |row| {
@@ -295,9 +308,11 @@ impl Reading<'_> {
                         rows &= !((!holds as Rows) << row);
                     });
                 }
-                first += count;
-                if rows != 0 {
-                    picks.push(Pick { zone: pick.zone, rows });
+                first += count as usize;
+                match rows {
+                    0 => {}
+                    rows if rows == all_rows(count) => decode::pick_zone(&mut picks, zone),
+                    rows => picks.push(Pick { zones: zone..zone + 1, some: Some(rows) }),
                 }
             }
             if !picks.is_empty() {
@@ -317,15 +332,22 @@ impl Reading<'_> {
                 None => self.rows_of(std::slice::from_ref(looked)),
             };
             let same = found.next_if(|picks| picks.run == looked.run);
-            let matched = same.map_or(0, |same| same.picks.iter().map(|pick| pick.rows.count_ones() as u64).sum());
+            let matched = same.map_or(0, |same| self.rows_in(std::slice::from_ref(same)) as u64);
             (self.visits[looked.run].run.cube, examined.saturating_sub(matched))
         });
         self.query.snapshot.core.read_amplification.add(wasted);
     }
 
+    /// How many rows picked zones have.
     fn rows_of(&self, picks: &[RunPicks]) -> u64 {
-        let zones = picks.iter().flat_map(|run| run.picks.iter().map(move |pick| (run.run, pick.zone)));
-        zones.map(|(run, zone)| self.maps[run].rows[zone] as u64).sum()
+        let zones = picks.iter().flat_map(|run| run.picks.iter().map(move |pick| (run.run, &pick.zones)));
+        zones.map(|(run, zones)| self.maps[run].rows_of(zones) as u64).sum()
+    }
+
+    /// How many rows are picked.
+    fn rows_in(&self, picks: &[RunPicks]) -> usize {
+        let of_run = |run: &RunPicks| run.picks.iter().map(|pick| pick.count(&self.maps[run.run])).sum::<usize>();
+        picks.iter().map(of_run).sum()
     }
 
     fn pages_read(&self) -> u64 {
@@ -336,15 +358,15 @@ impl Reading<'_> {
     fn columns(&mut self, picks: &[RunPicks], columns: &[usize]) -> Result<Vec<ArrayRef>> {
         self.load(&[(picks, columns)])?;
         let schema = &self.query.snapshot.view.schema;
-        let rows = rows_in(picks);
+        let rows = self.rows_in(picks);
         let types = columns.iter().map(|column| schema.stored.field(*column).data_type());
         let mut builders: Vec<_> = types.map(|data_type| decode::column(data_type, rows)).collect();
         let mut spans = Vec::new();
         for run in picks {
             let map = &self.maps[run.run];
-            for of_page in run.picks.chunk_by(|a, b| a.zone / ZONES_PER_PAGE == b.zone / ZONES_PER_PAGE) {
+            for of_page in run.picks.chunk_by(|a, b| a.page() == b.page()) {
                 self.query.cancel.check()?;
-                let page = of_page[0].zone / ZONES_PER_PAGE;
+                let page = of_page[0].page();
                 decode::spans(map, page, of_page, &mut spans);
                 let rows = map.page_rows(page);
                 for (column, builder) in columns.iter().zip(&mut builders) {
@@ -353,9 +375,11 @@ impl Reading<'_> {
                         continue;
                     }
                     let place = page * map.columns.len() + column;
-                    let bytes = self.loaded[run.run].chunks[place].as_ref().expect("loaded above");
+                    let chunk = &map.chunks[place];
+                    let Place { piece, start } = self.loaded[run.run].chunks[place].expect("loaded above");
+                    let bytes = &self.pieces[piece][start..][..chunk.length as usize];
                     builder
-                        .append(&PageColumn { rows, frame: map.chunks[place].frame, bytes }, &spans)
+                        .append(&PageColumn { rows, frame: chunk.frame, bytes }, &spans)
                         .map_err(|what| self.damaged(run.run, page, *column, what))?;
                 }
             }
@@ -372,8 +396,8 @@ impl Reading<'_> {
                 *loaded = Loaded { chunks: vec![None; map.chunks.len()], pages: vec![false; map.pages()] };
             }
             let written = || columns.iter().filter(|column| **column < map.columns.len());
-            for of_page in run.picks.chunk_by(|a, b| a.zone / ZONES_PER_PAGE == b.zone / ZONES_PER_PAGE) {
-                let page = of_page[0].zone / ZONES_PER_PAGE;
+            for of_page in run.picks.chunk_by(|a, b| a.page() == b.page()) {
+                let page = of_page[0].page();
                 loaded.pages[page] = true;
                 let absent = written().filter(|column| loaded.chunks[page * map.columns.len() + **column].is_none());
                 missing.extend(absent.map(|column| (run.run, page, *column)));
@@ -399,17 +423,17 @@ impl Reading<'_> {
             let piece = pieces.last().expect("pushed above");
             places.push((pieces.len() - 1, (piece.length - length) as usize));
         }
-        let fetched = self.query.snapshot.core.fetch(&pieces)?;
+        let (before, fetched) = (self.pieces.len(), self.query.snapshot.core.fetch(&pieces)?);
         self.cost += fetched.cost;
+        self.pieces.extend(fetched.pieces);
         for ((run, page, column), (piece, start)) in missing.into_iter().zip(places) {
             self.query.cancel.check()?;
-            let chunk = self.maps[run].chunk(page, column);
-            let bytes = fetched.pieces[piece].slice(start..start + chunk.length as usize);
-            if crc32c::crc32c(&bytes) != chunk.checksum {
+            let (piece, chunk) = (before + piece, self.maps[run].chunk(page, column));
+            if crc32c::crc32c(&self.pieces[piece][start..][..chunk.length as usize]) != chunk.checksum {
                 return Err(self.damaged(run, page, column, "the checksum does not match".into()));
             }
             let place = page * self.maps[run].columns.len() + column;
-            self.loaded[run].chunks[place] = Some(bytes);
+            self.loaded[run].chunks[place] = Some(Place { piece, start });
         }
         Ok(())
     }
@@ -484,9 +508,4 @@ impl ZonesOfRun<'_> {
             ZonesOfRun::Default(all) => *all,
         }
     }
-}
-
-/// How many rows are picked.
-fn rows_in(picks: &[RunPicks]) -> usize {
-    picks.iter().flat_map(|run| &run.picks).map(|pick| pick.rows.count_ones() as usize).sum()
 }

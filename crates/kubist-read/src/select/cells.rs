@@ -137,7 +137,7 @@ pub(super) fn lowest_in_cells(plan: &LogicalPlan, grid: &CellGrid, with_ties: bo
         let full = cells.full(rows, cancel)?;
         let (axes_of_zones, schema) = (axes.clone(), query.snapshot.core.created.clone());
         let skip = move |map: &ZoneMap, zone: usize| all_full(&full, &axes_of_zones, &schema, map, zone);
-        for scanned in execute::work(read, wanted.clone(), Arc::new(skip), Ok) {
+        for scanned in execute::work(read, wanted.clone(), Some(Arc::new(skip)), Ok) {
             let mut scanned = scanned?;
             cancel.check()?;
             if scanned.rows == 0 {
