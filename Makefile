@@ -41,6 +41,7 @@
 # make bench-peers  Kubist beside its peers, and docs/benchmarks.md; half an hour, or
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
 # make bench-md     trajectories beside XTC through MDAnalysis; FRAMES=n, REPEATS=n, STORES=folder
+# make bench-accuracy   bytes by bounds of errors, beside zfp and SZ3; DATA=file.parquet
 # make bench-estimates   estimates to 1 % beside exact aggregates of DuckDB; ROWS=100000000
 # make bench-boxes   exact boxes beside DuckDB's own table, scans beside a numpy copy; ROWS=n, STORES=folder
 # make instructions   instructions of five small works beside those kept; UPDATE=1 keeps today's
@@ -67,7 +68,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -251,6 +252,11 @@ bench-estimates: build bench/.venv/.ready
 # STORES=folder keeps what was built; the figures go to docs/boxes.md.
 bench-boxes: build bench/.venv/.ready
 	PYTHONPATH=python $(BENCH)/python -m bench.boxes
+
+# DATA=file.parquet, droplets with the columns of the airway; zfpy and pysz come from PyPI.
+bench-accuracy: build bench/.venv/.ready
+	$(BENCH)/pip install --quiet zfpy==1.0.1.post0 pysz==1.1.0
+	PATH='$(abspath $(BIN))':"$$PATH" PYTHONPATH=python $(BENCH)/python -m bench.accuracy '$(DATA)'
 
 bench/.venv/.ready: bench/requirements.txt
 	$(PYTHON) -m venv bench/.venv

@@ -348,6 +348,27 @@ def units(value: Any) -> list[tuple[str, str]]:
     return list(value.items())
 
 
+def accuracy(value: Any) -> list[tuple[str, float | str]]:
+    """``{"x": 1e-6, "ux": "1e-4 rel"}`` as column, bound."""
+    if value is None:
+        return []
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"accuracy must be a dict of column: bound, not {_kind(value)}")
+    return [(_column("accuracy", column), bound(column, of)) for column, of in value.items()]
+
+
+def bound(column: str, value: Any) -> float | str:
+    """A bound of errors: a number, or text that the engine reads."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        raise InvalidInput(f"accuracy: {column}: expected a number or text, not {value!r}")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"accuracy: {column}: expected a number or text, not {value!r}") from None
+
+
 def metadata(value: Any) -> str:
     """Keys and values as a JSON object."""
     if value is None:

@@ -219,10 +219,14 @@ class Column:
     """It came after the creation: data may lack it, and has ``default`` then."""
     default: str | None = None
     """In words; None is null."""
+    accuracy: str | None = None
+    """How far stored values may be from the given ones, in its unit: a number, or one with ``rel``
+    behind it; None: they are the same."""
 
     def __str__(self) -> str:
         shown = f"{self.name}: {self.data_type}"
         shown += f" in {self.unit}" if self.unit else ""
+        shown += f", accuracy {self.accuracy}" if self.accuracy else ""
         shown += "" if self.nullable else ", required"
         shown += f", added, {self.default or 'null'} before" if self.added else ""
         return printable(shown)

@@ -50,6 +50,7 @@ def create(
     metadata: Mapping[str, Any] | None = None,
     lookup: Sequence[str] | None = None,
     compression: str | None = None,
+    accuracy: Mapping[str, float | str] | None = None,
     shared: bool = False,
 ) -> Table:
     """Creates a table at ``path``.
@@ -92,6 +93,11 @@ def create(
         compression: How hard numbers are pressed: ``"fast"`` to write, ``"small"`` on disk,
             or ``"balanced"``, the default. `Table.optimize` changes it; docs/storage.md has
             figures.
+        accuracy: How far stored values may be from those that are given, by column: a number in
+            the column's unit, text with another unit (``"1um"``), or a part of each value
+            (``"1e-4 rel"``). No stored value is further from its given one; it takes fewer
+            bytes, and is what all questions find. Said at creation only; of integers and floats
+            that are neither in ``identity`` nor in ``lookup``. docs/storage.md has figures.
         shared: Several machines write to the directory, which is on NFS, Lustre, GPFS or
             the like: locks are not relied on (docs/where.md). The table remembers it. Where
             the file system says that it is such a one, a new table is shared in any case.
@@ -124,6 +130,7 @@ def create(
             seed=_box.count("seed", seed),
             replication=None if replication is None else str(replication),
             compression=None if compression is None else str(compression),
+            accuracy=_box.accuracy(accuracy),
             units=_box.units(units),
             metadata=_box.metadata(metadata),
             exist_ok=bool(exist_ok),
@@ -381,6 +388,7 @@ class Table(InDirectory["Table"]):
         default: End = None,
         nullable: bool = True,
         unit: str | None = None,
+        accuracy: float | str | None = None,
     ) -> None:
         """Adds a column behind the others, while others read and write.
 
@@ -395,6 +403,8 @@ class Table(InDirectory["Table"]):
             default: A value that the type can hold; None: null.
             nullable: Whether there may be nulls.
             unit: Its unit.
+            accuracy: How far stored values may be from those that are given, as for
+                `kubist.create`; the default is stored so too.
 
         Raises:
             InvalidInput: The name is taken, the type is not supported, the default
@@ -407,7 +417,8 @@ class Table(InDirectory["Table"]):
         if unit is not None:
             _box.units({name: unit})
         column = _one_column(name, type, bool(nullable))
-        self._table.add_column(column, default=value, unit=unit)
+        bound = None if accuracy is None else _box.bound(name, accuracy)
+        self._table.add_column(column, default=value, unit=unit, accuracy=bound)
 
     def set_unit(self, column: str, unit: str | None) -> None:
         """Sets the unit of a column; None removes it.

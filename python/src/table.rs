@@ -57,7 +57,7 @@ impl Table {
     /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends;
     /// `metadata`: a JSON object.
     #[staticmethod]
-    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, units, metadata, exist_ok, shared))]
+    #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, accuracy, units, metadata, exist_ok, shared))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
     fn create(
         py: Python<'_>,
@@ -70,6 +70,7 @@ impl Table {
         seed: u64,
         replication: Option<&str>,
         compression: Option<&str>,
+        accuracy: Vec<(String, End)>,
         units: Vec<(String, String)>,
         metadata: &str,
         exist_ok: bool,
@@ -86,6 +87,7 @@ impl Table {
             seed,
             replication,
             compression,
+            accuracy: accuracy.into_iter().map(|(column, bound)| (column, bound.0.unwrap_or(Value::Null))).collect(),
             units,
             metadata,
             exist_ok,
@@ -128,8 +130,15 @@ impl Table {
     }
 
     /// `column`: a schema of one field, which the rows that are here have as `default`.
-    #[pyo3(signature = (column, *, default, unit))]
-    fn add_column(&self, py: Python<'_>, column: &Schema, default: End, unit: Option<String>) -> PyResult<()> {
+    #[pyo3(signature = (column, *, default, unit, accuracy))]
+    fn add_column(
+        &self,
+        py: Python<'_>,
+        column: &Schema,
+        default: End,
+        unit: Option<String>,
+        accuracy: End,
+    ) -> PyResult<()> {
         let [field] = &column.0.fields()[..] else { return Err(invalid(py, "expected one column")) };
         let column = NewColumn {
             name: field.name().clone(),
@@ -137,6 +146,7 @@ impl Table {
             nullable: field.is_nullable(),
             default: default.0.unwrap_or(Value::Null),
             unit,
+            accuracy: accuracy.0,
         };
         run(py, &Cancel::default(), || self.0.get()?.add_column(&column))
     }

@@ -15,8 +15,13 @@ use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// An object of JSON whose names stay in their order.
-#[derive(Default)]
 pub struct InOrder<T>(pub Vec<(String, T)>);
+
+impl<T> Default for InOrder<T> {
+    fn default() -> InOrder<T> {
+        InOrder(Vec::new())
+    }
+}
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for InOrder<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<InOrder<T>, D::Error> {
@@ -70,6 +75,14 @@ enum Where {
     Learned(()),
 }
 
+/// A bound of errors: a number in the column's unit, or text.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a bound of errors is a number or text")]
+enum Bound {
+    Number(f64),
+    Text(String),
+}
+
 /// How a table is made.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +98,8 @@ pub struct Create {
     seed: u64,
     replication: Option<String>,
     compression: Option<String>,
+    #[serde(default)]
+    accuracy: InOrder<Bound>,
     #[serde(default)]
     metadata: Metadata,
     /// Creating what is there, and agrees, opens it: every rank of a job may create.
@@ -140,6 +155,10 @@ impl Create {
         });
         let replication = self.replication.map(|policy| policy.parse::<Replication>()).transpose();
         let compression = compression(self.compression.as_deref())?;
+        let accuracy = self.accuracy.0.into_iter().map(|(column, bound)| match bound {
+            Bound::Number(bound) => (column, Value::Float(bound)),
+            Bound::Text(text) => (column, Value::Text(text)),
+        });
         let options = TableOptions {
             dimensions: dimensions.collect::<Result<_>>()?,
             identity: self.identity,
@@ -148,6 +167,7 @@ impl Create {
             seed: self.seed,
             replication: replication.map_err(|error| Failure::invalid(error.to_string()))?.unwrap_or_default(),
             compression: compression.unwrap_or_default(),
+            accuracy: accuracy.collect(),
             units,
             metadata: self.metadata,
             exist_ok: self.exist_ok,

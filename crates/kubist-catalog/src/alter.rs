@@ -19,6 +19,7 @@ use kubist_index::grid::Scale;
 use kubist_types::metadata::UNIT;
 use kubist_types::{Cancel, Compression, Error, Metadata, Result, Value};
 
+use crate::accuracy::accuracy_of;
 use crate::core::Core;
 use crate::error::store_error;
 use crate::schema::{KEPT_BELOW, TableSchema};
@@ -40,6 +41,10 @@ pub struct NewColumn {
     /// What all rows have that were, or will be, written without the column.
     pub default: Value,
     pub unit: Option<String>,
+    /// How far stored values may be from those that are given, as [`TableOptions::accuracy`] has it.
+    ///
+    /// [`TableOptions::accuracy`]: kubist_types::TableOptions
+    pub accuracy: Option<Value>,
 }
 
 /// A new table's schema with the units of its columns.
@@ -113,7 +118,7 @@ impl Core {
     /// `Invalid` if the column, its type or its default cannot be; as of [`Core::view`]; a storage
     /// error.
     pub fn add_column(&self, column: &NewColumn) -> Result<()> {
-        let NewColumn { name, data_type, nullable, default, unit } = column;
+        let NewColumn { name, data_type, nullable, default, unit, accuracy } = column;
         if name.is_empty() {
             return Err(Error::invalid("a column needs a name"));
         }
@@ -132,7 +137,12 @@ impl Core {
         let schema = Arc::new(Schema::new(vec![Field::new(name, kept, *nullable)]));
         let units: Vec<_> = unit.iter().map(|unit| (name.clone(), unit.clone())).collect();
         let field = with_units(&schema, &units)?.field(0).clone();
-        self.alter(Alteration::AddColumn { field, default })
+        let accuracy = accuracy.as_ref().map(|bound| accuracy_of(&field, bound)).transpose()?;
+        let default = match accuracy {
+            Some(accuracy) => accuracy.round(&default),
+            None => default,
+        };
+        self.alter(Alteration::AddColumn { field, default, accuracy })
     }
 
     /// Makes the column that says below which priority records are kept, if there is none yet.

@@ -177,15 +177,18 @@ impl Core {
         let names: Vec<&str> = header.dimensions.iter().map(|dimension| dimension.column.as_str()).collect();
         let schema = TableSchema::from_names(&schema, &names, &header.identity, &header.lookup)
             .map_err(|error| bad_entry(store.location(), TABLE, 0, EntryError::Bad(error.to_string())))?;
-        Core::with(store, header, schema)
+        // Of what a header says, only a damaged one can be wrong.
+        Core::with(store.clone(), header, schema)
+            .map_err(|error| bad_entry(store.location(), TABLE, 0, EntryError::Bad(error.to_string())))
     }
 
     /// A table whose header and schema are known.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it has no dimension, or more than 8.
-    pub fn with(store: Arc<dyn Store>, header: Header, mut schema: TableSchema) -> Result<Arc<Core>> {
+    /// `Invalid` if it has no dimension, or more than 8, or a column cannot have its accuracy.
+    pub fn with(store: Arc<dyn Store>, header: Header, schema: TableSchema) -> Result<Arc<Core>> {
+        let mut schema = schema.with_accuracy(&header.accuracy)?;
         schema.compression = header.of_runs();
         let files = TableFiles::new(store, header, schema)?;
         let followed = Followed { tail: Some(Tail::default()), begun: 0, last: None, checkpointed: Joined::default() };

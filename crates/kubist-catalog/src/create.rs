@@ -1,6 +1,7 @@
 //! How a table is created: options checked before anything is made, a location that is
 //! free, a header that is written once.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -10,10 +11,11 @@ use kubist_index::grid::Scale;
 use kubist_index::order;
 use kubist_store::{Fencing, Store};
 
-use kubist_format::header::{self, FORMAT_VERSION, Header, HeaderDimension};
+use kubist_format::header::{self, Header, HeaderDimension};
 use kubist_format::names::TABLE;
 use kubist_types::{Cancel, Domain, Error, Result, TableOptions};
 
+use crate::accuracy::accuracy_of;
 use crate::alter;
 use crate::core::Core;
 use crate::error::store_error;
@@ -67,6 +69,8 @@ impl Core {
             "identity"
         } else if own.lookup != other.lookup {
             "lookup"
+        } else if own.accuracy != other.accuracy {
+            "accuracy bounds"
         } else if own.seed != other.seed {
             "seed"
         } else if own.capacity != other.capacity {
@@ -117,8 +121,16 @@ impl Plan {
             scales.extend(scale);
             dimensions.push(HeaderDimension { column: name.clone(), scale: kind.into(), domain });
         }
+        let mut accuracy = BTreeMap::new();
+        for (name, bound) in &options.accuracy {
+            let column = checked.column(name)?;
+            if accuracy.insert(name.clone(), accuracy_of(&checked.with_unit(column), bound)?).is_some() {
+                return Err(Error::invalid(format!("the accuracy of column {name:?} is given twice")));
+            }
+        }
+        let checked = checked.with_accuracy(&accuracy)?;
         let header = Header {
-            format_version: FORMAT_VERSION,
+            format_version: header::version_of_new(&accuracy),
             created_by: format!("kubist {}", env!("CARGO_PKG_VERSION")),
             dimensions,
             identity: options.identity.clone(),
@@ -129,6 +141,7 @@ impl Plan {
             replication: options.replication,
             compression: Some(options.compression),
             lookup: options.lookup.clone(),
+            accuracy,
             writer_tag: String::new(),
             metadata: options.metadata.clone(),
         };
@@ -148,6 +161,7 @@ fn in_own_names(schema: &SchemaRef, options: &TableOptions) -> TableOptions {
     options.dimensions.iter_mut().for_each(|dimension| own(&mut dimension.column));
     options.identity.iter_mut().chain(&mut options.lookup).for_each(own);
     options.units.iter_mut().for_each(|(column, _)| own(column));
+    options.accuracy.iter_mut().for_each(|(column, _)| own(column));
     options
 }
 

@@ -4,6 +4,7 @@
 //! A view never changes; a snapshot pins one, and its token names it to other processes.
 //! Nothing here may plan a question, lay out a row, or decide that something is rewritten.
 
+pub mod accuracy;
 pub mod alter;
 pub mod cache;
 pub mod checkpoint;

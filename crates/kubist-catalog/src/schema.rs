@@ -20,12 +20,14 @@ use arrow_array::{
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_expr::{Nulls, Zone, column_index};
+use kubist_index::accuracy::Accuracy;
 use kubist_index::cube::{LAST_GRID, MAX_DIMENSIONS};
 use kubist_index::grid::Scale;
 use kubist_index::{order, priority};
 
 use kubist_format::alteration::{Alteration, NewGrid};
 use kubist_format::column_type::{check_lengths, stored_type, to_type, user_type};
+use kubist_format::encode::RunEncoding;
 use kubist_types::Compression;
 use kubist_types::error::{Error, Result};
 use kubist_types::info::ColumnInfo;
@@ -64,6 +66,8 @@ pub struct TableSchema {
     pub metadata: Metadata,
     /// Metadata of columns, their units among it, by name.
     pub about: BTreeMap<String, Metadata>,
+    /// How far values of stored columns may be from those that were given.
+    pub accuracy: BTreeMap<usize, Accuracy>,
     /// The stored column that says below which priority records were kept, once steps are thinned
     /// as they are written. It is null in rows that were not, and 1 in those that are kept always.
     pub kept_below: Option<usize>,
@@ -197,6 +201,7 @@ impl TableSchema {
             stored_index: (0..stored.len()).collect(),
             metadata: Metadata::new(),
             about: user.iter().filter(|field| !field.metadata().is_empty()).map(text).collect(),
+            accuracy: BTreeMap::new(),
             kept_below: None,
             compression: Some(Compression::default()),
             version: 0,
@@ -220,7 +225,12 @@ impl TableSchema {
     pub fn altered(&self, alteration: &Alteration) -> Result<TableSchema> {
         let mut next = TableSchema { version: self.version + 1, ..self.clone() };
         match alteration {
-            Alteration::AddColumn { field, default } => next.add(field, default)?,
+            Alteration::AddColumn { field, default, accuracy } => {
+                next.add(field, default)?;
+                if let Some(accuracy) = accuracy {
+                    next.bound(field.name(), *accuracy)?;
+                }
+            }
             Alteration::KeptBelow { column } => next.keep_below(column)?,
             Alteration::Grid(grid) => next.regrid(grid)?,
             Alteration::Compression { compression } => next.compression = Some(*compression),
@@ -247,6 +257,66 @@ impl TableSchema {
             }
         }
         Ok(next)
+    }
+
+    /// The schema with bounds of errors.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names a column that is not there, or cannot have a bound.
+    pub fn with_accuracy<'a>(
+        mut self,
+        bounds: impl IntoIterator<Item = (&'a String, &'a Accuracy)>,
+    ) -> Result<TableSchema> {
+        for (name, accuracy) in bounds {
+            self.bound(name, *accuracy)?;
+        }
+        Ok(self)
+    }
+
+    fn bound(&mut self, name: &str, accuracy: Accuracy) -> Result<()> {
+        let column = self.exact_column(name)?;
+        let refused =
+            |why: String| Err(Error::invalid(format!("column {name:?} cannot have the accuracy {accuracy}: {why}")));
+        if !Accuracy::suits(self.stored.field(column).data_type()) {
+            let data_type = self.stored.field(column).data_type();
+            return refused(format!("its type is {data_type}, and only integers and floats are rounded"));
+        }
+        if self.identity.contains(&column) {
+            return refused("it is of the identity, which tells records apart by their exact values".into());
+        }
+        if self.lookup.contains(&column) {
+            return refused("it is for lookups, which ask for exact values".into());
+        }
+        self.accuracy.insert(column, accuracy);
+        Ok(())
+    }
+
+    /// How runs are written.
+    pub fn run_encoding(&self) -> RunEncoding {
+        let steps = self.accuracy.iter().filter_map(|(column, accuracy)| Some((*column, accuracy.step()?)));
+        RunEncoding { compression: self.compression, steps: steps.collect() }
+    }
+
+    /// A user's batch with the values that the table would store: of columns with a bound of errors,
+    /// rounded, and in their stored types.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if values do not fit a column's type.
+    pub fn rounded(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let (mut fields, mut columns) = (batch.schema().fields().to_vec(), batch.columns().to_vec());
+        for (column, accuracy) in &self.accuracy {
+            let stored = self.user_field(*column);
+            let Ok(index) = batch.schema().index_of(stored.name()) else { continue };
+            let data_type = self.stored.field(*column).data_type();
+            let values = self.to_stored_type(stored, &columns[index], data_type)?;
+            columns[index] = accuracy.round(&values);
+            fields[index] = Arc::new(fields[index].as_ref().clone().with_data_type(data_type.clone()));
+        }
+        let schema = Arc::new(Schema::new_with_metadata(fields, batch.schema().metadata().clone()));
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(schema, columns, &options).map_err(Error::invalid)
     }
 
     /// The number of the newest grid.
@@ -339,6 +409,7 @@ impl TableSchema {
                     name: field.name().clone(),
                     data_type: field.data_type().to_string(),
                     nullable: field.is_nullable(),
+                    accuracy: self.accuracy.get(&self.stored_index[index]).map(Accuracy::to_string),
                     unit: about.remove(UNIT).map(|unit| unit.as_str().map_or(unit.to_string(), str::to_string)),
                     metadata: about,
                     added: added.is_some(),
@@ -427,14 +498,7 @@ impl TableSchema {
                     column_names(&given)
                 ))
             })?;
-            let array = to_type(array, stored.data_type()).ok_or_else(|| {
-                let (found, wanted) = (array.data_type(), field.data_type());
-                Error::invalid(format!("column {name:?} has the type {found} in the data and {wanted} in the table"))
-            })?;
-            let array = array.map_err(|error| match error {
-                Error::Invalid(why) => Error::invalid(format!("column {name:?}: {why}")),
-                other => other,
-            })?;
+            let array = self.to_stored_type(field, array, stored.data_type())?;
             if !stored.is_nullable() && array.null_count() > 0 {
                 let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
                 return Err(Error::invalid(format!(
@@ -442,13 +506,30 @@ impl TableSchema {
                 )));
             }
             check_lengths(name, &array)?;
-            columns.push(array);
+            // Once and here, before anything is computed of the values.
+            columns.push(match self.accuracy.get(&self.stored_index[index]) {
+                Some(accuracy) => accuracy.round(&array),
+                None => array,
+            });
         }
         if self.added.is_empty() {
             self.push_hidden(&mut columns, rows, writer, first_row);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.stored.clone(), columns, &options).map_err(Error::invalid)
+    }
+
+    /// Values of a user's column in the type that is stored.
+    fn to_stored_type(&self, field: &Field, array: &ArrayRef, stored: &DataType) -> Result<ArrayRef> {
+        let name = field.name();
+        let array = to_type(array, stored).ok_or_else(|| {
+            let (found, wanted) = (array.data_type(), field.data_type());
+            Error::invalid(format!("column {name:?} has the type {found} in the data and {wanted} in the table"))
+        })?;
+        array.map_err(|error| match error {
+            Error::Invalid(why) => Error::invalid(format!("column {name:?}: {why}")),
+            other => other,
+        })
     }
 
     fn push_hidden(&self, columns: &mut Vec<ArrayRef>, rows: usize, writer: &str, first_row: u64) {

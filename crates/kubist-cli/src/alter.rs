@@ -1,5 +1,7 @@
 //! `kubist alter`: columns that come later, units, and metadata.
 
+use std::collections::BTreeMap;
+
 use arrow_schema::Field;
 use kubist::{Metadata, NewColumn, Table, Value};
 
@@ -26,6 +28,15 @@ pub fn run(command: &args::Alter) -> Result<()> {
             "nothing to change: see --add-column, --unit, --no-unit, --set, --unset and --shared",
         ));
     }
+    let mut bounds: BTreeMap<&String, &String> = BTreeMap::new();
+    for (column, bound) in command.accuracy.iter().flat_map(|bounds| &bounds.0) {
+        if !command.add_column.iter().any(|added| added.name == *column) {
+            return Err(Failure::usage(format!("--accuracy {column}={bound}: that column is not added")));
+        }
+        if bounds.insert(column, bound).is_some() {
+            return Err(Failure::usage(format!("--accuracy {column}={bound}: it is given twice")));
+        }
+    }
     let report = |what: String| remark(&format!("{}: {what}", command.table));
     if command.shared {
         table.share()?;
@@ -40,7 +51,8 @@ pub fn run(command: &args::Alter) -> Result<()> {
         };
         let nullable = field.is_nullable();
         let (name, data_type) = (name.clone(), data_type.clone());
-        table.add_column(&NewColumn { name, data_type, nullable, default, unit: None })?;
+        let accuracy = bounds.get(&name).map(|bound| Value::Text((*bound).clone()));
+        table.add_column(&NewColumn { name, data_type, nullable, default, unit: None, accuracy })?;
         report(format!("column {:?} added ({})", column.name, column.data_type));
     }
     for (column, unit) in units {

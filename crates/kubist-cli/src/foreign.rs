@@ -128,6 +128,7 @@ fn question(command: &args::Ingest) -> Value {
         units.iter().map(|(column, unit)| (column.clone(), json!(unit))).collect::<serde_json::Map<_, _>>().into()
     };
     let units: Vec<_> = command.unit.iter().flat_map(|units| units.0.clone()).collect();
+    let accuracy: Vec<_> = command.accuracy.iter().flat_map(|bounds| bounds.0.clone()).collect();
     let domains: Vec<_> = command.domain.iter().flat_map(|domains| domains.as_text()).collect();
     let types: Vec<_> = command.types.iter().flat_map(|types| &types.0).collect();
     let types: Vec<_> = types.iter().map(|(column, kind)| (column.clone(), kind.to_string().to_lowercase())).collect();
@@ -150,6 +151,7 @@ fn question(command: &args::Ingest) -> Value {
         "seed": command.seed,
         "replication": command.replication.map(|policy| policy.to_string()),
         "compression": command.compression.map(|compression| compression.name()),
+        "accuracy": pairs(&accuracy),
         "types": pairs(&types),
         "units": pairs(&units),
         "metadata": set,

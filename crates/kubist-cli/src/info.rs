@@ -117,15 +117,17 @@ fn of_columns(found: &ColumnsUse) -> String {
         let encodings = column.encodings.iter().map(|(name, share)| format!("{name} {:.0} %", 100.0 * share));
         let encodings = encodings.collect::<Vec<_>>().join(", ");
         let speed = human::count(column.values_per_second as u64 / 1_000_000);
-        rows.push(vec![column.name.clone(), size(column.bytes_per_row), speed, encodings]);
+        let accuracy = column.accuracy.clone().unwrap_or_default();
+        rows.push(vec![column.name.clone(), size(column.bytes_per_row), speed, accuracy, encodings]);
     }
     let of_columns: f64 = found.columns.iter().map(|column| column.bytes_per_row).sum();
-    rows.push(vec!["zone maps".into(), size(found.zone_map_bytes_per_row), String::new(), String::new()]);
+    let none = String::new;
+    rows.push(vec!["zone maps".into(), size(found.zone_map_bytes_per_row), none(), none(), none()]);
     let total = size(of_columns + found.zone_map_bytes_per_row);
     let note = format!("of {} of {}", human::count(found.runs_looked_into), human::counted(found.runs, "run"));
-    rows.push(vec!["together".into(), total, String::new(), note]);
-    let heads = ["column", "bytes/record", "M values/s", "encoding, of records"];
-    table::aligned(&heads, &[false, true, true, false], &rows)
+    rows.push(vec!["together".into(), total, none(), none(), note]);
+    let heads = ["column", "bytes/record", "M values/s", "accuracy", "encoding, of records"];
+    table::aligned(&heads, &[false, true, true, false, false], &rows)
 }
 
 /// Whose commits make steps complete.
@@ -149,6 +151,9 @@ pub fn outside(outside: u64, rows: u64, about: &str) -> String {
 /// What else there is to know of a column.
 fn notes(column: &ColumnInfo) -> String {
     let mut notes = Vec::new();
+    if let Some(accuracy) = &column.accuracy {
+        notes.push(format!("accuracy {accuracy}"));
+    }
     if !column.nullable {
         notes.push("required".to_string());
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use kubist::{Cancel, ErrorKind, Table, TableOptions, Writer, WriterOptions};
+use kubist::{Cancel, ErrorKind, Table, TableOptions, Value, Writer, WriterOptions};
 use kubist_files::{Input, Limits, Options, fit};
 use serde::Serialize;
 
@@ -106,6 +106,7 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
         seed: command.seed.unwrap_or(0),
         replication: command.replication.unwrap_or_default(),
         compression: command.compression.unwrap_or_default(),
+        accuracy: bounds(command).map(|(column, bound)| (column.clone(), Value::Text(bound.clone()))).collect(),
         units: command.unit.iter().flat_map(|units| units.0.clone()).collect(),
         metadata: command.set.iter().cloned().collect(),
         // Another process may have made the same table meanwhile.
@@ -113,6 +114,11 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
         shared: command.shared,
     };
     Ok((Table::create(&command.table, schema, &options)?, true))
+}
+
+/// Columns with the bounds of their errors.
+fn bounds(command: &args::Ingest) -> impl Iterator<Item = &(String, String)> {
+    command.accuracy.iter().flat_map(|bounds| &bounds.0)
 }
 
 /// What was said about a new table must hold for the one that is here, so that
@@ -144,6 +150,16 @@ fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
     if let Some(compression) = command.compression.filter(|compression| compression.name() != info.compression) {
         return Err(differs("the compression", &info.compression, &compression));
     }
+    let schema = table.schema()?;
+    for (column, bound) in bounds(command) {
+        let asked = table.accuracy(column, &Value::Text(bound.clone()))?.to_string();
+        let name = parse::column(&schema, column)?.name();
+        let here = info.columns.iter().find(|here| here.name == *name).and_then(|here| here.accuracy.clone());
+        if here.as_ref() != Some(&asked) {
+            let here = here.as_deref().unwrap_or("of every bit");
+            return Err(differs(&format!("the accuracy of column {column:?}"), &here, &asked));
+        }
+    }
     if command.shared && !info.shared {
         let what = format!("the table {} is not shared: kubist alter {0} --shared", command.table);
         return Err(Failure::usage(what));
@@ -160,7 +176,6 @@ fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
             return Err(differs(&format!("the metadata {key:?} as"), &here, value));
         }
     }
-    let schema = table.schema()?;
     for (column, data_type) in command.types.iter().flat_map(|types| &types.0) {
         let here = parse::column(&schema, column)?.data_type();
         if here != data_type {

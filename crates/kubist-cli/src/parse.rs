@@ -7,7 +7,7 @@ mod grid;
 mod region;
 
 pub use amounts::{Goal, bytes, frame_rate, goal, number_range, precision, seconds, share, size, window};
-pub use columns::{ColumnText, Types, Units, charts, entry, new_column};
+pub use columns::{Bounds, ColumnText, Types, Units, charts, entry, new_column};
 pub use grid::{Domains, dimensions, domains};
 pub use region::{OrderBy, Ranges, bounds, column, order_by, per_cell, value};
 

@@ -198,3 +198,45 @@ fn numbers_are_pressed_as_asked_and_info_says_what_columns_take() {
     let page = workdir.run("info balanced --columns").ok().out;
     assert!(["pid", "zone maps", "together", "bytes/record", "frame"].iter().all(|word| page.contains(word)), "{page}");
 }
+
+#[test]
+fn bounds_of_errors_are_said_at_the_creation_and_shown() {
+    let workdir = Workdir::new();
+    workdir.save("in.parquet", &particles(0, 5000));
+    let ingest = "in.parquet --dimensions x,y,z --identity pid --unit x=m";
+    workdir.run(&format!("ingest exact {ingest}")).ok();
+    let bounded: Vec<&str> = ["ingest", "t"]
+        .into_iter()
+        .chain(ingest.split(' '))
+        .chain(["--accuracy", "x=1mm", "--accuracy", "y=1e-3,z=1e-3 rel"])
+        .collect();
+    workdir.run_of(&bounded).ok();
+    // Once more, for the next files.
+    workdir.run_of(&bounded).ok();
+    let told = workdir.run(&format!("ingest t {ingest} --accuracy y=1e-4")).fails(2, &[]).err;
+    assert!(told.contains("0.001") && told.contains("1e-4") && told.contains("\"y\""), "{told}");
+    let told = workdir.run(&format!("ingest new {ingest} --accuracy x=-1")).fails(2, &[]).err;
+    assert!(told.contains("\"x\"") && told.contains("-1"), "{told}");
+
+    let shown = workdir.run("info t").ok().out;
+    assert!(shown.contains("accuracy 0.001 rel"), "{shown}");
+    let of = |table: &str, name: &str| {
+        let found = workdir.run_of(&["info", table, "--columns", "--json"]).ok().json();
+        let columns = found["columns"].as_array().unwrap().clone();
+        columns.into_iter().find(|column| column["name"] == name).unwrap()
+    };
+    assert_eq!((of("t", "x")["accuracy"].as_str(), of("t", "pid")["accuracy"].as_str()), (Some("0.001"), None));
+    for name in ["x", "y", "z"] {
+        let bytes = |table| of(table, name)["bytes_per_row"].as_f64().unwrap();
+        assert!(bytes("t") < 0.7 * bytes("exact"), "{name}: {} and {} bytes", bytes("t"), bytes("exact"));
+    }
+    assert!(workdir.run("info t --columns").ok().out.contains("0.001 rel"));
+    workdir.run("copy t copy").ok();
+    assert_eq!(of("copy", "z")["accuracy"], "0.001 rel");
+    workdir.run("verify copy --deep").ok();
+
+    workdir.run_of(&["alter", "t", "--add-column", "age:float64=0.3", "--accuracy", "age=0.01 rel"]).ok();
+    assert!(workdir.run("info t").ok().out.contains("accuracy 0.01 rel"));
+    let told = workdir.run("alter t --add-column heat:float64 --accuracy age=1").fails(2, &[]).err;
+    assert!(told.contains("not added"), "{told}");
+}

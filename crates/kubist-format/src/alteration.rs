@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{Field, Schema};
+use kubist_index::accuracy::Accuracy;
 use kubist_index::grid::Scale;
 use kubist_ipc::Stream;
 use kubist_types::{Compression, Error, Metadata, Result};
@@ -18,8 +19,9 @@ use crate::wire::{MOST_STREAM_BYTES, Reader};
 
 #[derive(Clone, Debug)]
 pub enum Alteration {
-    /// `default` is one value of the stored type.
-    AddColumn { field: Field, default: ArrayRef },
+    /// `default` is one value of the stored type, as far from the one that was given as the bound of
+    /// errors allows.
+    AddColumn { field: Field, default: ArrayRef, accuracy: Option<Accuracy> },
     /// The column that says below which priority the records of a step were kept; it is null in
     /// the rows that are there.
     KeptBelow { column: String },
@@ -72,6 +74,11 @@ pub struct GridDimension {
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Head {
     AddColumn,
+    /// A column with a bound of errors: a kind of its own, so that who does not know bounds writes
+    /// nothing to the table.
+    AddBoundedColumn {
+        accuracy: Accuracy,
+    },
     KeptBelow {
         column: String,
     },
@@ -103,7 +110,8 @@ impl Alteration {
     /// `Invalid` or `Internal` if Arrow cannot encode the default.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let head = match self {
-            Alteration::AddColumn { .. } => Head::AddColumn,
+            Alteration::AddColumn { accuracy: None, .. } => Head::AddColumn,
+            Alteration::AddColumn { accuracy: Some(accuracy), .. } => Head::AddBoundedColumn { accuracy: *accuracy },
             Alteration::KeptBelow { column } => Head::KeptBelow { column: column.clone() },
             Alteration::Set { column, values } => Head::Set { column: column.clone(), values: values.clone() },
             Alteration::Grid(grid) => Head::Grid(grid.clone()),
@@ -113,7 +121,7 @@ impl Alteration {
         let json = serde_json::to_vec(&head).map_err(Error::internal)?;
         let mut out = (json.len() as u32).to_le_bytes().to_vec();
         out.extend_from_slice(&json);
-        if let Alteration::AddColumn { field, default } = self {
+        if let Alteration::AddColumn { field, default, .. } = self {
             let value = arrow_cast::cast(default, field.data_type()).map_err(Error::invalid)?;
             let schema = Arc::new(Schema::new(vec![field.clone()]));
             let mut writer = StreamWriter::try_new(&mut out, &schema).map_err(Error::internal)?;
@@ -134,6 +142,10 @@ impl Alteration {
         let mut reader = Reader::new(bytes);
         let length = reader.u32()? as usize;
         let head: Head = serde_json::from_slice(reader.bytes(length)?).map_err(|error| bad(&error))?;
+        let accuracy = match &head {
+            Head::AddBoundedColumn { accuracy } => Some(*accuracy),
+            _ => None,
+        };
         match head {
             Head::KeptBelow { column } => Ok(Alteration::KeptBelow { column }),
             Head::Set { column, values } => Ok(Alteration::Set { column, values }),
@@ -150,7 +162,7 @@ impl Alteration {
             Head::Unknown => {
                 Err(EntryError::Newer("it is an alteration of a kind that this version does not know".into()))
             }
-            Head::AddColumn => {
+            Head::AddColumn | Head::AddBoundedColumn { .. } => {
                 let mut stream = Stream::begin(reader.rest(), MOST_STREAM_BYTES).map_err(|error| bad(&error))?;
                 let batch = stream.next().map_err(|error| bad(&error))?.ok_or_else(|| bad(&"it has no default"))?;
                 if (batch.num_columns(), batch.num_rows()) != (1, 1) {
@@ -158,7 +170,7 @@ impl Alteration {
                 }
                 let field = batch.schema().field(0).clone();
                 let default = arrow_cast::cast(batch.column(0), &stored_type(field.data_type()));
-                Ok(Alteration::AddColumn { field, default: default.map_err(|error| bad(&error))? })
+                Ok(Alteration::AddColumn { field, default: default.map_err(|error| bad(&error))?, accuracy })
             }
         }
     }

@@ -22,7 +22,9 @@ use kubist_index::order::Keyed;
 use kubist_index::with_exact_primitive;
 
 use crate::bits::{self, Word};
-use crate::encode::{opaque_bytes, varies_in_length};
+use crate::bounds::Values;
+use crate::encode::{opaque_bytes, values_of, varies_in_length};
+use crate::numbers::multiples::{self, Steps};
 use crate::numbers::{Aside, Chunk};
 use crate::rows::{Rows, Span, bit, picked};
 use crate::zone_map::{Frame, ZONES_PER_PAGE, ZoneMap};
@@ -163,18 +165,26 @@ const MOST_LZ4: usize = 255;
 
 const SHORT: &str = "a column chunk is shorter than its rows";
 
-/// Appends the keys of some rows, and which of them are not null; how many bits the keys lack
-/// at their low end.
+/// What keys are of values.
+#[derive(Clone, Copy)]
+struct Lacking<W> {
+    /// How many bits the keys lack at their low end.
+    shift: u32,
+    /// They are those of whole numbers, and the values multiples of a power of two.
+    steps: Option<Steps<W>>,
+}
+
+/// Appends the keys of some rows, and which of them are not null.
 fn append_keys<W: Word>(
     page: &PageColumn<'_>,
     spans: &[Span],
     keys: &mut Vec<W>,
     aside: &mut Aside<W>,
     validity: &mut Validity,
-) -> Result<u32, String> {
+) -> Result<Lacking<W>, String> {
     if let Some(frame) = page.frame {
         append_frame(page, frame, spans, keys, validity)?;
-        return Ok(0);
+        return Ok(Lacking { shift: 0, steps: None });
     }
     let (chunk, before) = (Chunk::read(page.bytes, page.rows)?, keys.len());
     chunk.append(spans, keys, aside)?;
@@ -182,7 +192,7 @@ fn append_keys<W: Word>(
         None => validity.push(keys.len() - before, !chunk.is_null()),
         Some(bitmap) => spans.iter().for_each(|span| span.for_each(|row| validity.push(1, bit(bitmap, row)))),
     }
-    Ok(chunk.shift)
+    Ok(Lacking { shift: chunk.shift, steps: chunk.steps })
 }
 
 /// The same of version 1 of the format.
@@ -212,6 +222,10 @@ fn append_frame<W: Word>(
     Ok(())
 }
 
+fn no_steps(data_type: &DataType) -> String {
+    format!("a column chunk has multiples of a step, and its type is {data_type}")
+}
+
 /// Gathers the bits of values, in words that hold the type's.
 struct PackedColumn<T: ArrowPrimitiveType, W> {
     data_type: DataType,
@@ -235,12 +249,18 @@ where
 {
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
         let before = self.words.len();
-        let shift = append_keys(page, spans, &mut self.words, &mut self.aside, &mut self.validity)?;
+        let Lacking { shift, steps } = append_keys(page, spans, &mut self.words, &mut self.aside, &mut self.validity)?;
         let words = &mut self.words[before..];
-        bits::vectorised(|| match shift {
-            0 => words.iter_mut().for_each(|word| *word = W::truncate(T::Native::from_key((*word).into()).bits())),
+        if steps.is_some() && values_of(&self.data_type) == Values::Keys {
+            return Err(no_steps(&self.data_type));
+        }
+        bits::vectorised(|| match (steps, shift) {
+            (Some(steps), _) => multiples::floats(words, shift, steps),
+            (None, 0) => {
+                words.iter_mut().for_each(|word| *word = W::truncate(T::Native::from_key((*word).into()).bits()));
+            }
             // The bits that are left out are zeros of the value, whatever they are of its key.
-            _ => words.iter_mut().for_each(|word| {
+            (None, _) => words.iter_mut().for_each(|word| {
                 let value = T::Native::from_key(Into::<u64>::into(*word) << shift);
                 *word = W::truncate(value.bits() >> shift << shift);
             }),
@@ -284,7 +304,10 @@ struct BooleanColumn {
 impl Column for BooleanColumn {
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String> {
         self.keys.clear();
-        append_keys(page, spans, &mut self.keys, &mut self.aside, &mut self.validity)?;
+        let lacking = append_keys(page, spans, &mut self.keys, &mut self.aside, &mut self.validity)?;
+        if lacking.steps.is_some() {
+            return Err(no_steps(&DataType::Boolean));
+        }
         self.keys.iter().for_each(|key| self.values.append(*key != 0));
         Ok(())
     }

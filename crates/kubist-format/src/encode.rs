@@ -8,6 +8,8 @@
 //! bitmap, the lengths (if they vary) and the bytes of the page's values, compressed together
 //! with LZ4.
 
+use std::collections::BTreeMap;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrowPrimitiveType, UInt32Array};
@@ -23,6 +25,30 @@ use crate::numbers;
 use crate::rows::put_bitmap;
 use crate::zone_map::{ColumnZones, Frame, MOST_PAGE_ROWS, ZONES_PER_PAGE};
 
+/// How the columns of runs are written.
+#[derive(Clone, Debug, Default)]
+pub struct RunEncoding {
+    /// How hard numbers are pressed; `None`: as version 1 of the format has them.
+    pub compression: Option<Compression>,
+    /// The powers of two of which the values of stored columns are multiples, mostly: the steps of
+    /// their bounds of errors.
+    pub steps: BTreeMap<usize, i32>,
+}
+
+impl RunEncoding {
+    /// How one column is written.
+    pub fn of_column(&self, column: usize) -> ColumnEncoding {
+        ColumnEncoding { compression: self.compression, step: self.steps.get(&column).copied() }
+    }
+}
+
+/// How a column is written, as of [`RunEncoding`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ColumnEncoding {
+    pub compression: Option<Compression>,
+    pub step: Option<i32>,
+}
+
 /// The chunks of a column, one a page, how they are packed, and its zones.
 pub struct EncodedColumn {
     pub chunks: Vec<(Vec<u8>, Option<Frame>)>,
@@ -30,14 +56,9 @@ pub struct EncodedColumn {
 }
 
 /// Encodes `array[order[..]]`; `zones` are the rows of each zone, in order, and
-/// add up to the length of `order`. Without a compression it is as version 1 of the format has it.
-pub fn encode_column(
-    array: &dyn Array,
-    order: &[u32],
-    zones: &[u8],
-    compression: Option<Compression>,
-) -> EncodedColumn {
-    let rows = Rows { array, order, zones, compression };
+/// add up to the length of `order`.
+pub fn encode_column(array: &dyn Array, order: &[u32], zones: &[u8], how: ColumnEncoding) -> EncodedColumn {
+    let rows = Rows { array, order, zones, how };
     with_exact_primitive!(array.data_type(), T => return encode_primitive::<T>(&rows), _ => {});
     match array.data_type() {
         DataType::Boolean => {
@@ -53,7 +74,7 @@ struct Rows<'a> {
     array: &'a dyn Array,
     order: &'a [u32],
     zones: &'a [u8],
-    compression: Option<Compression>,
+    how: ColumnEncoding,
 }
 
 fn encode_primitive<T: ArrowPrimitiveType>(rows: &Rows<'_>) -> EncodedColumn
@@ -87,8 +108,9 @@ fn sign_of(data_type: &DataType) -> Option<u32> {
 }
 
 fn encode_packed<W: Word>(of: &Rows<'_>, key: impl Fn(usize) -> u64) -> EncodedColumn {
-    let Rows { array, order, zones, compression } = *of;
+    let Rows { array, order, zones, how } = *of;
     let sign = sign_of(array.data_type());
+    let step = how.step.filter(|_| values_of(array.data_type()) != Values::Keys);
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
     let mut out = EncodedColumn { chunks: Vec::new(), zones: ColumnZones::default() };
     out.zones.min.reserve(zones.len());
@@ -139,10 +161,10 @@ fn encode_packed<W: Word>(of: &Rows<'_>, key: impl Fn(usize) -> u64) -> EncodedC
         if null_count == rows.len() {
             (base, most) = (W::default(), W::default());
         }
-        if let Some(compression) = compression {
+        if let Some(compression) = how.compression {
             let mut chunk = Vec::with_capacity(16 + rows.len() * size_of::<W>());
             let valid = valid.as_deref().filter(|_| null_count > 0);
-            numbers::put(&mut keys, valid, sign, compression, &mut chunk);
+            numbers::put(&mut keys, valid, numbers::Put { sign, step, effort: compression }, &mut chunk);
             chunk.shrink_to_fit();
             out.chunks.push((chunk, None));
             continue;

@@ -1,7 +1,10 @@
 //! The `table` object: what a table is, fixed at its creation.
 
+use std::collections::BTreeMap;
+
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::Schema;
+use kubist_index::accuracy::Accuracy;
 use kubist_index::outlook::Replication;
 use kubist_ipc::Stream;
 use kubist_types::{Compression, Metadata};
@@ -10,8 +13,17 @@ use serde::{Deserialize, Serialize};
 use crate::error::EntryError;
 use crate::wire::{MOST_STREAM_BYTES, Reader};
 
-/// The version of the format that this code writes and the newest it reads.
-pub const FORMAT_VERSION: u32 = 2;
+/// The newest version of the format that this code reads.
+pub const FORMAT_VERSION: u32 = 3;
+/// The versions of new tables: without bounds of errors, and with them, which a program that does
+/// not know them must not write to.
+const WITHOUT_BOUNDS: u32 = 2;
+const WITH_BOUNDS: u32 = 3;
+
+/// The version of a new table whose columns have these bounds: the oldest that can be.
+pub fn version_of_new(accuracy: &BTreeMap<String, Accuracy>) -> u32 {
+    if accuracy.is_empty() { WITHOUT_BOUNDS } else { WITH_BOUNDS }
+}
 
 /// What a table is, fixed at its creation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +48,9 @@ pub struct Header {
     /// Columns by whose values records are found without a scan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lookup: Vec<String>,
+    /// How far stored values of columns may be from those that were given, from version 3 on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub accuracy: BTreeMap<String, Accuracy>,
     /// In a copy of a table without identity: put before the writers' names that
     /// stand in for one, so that its own rows are not taken for copied ones.
     #[serde(default, skip_serializing_if = "String::is_empty")]

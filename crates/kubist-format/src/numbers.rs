@@ -17,8 +17,10 @@ use kubist_types::Compression;
 use crate::bits::{self, Word, ones};
 use crate::rows::{Span, bit, for_rows, put_bitmap};
 use crate::wire::{Reader, Short};
+use multiples::{Steps, Whole};
 
 pub mod choose;
+pub(crate) mod multiples;
 
 /// The encodings, by the lowest bits of a chunk's first byte.
 pub const FRAME: u8 = 0;
@@ -27,6 +29,8 @@ pub const DICTIONARY: u8 = 2;
 pub const RUNS: u8 = 3;
 /// All rows of the page are null, and nothing follows.
 pub const ALL_NULL: u8 = 4;
+/// A bit of the first byte: the keys are those of whole numbers, of which the values are multiples.
+pub const MULTIPLES: u8 = 1 << 6;
 /// A bit of the first byte: a bitmap of the rows that are not null comes before the keys.
 const SOME_NULL: u8 = 1 << 7;
 /// Rows between two that are wanted are unpacked with them if they are no more than that: beginning
@@ -45,6 +49,13 @@ pub fn encoding(data_type: &DataType, has_frame: bool, bytes: &[u8]) -> &'static
         Some(DICTIONARY) => "dictionary",
         Some(RUNS) => "runs",
         Some(ALL_NULL) => "null",
+        Some(kind) if kind & MULTIPLES != 0 => match kind & !MULTIPLES {
+            FRAME => "frame of steps",
+            TWO_FRAMES => "two frames of steps",
+            DICTIONARY => "dictionary of steps",
+            RUNS => "runs of steps",
+            _ => "unknown",
+        },
         _ => "unknown",
     }
 }
@@ -68,12 +79,9 @@ pub(crate) struct Packed<'a, W> {
 impl<'a, W: Word> Packed<'a, W> {
     fn head(reader: &mut Reader<'a>) -> Result<(W, u32), String> {
         let width = reader.u8().map_err(short)? as u32;
-        let base = match W::BITS {
-            32 => reader.u32().map_err(short)? as u64,
-            _ => reader.u64().map_err(short)?,
-        };
+        let base = word(reader)?;
         match width <= W::BITS {
-            true => Ok((W::truncate(base), width)),
+            true => Ok((base, width)),
             false => Err(format!("a column chunk has values of {width} bits")),
         }
     }
@@ -109,6 +117,8 @@ pub(crate) struct Chunk<'a, W> {
     pub(crate) rows: usize,
     /// How many of the lowest bits no value uses.
     pub(crate) shift: u32,
+    /// The keys are those of whole numbers, and the values multiples of a power of two.
+    pub(crate) steps: Option<Steps<W>>,
     /// Which rows are not null; `None`: all are, or none.
     pub(crate) valid: Option<&'a [u8]>,
     body: Body<'a, W>,
@@ -134,17 +144,21 @@ impl<'a, W: Word> Chunk<'a, W> {
         let reader = &mut Reader::new(bytes);
         let kind = reader.u8().map_err(short)?;
         if kind == ALL_NULL {
-            return Ok(Chunk { rows, shift: 0, valid: None, body: Body::Nothing });
+            return Ok(Chunk { rows, shift: 0, steps: None, valid: None, body: Body::Nothing });
         }
         let shift = reader.u8().map_err(short)? as u32;
         if shift >= W::BITS {
             return Err(format!("a column chunk leaves out {shift} bits of its values"));
         }
+        let steps = match kind & MULTIPLES {
+            0 => None,
+            _ => Some(steps(reader)?),
+        };
         let valid = match kind & SOME_NULL {
             0 => None,
             _ => Some(reader.bytes(rows.div_ceil(8)).map_err(short)?),
         };
-        let body = match kind & !SOME_NULL {
+        let body = match kind & !(SOME_NULL | MULTIPLES) {
             FRAME => {
                 let head = Packed::head(reader)?;
                 Body::Frame(Packed::body(reader, head, rows)?)
@@ -169,7 +183,7 @@ impl<'a, W: Word> Chunk<'a, W> {
             }
             other => return Err(format!("a column chunk has an encoding of the unknown number {other}")),
         };
-        Ok(Chunk { rows, shift, valid, body })
+        Ok(Chunk { rows, shift, steps, valid, body })
     }
 
     /// Are all of its rows null?
@@ -274,6 +288,26 @@ fn keep<W: Copy>(spans: &[Span], first: usize, before: usize, keys: &mut Vec<W>)
     keys.truncate(at);
 }
 
+/// How whole numbers become values.
+fn steps<W: Word>(reader: &mut Reader<'_>) -> Result<Steps<W>, String> {
+    let power = i32::from(reader.u16().map_err(short)? as i16);
+    if !multiples::is_step::<W>(power) {
+        return Err(format!("a column chunk has multiples of 2^{power}"));
+    }
+    let odd = match reader.u8().map_err(short)? {
+        0 => None,
+        _ => Some((word(reader)?, word(reader)?)),
+    };
+    Ok(Steps { power, odd })
+}
+
+fn word<W: Word>(reader: &mut Reader<'_>) -> Result<W, String> {
+    Ok(W::truncate(match W::BITS {
+        32 => reader.u32().map_err(short)? as u64,
+        _ => reader.u64().map_err(short)?,
+    }))
+}
+
 /// A count of values, of which there is one at least and no more than rows.
 fn counted(reader: &mut Reader<'_>, rows: usize) -> Result<usize, String> {
     let count = reader.u16().map_err(short)? as usize;
@@ -308,21 +342,25 @@ fn merge<W: Word>(which: &[u8], rows: Range<usize>, both: &mut Vec<W>, zeros: us
     out.extend((at..rows.end).map(|row| next(bit(which, row))));
 }
 
+/// What is known of a column whose keys are put.
+#[derive(Clone, Copy, Debug)]
+pub struct Put {
+    /// The bit of the sign in the keys of floats, whose lowest bits are ones where a negative value
+    /// has zeros.
+    pub sign: Option<u32>,
+    /// The power of two of which values are multiples, mostly; of floats of as many bits as the keys.
+    pub step: Option<i32>,
+    pub effort: Compression,
+}
+
 /// Appends the keys of a page's rows. `valid` says which are not null, if some are; the
-/// keys of those that are do not matter. `sign` is the bit of the sign in the keys of floats,
-/// whose lowest bits are ones where a negative value has zeros.
-pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, sign: Option<u32>, effort: Compression, out: &mut Vec<u8>) {
-    bits::vectorised(|| put_keys(keys, valid, sign, effort, out));
+/// keys of those that are do not matter.
+pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, how: Put, out: &mut Vec<u8>) {
+    bits::vectorised(|| put_keys(keys, valid, how, out));
 }
 
 #[inline(always)]
-fn put_keys<W: Word>(
-    keys: &mut [W],
-    valid: Option<&[bool]>,
-    sign: Option<u32>,
-    effort: Compression,
-    out: &mut Vec<u8>,
-) {
+fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, how: Put, out: &mut Vec<u8>) {
     let first = match valid {
         None => keys.first().copied(),
         Some(valid) => keys.iter().zip(valid).find(|(_, valid)| **valid).map(|(key, _)| *key),
@@ -334,20 +372,90 @@ fn put_keys<W: Word>(
     if let Some(valid) = valid {
         keys.iter_mut().zip(valid).filter(|(_, valid)| !**valid).for_each(|(key, _)| *key = first);
     }
-    let ends = choose::ends(keys);
-    // No bits are left out where all are equal, which takes none anyway.
-    let shift = if ends.0 == ends.1 { 0 } else { unused_bits(keys, sign) };
-    let without = |key: W| W::truncate(Into::<u64>::into(key) >> shift);
-    if shift > 0 {
-        keys.iter_mut().for_each(|key| *key = without(*key));
+    let mut used = Used::of(keys, how.sign);
+    let mut steps = None;
+    if let Some(power) = how.step.filter(|_| used.width() > 0) {
+        if let Some((whole, odd, of_whole)) = numbered(keys, power, used.width()) {
+            keys.copy_from_slice(&whole);
+            (used, steps) = (of_whole, Some(Steps { power, odd }));
+        }
     }
-    let plan = choose::plan(keys, (without(ends.0), without(ends.1)), effort);
-    out.push(plan.number() | if valid.is_some() { SOME_NULL } else { 0 });
-    out.push(shift as u8);
+    if used.shift > 0 {
+        keys.iter_mut().for_each(|key| *key = used.without(*key));
+    }
+    let plan = choose::plan(keys, used.ends(), how.effort);
+    let flags = steps.map_or(0, |_| MULTIPLES) | valid.map_or(0, |_| SOME_NULL);
+    out.push(plan.number() | flags);
+    out.push(used.shift as u8);
+    if let Some(Steps { power, odd }) = steps {
+        out.extend_from_slice(&(power as i16).to_le_bytes());
+        out.push(odd.is_some() as u8);
+        for word in odd.into_iter().flat_map(|(key, value)| [key, value]) {
+            let word: u64 = word.into();
+            out.extend_from_slice(&word.to_le_bytes()[..W::BITS as usize / 8]);
+        }
+    }
     if let Some(valid) = valid {
         put_bitmap(valid.iter().copied(), out);
     }
     plan.put(keys, out);
+}
+
+/// The keys of whole numbers for those of floats, what one of them stands for that is none, and what
+/// they use of their bits, if that is no more than `most_bits`.
+#[inline(always)]
+fn numbered<W: Word>(keys: &[W], power: i32, most_bits: u32) -> Option<(Vec<W>, Option<(W, W)>, Used<W>)> {
+    let Whole { keys: mut whole, odd } = multiples::whole_numbers(keys, power)?;
+    let mut used = Used::of(&whole, None);
+    let odd = match odd {
+        None => None,
+        Some(odd) => {
+            let above = Into::<u64>::into(used.high).checked_add(1 << used.shift)?;
+            used.high = W::truncate(above);
+            if Into::<u64>::into(used.high) != above {
+                return None;
+            }
+            odd.rows.iter().for_each(|row| whole[*row] = used.high);
+            Some((used.without(used.high), multiples::bits_of_float(odd.key)))
+        }
+    };
+    (used.width() <= most_bits).then_some((whole, odd, used))
+}
+
+/// What keys use of their bits.
+struct Used<W> {
+    low: W,
+    high: W,
+    /// How many of the lowest bits no value uses.
+    shift: u32,
+}
+
+impl<W: Word> Used<W> {
+    #[inline(always)]
+    fn of(keys: &[W], sign: Option<u32>) -> Used<W> {
+        let (low, high) = choose::ends(keys);
+        // No bits are left out where all are equal, which takes none anyway.
+        let shift = if low == high { 0 } else { unused_bits(keys, sign) };
+        Used { low, high, shift }
+    }
+
+    #[inline(always)]
+    fn without(&self, key: W) -> W {
+        W::truncate(Into::<u64>::into(key) >> self.shift)
+    }
+
+    /// The ends of what is left of the keys.
+    #[inline(always)]
+    fn ends(&self) -> (W, W) {
+        (self.without(self.low), self.without(self.high))
+    }
+
+    /// Bits of a difference between them.
+    #[inline(always)]
+    fn width(&self) -> u32 {
+        let (low, high) = self.ends();
+        bits::width_of(high.into() - low.into())
+    }
 }
 
 /// How many of the lowest bits are 0 in all values.

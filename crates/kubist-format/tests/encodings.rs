@@ -10,8 +10,8 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
 use arrow_select::take::take;
 use kubist_format::decode::{self, PageColumn};
-use kubist_format::encode::encode_column;
-use kubist_format::numbers::{ALL_NULL, DICTIONARY, FRAME, RUNS, TWO_FRAMES};
+use kubist_format::encode::{ColumnEncoding, encode_column};
+use kubist_format::numbers::{ALL_NULL, DICTIONARY, FRAME, MULTIPLES, RUNS, TWO_FRAMES};
 use kubist_format::rows::Span;
 use kubist_types::compression::{COMPRESSIONS, Compression};
 use proptest::prelude::*;
@@ -47,10 +47,14 @@ fn bytes(array: &dyn Array, row: usize) -> Vec<u8> {
 
 /// The encoding of each page, after what was read back is what was given.
 fn there_and_back(array: &ArrayRef, compression: Option<Compression>, some: &[Span]) -> Vec<u8> {
+    back(array, ColumnEncoding { compression, step: None }, some)
+}
+
+fn back(array: &ArrayRef, how: ColumnEncoding, some: &[Span]) -> Vec<u8> {
     let rows = array.len();
     let order: Vec<u32> = (0..rows as u32).collect();
     let zones = zones_of(rows);
-    let encoded = encode_column(array.as_ref(), &order, &zones, compression);
+    let encoded = encode_column(array.as_ref(), &order, &zones, how);
     let (mut first, mut kinds) = (0, Vec::new());
     for (page, (bytes, frame)) in zones.chunks(32).zip(&encoded.chunks) {
         let count: usize = page.iter().map(|rows| *rows as usize).sum();
@@ -62,7 +66,7 @@ fn there_and_back(array: &ArrayRef, compression: Option<Compression>, some: &[Sp
             let wanted: Vec<u32> = spans.iter().flat_map(rows_of).map(|row| (first + row) as u32).collect();
             let found = column.finish().expect("sound values");
             let expected = take(array, &UInt32Array::from(wanted), None).expect("rows of the array");
-            assert!(same(&found, &expected), "{compression:?} {spans:?}\n{found:?}\n{expected:?}");
+            assert!(same(&found, &expected), "{how:?} {spans:?}\n{found:?}\n{expected:?}");
         }
         // Bytes that are cut short are an error, or have lost nothing.
         for length in [0, 1, bytes.len() / 2, bytes.len().saturating_sub(1)] {
@@ -74,6 +78,10 @@ fn there_and_back(array: &ArrayRef, compression: Option<Compression>, some: &[Sp
         first += count;
     }
     kinds
+}
+
+fn with(compression: Compression) -> ColumnEncoding {
+    ColumnEncoding { compression: Some(compression), step: None }
 }
 
 fn rows_of(span: &Span) -> Vec<usize> {
@@ -196,7 +204,7 @@ fn each_shape_gets_the_encoding_that_suits_it() {
 fn bits_that_no_value_uses_take_no_bytes() {
     let size = |array: ArrayRef| -> usize {
         let order: Vec<u32> = (0..array.len() as u32).collect();
-        let encoded = encode_column(array.as_ref(), &order, &zones_of(array.len()), Some(Compression::Balanced));
+        let encoded = encode_column(array.as_ref(), &order, &zones_of(array.len()), with(Compression::Balanced));
         encoded.chunks.iter().map(|(bytes, _)| bytes.len()).sum()
     };
     for (name, shape) in shapes().into_iter().filter(|(name, _)| *name != "extremes") {
@@ -211,6 +219,42 @@ fn bits_that_no_value_uses_take_no_bytes() {
     assert_eq!(size(seconds), size(units));
 }
 
+/// Multiples of a step take as many bits as they are steps apart, whatever their signs and sizes; pages
+/// that hold more than one other value are written as they would be without a step.
+#[test]
+fn multiples_of_a_step_are_whole_numbers() {
+    let wave = |row: i32| (row.wrapping_mul(1_640_531_527) >> 20) as f64;
+    for (data_type, power) in [(DataType::Float32, -12), (DataType::Float64, -40), (DataType::Float64, 600)] {
+        let step = 2f64.powi(power);
+        let rounded = numbers::<Float64Type>((0..3000).map(|row| wave(row) * step));
+        let rounded = cast(&rounded, &data_type).expect("floats");
+        for compression in COMPRESSIONS {
+            let how = ColumnEncoding { compression: Some(compression), step: Some(power) };
+            let kinds = back(&rounded, how, &[Span { indices: 5..70, some: None }]);
+            assert!(kinds.iter().all(|kind| kind & MULTIPLES != 0), "{data_type} {power}: {kinds:?}");
+            let order: Vec<u32> = (0..rounded.len() as u32).collect();
+            let bytes = |how| -> usize {
+                let encoded = encode_column(rounded.as_ref(), &order, &zones_of(rounded.len()), how);
+                encoded.chunks.iter().map(|(bytes, _)| bytes.len()).sum()
+            };
+            // 4096 different values.
+            assert!(bytes(how) <= 3000 * 12 / 8 + 100, "{data_type} {power}: {} bytes", bytes(how));
+            assert!(bytes(how) < bytes(with(compression)), "{data_type} {power} {compression}");
+        }
+    }
+    let how = ColumnEncoding { compression: Some(Compression::Balanced), step: Some(-12) };
+    let with_odd = |odd: &[f64]| {
+        let of_row = |row: i32| odd.get(row as usize % 97).copied().filter(|_| row < 1536);
+        numbers::<Float64Type>((0..3000).map(|row| of_row(row).unwrap_or(wave(row) / 4096.0)))
+    };
+    for odd in [-0.0, f64::NAN, f64::INFINITY, 0.3, 5e-324] {
+        let kinds = back(&with_odd(&[odd]), how, &[Span { indices: 90..200, some: None }]);
+        assert!(kinds.iter().all(|kind| kind & MULTIPLES != 0), "{odd}: {kinds:?}");
+        let kinds = back(&with_odd(&[odd, -f64::NAN]), how, &[]);
+        assert!(kinds[0] & MULTIPLES == 0 && kinds[1] & MULTIPLES != 0, "{odd}: {kinds:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -221,6 +265,8 @@ proptest! {
         repeat in 1usize..6,
         ends in prop::collection::vec((0usize..300, 0usize..48, any::<u128>(), any::<bool>()), 0..6),
         effort in 0usize..4,
+        step in prop::option::of(-1100i32..1100),
+        of_step in any::<bool>(),
     ) {
         let few: Vec<u64> = values.iter().take(few).map(|(value, shift)| value >> shift).collect();
         let values: Vec<u64> = values.iter().flat_map(|(value, _)| vec![few[*value as usize % few.len()]; repeat]).collect();
@@ -233,8 +279,12 @@ proptest! {
         let compression = COMPRESSIONS.get(effort).copied();
         there_and_back(&numbers::<UInt64Type>(values.iter().copied()), compression, &spans);
         there_and_back(&numbers::<Int32Type>(values.iter().map(|value| *value as i32)), compression, &spans);
-        there_and_back(&numbers::<Float64Type>(values.iter().map(|value| f64::from_bits(*value))), compression, &spans);
-        there_and_back(&numbers::<Float32Type>(values.iter().map(|value| f32::from_bits(*value as u32))), compression, &spans);
+        let how = ColumnEncoding { compression, step };
+        let multiple = |value: u64| (value as i64 >> 20) as f64 * 2f64.powi(step.unwrap_or(0));
+        let float = |value: &u64| if of_step { multiple(*value) } else { f64::from_bits(*value) };
+        back(&numbers::<Float64Type>(values.iter().map(float)), how, &spans);
+        let float = |value: &u64| if of_step { multiple(*value) as f32 } else { f32::from_bits(*value as u32) };
+        back(&numbers::<Float32Type>(values.iter().map(float)), how, &spans);
         there_and_back(&numbers::<Int16Type>(values.iter().map(|value| *value as i16)), compression, &spans);
     }
 
@@ -250,7 +300,7 @@ proptest! {
         let values: Vec<u64> = values.iter().flat_map(|(value, _)| vec![few[*value as usize % few.len()]; repeat]).collect();
         let order: Vec<u32> = (0..values.len() as u32).collect();
         let array = numbers::<UInt64Type>(values.iter().copied());
-        let encoded = encode_column(array.as_ref(), &order, &zones_of(values.len()), Some(Compression::Small));
+        let encoded = encode_column(array.as_ref(), &order, &zones_of(values.len()), with(Compression::Small));
         let found = 8 * encoded.chunks[0].0.len();
         let (rows, bits) = (values.len(), |largest: u64| 64 - largest.leading_zeros() as usize);
         let mut sorted = values.clone();
@@ -274,13 +324,14 @@ proptest! {
     fn any_bytes_are_an_error_or_values(
         kind in 0u8..8,
         nulls in any::<bool>(),
+        of_steps in any::<bool>(),
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         rows in 0usize..200,
         span in (0usize..200, 0usize..128),
     ) {
-        let bytes: Vec<u8> = [kind | (nulls as u8) << 7].into_iter().chain(bytes).collect();
+        let bytes: Vec<u8> = [kind | (nulls as u8) << 7 | (of_steps as u8) << 6].into_iter().chain(bytes).collect();
         let span = Span { indices: span.0..span.0 + span.1, some: None };
-        for data_type in [DataType::Int8, DataType::Float32, DataType::UInt64, DataType::Boolean] {
+        for data_type in [DataType::Int8, DataType::Float32, DataType::Float64, DataType::UInt64, DataType::Boolean] {
             let mut column = decode::column(&data_type, rows);
             if column.append(&PageColumn { rows, frame: None, bytes: &bytes }, std::slice::from_ref(&span)).is_ok() {
                 prop_assert!(span.indices.end <= rows);

@@ -1,5 +1,6 @@
 //! Headers and alterations of tables from strangers, whose bytes stand behind right checksums.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::{
@@ -18,7 +19,7 @@ use kubist_format::rows::Span;
 fn added(default: ArrayRef) -> Vec<u8> {
     let field = Field::new("added", default.data_type().clone(), true);
     let default = cast(&default, &stored_type(field.data_type())).unwrap();
-    Alteration::AddColumn { field, default }.encode().unwrap()
+    Alteration::AddColumn { field, default, accuracy: None }.encode().unwrap()
 }
 
 fn defaults() -> Vec<ArrayRef> {
@@ -44,7 +45,9 @@ fn odd(byte: u8) -> impl Iterator<Item = u8> {
 fn decode_inverts_encode() {
     for default in defaults() {
         let stored = cast(&default, &stored_type(default.data_type())).unwrap();
-        let Ok(Alteration::AddColumn { field, default: read }) = Alteration::decode(&added(default.clone())) else {
+        let Ok(Alteration::AddColumn { field, default: read, accuracy: None }) =
+            Alteration::decode(&added(default.clone()))
+        else {
             panic!("{:?}", default.data_type());
         };
         assert_eq!((field.data_type(), &read), (default.data_type(), &stored));
@@ -60,7 +63,7 @@ fn changed_bytes_are_an_error_or_another_column() {
             for value in odd(whole[offset]) {
                 let mut changed = whole.clone();
                 changed[offset] = value;
-                if let Ok(Alteration::AddColumn { field, default }) = Alteration::decode(&changed) {
+                if let Ok(Alteration::AddColumn { field, default, .. }) = Alteration::decode(&changed) {
                     assert_eq!((default.len(), default.data_type()), (1, &stored_type(field.data_type())));
                 }
             }
@@ -82,6 +85,7 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
         replication: Default::default(),
         compression: Some(Default::default()),
         lookup: vec![],
+        accuracy: BTreeMap::from([("x".into(), "1e-4 rel".parse().unwrap())]),
         writer_tag: String::new(),
         metadata: Default::default(),
     };

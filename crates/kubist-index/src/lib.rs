@@ -4,6 +4,7 @@
 //! Pure: no file, no clock, no randomness of its own. Everything here can be
 //! tested from a seed, and is.
 
+pub mod accuracy;
 pub mod budget;
 pub mod cube;
 pub mod directory;

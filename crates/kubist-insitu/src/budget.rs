@@ -258,8 +258,10 @@ impl Budget {
         Ok(())
     }
 
-    /// The batch with the units of the table's columns: whoever puts values need not say them.
+    /// The batch with the units of the table's columns, which whoever puts values need not say, and the
+    /// values that the table stores, which are what is judged and summed up.
     fn measured(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let batch = &self.table.rounded(batch)?;
         let fields = batch.schema_ref().fields().iter().map(|field| match self.schema.field_with_name(field.name()) {
             Ok(known) => Arc::new(field.as_ref().clone().with_metadata(known.metadata().clone())),
             Err(_) => field.clone(),

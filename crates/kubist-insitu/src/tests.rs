@@ -282,6 +282,7 @@ fn a_column_that_was_added_meanwhile_is_taken() {
         nullable: true,
         default: Value::Null,
         unit: None,
+        accuracy: None,
     };
     table.add_column(&age).unwrap();
     let mut writer = attach(&table, ring, 0);

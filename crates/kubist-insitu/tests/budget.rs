@@ -30,6 +30,10 @@ const COLUMNS: [(&str, DataType); 4] =
 const RECORD: u64 = 4 * 8;
 
 fn table(seed: u64, identity: &[&str]) -> Table {
+    table_within(seed, identity, vec![])
+}
+
+fn table_within(seed: u64, identity: &[&str], accuracy: Vec<(String, Value)>) -> Table {
     let fields: Vec<Field> = COLUMNS.into_iter().map(|(name, of)| Field::new(name, of, false)).collect();
     let linear = |column: &str, high: f64| Dimension {
         column: column.into(),
@@ -39,6 +43,7 @@ fn table(seed: u64, identity: &[&str]) -> Table {
         dimensions: vec![linear("x", 1.0), linear("step", 100.0)],
         identity: identity.iter().map(|name| name.to_string()).collect(),
         seed,
+        accuracy,
         ..TableOptions::default()
     };
     Table::create_in(Arc::new(MemoryStore::new("budget")), Arc::new(Schema::new(fields)), &options).unwrap()
@@ -209,6 +214,19 @@ fn the_same_records_are_kept_however_many_ranks_write() {
     }
     table.retract(1, &Cancel::default()).unwrap();
     assert_eq!(table.snapshot().unwrap().thinned().into_keys().collect::<Vec<i64>>(), [1]);
+}
+
+/// Values that are rounded are judged and summed up as they are stored.
+#[test]
+fn conditions_and_sums_are_about_the_stored_values() {
+    let table = table_within(7, &["pid", "step"], vec![("y".into(), Value::Float(0.25))]);
+    let budget = BudgetOptions { always_keep: Some("y >= 7.5".into()), ..by_rows(2000) };
+    write(&mut alone(&table, 2, &budget), 1, 0..5000).unwrap();
+    let stored: Vec<f64> = (0..5000).map(|pid| (y(pid, 1) * 2.0).round() / 2.0).collect();
+    assert_eq!(table.snapshot().unwrap().thinned()[&1].sums["y"].sum, stored.iter().sum::<f64>());
+    let high = stored.iter().filter(|value| **value >= 7.5).count();
+    assert!(high > (0..5000).filter(|pid| y(*pid, 1) >= 7.5).count());
+    assert_eq!(found(&table, where_("y >= 7.5")).len(), high);
 }
 
 #[test]

@@ -22,6 +22,8 @@ struct NewColumn {
     #[serde(default)]
     nullable: bool,
     unit: Option<String>,
+    /// How far stored values may be from the given ones: a number, or one with a unit or `rel`.
+    accuracy: Option<String>,
 }
 
 /// A dimension; without ends its domain is learned.
@@ -51,13 +53,14 @@ struct Create {
 
 impl Create {
     fn made_at(self, location: &str) -> Result<Table> {
-        let (mut fields, mut units) = (Vec::new(), Vec::new());
+        let (mut fields, mut units, mut accuracy) = (Vec::new(), Vec::new(), Vec::new());
         for column in self.columns {
             let named = |why: String| Failure::invalid(format!("column {:?}: {why}", column.name));
             // Arrow's own names too, for decimals and zones.
             let by_name = kubist::data_type(&column.data_type);
             let data_type = by_name.or_else(|why| column.data_type.parse().map_err(|_| named(why)))?;
             fields.push(Field::new(&column.name, data_type, column.nullable));
+            accuracy.extend(column.accuracy.map(|bound| (column.name.clone(), Value::Text(bound))));
             units.extend(column.unit.map(|unit| (column.name, unit)));
         }
         let dimension = |said: NewDimension| Dimension {
@@ -73,6 +76,7 @@ impl Create {
             lookup: self.lookup,
             capacity: self.capacity,
             seed: self.seed,
+            accuracy,
             units,
             metadata: self.metadata,
             ..TableOptions::default()

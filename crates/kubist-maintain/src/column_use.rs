@@ -21,6 +21,8 @@ const LOOKED_INTO: usize = 512;
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ColumnUse {
     pub name: String,
+    /// How far its stored values may be from those that were given, as `ColumnInfo` has it.
+    pub accuracy: Option<String>,
     /// Bytes of its values for each row, as they are stored.
     pub bytes_per_row: f64,
     /// The share of the rows that each encoding holds, by its name.
@@ -74,11 +76,12 @@ impl ColumnsUse {
                 add(snapshot, run, &map, &data, column, sums)?;
             }
         }
-        let schema = &snapshot.view.schema.stored;
-        let columns = sums.into_iter().zip(schema.fields()).map(|(sums, field)| {
+        let schema = &snapshot.view.schema;
+        let columns = sums.into_iter().zip(schema.stored.fields()).enumerate().map(|(column, (sums, field))| {
             let rows = sums.rows.max(1) as f64;
             ColumnUse {
                 name: field.name().clone(),
+                accuracy: schema.accuracy.get(&column).map(ToString::to_string),
                 bytes_per_row: sums.bytes as f64 / rows,
                 encodings: sums.encodings.into_iter().map(|(name, held)| (name, held as f64 / rows)).collect(),
                 values_per_second: sums.rows as f64 / sums.spent.as_secs_f64().max(1e-9),

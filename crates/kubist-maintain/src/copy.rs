@@ -26,11 +26,11 @@ use kubist_catalog::create::{Plan, check_capacity, fresh_id};
 use kubist_catalog::error::{bad_entry, store_error};
 use kubist_catalog::location::TableLocation;
 use kubist_format::alteration::{Alteration, name_of};
-use kubist_format::header::FORMAT_VERSION;
+use kubist_format::header::version_of_new;
 use kubist_read::count::{rows, stored_rows};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
-use kubist_types::options::{Dimension, Domain, TableOptions, WriterOptions};
+use kubist_types::options::{Dimension, Domain, TableOptions, Value, WriterOptions};
 use kubist_write::writer::Writer;
 
 use crate::drop::{drop_in, vacant_for_copy};
@@ -156,6 +156,12 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
         replication: core.header.replication,
         compression: schema.compression.unwrap_or_default(),
         lookup: core.header.lookup.clone(),
+        accuracy: core
+            .header
+            .accuracy
+            .iter()
+            .map(|(column, accuracy)| (column.clone(), Value::Text(accuracy.to_string())))
+            .collect(),
         metadata: core.header.metadata.clone(),
         ..TableOptions::default()
     };
@@ -196,7 +202,7 @@ fn plan_same(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     let core = &snapshot.core;
     let mut header = core.header.clone();
     header.id = fresh_id();
-    header.format_version = FORMAT_VERSION;
+    header.format_version = version_of_new(&header.accuracy);
     header.compression = Some(snapshot.view.schema.compression.unwrap_or_default());
     header.created_by = format!("kubist {}", env!("CARGO_PKG_VERSION"));
     options.capacity.map_or(Ok(()), check_capacity)?;

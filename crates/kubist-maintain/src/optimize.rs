@@ -244,7 +244,7 @@ fn rewrite(
         Ok(read_run(snapshot, run)?.0)
     });
     let batches = read.collect::<Result<Vec<_>>>()?;
-    let sorted = SortedRows::new(&frame, &view.schema.stored, view.schema.compression, &batches, cancel)?;
+    let sorted = SortedRows::new(&frame, &view.schema.stored, view.schema.run_encoding(), &batches, cancel)?;
     drop(batches);
     let geometry = frame.geometry;
     let top = if one.kind == Kind::Move { geometry.root() } else { one.top };

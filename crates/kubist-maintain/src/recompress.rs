@@ -114,7 +114,7 @@ fn again(
     cancel.check()?;
     let schema = &snapshot.view.schema;
     let (batch, _) = read_run(snapshot, run)?;
-    let sorted = SortedRows::new(frame, &schema.stored, schema.compression, &[batch], cancel)?;
+    let sorted = SortedRows::new(frame, &schema.stored, schema.run_encoding(), &[batch], cancel)?;
     let cutoff = directory.cutoff(run.cube);
     let (within, overflow) = sorted.all().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
     let placement = Placement { cube: run.cube, within, overflow, cutoff };

@@ -112,7 +112,7 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
     let source_of: Vec<u32> =
         batches.iter().zip(0u32..).flat_map(|(batch, source)| std::iter::repeat_n(source, batch.num_rows())).collect();
     let schema = &snapshot.view.schema;
-    let sorted = SortedRows::new(&frame, &schema.stored, schema.compression, &batches, cancel)?;
+    let sorted = SortedRows::new(&frame, &schema.stored, schema.run_encoding(), &batches, cancel)?;
     drop(batches);
     let source_of = sorted.arranged(source_of);
     let placements: Vec<Placement> = part

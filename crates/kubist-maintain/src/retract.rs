@@ -71,7 +71,7 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
                 let batch = filter_record_batch(&batch, &kept).map_err(Error::kernel)?;
                 report.rows += run.rows - batch.num_rows() as u64;
                 report.runs_rewritten += 1;
-                let sorted = SortedRows::new(&frame, &batch.schema(), schema.compression, &[batch], cancel)?;
+                let sorted = SortedRows::new(&frame, &batch.schema(), schema.run_encoding(), &[batch], cancel)?;
                 let cutoff = directory.cutoff(run.cube);
                 let (within, overflow) = sorted.all().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
                 output.write(&sorted, &[Placement { cube: run.cube, within, overflow, cutoff }])?;

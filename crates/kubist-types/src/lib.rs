@@ -23,7 +23,7 @@ pub use compression::Compression;
 pub use error::{Error, ErrorKind, Result};
 pub use info::ColumnInfo;
 pub use metadata::Metadata;
-pub use options::{CommitOptions, Dimension, Domain, Replication, TableOptions, Value, WriterOptions};
+pub use options::{Accuracy, CommitOptions, Dimension, Domain, Replication, TableOptions, Value, WriterOptions};
 pub use population::Population;
 pub use query::{Bound, PerCell, QuerySpec, SpecVersion, Width};
 pub use stats::{Cost, Stats};

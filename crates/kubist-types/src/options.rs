@@ -1,6 +1,7 @@
 //! How a table is made, a writer works and a commit is marked.
 
 pub use kubist_expr::Value;
+pub use kubist_index::accuracy::Accuracy;
 pub use kubist_index::outlook::Replication;
 
 use crate::cancel::Cancel;
@@ -47,6 +48,11 @@ pub struct TableOptions {
     /// How hard numbers are pressed: what is quickest written, smallest on disk, or between both.
     /// A table that is already here keeps its own.
     pub compression: Compression,
+    /// How far stored values may be from those that are given: a column and its bound. A number is
+    /// absolute, in the column's unit; text may have another unit (`1um`), or be a relative bound
+    /// (`1e-4 rel`: of each value). Stored values, which are what is found by all questions, take fewer
+    /// bytes then. Columns of the identity, columns for lookups and what is no number cannot have one.
+    pub accuracy: Vec<(String, Value)>,
     /// Units of columns, as `m/s`: a column and its unit. They stand in the columns'
     /// Arrow metadata, under `unit`; one that is there already counts too.
     pub units: Vec<(String, String)>,

@@ -22,9 +22,9 @@ use rayon::prelude::*;
 use crate::bucket::Buckets;
 use crate::keys::Keys;
 use kubist_catalog::frame::{Frame, Positions};
-use kubist_format::encode::{encode_column, values_of};
+use kubist_format::encode::{RunEncoding, encode_column, values_of};
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
-use kubist_types::{Cancel, Compression, Error, Result};
+use kubist_types::{Cancel, Error, Result};
 
 /// Rows that a zone of a leaf wants, and of an inner cube, whose rows lie thinner
 /// in space: there are few of those, and smaller zones make up for it.
@@ -49,7 +49,7 @@ pub struct SortedRows {
     keys: Vec<MortonKey>,
     pub priorities: Vec<u64>,
     /// How hard numbers are pressed; `None`: as version 1 of the format has them.
-    compression: Option<Compression>,
+    encoding: RunEncoding,
     /// How many rows lie outside of the domain of some dimension.
     pub outside: u64,
 }
@@ -80,7 +80,7 @@ impl SortedRows {
     pub fn new(
         frame: &Arc<Frame>,
         schema: &SchemaRef,
-        compression: Option<Compression>,
+        encoding: RunEncoding,
         batches: &[RecordBatch],
         cancel: &Cancel,
     ) -> Result<SortedRows> {
@@ -102,7 +102,7 @@ impl SortedRows {
         let keys = sorted.par_iter().map(|entry| entry >> 32).collect();
         cancel.check()?;
         let priorities = order.par_iter().map(|row| priorities[*row as usize]).collect();
-        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities, compression, outside })
+        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities, encoding, outside })
     }
 
     /// The grid by which they are sorted.
@@ -221,7 +221,8 @@ impl SortedRows {
             .batch
             .columns()
             .iter()
-            .map(|array| encode_column(array.as_ref(), &order, &zones, self.compression))
+            .enumerate()
+            .map(|(column, array)| encode_column(array.as_ref(), &order, &zones, self.encoding.of_column(column)))
             .collect();
         let pages = columns.first().map_or(0, |column| column.chunks.len());
         let parts = columns.into_iter().zip(self.batch.columns()).map(|(column, array)| {
@@ -229,16 +230,17 @@ impl SortedRows {
         });
         let (columns, mut chunks): (Vec<_>, Vec<_>) = parts.unzip();
         let (mut data, mut listed, mut offset) = (Vec::new(), Vec::new(), 0u64);
+        let compression = self.encoding.compression;
         for _ in 0..pages {
             for (chunk, frame) in chunks.iter_mut().filter_map(Iterator::next) {
                 let length = chunk.len() as u32;
-                let frame = self.compression.is_none().then(|| frame.unwrap_or_default());
+                let frame = compression.is_none().then(|| frame.unwrap_or_default());
                 listed.push(Chunk { offset, length, checksum: crc32c::crc32c(&chunk), frame });
                 offset += length as u64;
                 data.push(chunk);
             }
         }
-        let map = ZoneMap { rows: zones, priorities, columns, chunks: listed, compression: self.compression };
+        let map = ZoneMap { rows: zones, priorities, columns, chunks: listed, compression };
         let rows = order.len() as u64;
         let (low, high) = self.frame.extent(&self.batch, &order, &map);
         let (cube, postings) = (placement.cube, keys.postings(&order, &map.rows));

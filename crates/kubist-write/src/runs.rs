@@ -177,7 +177,7 @@ impl Runs<'_> {
         // Those that were spilled before a column was added, too.
         let ready = |batch: &RecordBatch| self.schema.with_step(self.schema.widened(batch)?, self.step);
         let ready = batches.iter().map(ready).collect::<Result<Vec<_>>>()?;
-        SortedRows::new(self.frame, &self.schema.stored, self.schema.compression, &ready, self.cancel)
+        SortedRows::new(self.frame, &self.schema.stored, self.schema.run_encoding(), &ready, self.cancel)
     }
 
     /// Places the rows of a part.

@@ -95,8 +95,9 @@ pub use kubist_types::human;
 pub use kubist_types::shown::{printable, printable_lines, without_password};
 pub use kubist_types::type_names::data_type;
 pub use kubist_types::{
-    Bound, Cancel, ColumnInfo, ColumnSum, CommitOptions, Compression, Dimension, Domain, Error, ErrorKind, Metadata,
-    PerCell, QuerySpec, Replication, Result, SpecVersion, Stats, TableOptions, Thinned, Value, Width, WriterOptions,
+    Accuracy, Bound, Cancel, ColumnInfo, ColumnSum, CommitOptions, Compression, Dimension, Domain, Error, ErrorKind,
+    Metadata, PerCell, QuerySpec, Replication, Result, SpecVersion, Stats, TableOptions, Thinned, Value, Width,
+    WriterOptions,
 };
 pub use kubist_write::writer::{Committed, Writer};
 pub use snapshot::Snapshot;

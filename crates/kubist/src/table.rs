@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::SchemaRef;
+use kubist_catalog::accuracy::accuracy_of;
 use kubist_catalog::alter::NewColumn;
 use kubist_catalog::core::Core;
 use kubist_catalog::create::{self, Plan};
@@ -26,7 +27,7 @@ use kubist_read::stream::QueryStream;
 use kubist_repair::salvage::{self, SalvageReport};
 use kubist_repair::verify::{self, VerifyOptions, VerifyReport};
 use kubist_store::Store;
-use kubist_types::{Cancel, Error, Metadata, Result, TableOptions, WriterOptions};
+use kubist_types::{Accuracy, Cancel, Error, Metadata, Result, TableOptions, Value, WriterOptions};
 use kubist_write::writer::{Behind, Writer};
 
 use crate::explain::HandleTraffic;
@@ -341,6 +342,26 @@ impl Table {
         let stored = schema.to_stored(rows, "", 0)?;
         let identity: Vec<&dyn Array> = schema.identity.iter().map(|column| stored.column(*column).as_ref()).collect();
         Ok(priorities(&identity, rows.num_rows(), self.core.header.seed))
+    }
+
+    /// A batch of rows with the values that the table would store of them: those of columns with an
+    /// accuracy, rounded.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if values do not fit a column's type.
+    pub fn rounded(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        self.core.view(&Cancel::default())?.schema.rounded(rows)
+    }
+
+    /// The accuracy that is meant of a column, as [`TableOptions::accuracy`] has it, in its unit.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it is none, or there is no such column.
+    pub fn accuracy(&self, column: &str, bound: &Value) -> Result<Accuracy> {
+        let schema = self.core.view(&Cancel::default())?.schema.clone();
+        accuracy_of(&schema.with_unit(schema.column(column)?), bound)
     }
 
     /// Says something about the table, or about a column: new values by key, all at

@@ -54,7 +54,7 @@ fn writer(table: &Table, name: &str) -> Writer {
 }
 
 fn column(name: &str, data_type: DataType, default: Value) -> NewColumn {
-    NewColumn { name: name.into(), data_type, nullable: true, default, unit: None }
+    NewColumn { name: name.into(), data_type, nullable: true, default, unit: None, accuracy: None }
 }
 
 fn age() -> NewColumn {

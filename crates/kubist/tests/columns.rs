@@ -21,6 +21,7 @@ fn column(name: &str, default: f64) -> NewColumn {
         nullable: false,
         default: Value::Float(default),
         unit: None,
+        accuracy: None,
     }
 }
 

@@ -125,7 +125,14 @@ impl Model {
                     process.kill_after(random.random_range(0..60));
                     let name = format!("a{}", random.random_range(0..1_000_000));
                     let (data_type, default) = (DataType::Int16, Value::Int(self.next as i128));
-                    let column = NewColumn { name: name.clone(), data_type, nullable: false, default, unit: None };
+                    let column = NewColumn {
+                        name: name.clone(),
+                        data_type,
+                        nullable: false,
+                        default,
+                        unit: None,
+                        accuracy: None,
+                    };
                     if open_on(process, plant).and_then(|table| table.add_column(&column)).is_ok() {
                         self.columns.insert(name);
                     }

@@ -57,7 +57,7 @@ fn build(at: &Path) {
         if commit == 1 {
             let data_type = DataType::Float64;
             let (name, default, unit) = ("age".into(), Value::Float(0.5), Some("s".into()));
-            table.add_column(&NewColumn { name, data_type, nullable: true, default, unit }).unwrap();
+            table.add_column(&NewColumn { name, data_type, nullable: true, default, unit, accuracy: None }).unwrap();
             // Rewrites and a checkpoint lie there too.
             let options = OptimizeOptions { debt_share: 0.0, ..Default::default() };
             assert!(table.optimize(&options, &mut |_, _| {}).unwrap().rewrites > 0);

@@ -87,7 +87,7 @@ const COMMANDS: [Command; 9] = [
     ("optimize", |at| optimize(&Table::open(at)?)),
     ("alter", |at| {
         let (data_type, default) = (arrow_schema::DataType::Float64, Value::Float(0.5));
-        let column = NewColumn { name: "age".into(), data_type, nullable: false, default, unit: None };
+        let column = NewColumn { name: "age".into(), data_type, nullable: false, default, unit: None, accuracy: None };
         Table::open(at)?.add_column(&column).map(drop)
     }),
     ("checkpoint", |at| Table::open(at)?.checkpoint().map(drop)),

@@ -209,8 +209,14 @@ fn add_column(
             (data_type, default, known.as_ref().map_or(unknown, value))
         }
     };
-    let column =
-        NewColumn { name: name.clone(), data_type: data_type.clone(), nullable: true, default: value, unit: None };
+    let column = NewColumn {
+        name: name.clone(),
+        data_type: data_type.clone(),
+        nullable: true,
+        default: value,
+        unit: None,
+        accuracy: None,
+    };
     table.add_column(&column).unwrap();
     added.push((name.clone(), default.clone()));
     let mut fields = schema.fields().to_vec();

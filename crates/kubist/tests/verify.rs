@@ -17,6 +17,7 @@ use kubist::VerifyOptions;
 use kubist::{Dimension, Domain, TableOptions, Value, WriterOptions};
 use kubist_catalog::frame::Frame;
 use kubist_format::bounds::Values;
+use kubist_format::encode::RunEncoding;
 use kubist_format::location::Location;
 use kubist_format::zone_map::{ColumnZones, LazyZones, ZoneMap};
 use kubist_read::runs::read_run;
@@ -58,8 +59,8 @@ fn only_run(table: &Table) -> (Arc<Run<Location>>, RecordBatch) {
 fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut ZoneMap)) -> Run<Location> {
     let core = table.core();
     let count = rows.num_rows() as u32;
-    let sorted =
-        SortedRows::new(&grid(table), &rows.schema(), Some(Default::default()), &[rows], &Cancel::default()).unwrap();
+    let how = RunEncoding { compression: Some(Default::default()), ..RunEncoding::default() };
+    let sorted = SortedRows::new(&grid(table), &rows.schema(), how, &[rows], &Cancel::default()).unwrap();
     let placement = Placement { cube, within: (0..count).collect(), overflow: vec![], cutoff: Threshold::ALL };
     let encoded = sorted.encode(&placement, &Default::default());
     let mut map = ZoneMap::decode(&encoded.map).unwrap();

@@ -55,7 +55,7 @@ fn writer(table: &Table, name: &str) -> Writer {
 
 fn age() -> NewColumn {
     let (data_type, default) = (DataType::Float64, Value::Float(0.5));
-    NewColumn { name: "age".into(), data_type, nullable: false, default, unit: Some("s".into()) }
+    NewColumn { name: "age".into(), data_type, nullable: false, default, unit: Some("s".into()), accuracy: None }
 }
 
 /// Four steps of two writers and rows without a step, a column that came later, and

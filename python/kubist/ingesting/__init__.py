@@ -42,6 +42,7 @@ def ingest(
     seed: int | None = None,
     replication: str | None = None,
     compression: str | None = None,
+    accuracy: Mapping[str, float | str] | None = None,
     types: Mapping[str, str] | None = None,
     units: Mapping[str, str] | None = None,
     metadata: Mapping[str, Any] | None = None,
@@ -76,7 +77,7 @@ def ingest(
         format: What they are, where name and first bytes do not say it.
         topology: What the atoms of a trajectory are: a file that MDAnalysis reads.
         time: The time of the files, where they do not say it.
-        dimensions, identity, lookup, domains, capacity, seed, replication, compression,
+        dimensions, identity, lookup, domains, capacity, seed, replication, compression, accuracy,
             metadata: Of a new table, as for `kubist.create`; None: what the format says. Parquet,
             Arrow, CSV and NPZ do not say their dimensions.
         types, units: Of columns, where the format's own are not wanted.
@@ -131,6 +132,7 @@ def ingest(
             seed=seed,
             replication=replication,
             compression=compression,
+            accuracy=accuracy or {},
             types=types or {},
             units=units or {},
             metadata=metadata or {},

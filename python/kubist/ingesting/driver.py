@@ -258,6 +258,7 @@ class Ingestion:
             seed=self.asked.seed or 0,
             replication=self.asked.replication,
             compression=self.asked.compression,
+            accuracy=self.asked.accuracy,
             metadata={**source.metadata, "format": source.format, **self.asked.metadata},
             exist_ok=True,
         )

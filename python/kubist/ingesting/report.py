@@ -26,6 +26,7 @@ class Asked:
     seed: int | None = None
     replication: str | None = None
     compression: str | None = None
+    accuracy: Mapping[str, float | str] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)

@@ -7,7 +7,7 @@ use kubist::{Compression, Replication};
 use kubist_files::Delimiter;
 
 use crate::location::Location;
-use crate::parse::{self, Domains, Types, Units};
+use crate::parse::{self, Bounds, Domains, Types, Units};
 
 /// Put files into a table; makes the table if there is none
 ///
@@ -98,6 +98,13 @@ pub struct Ingest {
     /// `small` takes fewer bytes, and more time to write. `kubist optimize --compression` changes it.
     #[arg(long, value_name = "HOW")]
     pub compression: Option<Compression>,
+    /// How far stored values may be from the given ones, of a new table: x=1e-6, 'ux=1e-4 rel' or
+    /// x=1um (repeatable)
+    ///
+    /// A number is in the column's unit; with `rel` it is a part of each value. Stored values are
+    /// never further from the given ones, and take fewer bytes.
+    #[arg(long, value_name = "BOUNDS")]
+    pub accuracy: Vec<Bounds>,
     /// Several machines write to it, of a new table: its directory is on NFS, Lustre, GPFS or the
     /// like, and locks are not relied on
     ///
@@ -182,6 +189,10 @@ pub struct Alter {
     /// The columns that are added must never be null
     #[arg(long, requires = "add_column")]
     pub required: bool,
+    /// How far stored values of added columns may be from the given ones: age=1e-3, 'age=1e-4 rel'
+    /// (repeatable)
+    #[arg(long, value_name = "BOUNDS", requires = "add_column")]
+    pub accuracy: Vec<Bounds>,
     /// Units of columns: x=m,v=m/s (repeatable)
     #[arg(long, value_name = "UNITS")]
     pub unit: Vec<Units>,

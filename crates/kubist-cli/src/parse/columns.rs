@@ -36,6 +36,18 @@ impl FromStr for Units {
     }
 }
 
+/// Columns with bounds of errors: `x=1e-6,ux=1e-4 rel`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bounds(pub Vec<(String, String)>);
+
+impl FromStr for Bounds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Bounds, String> {
+        parts(text, "COLUMN=BOUND").map(Bounds)
+    }
+}
+
 /// `KEY=VALUE`: the value is JSON, or the text that it is.
 pub fn entry(text: &str) -> Result<(String, serde_json::Value), String> {
     match text.split_once('=') {
@@ -91,6 +103,8 @@ mod tests {
         let units: Units = "x=m,v=m/s".parse().unwrap();
         assert_eq!(units.0[1], ("v".to_string(), "m/s".to_string()));
         assert!("x".parse::<Units>().is_err());
+        let bounds: Bounds = "x=1um,ux=1e-4 rel".parse().unwrap();
+        assert_eq!(bounds.0[1], ("ux".to_string(), "1e-4 rel".to_string()));
         assert_eq!(entry("dt=1e-4").unwrap().1, 1e-4);
         assert_eq!(entry("code=alya=2").unwrap(), ("code".to_string(), "alya=2".into()));
         assert!(entry("=1").is_err() && entry("key").is_err());

@@ -10,7 +10,7 @@ use crate::readable::{Sound, grid, loss};
 use kubist_catalog::directory::Directory;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_format::encode::encode_column;
+use kubist_format::encode::{ColumnEncoding, encode_column};
 use kubist_format::location::Location;
 use kubist_format::zone_map::ZoneMap;
 use kubist_read::runs;
@@ -116,8 +116,9 @@ fn check_page(
         }
     }
     let order: Vec<u32> = (0..batch.num_rows() as u32).collect();
+    let how = ColumnEncoding { compression: map.compression, step: None };
     for (column, array) in batch.columns().iter().enumerate().take(map.columns.len()) {
-        let found = encode_column(array.as_ref(), &order, &map.rows[zones.clone()], map.compression).zones;
+        let found = encode_column(array.as_ref(), &order, &map.rows[zones.clone()], how).zones;
         let stated = &map.columns[column];
         for (index, zone) in zones.clone().enumerate() {
             let same = map.states_bounds(column, zone, found.min[index], found.max[index])

@@ -473,6 +473,7 @@ fn altered(at: &str) {
         data_type,
         default,
         unit: None,
+        accuracy: None,
     };
     let added = [
         NewColumn { unit: Some("K".into()), ..column("heat", DataType::Float64, Value::Float(293.15)) },
@@ -540,6 +541,7 @@ fn grids(at: &str) {
         nullable: false,
         default: Value::Float(293.15),
         unit: None,
+        accuracy: None,
     };
     table.add_column(&column).expect("an added column");
     let of = |names: &[&str]| Some(names.iter().map(|name| name.to_string()).collect());

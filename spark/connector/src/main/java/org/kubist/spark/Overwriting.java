@@ -80,9 +80,9 @@ final class Overwriting {
         if (options.creates()) {
             creation.putAll(options.creation());
         }
-        Map<Object, Object> units = new LinkedHashMap<>();
+        Map<Object, Map<?, ?>> known = new LinkedHashMap<>();
         for (Object said : (List<?>) info.get("columns")) {
-            units.put(((Map<?, ?>) said).get("name"), ((Map<?, ?>) said).get("unit"));
+            known.put(((Map<?, ?>) said).get("name"), (Map<?, ?>) said);
         }
         List<Map<String, Object>> columns = new ArrayList<>();
         for (Field field : snapshot.fields()) {
@@ -90,7 +90,8 @@ final class Overwriting {
             column.put("name", field.name());
             column.put("type", field.stored());
             column.put("nullable", field.nullable());
-            column.put("unit", units.get(field.name()));
+            column.put("unit", known.get(field.name()).get("unit"));
+            column.put("accuracy", known.get(field.name()).get("accuracy"));
             columns.add(column);
         }
         creation.put("columns", columns);

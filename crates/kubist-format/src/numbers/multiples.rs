@@ -1,0 +1,136 @@
+//! Floats that are multiples of a power of two, as whole numbers.
+//!
+//! The values of a column with an absolute bound of errors are multiples of its step. As whole numbers
+//! they need as many bits as the page's values are steps apart, whatever their signs and sizes; the keys
+//! of floats have bits of the exponent too. There and back is one multiplication by a power of two,
+//! which is exact.
+//!
+//! One value of a page may be no multiple, in any of its rows: NaN, or -0, which real data has here and
+//! there. It has a whole number of its own, above all others.
+
+use kubist_index::order::Keyed;
+
+use crate::bits::Word;
+
+/// Keys that are turned at once.
+const AT_ONCE: usize = 64;
+
+/// How whole numbers become the values that they stand for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Steps<W> {
+    /// The power of two of which values are multiples.
+    pub(crate) power: i32,
+    /// A key of a whole number, as it is stored, and the bits of the value that it stands for.
+    pub(crate) odd: Option<(W, W)>,
+}
+
+/// Keys of whole numbers, and what is not one.
+pub(super) struct Whole<W> {
+    /// Of odd rows: those of any other.
+    pub(super) keys: Vec<W>,
+    pub(super) odd: Option<Odd<W>>,
+}
+
+pub(super) struct Odd<W> {
+    /// The key of the float.
+    pub(super) key: W,
+    pub(super) rows: Vec<usize>,
+}
+
+/// Are the power of two and its reciprocal floats of as many bits, with all their digits?
+pub(super) fn is_step<W: Word>(power: i32) -> bool {
+    let most = if W::BITS == 32 { f32::MAX_EXP } else { f64::MAX_EXP } - 3;
+    power.abs() <= most
+}
+
+fn single(power: i32) -> f32 {
+    f32::from_bits(((power + f32::MAX_EXP - 1) as u32) << (f32::MANTISSA_DIGITS - 1))
+}
+
+fn double(power: i32) -> f64 {
+    f64::from_bits(((power + f64::MAX_EXP - 1) as u64) << (f64::MANTISSA_DIGITS - 1))
+}
+
+/// The keys of the whole numbers whose multiples of 2^`power` are the floats of these keys; `None` if
+/// more than one value is none.
+#[inline(always)]
+pub(super) fn whole_numbers<W: Word>(keys: &[W], power: i32) -> Option<Whole<W>> {
+    if !is_step::<W>(power) {
+        return None;
+    }
+    match W::BITS {
+        32 => {
+            let (step, steps) = (single(power), single(-power));
+            let to = |key: u64| ((f32::from_key(key) * steps) as i32).key();
+            turned(keys, to, |key| (i32::from_key(key) as f32 * step).key())
+        }
+        _ => {
+            let (step, steps) = (double(power), double(-power));
+            let to = |key: u64| ((f64::from_key(key) * steps) as i64).key();
+            turned(keys, to, |key| (i64::from_key(key) as f64 * step).key())
+        }
+    }
+}
+
+/// `to` turns the key of a float, and what `back` does not turn into the same again is odd.
+#[inline(always)]
+fn turned<W: Word>(keys: &[W], to: impl Fn(u64) -> u64, back: impl Fn(u64) -> u64) -> Option<Whole<W>> {
+    let mut whole = Whole { keys: Vec::with_capacity(keys.len()), odd: None };
+    for some in keys.chunks(AT_ONCE) {
+        let first = whole.keys.len();
+        whole.keys.extend(some.iter().map(|key| W::truncate(to((*key).into()))));
+        let is_same = |(key, whole): (&W, &W)| Into::<u64>::into(*key) == back((*whole).into());
+        // Without a branch for each, and almost always enough.
+        if some.iter().zip(&whole.keys[first..]).fold(true, |all, pair| all & is_same(pair)) {
+            continue;
+        }
+        for (row, key) in some.iter().enumerate() {
+            if !is_same((key, &whole.keys[first + row])) {
+                let odd = whole.odd.get_or_insert_with(|| Odd { key: *key, rows: Vec::new() });
+                if odd.key != *key {
+                    return None;
+                }
+                odd.rows.push(first + row);
+            }
+        }
+    }
+    if let Some(odd) = &whole.odd {
+        let is_odd = |row: &usize| odd.rows.binary_search(row).is_ok();
+        let other = whole.keys[(0..keys.len()).find(|row| !is_odd(row))?];
+        odd.rows.iter().for_each(|row| whole.keys[*row] = other);
+    }
+    Some(whole)
+}
+
+/// The bits of a float, from its key.
+pub(super) fn bits_of_float<W: Word>(key: W) -> W {
+    W::truncate(match W::BITS {
+        32 => f32::from_key(key.into()).bits(),
+        _ => f64::from_key(key.into()).bits(),
+    })
+}
+
+/// Turns keys of whole numbers, without their lowest bits, into the bits of the floats.
+#[inline(always)]
+pub(crate) fn floats<W: Word>(words: &mut [W], shift: u32, steps: Steps<W>) {
+    match W::BITS {
+        32 => {
+            let step = single(steps.power);
+            each(words, steps.odd, |word| (i32::from_key(word << shift) as f32 * step).bits());
+        }
+        _ => {
+            let step = double(steps.power);
+            each(words, steps.odd, |word| (i64::from_key(word << shift) as f64 * step).bits());
+        }
+    }
+}
+
+#[inline(always)]
+fn each<W: Word>(words: &mut [W], odd: Option<(W, W)>, bits: impl Fn(u64) -> u64) {
+    match odd {
+        None => words.iter_mut().for_each(|word| *word = W::truncate(bits((*word).into()))),
+        Some((key, value)) => words.iter_mut().for_each(|word| {
+            *word = if *word == key { value } else { W::truncate(bits((*word).into())) };
+        }),
+    }
+}

@@ -1,0 +1,272 @@
+//! Error bounds: how far the stored values of a column may be from those that were given.
+//!
+//! A value is rounded once, before anything is computed of it, to one that takes fewer bits:
+//!
+//! - by an absolute bound b to the nearest multiple of the largest power of two that is at most
+//!   2 b, the **step**. Steps are powers of two so that every multiple is a value of the type, and
+//!   the difference is exact;
+//! - by a relative bound r to the nearest value of so many binary digits as keep |stored - given|
+//!   at most r |given|.
+//!
+//! What a value becomes follows from the value and the bound alone, by integer arithmetic on its
+//! bits: on every machine the same. A rounded value is rounded to itself. NaN, infinities, both zeros, and
+//! values whose rounding the type cannot hold, stay as they are. Ties go away from zero, and what
+//! becomes zero is +0.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
+use arrow_schema::DataType;
+use half::f16;
+use serde::{Deserialize, Serialize};
+
+use crate::order::Keyed;
+
+/// The bound of a column's errors.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Accuracy {
+    /// |stored - given| is at most this, in the column's unit.
+    Absolute(f64),
+    /// |stored - given| is at most this part of |given|.
+    Relative(f64),
+}
+
+/// Why a bound cannot be.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NoAccuracy {
+    #[error("{0:?} is neither a number nor, as \"1e-4 rel\", one of a relative bound")]
+    NoNumber(String),
+    #[error("an absolute bound is a finite number above 0, found {0}")]
+    Absolute(f64),
+    #[error("a relative bound is above 0 and below 1, found {0}")]
+    Relative(f64),
+}
+
+/// Stands behind the number of a relative bound.
+const RELATIVE: &str = "rel";
+
+impl Accuracy {
+    /// # Errors
+    ///
+    /// [`NoAccuracy::Absolute`] unless the bound is finite and above 0.
+    pub fn absolute(bound: f64) -> Result<Accuracy, NoAccuracy> {
+        match bound.is_finite() && bound > 0.0 {
+            true => Ok(Accuracy::Absolute(bound)),
+            false => Err(NoAccuracy::Absolute(bound)),
+        }
+    }
+
+    /// # Errors
+    ///
+    /// [`NoAccuracy::Relative`] unless the bound is above 0 and below 1.
+    pub fn relative(bound: f64) -> Result<Accuracy, NoAccuracy> {
+        match bound > 0.0 && bound < 1.0 {
+            true => Ok(Accuracy::Relative(bound)),
+            false => Err(NoAccuracy::Relative(bound)),
+        }
+    }
+
+    /// The step of an absolute bound, as its power of two.
+    pub fn step(self) -> Option<i32> {
+        match self {
+            Accuracy::Absolute(bound) => Some(exponent(bound) + 1),
+            Accuracy::Relative(_) => None,
+        }
+    }
+
+    /// Can values of the type be rounded?
+    pub fn suits(data_type: &DataType) -> bool {
+        data_type.is_integer() || data_type.is_floating()
+    }
+
+    /// The values as they are stored; those of a type that does not suit stay as they are.
+    pub fn round(self, array: &ArrayRef) -> ArrayRef {
+        match array.data_type() {
+            DataType::Int8 => self.round_integers::<Int8Type>(array),
+            DataType::Int16 => self.round_integers::<Int16Type>(array),
+            DataType::Int32 => self.round_integers::<Int32Type>(array),
+            DataType::Int64 => self.round_integers::<Int64Type>(array),
+            DataType::UInt8 => self.round_integers::<UInt8Type>(array),
+            DataType::UInt16 => self.round_integers::<UInt16Type>(array),
+            DataType::UInt32 => self.round_integers::<UInt32Type>(array),
+            DataType::UInt64 => self.round_integers::<UInt64Type>(array),
+            DataType::Float16 => {
+                let half = Float { digits: 10, exponents: 5 };
+                self.round_floats::<Float16Type>(array, half, |bits| f16::from_bits(bits as u16))
+            }
+            DataType::Float32 => {
+                let single = Float { digits: 23, exponents: 8 };
+                self.round_floats::<Float32Type>(array, single, |bits| f32::from_bits(bits as u32))
+            }
+            DataType::Float64 => {
+                let double = Float { digits: 52, exponents: 11 };
+                self.round_floats::<Float64Type>(array, double, f64::from_bits)
+            }
+            _ => array.clone(),
+        }
+    }
+
+    fn round_floats<T: ArrowPrimitiveType>(
+        self,
+        array: &ArrayRef,
+        float: Float,
+        of_bits: impl Fn(u64) -> T::Native,
+    ) -> ArrayRef
+    where
+        T::Native: Keyed,
+    {
+        let rounding = self.rounding();
+        Arc::new(array.as_primitive::<T>().unary::<_, T>(|value| of_bits(float.round(value.bits(), rounding))))
+    }
+
+    fn round_integers<T: ArrowPrimitiveType>(self, array: &ArrayRef) -> ArrayRef
+    where
+        T::Native: Into<i128> + TryFrom<i128>,
+    {
+        let rounding = self.rounding();
+        Arc::new(array.as_primitive::<T>().unary::<_, T>(|value| {
+            let given: i128 = value.into();
+            let magnitude = round_integer(given.unsigned_abs(), rounding) as i128;
+            T::Native::try_from(if given < 0 { -magnitude } else { magnitude }).unwrap_or(value)
+        }))
+    }
+
+    fn rounding(self) -> Rounding {
+        match self {
+            Accuracy::Absolute(bound) => Rounding::Step(exponent(bound) + 1),
+            // Half of the last digit that is kept is at most the bound.
+            Accuracy::Relative(bound) => Rounding::Digits((-exponent(bound) - 1).max(0) as u32),
+        }
+    }
+}
+
+/// The bound as arithmetic needs it.
+#[derive(Clone, Copy)]
+enum Rounding {
+    /// To multiples of this power of two.
+    Step(i32),
+    /// To so many binary digits behind the first.
+    Digits(u32),
+}
+
+/// How the bits of a float are shared out: the sign, then the exponent, then the digits.
+#[derive(Clone, Copy)]
+struct Float {
+    digits: u32,
+    exponents: u32,
+}
+
+impl Float {
+    /// The bits of the nearest value that the rounding allows.
+    #[inline(always)]
+    fn round(self, bits: u64, rounding: Rounding) -> u64 {
+        let Float { digits, exponents } = self;
+        let sign = 1u64 << (digits + exponents);
+        let (magnitude, infinite) = (bits & (sign - 1), ((1u64 << exponents) - 1) << digits);
+        if magnitude == 0 || magnitude >= infinite {
+            return bits;
+        }
+        let field = magnitude >> digits;
+        let rounded = match rounding {
+            Rounding::Step(step) => {
+                let bias = (1i32 << (exponents - 1)) - 1;
+                // The power of two of the last digit.
+                let last = field.max(1) as i32 - bias - digits as i32;
+                match step - last {
+                    ..=0 => return bits,
+                    dropped if dropped <= digits as i32 => without(magnitude, dropped as u32),
+                    // At least half of a step, less than a whole one.
+                    dropped if dropped == digits as i32 + 1 && field > 0 => (field + 1) << digits,
+                    _ => return 0,
+                }
+            }
+            Rounding::Digits(kept) => {
+                let all = if field > 0 { digits } else { magnitude.ilog2() };
+                match all.saturating_sub(kept) {
+                    0 => return bits,
+                    dropped => without(magnitude, dropped),
+                }
+            }
+        };
+        match rounded {
+            0 => 0,
+            rounded if rounded >= infinite => bits,
+            rounded => bits & sign | rounded,
+        }
+    }
+}
+
+/// The nearest number whose lowest bits, so many, are zeros.
+#[inline(always)]
+fn without(magnitude: u64, bits: u32) -> u64 {
+    (magnitude + (1 << (bits - 1))) >> bits << bits
+}
+
+#[inline(always)]
+fn round_integer(magnitude: u128, rounding: Rounding) -> u128 {
+    let dropped = match rounding {
+        _ if magnitude == 0 => 0,
+        // No integer of 64 bits is half of a larger step.
+        Rounding::Step(step) => step.clamp(0, 66) as u32,
+        Rounding::Digits(kept) => magnitude.ilog2().saturating_sub(kept),
+    };
+    match dropped {
+        0 => magnitude,
+        _ => (magnitude + (1 << (dropped - 1))) >> dropped << dropped,
+    }
+}
+
+/// The largest power of two that is at most this number, which is above 0 and finite.
+fn exponent(number: f64) -> i32 {
+    let bits = number.to_bits();
+    match (bits >> 52) as i32 {
+        0 => bits.ilog2() as i32 - 1074,
+        field => field - 1023,
+    }
+}
+
+impl fmt::Display for Accuracy {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Accuracy::Absolute(bound) | Accuracy::Relative(bound)) = *self;
+        match (1e-3..1e6).contains(&bound) {
+            true => write!(out, "{bound}")?,
+            false => write!(out, "{bound:e}")?,
+        }
+        match self {
+            Accuracy::Absolute(_) => Ok(()),
+            Accuracy::Relative(_) => write!(out, " {RELATIVE}"),
+        }
+    }
+}
+
+impl FromStr for Accuracy {
+    type Err = NoAccuracy;
+
+    /// Of a number, or one with `rel` behind it.
+    fn from_str(text: &str) -> Result<Accuracy, NoAccuracy> {
+        let number = |number: &str| number.trim().parse::<f64>().map_err(|_| NoAccuracy::NoNumber(text.to_owned()));
+        match text.trim().strip_suffix(RELATIVE) {
+            Some(bound) => Accuracy::relative(number(bound)?),
+            None => Accuracy::absolute(number(text)?),
+        }
+    }
+}
+
+impl TryFrom<String> for Accuracy {
+    type Error = NoAccuracy;
+
+    fn try_from(text: String) -> Result<Accuracy, NoAccuracy> {
+        text.parse()
+    }
+}
+
+impl From<Accuracy> for String {
+    fn from(accuracy: Accuracy) -> String {
+        accuracy.to_string()
+    }
+}
