@@ -171,6 +171,9 @@ impl Store for Cached {
     fn share(&self) -> Result<()> {
         self.store.share()
     }
+    fn learn(&self) {
+        self.store.learn();
+    }
     fn look_again(&self, attempt: u32) -> bool {
         self.store.look_again(attempt)
     }
@@ -276,6 +279,9 @@ impl Store for Cached {
     }
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
         self.store.own_log(writer)
+    }
+    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.store.own_free_log(writer)
     }
     fn logs(&self) -> Result<Vec<String>> {
         self.store.logs()

@@ -75,7 +75,7 @@ struct Refresh<'a> {
 impl Refresh<'_> {
     fn run(&mut self, cancel: &Cancel) -> Result<Arc<View>> {
         let (files, tail) = (&self.core.files, &mut self.tail);
-        let followed = follow::once_seen(files, || follow::to_now(files, tail, cancel));
+        let followed = follow::once_seen(files, cancel, || follow::to_now(files, tail, cancel));
         // What has changed may be another table's, made at the location of this one.
         match followed {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
@@ -283,6 +283,15 @@ impl Core {
                 loaded => return Ok((view, loaded?)),
             }
         }
+    }
+
+    /// Waits until what a token names is seen here, where that may be late: others have seen it.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`; `Damaged`; a storage error.
+    pub fn see_all_of(&self, token: &SnapshotToken, cancel: &Cancel) -> Result<()> {
+        follow::see_all_of(self, token, cancel)
     }
 
     /// The table as it was when a view of it had this token.

@@ -106,6 +106,16 @@ impl Base {
         Ok(found.into_iter().flatten().collect())
     }
 
+    /// Reads all pages in one go, for questions that come.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Base::each`].
+    pub fn bring(&self, files: &TableFiles) -> Result<()> {
+        let all: Vec<usize> = (0..self.pages.len()).collect();
+        self.load(files, &all, &mut Stats::default()).map(drop)
+    }
+
     /// Calls with every page, some of which are in memory at a time.
     ///
     /// # Errors

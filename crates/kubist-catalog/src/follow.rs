@@ -8,6 +8,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
+use bytes::Bytes;
 use kubist_format::alteration;
 use kubist_format::error::EntryError;
 use kubist_format::names::{CHECKPOINTS, DROPPED, REWRITES, TABLE, WRITERS, number_of};
@@ -17,7 +18,7 @@ use kubist_types::{Cancel, Error, Result};
 use crate::checkpoint;
 use crate::error::{bad_entry, store_error};
 use crate::files::TableFiles;
-use crate::look::{both, get_all, is_far};
+use crate::look::{FirstLook, both, get_all, is_far};
 use crate::tail::Tail;
 use crate::token::SnapshotToken;
 use crate::view::View;
@@ -27,6 +28,8 @@ use crate::vouched;
 const LOGS_AT_ONCE: usize = 256;
 /// The number of rewrites that are read together.
 const REWRITES_AT_ONCE: usize = 16;
+/// Pages of so many bytes are read when the table is opened, where answers take the time of a network.
+const FEW_PAGES: u64 = 4 << 20;
 /// How often a state is begun anew because others clean up meanwhile.
 const MOST_RESTARTS: usize = 8;
 
@@ -35,20 +38,22 @@ const MOST_RESTARTS: usize = 8;
 ///
 /// # Errors
 ///
-/// Those of `follow`.
-pub fn once_seen<T>(files: &TableFiles, mut follow: impl FnMut() -> Result<T>) -> Result<T> {
+/// Those of `follow`, and `Cancelled`.
+pub fn once_seen<T>(files: &TableFiles, cancel: &Cancel, mut follow: impl FnMut() -> Result<T>) -> Result<T> {
     let mut attempt = 0;
     loop {
         match follow() {
             Err(Error::Damaged { .. }) if files.store.look_again(attempt) => attempt += 1,
             followed => return followed,
         }
+        cancel.check()?;
     }
 }
 
 /// Follows everything that says what the table is, up to now: what was durable before the
 /// call is joined after it. An alteration may need rewrites that were published after they were
-/// listed: then all is followed once more.
+/// listed, and where others' changes are seen late, runs may have columns and grids of alterations
+/// that are not seen yet: then all is followed once more.
 ///
 /// # Errors
 ///
@@ -62,10 +67,16 @@ pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
     let mut attempt = 0;
     loop {
         follow_all(files, tail, cancel)?;
-        if tail.state.rewrites() >= tail.needs_rewrites {
+        let has_rewrites = tail.state.rewrites() >= tail.needs_rewrites;
+        if has_rewrites && tail.is_described(files) {
             return Ok(());
         }
-        if attempt as usize > MOST_RESTARTS && !files.store.look_again(attempt) {
+        let is_late = files.store.look_again(attempt);
+        if has_rewrites && !is_late {
+            // Whoever reads such a run says what is missing.
+            return Ok(());
+        }
+        if attempt as usize > MOST_RESTARTS && !is_late {
             let missing = rewrite_name(tail.needs_rewrites);
             let what = "an alteration needs it, and it is missing".to_string();
             return Err(bad_entry(files.store.location(), &missing, 0, EntryError::Bad(what)));
@@ -90,6 +101,87 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
             logs = Some(names.map_err(store_error)?);
         }
     }
+    // Mostly a checkpoint holds everything: what is asked after the logs is asked beside them then,
+    // and once more if they have anything to join.
+    let (early, joined) = (is_far(files.store.as_ref()) && tail.checkpoint.is_some() && look.is_some(), tail.joined());
+    let last = LastLook::of(files, tail);
+    let (followed, seen) = match early {
+        true => {
+            let ask = || last.ask(files);
+            let (seen, followed) = both(files.store.as_ref(), ask, || follow_entries(files, tail, look, logs, cancel));
+            (followed, Some(seen))
+        }
+        false => (follow_entries(files, tail, look, logs, cancel), None),
+    };
+    followed?;
+    tail.is_known_there = false;
+    let (last, seen) = match seen.filter(|_| tail.joined() == joined && tail.checkpoint == last.checkpoint) {
+        Some(seen) => (last, seen?),
+        None => {
+            let last = LastLook::of(files, tail);
+            let seen = last.ask(files)?;
+            (last, seen)
+        }
+    };
+    last.join(files, tail, seen, cancel)
+}
+
+/// What is asked for after the logs: no run has a column that is not known then.
+struct LastLook {
+    altered: String,
+    /// The checkpoint that was begun with.
+    checkpoint: Option<String>,
+    /// The table itself: with nothing to join it may be looked at beside the rest.
+    is_of_table: bool,
+    is_of_writers: bool,
+}
+
+impl LastLook {
+    fn of(files: &TableFiles, tail: &Tail) -> LastLook {
+        LastLook {
+            altered: alteration::name_of(tail.schema(files).version + 1),
+            checkpoint: tail.checkpoint.clone(),
+            is_of_table: is_far(files.store.as_ref()) && tail.is_stale(),
+            is_of_writers: tail.history.declared.is_none(),
+        }
+    }
+
+    /// The objects, in the order in which they are joined.
+    fn ask(&self, files: &TableFiles) -> Result<Vec<Option<Bytes>>> {
+        let mut asked = vec![self.altered.clone()];
+        asked.extend(self.is_of_table.then(|| [DROPPED, TABLE].map(str::to_string)).into_iter().flatten());
+        asked.extend(self.is_of_writers.then(|| WRITERS.to_string()));
+        get_all(files.store.as_ref(), &asked).map_err(store_error)
+    }
+
+    fn join(&self, files: &TableFiles, tail: &mut Tail, found: Vec<Option<Bytes>>, cancel: &Cancel) -> Result<()> {
+        let mut found = found.into_iter();
+        let altered = found.next().flatten();
+        let table = self.is_of_table.then(|| (found.next().flatten().is_some(), found.next().flatten()));
+        let declared = found.next().flatten();
+        if let Some((is_dropped, table)) = table.filter(|_| declared.is_none() && altered.is_none()) {
+            files.check_seen(is_dropped, table)?;
+            tail.is_known_there = true;
+        }
+        if let Some(bytes) = declared {
+            let declared = serde_json::from_slice(&bytes)
+                .map_err(|error| bad_entry(files.store.location(), WRITERS, 0, EntryError::Bad(error.to_string())))?;
+            tail.join_declared(declared);
+        }
+        let Some(bytes) = altered else { return Ok(()) };
+        tail.join_alteration(files, &self.altered, &bytes)?;
+        follow_alterations(files, tail, u64::MAX, cancel)
+    }
+}
+
+/// Follows the logs and the rewrites.
+fn follow_entries(
+    files: &TableFiles,
+    tail: &mut Tail,
+    mut look: Option<FirstLook>,
+    mut logs: Option<Vec<String>>,
+    cancel: &Cancel,
+) -> Result<()> {
     // Cleaning may remove rewrites while they are being read: a checkpoint has
     // them, and it is there first.
     let mut restarts = 0;
@@ -122,30 +214,7 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
         }
         restore(files, tail, cancel)?;
     }
-    // After the logs: no run has a column that is not known then.
-    let altered = alteration::name_of(tail.schema(files).version + 1);
-    let mut asked = vec![altered.clone()];
-    // With nothing to join among them the table may be looked at beside them.
-    tail.is_known_there = false;
-    let looks = is_far(files.store.as_ref()) && tail.is_stale();
-    asked.extend(looks.then(|| [DROPPED, TABLE].map(str::to_string)).into_iter().flatten());
-    asked.extend(tail.history.declared.is_none().then(|| WRITERS.to_string()));
-    let mut found = get_all(files.store.as_ref(), &asked).map_err(store_error)?;
-    let mut others = found.split_off(1).into_iter();
-    let seen = looks.then(|| (others.next().flatten().is_some(), others.next().flatten()));
-    let declared = others.next().flatten();
-    if let Some((is_dropped, table)) = seen.filter(|_| declared.is_none() && found[0].is_none()) {
-        files.check_seen(is_dropped, table)?;
-        tail.is_known_there = true;
-    }
-    if let Some(bytes) = declared {
-        let declared = serde_json::from_slice(&bytes)
-            .map_err(|error| bad_entry(files.store.location(), WRITERS, 0, EntryError::Bad(error.to_string())))?;
-        tail.join_declared(declared);
-    }
-    let Some(bytes) = found.pop().flatten() else { return Ok(()) };
-    tail.join_alteration(files, &altered, &bytes)?;
-    follow_alterations(files, tail, u64::MAX, cancel)
+    Ok(())
 }
 
 /// Is there certainly nothing new? Where each answer takes the time of a network all that says so is
@@ -156,7 +225,6 @@ fn is_as_it_was(files: &TableFiles, tail: &Tail) -> Result<bool> {
         || !tail.begun
         || !tail.looked_at_segments
         || tail.is_stale()
-        || tail.base.is_some()
         || tail.state.rewrites() < tail.needs_rewrites
         || is_long(files, tail)
     {
@@ -167,12 +235,15 @@ fn is_as_it_was(files: &TableFiles, tail: &Tail) -> Result<bool> {
     let (rewrites, altered) =
         (rewrite_name(tail.state.rewrites()), alteration::name_of(tail.schema(files).version + 1));
     let (logs, is_declared) = (&tail.logs, tail.history.declared.is_some());
+    // Its pages go with it.
+    let checkpoint = tail.base.as_ref().and(tail.checkpoint.as_ref());
     let answers = thread::scope(|scope| {
         let others = [
             scope.spawn(|| store.list_after(REWRITES, &rewrites).map(|names| names.is_empty())),
             scope.spawn(|| store.logs().map(|names| names == *logs)),
             scope.spawn(|| store.get(&altered).map(|found| found.is_none())),
             scope.spawn(|| Ok(is_declared || store.get(WRITERS)?.is_none())),
+            scope.spawn(|| checkpoint.map_or(Ok(true), |name| Ok(store.list(CHECKPOINTS)?.contains(name)))),
         ];
         let read = store.read_logs(&from);
         let ends = |read: Vec<LogTail>| read.iter().zip(&from).all(|(read, (_, from))| read.next == *from);
@@ -204,7 +275,6 @@ pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> R
     let mut tail = Tail::default();
     let held = checkpoint::load(files, cancel)?;
     tail.begin(held.filter(|held| token.is_at_or_after(&held.state)));
-    see_positions(files, token, cancel)?;
     for (writer, position) in &token.positions {
         cancel.check()?;
         let read = files.store.read_log(writer, tail.state.position(writer)).map_err(store_error)?;
@@ -214,7 +284,7 @@ pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> R
         }
     }
     cancel.check()?;
-    let mut names = files.store.list_after(REWRITES, &rewrite_name(tail.state.rewrites())).map_err(store_error)?;
+    let mut names = new_rewrites(files, tail.state.rewrites())?;
     names.retain(|name| number_of(name) <= token.rewrites);
     let followed = follow_rewrites(files, &mut tail, &names, cancel)?;
     if !followed || tail.state.rewrites() != token.rewrites {
@@ -228,21 +298,45 @@ pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> R
     Ok(tail.view(files))
 }
 
-/// Waits until this machine sees the logs as far as a token names them, or would.
-fn see_positions(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> Result<()> {
+/// Waits until this machine sees all that a token names, or would: positions of logs, rewrites
+/// and alterations, which somebody elsewhere has seen.
+///
+/// # Errors
+///
+/// `Cancelled`; `Damaged`; a storage error.
+pub fn see_all_of(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> Result<()> {
+    if files.store.capabilities().staleness.is_zero() {
+        return Ok(());
+    }
     let mut attempt = 0;
-    for (writer, position) in &token.positions {
-        let is_short = || match files.store.read_log(writer, *position) {
-            Ok(read) => Ok(read.next < *position),
-            Err(kubist_store::Error::Missing { .. }) => Ok(true),
-            Err(error) => Err(store_error(error)),
-        };
-        while !files.store.capabilities().staleness.is_zero() && is_short()? && files.store.look_again(attempt) {
-            cancel.check()?;
-            attempt += 1;
+    while !sees_all_of(files, token)? {
+        if attempt == 0 {
+            files.store.learn();
         }
+        if !files.store.look_again(attempt) {
+            return Ok(());
+        }
+        cancel.check()?;
+        attempt += 1;
     }
     Ok(())
+}
+
+fn sees_all_of(files: &TableFiles, token: &SnapshotToken) -> Result<bool> {
+    for (writer, position) in &token.positions {
+        match files.store.read_log(writer, *position) {
+            Ok(read) if read.next >= *position => {}
+            Ok(_) | Err(kubist_store::Error::Missing { .. }) => return Ok(false),
+            Err(error) => return Err(store_error(error)),
+        }
+    }
+    let is_there = |name: &str| files.store.get(name).map(|found| found.is_some()).map_err(store_error);
+    // Alterations stay. A rewrite may have been cleaned away, if there are later ones.
+    Ok((token.alterations == 0 || is_there(&alteration::name_of(token.alterations))?)
+        && (token.declared.is_none() || is_there(WRITERS)?)
+        && (token.rewrites == 0
+            || is_there(&rewrite_name(token.rewrites))?
+            || !files.store.list_after(REWRITES, &rewrite_name(token.rewrites)).map_err(store_error)?.is_empty()))
 }
 
 /// The rewrites behind a number. A listing that is old lacks the last ones, which are found by
@@ -308,10 +402,17 @@ fn follow_logs(
         return Err(error);
     }
     let mut unacknowledged = BTreeSet::new();
+    // Questions need the pages of a base that was just begun with; few come beside the logs.
+    let store = files.store.as_ref();
+    let mut base =
+        tail.base.clone().filter(|base| is_far(store) && !tail.looked_at_segments && base.bytes() <= FEW_PAGES);
     for some in writers.chunks(LOGS_AT_ONCE) {
         cancel.check()?;
         let from: Vec<(&str, u64)> = some.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
-        for (writer, read) in some.iter().zip(files.store.read_logs(&from).map_err(store_error)?) {
+        // What fails is a question's to find out.
+        let bring = || base.take().is_some_and(|base| base.bring(files).is_ok());
+        let (read, _) = both(store, || store.read_logs(&from), bring);
+        for (writer, read) in some.iter().zip(read.map_err(store_error)?) {
             if let Some(error) = tail.vouched.short(files, writer, Some(read.next)) {
                 return Err(error);
             }

@@ -131,9 +131,17 @@ impl Snapshot {
         let token_of = |view: &Arc<View>| Snapshot::new(core.clone(), view.clone()).token();
         let is_meant = |view: &Arc<View>| SnapshotToken { step: token.step, ..token_of(view) } == *token;
         let in_memory = core.last_view().filter(|view| view.runs.base.is_none() && is_meant(view));
+        let now = || -> Result<Arc<View>> {
+            let view = core.view(cancel)?;
+            if token.is_before(&token_of(&view)) {
+                return Ok(view);
+            }
+            core.see_all_of(token, cancel)?;
+            core.view(cancel)
+        };
         let view = match in_memory {
             Some(view) => view,
-            None => match core.view(cancel)? {
+            None => match now()? {
                 view if is_meant(&view) => view,
                 view if !token.is_before(&token_of(&view)) => {
                     let why = "the table has not been in the state that the token names".into();

@@ -46,6 +46,8 @@ pub struct Tail {
     pub history: History,
     /// How many rewrites must be joined before what alterations declare holds.
     pub needs_rewrites: u64,
+    /// How many columns runs are known to have, at least.
+    needs_columns: usize,
     /// The runs that the state removes, for views.
     removed: Arc<SpreadSet<RunId>>,
     /// `None`: the columns of the creation.
@@ -71,6 +73,12 @@ pub struct Tail {
     pub logs: Vec<String>,
 }
 
+/// How many columns runs have, as far as their entries tell.
+fn columns_of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> usize {
+    let last = runs.filter_map(|run| run.payload.ranges.as_ref()?.of().last_column());
+    last.max().map_or(0, |last| last + 1)
+}
+
 impl Tail {
     /// Forgets what was joined, but not what is known of the logs.
     pub fn forget(&mut self) {
@@ -86,12 +94,26 @@ impl Tail {
             self.vouched.join(held.vouched());
             (self.checkpoint, self.base) = (Some(held.name), held.base);
             (self.state, self.history) = (held.state, held.history);
+            self.needs_columns = columns_of(self.state.live());
         }
+    }
+
+    /// All that was ever joined.
+    pub fn joined(&self) -> Joined {
+        self.joined
     }
 
     /// Has it changed since a view was made?
     pub fn is_stale(&self) -> bool {
         self.stale
+    }
+
+    /// Do the alterations that were joined say of all columns and grids of the runs what they are,
+    /// as far as entries tell of these?
+    pub fn is_described(&self, files: &TableFiles) -> bool {
+        let schema = self.schema(files);
+        let newest = files.forest().trees().map(|tree| tree.grid()).max().unwrap_or(0);
+        newest <= schema.newest_grid() && self.needs_columns <= schema.stored.fields().len()
     }
 
     /// The columns by now.
@@ -129,6 +151,7 @@ impl Tail {
             }
             self.stale = true;
             self.history.commit(writer, after, &entry);
+            self.needs_columns = self.needs_columns.max(columns_of(entry.commit.runs.iter()));
             self.joined.entries += 1;
             self.joined.runs += entry.commit.runs.len() as u64;
             let step = entry.step.map(|mark| mark.step);
@@ -163,6 +186,7 @@ impl Tail {
         }
         self.stale = true;
         self.gained = None;
+        self.needs_columns = self.needs_columns.max(columns_of(entry.rewrite.runs.iter()));
         let needs = entry.retract_after.map(|after| (after, entry.rewrite.needs.clone()));
         self.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
         if let Some((after, needs)) = needs {

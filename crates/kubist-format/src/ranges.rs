@@ -51,6 +51,11 @@ impl Ranges {
         Ok(Ranges { runs: runs as u32, columns: offsets.into(), packed })
     }
 
+    /// The last of the stored columns that they know, by its number.
+    pub fn last_column(&self) -> Option<usize> {
+        self.columns.last().map(|(column, _)| *column as usize)
+    }
+
     /// Bytes of memory that they take.
     pub fn memory(&self) -> usize {
         size_of::<Ranges>() + 16 + size_of_val(&*self.columns) + self.packed.len()

@@ -22,9 +22,8 @@ use kubist_format::names::{CHECKPOINTS, GARBAGE, PAGES_SEGMENT};
 use kubist_format::names::{REWRITES, number_of};
 use kubist_types::Cancel;
 use kubist_types::error::Result;
-use kubist_write::publish::{SHARED_REWRITE_TIME, fence};
+use kubist_write::publish::{KEPT_REWRITES, SHARED_REWRITE_TIME, fence, note_of};
 
-const KEPT_REWRITES: u64 = 64;
 /// A rewrite or a checkpoint that takes longer than this, from its segment to its entry, may
 /// find the segment noted, and is then given up.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
@@ -65,11 +64,6 @@ pub fn clean_as_of(core: &Arc<Core>, retention: Duration, now: u64, cancel: &Can
     round.note()?;
     round.report.segments_waiting = round.free(true)?;
     Ok(report)
-}
-
-/// Where it is noted since when a segment has been garbage.
-fn note_of(segment: &str) -> String {
-    format!("{GARBAGE}{segment}")
 }
 
 /// One call of [`clean`].
@@ -132,14 +126,21 @@ impl Round<'_> {
             self.cancel.check()?;
             let note = core.store.get(&note_of(&segment)).map_err(store_error)?;
             let since = note.and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)));
-            let age = Duration::from_millis(self.now.saturating_sub(since.unwrap_or(self.now)));
-            match age < self.retention || (is_of_no_writer(&segment) && !with_fence) {
+            let age = self.now.checked_sub(since.unwrap_or(self.now)).map(Duration::from_millis);
+            // A rewriter may have reserved it for a while.
+            match age.is_none_or(|age| age < self.retention) || (is_of_no_writer(&segment) && !with_fence) {
                 true => waiting += 1,
                 false => due.push(segment),
             }
         }
-        if !due.is_empty() {
-            // Another machine may have named one just now, and begun the next since the list.
+        // Rewrites that the checkpoint holds. The last ones stay, so that a reader
+        // that is behind notices the gap and starts from the checkpoint.
+        let held = checkpoint::load(core, self.cancel)?.map_or(0, |held| held.state.rewrites());
+        let mut rewrites = core.store.list(REWRITES).map_err(store_error)?;
+        rewrites.retain(|name| number_of(name) + KEPT_REWRITES < held);
+        if !due.is_empty() || !rewrites.is_empty() {
+            // Another machine may have named one just now, and begun the next since the list. And
+            // the checkpoint is seen by all before a rewrite goes.
             core.store.catch_up();
         }
         if due.iter().any(|segment| segment.starts_with(REWRITE_SEGMENT)) {
@@ -158,14 +159,9 @@ impl Round<'_> {
             }
             core.store.delete(&note_of(&segment)).map_err(store_error)?;
         }
-        // Rewrites that the checkpoint holds. The last ones stay, so that a reader
-        // that is behind notices the gap and starts from the checkpoint.
-        let held = checkpoint::load(core, self.cancel)?.map_or(0, |held| held.state.rewrites());
-        for name in core.store.list(REWRITES).map_err(store_error)? {
+        for name in rewrites {
             self.cancel.check()?;
-            if number_of(&name) + KEPT_REWRITES < held {
-                core.store.delete(&name).map_err(store_error)?;
-            }
+            core.store.delete(&name).map_err(store_error)?;
         }
         Ok(waiting)
     }

@@ -74,10 +74,11 @@ pub struct Claim {
 }
 
 impl Claims {
-    /// Claims a log, waiting for a holder on another machine to renew its claim or not.
-    pub async fn hold(&self, link: &Link, writer: &str) -> Result<Claim> {
+    /// Claims a log, waiting for a holder on another machine to renew its claim or not, if that is
+    /// wanted.
+    pub async fn hold(&self, link: &Link, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&this_process());
-        let (number, hint) = self.next(link, writer, &me).await.inspect_err(|_| me.end())?;
+        let (number, hint) = self.next(link, writer, &me, waits).await.inspect_err(|_| me.end())?;
         let number = Arc::new(AtomicU64::new(number));
         let hint = Arc::new(AtomicU64::new(hint));
         let lost = Arc::new(AtomicBool::new(false));
@@ -109,13 +110,16 @@ impl Claims {
     }
 
     /// Takes the next number.
-    async fn next(&self, link: &Link, writer: &str, me: &Holder) -> Result<(u64, u64)> {
+    async fn next(&self, link: &Link, writer: &str, me: &Holder, waits: bool) -> Result<(u64, u64)> {
         loop {
             let found = newest(link, writer).await?;
             if let Some(Newest { number, holder: Some(holder), .. }) = &found {
                 match life(holder) {
                     Life::Alive => return Err(busy(link, writer)),
                     Life::Unknown if !self.has_lapsed(link, writer, *number, holder)? => {
+                        if !waits {
+                            return Err(busy(link, writer));
+                        }
                         tokio::time::sleep(LOOK).await;
                         continue;
                     }

@@ -12,7 +12,7 @@ const SCHEME: &str = "s3://";
 /// How long one operation goes on trying.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Requests on their way at once.
-const PARALLEL: usize = 32;
+const PARALLEL: usize = 64;
 
 /// Where a store is, and how its service is to be used.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -90,9 +90,15 @@ fn strange(link: &Link, writer: &str, number: u64, kind: Kind) -> Error {
     Error::Damaged { file: link.file(&key(writer, number)), offset: 32, what }
 }
 
-pub async fn own(link: &Link, claims: &Claims, writers: &Writers, writer: &str) -> Result<Box<dyn LogOwner>> {
+pub async fn own(
+    link: &Link,
+    claims: &Claims,
+    writers: &Writers,
+    writer: &str,
+    waits: bool,
+) -> Result<Box<dyn LogOwner>> {
     check_part(writer)?;
-    let claim = claims.hold(link, writer).await?;
+    let claim = claims.hold(link, writer, waits).await?;
     let taken = async {
         let taken = take(link, writer, claim.hint()).await?;
         writers.add(link, writer).await?;

@@ -2,7 +2,9 @@
 //! bytes come then (1 / beta).
 //!
 //! Two ranges are worth one request if what lies between them takes no longer than a request
-//! does: if it is at most alpha / beta bytes (block-index paper, section IV).
+//! does: if it is at most alpha / beta bytes (block-index paper, section IV). That is for requests one
+//! after the other. Many are on their way at once, and wait together: each makes the whole longer by
+//! its share of alpha.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -36,13 +38,15 @@ impl Road {
         }
     }
 
-    /// The most bytes between two ranges that are read with them.
-    pub fn gap(&self) -> u64 {
+    /// The most bytes between two ranges that are read with them, where so many requests are on
+    /// their way at once.
+    pub fn gap(&self, parallel: usize) -> u64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match (known.seconds, known.bytes_per_second) {
-            (Some(alpha), Some(speed)) => ((alpha * speed) as u64).clamp(SMALLEST_GAP, LARGEST_GAP),
+        let alone = match (known.seconds, known.bytes_per_second) {
+            (Some(alpha), Some(speed)) => (alpha * speed) as u64,
             _ => FIRST_GAP,
-        }
+        };
+        (alone / parallel.max(1) as u64).clamp(SMALLEST_GAP, LARGEST_GAP)
     }
 }
 
@@ -53,16 +57,19 @@ mod tests {
     #[test]
     fn the_gap_follows_what_was_measured() {
         let road = Road::default();
-        assert_eq!(road.gap(), FIRST_GAP);
+        assert_eq!(road.gap(1), FIRST_GAP);
         let ms = Duration::from_millis;
         road.answered(ms(20), 1 << 20, ms(10));
-        assert_eq!(road.gap(), ((1 << 20) as f64 * 100.0 * 0.02) as u64);
+        let alone = ((1 << 20) as f64 * 100.0 * 0.02) as u64;
+        assert_eq!(road.gap(1), alone);
+        assert_eq!(road.gap(4), alone / 4);
         // Few bytes say nothing of the speed.
         road.answered(ms(20), 10, ms(500));
-        assert_eq!(road.gap(), ((1 << 20) as f64 * 100.0 * 0.02) as u64);
+        assert_eq!(road.gap(1), alone);
+        assert_eq!(road.gap(1000), SMALLEST_GAP);
         for _ in 0..100 {
             road.answered(ms(0), 1 << 20, ms(1));
         }
-        assert_eq!(road.gap(), SMALLEST_GAP);
+        assert_eq!(road.gap(1), SMALLEST_GAP);
     }
 }

@@ -144,7 +144,7 @@ async fn read_piece(
 ) -> Result<Vec<Bytes>> {
     let key = piece_key(name, piece);
     let asked = Instant::now();
-    let made = requests(ranges, link.road.gap());
+    let made = requests(ranges, link.road.gap(link.location.parallel));
     let length = |request: &Range<u64>| request.end - request.start;
     let is_little =
         made.iter().try_fold(0u64, |all, request| all.checked_add(length(request))).is_some_and(|all| all <= LITTLE);

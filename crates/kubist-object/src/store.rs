@@ -181,7 +181,11 @@ impl Store for ObjectStore {
     }
 
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.link.wait(logs::own(&self.link, &self.claims, &self.writers, writer))
+        self.link.wait(logs::own(&self.link, &self.claims, &self.writers, writer, true))
+    }
+
+    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.link.wait(logs::own(&self.link, &self.claims, &self.writers, writer, false))
     }
 
     fn logs(&self) -> Result<Vec<String>> {

@@ -76,6 +76,9 @@ impl Store for Patient {
     fn capabilities(&self) -> kubist_store::Capabilities {
         self.store.capabilities()
     }
+    fn learn(&self) {
+        self.store.learn();
+    }
     fn look_again(&self, attempt: u32) -> bool {
         self.store.look_again(attempt)
     }
@@ -131,6 +134,9 @@ impl Store for Patient {
     }
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
         self.store.own_log(writer)
+    }
+    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.store.own_free_log(writer)
     }
     fn logs(&self) -> Result<Vec<String>> {
         self.read_with(|| self.store.logs())

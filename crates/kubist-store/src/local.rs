@@ -44,6 +44,7 @@ mod standing;
 mod temporary;
 mod whole;
 
+use std::io;
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
@@ -115,8 +116,7 @@ impl LocalStore {
         folders::create_with_parents(&*disk, path)?;
         // It is there now, whether this machine sees it yet or not.
         let store = LocalStore::at(disk, path)?;
-        let is_ours = store.disk.is_of_this_machine(path);
-        let is_ours = is_ours.map_err(|error| Error::io("look at the file system of", path, error))?;
+        let is_ours = store.is_of_this_machine()?;
         let is_new = || -> Result<bool> {
             let foreign = |name: &str| name != LOGS && name != temporary::FOLDER;
             let listed = store.folders.list(path)?;
@@ -162,6 +162,21 @@ impl LocalStore {
         }
         Ok(())
     }
+
+    /// Refuses to change a store of one machine where others may have it mounted too: locks may
+    /// hold on one of them only there, and answers be lost.
+    fn check_alone(&self) -> Result<()> {
+        if self.is_shared() || self.is_of_this_machine()? {
+            return Ok(());
+        }
+        self.look_for_mark()?;
+        if self.is_shared() {
+            return Ok(());
+        }
+        let what = "its file system is one of several machines, where locks may hold on one only; \
+                    make the table shared first (kubist alter --shared)";
+        Err(Error::io("change", &self.root, io::Error::new(io::ErrorKind::Unsupported, what)))
+    }
 }
 
 impl LocalStore {
@@ -189,6 +204,24 @@ impl LocalStore {
         let sound = entries::read_sound(self, writer, 0)?;
         Ok(sound.damage.iter().map(Error::to_string).collect())
     }
+
+    /// Takes a log, by its lock or by a claim; `waits` for a holder elsewhere that may be dead.
+    fn own(&self, writer: &str, waits: bool) -> Result<Box<dyn LogOwner>> {
+        if writer == NO_WRITER {
+            return Err(Error::InvalidName { name: writer.into(), why: "it marks shared stores".into() });
+        }
+        self.check_alone()?;
+        if !self.is_shared() {
+            let owner = logs::own(self, writer)?;
+            // Looked for with the log in hand: whoever makes the store shared does it in the
+            // other order, and the owner looks again with each entry.
+            self.look_for_mark()?;
+            if !self.is_shared() {
+                return Ok(owner);
+            }
+        }
+        entries::own(self, writer, waits)
+    }
 }
 
 impl Store for LocalStore {
@@ -209,10 +242,18 @@ impl Store for LocalStore {
         }
         numbered::mark(self)?;
         self.set_shared();
+        if !self.is_of_this_machine()? && !logs::writers(self)?.is_empty() {
+            // Where a log ends is decided by what is seen from here.
+            self.catch_up();
+        }
         for writer in logs::writers(self)? {
             entries::seal(self, &writer)?;
         }
         Ok(())
+    }
+
+    fn learn(&self) {
+        self.place.learn();
     }
 
     fn look_again(&self, attempt: u32) -> bool {
@@ -224,11 +265,20 @@ impl Store for LocalStore {
     }
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
-        objects::put_if_absent(self, name, value)
+        self.check_alone()?;
+        let won = objects::put_if_absent(self, name, value)?;
+        if !won {
+            self.learn();
+        }
+        Ok(won)
     }
 
     fn get(&self, name: &str) -> Result<Option<Bytes>> {
-        objects::get(self, name)
+        let found = objects::get(self, name)?;
+        if found.is_some() {
+            self.learn();
+        }
+        Ok(found)
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
@@ -236,10 +286,12 @@ impl Store for LocalStore {
     }
 
     fn delete(&self, name: &str) -> Result<()> {
+        self.check_alone()?;
         objects::delete(self, name)
     }
 
     fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {
+        self.check_alone()?;
         segments::create(self, name)
     }
 
@@ -260,23 +312,16 @@ impl Store for LocalStore {
     }
 
     fn delete_segment(&self, segment: &str) -> Result<()> {
+        self.check_alone()?;
         segments::delete(self, segment)
     }
 
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        if writer == NO_WRITER {
-            return Err(Error::InvalidName { name: writer.into(), why: "it marks shared stores".into() });
-        }
-        if !self.is_shared() {
-            let owner = logs::own(self, writer)?;
-            // Looked for with the log in hand: whoever makes the store shared does it in the
-            // other order, and the owner looks again with each entry.
-            self.look_for_mark()?;
-            if !self.is_shared() {
-                return Ok(owner);
-            }
-        }
-        entries::own(self, writer)
+        self.own(writer, true)
+    }
+
+    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.own(writer, false)
     }
 
     fn logs(&self) -> Result<Vec<String>> {
@@ -315,6 +360,7 @@ impl Store for LocalStore {
     }
 
     fn erase(&self, objects: &[String]) -> Result<()> {
+        self.check_alone()?;
         whole::erase(self, objects)
     }
 }

@@ -62,8 +62,13 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(())
     }
 
+    /// The caller was told by others of something that is in the store, which may not be seen here
+    /// yet: a snapshot's token, say. What this handle reads itself it knows of.
+    fn learn(&self) {}
+
     /// Something was not found as it should be, for the `attempt`-th time in a row, from 0: can
-    /// that be because what is seen here is old? Waits for a moment if so, longer each time.
+    /// that be because what is seen here is older than what the handle knows of? Waits for a
+    /// moment if so, longer each time.
     fn look_again(&self, _attempt: u32) -> bool {
         false
     }
@@ -259,6 +264,16 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Busy`; `Damaged`; `Newer`; `InvalidName`; `NoSpace`; `Io` or `Unreachable` if the engine
     /// fails.
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>>;
+
+    /// The same, but never waits to see whether an owner that holds a claim is still at work: its log
+    /// is busy as long as nobody knows it to be dead.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Store::own_log`].
+    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.own_log(writer)
+    }
 
     /// The names of all writers that have a log, sorted.
     ///

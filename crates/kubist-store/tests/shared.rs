@@ -468,3 +468,129 @@ fn damage_of_an_entry_is_told() {
     server.process().unlink(&entry(2)).unwrap();
     assert!(matches!(fresh().own_log("w").map(|_| ()), Err(Error::Damaged { .. })));
 }
+
+/// A store of one machine, as another one sees its directory that has it mounted.
+#[test]
+fn a_store_of_one_machine_is_not_changed_through_a_network() {
+    let server = SimDisk::new(1);
+    let alone = open(server.process()).unwrap();
+    alone.put_if_absent("table", b"header").unwrap();
+    let mut segment = alone.create_segment("s").unwrap();
+    segment.append(&[b"rows"]).unwrap();
+    segment.sync().unwrap();
+    alone.own_log("w").unwrap().append(b"entry").unwrap();
+    let mount = Mount::new(&Network::new(&server, &Rule::ALL));
+    let store = open(mount.process()).unwrap();
+    assert_eq!(store.get("table").unwrap().unwrap(), "header");
+    assert_eq!(store.read_log("w", 0).unwrap().entries.len(), 1);
+    let changes: [(&str, Result<()>); 6] = [
+        ("a put", store.put_if_absent("rewrites/1", b"rewrite").map(drop)),
+        ("a deletion", store.delete("table")),
+        ("a new segment", store.create_segment("t").map(drop)),
+        ("a segment's deletion", store.delete_segment("s")),
+        ("a log taken", store.own_log("w").map(drop)),
+        ("its end", store.erase(&["table".into()])),
+    ];
+    for (what, answer) in changes {
+        let text = answer.expect_err(what).to_string();
+        assert!(text.contains("make the table shared first (kubist alter --shared)"), "{what}: {text}");
+    }
+    let end = alone.segment_len("s").unwrap().unwrap();
+    assert_eq!(alone.read("s", &[end - 4..end]).unwrap()[0], "rows");
+    store.share().unwrap();
+    assert!(store.put_if_absent("rewrites/1", b"rewrite").unwrap());
+    store.delete_segment("s").unwrap();
+    store.own_log("w").unwrap().append(b"another").unwrap();
+}
+
+/// However much is damaged, a handle waits once until it is sure; again only for what it has
+/// learned since.
+#[test]
+fn damage_is_waited_for_once() {
+    let (server, mounts) = machines(1, &Rule::ALL);
+    let [one, other] = mounts.map(|mount| open(mount.process()).unwrap());
+    let mut log = one.own_log("w").unwrap();
+    let mut segment = one.create_segment("s").unwrap();
+    segment.append(&[b"rows"]).unwrap();
+    segment.sync().unwrap();
+    log.append(b"first").unwrap();
+    other.read_log("w", 0).unwrap();
+    let time_of = |look: &dyn Fn() -> bool| {
+        let begin = server.clock();
+        assert!(look(), "it is not called damaged");
+        server.clock() - begin
+    };
+    let damaged = |at: u64| matches!(other.read("s", &[at..at + 9]), Err(Error::Damaged { .. }));
+    let (long, short) = (other.capabilities().staleness, Duration::from_secs(1));
+    assert!(time_of(&|| damaged(1 << 20)) >= long);
+    for number in 2..20 {
+        assert!(time_of(&|| damaged(number << 20)) < short, "it waits for the same again");
+    }
+    // Something new, which may name what is not seen yet.
+    log.append(b"second").unwrap();
+    other.catch_up();
+    other.read_log("w", 0).unwrap();
+    assert!(time_of(&|| damaged(1 << 20)) >= long);
+    assert!(time_of(&|| damaged(2 << 20)) < short);
+}
+
+/// The owner of a log that is sealed may have died before it synced its last entry.
+#[test]
+fn what_a_log_holds_when_it_is_sealed_survives_a_power_failure() {
+    for_seeds(200, |seed| {
+        let server = SimDisk::new(seed);
+        let process = server.process();
+        let store = open(process.clone()).unwrap();
+        let mut log = store.own_log("w").unwrap();
+        log.append(b"acknowledged").unwrap();
+        process.kill_after(seed % 4);
+        let _ = log.append(b"perhaps");
+        process.kill();
+        let other = open(server.process()).unwrap();
+        other.share().unwrap();
+        let seen = other.read_log("w", 0).unwrap();
+        server.crash();
+        let after = open(server.process()).unwrap();
+        assert_eq!(after.read_log("w", 0).unwrap().entries, seen.entries);
+        after.own_log("w").unwrap().append(b"later").unwrap();
+        assert_eq!(after.read_log("w", 0).unwrap().entries.len(), seen.entries.len() + 1);
+    });
+}
+
+/// A file that is no entry may have any number for its name.
+#[test]
+fn a_foreign_file_among_entries_is_passed_over() {
+    let server = SimDisk::new(1);
+    let process = server.process();
+    let store = open(process.clone()).unwrap();
+    store.share().unwrap();
+    let mut log = store.own_log("w").unwrap();
+    for entry in [b"first", b"other", b"third", b"forth", b"fifth"] {
+        log.append(entry).unwrap();
+    }
+    drop(log);
+    let entry = |number: u64| common::file(&format!("logs/w.entries/{number:020}"));
+    let foreign = process.open(&entry(u64::MAX), kubist_store::disk::Open::Create).unwrap();
+    foreign.write_at(b"not ours", 0).unwrap();
+    assert!(server.damage(&entry(2), |bytes| bytes[44] ^= 1));
+    process.unlink(&entry(4)).unwrap();
+    let sound = open(server.process()).unwrap().read_sound_log("w", 0).unwrap();
+    let entries: Vec<(u64, &[u8])> = sound.entries.iter().map(|entry| (entry.position, &entry.bytes[..])).collect();
+    assert_eq!(entries, [(0, &b"first"[..]), (3, b"third"), (5, b"fifth")]);
+    assert_eq!(sound.broken.iter().map(|broken| broken.position).collect::<Vec<_>>(), [2, 4]);
+    assert_eq!(sound.next, 6);
+}
+
+/// Who takes any free log does not wait to see whether the owner of another one is at work.
+#[test]
+fn a_log_that_may_be_free_is_not_waited_for() {
+    let (server, mounts) = machines(1, &Rule::ALL);
+    let [one, other] = mounts.map(|mount| open(mount.process()).unwrap());
+    let owner = one.own_log("w").unwrap();
+    let begin = server.clock();
+    assert!(matches!(other.own_free_log("w").map(drop), Err(Error::Busy { .. })));
+    assert!(server.clock() - begin < Duration::from_secs(1));
+    drop(owner);
+    other.catch_up();
+    other.own_free_log("w").unwrap().append(b"given back").unwrap();
+}

@@ -23,10 +23,11 @@ pub(crate) fn own_log(core: &Core, name: &str) -> Result<Box<dyn LogOwner>> {
     }
 }
 
-/// The first of `writer-1`, `writer-2`, … that nobody owns.
+/// The first of `writer-1`, `writer-2`, … that nobody owns. Whether a writer elsewhere is still at
+/// work is not waited for: another name does as well.
 pub(crate) fn first_free_log(core: &Core) -> Result<Box<dyn LogOwner>> {
     for number in 1..=10_000 {
-        match core.store.own_log(&format!("writer-{number}")) {
+        match core.store.own_free_log(&format!("writer-{number}")) {
             Err(kubist_store::Error::Busy { .. }) => {}
             other => return other.map_err(store_error),
         }

@@ -19,15 +19,21 @@
 //!
 //! Only objects put if absent, and reads of them, are asked of the store. Where a machine may
 //! remember for a while that a name is not there, a note may be overlooked. There cleaning notes
-//! no segment of a rewrite that is younger than an hour, and a rewriter gives up after half of
-//! that by its own clock, so that clocks may differ by the other half.
+//! no segment of a rewrite that is younger than an hour. A rewriter that has taken half of that, by
+//! its own clock, puts the note itself ([`reserve`]): as of an hour later, so that the segment counts
+//! as garbage from then on, and cleaning finds the name taken. If the rewriter finds it taken, it has
+//! come too late. Clocks may differ by half an hour.
 //!
 //! A number may have been taken and cleaned away while a rewriter stood still. The last rewrites
 //! before a checkpoint stay, and cleaning goes up: where the number before is gone and a checkpoint
-//! holds this one, it was taken before, and what was just put under it counts for nobody.
+//! is so far that cleaning may have deleted this one, it was taken before, and what was just put
+//! under it counts for nobody. Before
+//! the first number there is none. Where others' changes are seen late, cleaning deletes rewrites
+//! when everybody sees the checkpoint that holds them; so whoever has not stood still since it
+//! looked at the table has seen later rewrites.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kubist_catalog::segment::{new_segment, unix_ms};
 use kubist_catalog::settle::settle;
@@ -57,8 +63,11 @@ use kubist_types::error::{Error, Result};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// In a store where others' changes are seen late: a rewrite's segment is not noted as garbage for
-/// so long after it was made, and its rewriter gives up after half of it.
+/// so long after it was made, and its rewriter reserves it after half of it.
 pub const SHARED_REWRITE_TIME: Duration = Duration::from_secs(3600);
+
+/// Cleaning leaves so many rewrites that a checkpoint holds, the last ones.
+pub const KEPT_REWRITES: u64 = 64;
 
 /// What is to replace runs.
 #[derive(Default)]
@@ -107,8 +116,10 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
     for (writer, position) in &needs {
         settle(core, writer, *position, patience, cancel)?;
     }
+    let mut reserved = Reserved::default();
     loop {
         cancel.check()?;
+        let looked = Instant::now();
         core.check_still_there()?;
         let (view, directory) = core.view_with(cancel, |runs| runs.whole(core, cancel))?;
         // A replica that has died meanwhile is removed all the same.
@@ -122,7 +133,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
         let mut segments: Vec<&Arc<str>> = replacement.runs.iter().map(|run| &run.payload.segment).collect();
         segments.dedup();
         for segment in segments {
-            if is_given_up(core, segment)? || is_late(core, segment) {
+            if !reserved.is_ours(core, segment)? {
                 return Ok(false);
             }
         }
@@ -140,7 +151,9 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
         };
         let bytes = entry.encode(&core.forest());
         if core.store.put_if_absent(&rewrite_name(number), &bytes).map_err(store_error)? {
-            return check_number(core, number, cancel);
+            let counts = check_number(core, number, looked.elapsed(), cancel)?;
+            reserved.free(core);
+            return Ok(counts);
         }
     }
 }
@@ -149,14 +162,16 @@ fn rewrite_name(number: u64) -> String {
     format!("{REWRITES}{number:020}")
 }
 
-/// Was the number that was just taken free before? See the head.
-fn check_number(core: &Core, number: u64, cancel: &Cancel) -> Result<bool> {
-    let before = core.store.get(&rewrite_name(number.saturating_sub(1)));
-    if number == 1 || !matches!(before, Ok(None)) {
-        return Ok(true);
+/// Was the number that was just taken free before? See the head. The table was looked at `ago`.
+fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Result<bool> {
+    let staleness = core.store.capabilities().staleness;
+    match number.checked_sub(1).filter(|before| *before > 0) {
+        Some(before) if !matches!(core.store.get(&rewrite_name(before)), Ok(None)) => return Ok(true),
+        None if !staleness.is_zero() && ago < staleness / 4 => return Ok(true),
+        _ => {}
     }
     core.store.catch_up();
-    if checkpoint::load(core, cancel)?.is_none_or(|held| held.state.rewrites() < number) {
+    if checkpoint::load(core, cancel)?.is_none_or(|held| held.state.rewrites() <= number + KEPT_REWRITES) {
         return Ok(true);
     }
     // If it counted, the checkpoint holds it, and cleaning deletes it too.
@@ -166,11 +181,50 @@ fn check_number(core: &Core, number: u64, cancel: &Cancel) -> Result<bool> {
     Err(Error::SnapshotExpired { location: core.store.location().into(), why })
 }
 
-/// Is a rewrite's segment so old that cleaning may have noted it where that is not seen at once?
-fn is_late(core: &Core, segment: &str) -> bool {
-    let made = segment.rsplit_once('-').and_then(|(_, at)| at.parse::<u64>().ok());
-    let age = made.map_or(0, |at| unix_ms().saturating_sub(at));
-    !core.store.capabilities().staleness.is_zero() && age >= SHARED_REWRITE_TIME.as_millis() as u64 / 2
+/// The notes that a rewriter has put itself.
+#[derive(Default)]
+struct Reserved(Vec<(Arc<str>, Instant)>);
+
+impl Reserved {
+    /// May the rewrite name a segment, and be sure that cleaning leaves it?
+    fn is_ours(&mut self, core: &Core, segment: &Arc<str>) -> Result<bool> {
+        if let Some((_, since)) = self.0.iter().find(|(reserved, _)| reserved == segment) {
+            return Ok(since.elapsed() < SHARED_REWRITE_TIME / 2);
+        }
+        if is_given_up(core, segment)? {
+            return Ok(false);
+        }
+        let made = segment.rsplit_once('-').and_then(|(_, at)| at.parse::<u64>().ok());
+        let age = Duration::from_millis(made.map_or(0, |at| unix_ms().saturating_sub(at)));
+        if core.store.capabilities().staleness.is_zero() || age < SHARED_REWRITE_TIME / 2 {
+            return Ok(true);
+        }
+        let since = Instant::now();
+        let is_ours = reserve(core, segment, unix_ms())?;
+        self.0.extend(is_ours.then(|| (segment.clone(), since)));
+        Ok(is_ours)
+    }
+
+    /// What is named by a rewrite is no garbage. A note that stays is deleted by cleaning.
+    fn free(self, core: &Core) {
+        self.0.iter().for_each(|(segment, _)| drop(core.store.delete(&note_of(segment))));
+    }
+}
+
+/// Notes a segment as garbage as of a later time, in milliseconds since 1970; `false` if it is
+/// noted already. Whoever asks has the store's own answer, and none that its machine remembers.
+///
+/// # Errors
+///
+/// A storage error.
+pub fn reserve(core: &Core, segment: &str, now: u64) -> Result<bool> {
+    let until = now + SHARED_REWRITE_TIME.as_millis() as u64;
+    core.store.put_if_absent(&note_of(segment), &until.to_le_bytes()).map_err(store_error)
+}
+
+/// Where it is noted since when a segment has been garbage.
+pub fn note_of(segment: &str) -> String {
+    format!("{GARBAGE}{segment}")
 }
 
 /// Has a segment been deleted, or noted as garbage, so that it will be?
@@ -179,7 +233,7 @@ fn is_late(core: &Core, segment: &str) -> bool {
 ///
 /// A storage error.
 pub fn is_given_up(core: &Core, segment: &str) -> Result<bool> {
-    Ok(core.store.get(&format!("{GARBAGE}{segment}")).map_err(store_error)?.is_some()
+    Ok(core.store.get(&note_of(segment)).map_err(store_error)?.is_some()
         || core.store.segment_len(segment).map_err(store_error)?.is_none())
 }
 

@@ -1,8 +1,8 @@
 //! What a table on an object store costs: its bytes by the month, questions and commits by their requests.
 //!
-//! A question is a small box on an open table, as `make bench-s3` counts its requests: one listing of new rewrites;
-//! a look at the next alteration, at what is declared, at the last and the next writer, and at the next entry of each
-//! log; zone maps and rows. A commit is its rows and its entry.
+//! A question is a small box on an open table, as `make bench-s3` counts its requests: one listing of new rewrites,
+//! and one of checkpoints where the list of runs lies in pages; a look at the next alteration, at what is declared,
+//! at the last and the next writer, and at the next entry of each log; zone maps and rows. A commit is its rows and its entry.
 //! What a service takes for bytes that leave it depends on where they go, and is not in it.
 
 use kubist_types::{Error, Result};
@@ -45,21 +45,23 @@ struct Prices {
 }
 
 impl Costs {
-    /// Of a table of so many bytes and logs, by the prices that the environment says or Amazon's.
-    pub(crate) fn of(bytes: u64, logs: usize) -> Result<Costs> {
+    /// Of a table of so many bytes and logs, whose list of runs lies in pages or not, by the prices
+    /// that the environment says or Amazon's.
+    pub(crate) fn of(bytes: u64, logs: usize, in_pages: bool) -> Result<Costs> {
         let prices = match std::env::var(PRICES) {
             Ok(text) => Prices::read(&text)?,
             Err(_) => OF_AMAZON,
         };
-        Ok(prices.of(bytes, logs))
+        Ok(prices.of(bytes, logs, in_pages))
     }
 }
 
 impl Prices {
-    fn of(self, bytes: u64, logs: usize) -> Costs {
+    fn of(self, bytes: u64, logs: usize, in_pages: bool) -> Costs {
+        let lists = LISTS_A_QUESTION + f64::from(u8::from(in_pages));
         Costs {
             storage_a_month: bytes as f64 / (1u64 << 30) as f64 * self.storage,
-            thousand_questions: LISTS_A_QUESTION * self.put + (GETS_A_QUESTION + logs as f64) * self.get,
+            thousand_questions: lists * self.put + (GETS_A_QUESTION + logs as f64) * self.get,
             thousand_commits: PUTS_A_COMMIT * self.put,
         }
     }
@@ -92,11 +94,12 @@ mod tests {
     #[test]
     fn costs_follow_bytes_and_requests() {
         let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} {expected}");
-        let costs = OF_AMAZON.of(100 << 30, 4);
+        let costs = OF_AMAZON.of(100 << 30, 4, false);
         near(costs.storage_a_month, 2.3);
         near(costs.thousand_questions, 0.005 + 10.0 * 0.0004);
         near(costs.thousand_commits, 0.01);
-        let free = Prices::read("put=0, get=0").unwrap().of(1 << 30, 1);
+        near(OF_AMAZON.of(100 << 30, 4, true).thousand_questions, costs.thousand_questions + 0.005);
+        let free = Prices::read("put=0, get=0").unwrap().of(1 << 30, 1, false);
         assert_eq!((free.storage_a_month, free.thousand_questions, free.thousand_commits), (0.023, 0.0, 0.0));
         for text in ["much", "storage=-1", "egress=0.09", "get=NaN", "put="] {
             let error = Prices::read(text).unwrap_err().to_string();

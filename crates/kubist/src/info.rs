@@ -203,7 +203,11 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
             .collect(),
         bytes,
         bytes_per_row: if rows == 0 { 0.0 } else { bytes as f64 / rows as f64 },
-        costs: core.store.traffic().map(|_| Costs::of(disk.total, history.writers.len())).transpose()?,
+        costs: core
+            .store
+            .traffic()
+            .map(|_| Costs::of(disk.total, history.writers.len(), snapshot.view.runs.base.is_some()))
+            .transpose()?,
         disk,
     })
 }

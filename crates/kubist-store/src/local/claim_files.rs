@@ -59,10 +59,11 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Claims a writer's log, waiting for a holder on another machine to renew its claim or not.
-    pub fn hold(&self, place: &Arc<Place>, writer: &str) -> Result<Claim> {
+    /// Claims a writer's log, waiting for a holder on another machine to renew its claim or not, if
+    /// that is wanted.
+    pub fn hold(&self, place: &Arc<Place>, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&place.disk.holder());
-        let number = self.next(place, writer, &me).inspect_err(|_| me.end())?;
+        let number = self.next(place, writer, &me, waits).inspect_err(|_| me.end())?;
         let state = Mutex::new(State { number, renewed: place.disk.clock(), lost: false });
         Ok(Claim { place: place.clone(), writer: writer.to_owned(), me, state })
     }
@@ -86,7 +87,7 @@ impl Claims {
         Some(renewal)
     }
 
-    fn next(&self, place: &Place, writer: &str, me: &Holder) -> Result<u64> {
+    fn next(&self, place: &Place, writer: &str, me: &Holder, waits: bool) -> Result<u64> {
         let folder = numbered::folder(writer, CLAIMS);
         loop {
             let (number, holder) = newest(place, writer, &folder)?;
@@ -94,6 +95,9 @@ impl Claims {
                 match place.disk.life(&holder) {
                     Life::Alive => return Err(busy(place, writer)),
                     Life::Unknown if !self.has_lapsed(place, writer, number.unwrap_or(0), holder)? => {
+                        if !waits {
+                            return Err(busy(place, writer));
+                        }
                         place.disk.pause(LOOK);
                         continue;
                     }
@@ -141,6 +145,9 @@ fn newest(place: &Place, writer: &str, folder: &str) -> Result<(Option<u64>, Opt
         }
         if listed.is_none() || found.0.is_some() {
             return Ok(found);
+        }
+        if attempt == 0 {
+            place.learn();
         }
         if !place.look_again(attempt) {
             return Err(busy(place, writer));

@@ -75,7 +75,7 @@ fn sealed(store: &LocalStore, writer: &str) -> Result<u64> {
         return Ok(end);
     }
     let end = match logs::is_there(store, writer)? {
-        true => logs::read(store, writer, 0)?.next.max(HEADER_BYTES),
+        true => logs::read_for_good(store, writer)?.next.max(HEADER_BYTES),
         false => 0,
     };
     numbered::put_alone(store, &name, Says::Sealed, end)?;
@@ -91,12 +91,12 @@ pub(super) fn seal(store: &LocalStore, writer: &str) -> Result<()> {
     sealed(store, writer).map(drop)
 }
 
-pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>> {
+pub(super) fn own(store: &LocalStore, writer: &str, waits: bool) -> Result<Box<dyn LogOwner>> {
     names::check_part(writer)?;
     // From here on it is known to be a writer, whether its claim is free or not.
     store.known.raise(writer, |_| {});
     store.folders.ensure(&numbered::folder(writer, ENTRIES))?;
-    let claim = Arc::new(store.claims.hold(&store.place, writer)?);
+    let claim = Arc::new(store.claims.hold(&store.place, writer, waits)?);
     match fence(store, writer) {
         Ok((number, position)) => {
             let renewal = store.claims.keep(&claim);
@@ -127,6 +127,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
         next += 1;
     }
     // All of these are there, whether this machine sees them yet or not.
+    store.learn();
     let says = |number| {
         let mut attempt = 0;
         loop {
@@ -149,6 +150,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
 /// The number behind the last one of a listing, which must have no hole.
 fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
     let Some(last) = numbered::listed(store, folder)?.pop() else { return Ok(start) };
+    store.learn();
     store.patiently(|| {
         let found = numbered::listed(store, folder)?;
         let hole = (start..=last).find(|number| found.binary_search(number).is_err());
@@ -178,6 +180,9 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTai
         tail.next = end.min(from - 1);
         tail.durable = tail.next;
         return Ok(tail);
+    }
+    if number > store.known.of(writer).there {
+        store.learn();
     }
     // To be durable is for whoever has put it; until then we can see to it ourselves.
     if number > store.known.of(writer).durable && store.disk.sync_directory(&store.root.join(&folder)).is_ok() {
@@ -284,18 +289,35 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
         return Ok(sound);
     }
     let folder = numbered::folder(writer, ENTRIES);
-    let last = numbered::listed(store, &folder)?.pop().unwrap_or(number);
-    for number in number..=last {
-        let position = sound.next;
+    let mut numbers = numbered::listed(store, &folder)?;
+    numbers.retain(|found| *found >= number);
+    // The number behind the last file that is known to be of the log, where the next entry begins,
+    // and the numbers between that nobody can read. These count once a whole file follows: a
+    // foreign file may have any number for its name.
+    let (mut known, mut begin, mut gaps) = (number, sound.next, Vec::new());
+    let broken = |position| BrokenEntry { position, bytes: Default::default() };
+    for number in numbers {
+        if number > known {
+            gaps.push(begin..number);
+            begin = number;
+        }
         match numbered::get(store, &folder, number) {
-            Ok(Some((Says::Entry, bytes))) => sound.entries.push(LogEntry { position, bytes }),
-            Ok(Some(_)) => continue,
-            Ok(None) | Err(Error::Damaged { .. } | Error::Irregular { .. }) => {
-                sound.broken.push(BrokenEntry { position, bytes: Default::default() });
+            Ok(Some((says, bytes))) => {
+                sound.broken.extend(gaps.drain(..).flatten().map(broken));
+                known = number + 1;
+                if says == Says::Entry {
+                    sound.entries.push(LogEntry { position: begin, bytes });
+                    (begin, sound.next) = (known, known);
+                }
             }
+            Ok(None) | Err(Error::Damaged { .. } | Error::Irregular { .. }) if number == known => {
+                sound.broken.push(broken(begin));
+                known = number + 1;
+                (begin, sound.next) = (known, known);
+            }
+            Ok(None) | Err(Error::Damaged { .. } | Error::Irregular { .. }) => {}
             Err(error) => return Err(error),
         }
-        sound.next = number + 1;
     }
     Ok(sound)
 }

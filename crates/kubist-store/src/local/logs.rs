@@ -55,7 +55,6 @@ struct LocalLog {
 
 pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>> {
     names::check_part(writer)?;
-    check_locks(store)?;
     let folder = store.folders.ensure(FOLDER)?;
     let path = path_of(store, writer, SUFFIX);
     let file = open_or_create(store, &path)?;
@@ -88,18 +87,6 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
         acknowledgement_path,
         position: found.end,
     }))
-}
-
-/// Refuses where a lock holds on one machine and others can write too.
-fn check_locks(store: &LocalStore) -> Result<()> {
-    let found = store.disk.is_of_this_machine(&store.root);
-    if found.map_err(|error| Error::io("look at the file system of", &store.root, error))? {
-        return Ok(());
-    }
-    let what = "its file system is one of several machines, where locks may hold on one only; \
-                make the table shared first (kubist alter --shared)";
-    let source = io::Error::new(io::ErrorKind::Unsupported, what);
-    Err(Error::io("take a log of", &store.root, source))
 }
 
 /// Cuts off a torn tail and makes all that is before it durable, as all before
@@ -221,6 +208,23 @@ pub(super) fn read_sealed(store: &LocalStore, writer: &str, from: u64, end: u64)
             )),
         }
     })
+}
+
+/// The entries of a log that is to end for good, durable: their owner may have died before it
+/// synced the last one.
+pub(super) fn read_for_good(store: &LocalStore, writer: &str) -> Result<LogTail> {
+    let tail = read(store, writer, 0)?;
+    let path = path_of(store, writer, SUFFIX);
+    let file = store.open(&path, Open::ReadWrite).map_err(|error| Error::io("open", &path, error))?;
+    if let Some(last) = tail.entries.last().filter(|_| tail.durable < tail.next) {
+        // Written again, as its next owner would.
+        let frame = frame(last.position, &last.bytes).unwrap_or_default();
+        write_all(&*file, &frame, last.position).map_err(|error| Error::io("write", &path, error))?;
+    }
+    file.sync_data().map_err(|error| Error::io("sync", &path, error))?;
+    file.close().map_err(|error| Error::io("close", &path, error))?;
+    store.folders.sync(&store.root.join(FOLDER))?;
+    Ok(tail)
 }
 
 pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTail> {

@@ -44,6 +44,9 @@ pub(super) fn put(place: &Place, folder: &str, number: u64, says: Says, payload:
     let whole = place.folders.ensure(folder)?;
     let won = temporary::publish(place, &numbered(says, number, payload), &path(place, folder, number))?;
     place.folders.sync(&whole)?;
+    if !won {
+        place.learn();
+    }
     Ok(won)
 }
 
@@ -83,6 +86,9 @@ pub(super) fn put_alone(place: &Place, name: &str, says: Says, number: u64) -> R
     let folder = place.folders.ensure(LOGS)?;
     let won = temporary::publish(place, &numbered(says, number, b""), &folder.join(name))?;
     place.folders.sync(&folder)?;
+    if !won {
+        place.learn();
+    }
     Ok(won)
 }
 

@@ -4,14 +4,17 @@
 //! for a time, and may be older than what another one did meanwhile. What follows from that for
 //! a shared store stands here, in one place:
 //!
-//! - that something is absent, too short or wrong is believed only after it was looked for
-//!   again for [`Place::look_again`]'s time;
-//! - that something is there, whole, is believed at once: nothing changes once it has its name.
+//! - that something is there, whole, is believed at once: nothing changes once it has its name;
+//! - that something is absent, too short or wrong is believed once what this machine sees is
+//!   younger than what the handle knows of it. Whatever names something was read later than that
+//!   was there. So it is looked for again until so much time has gone by since the handle last
+//!   [learned](Place::learn) of anything, and from then on not at all: damage makes a handle
+//!   wait once, however much of it there is.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,8 +29,11 @@ use super::folders::Folders;
 const STALENESS: Duration = Duration::from_secs(60);
 /// The variable that says otherwise, in seconds.
 pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
-/// Looks at something that may be old: the pauses between them double.
-const LOOKS: u32 = 8;
+/// The first of the pauses between looks at something that may be old is this part of the whole
+/// time; they double.
+const FIRST_PAUSE: u32 = 256;
+/// The longest of them: whoever is asked to stop looks between two.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// What is read of a file whose length is not known.
 const GUESS_BYTES: usize = 64 << 10;
 
@@ -41,6 +47,10 @@ pub struct Place {
     pub(super) cleaned: AtomicBool,
     shared: AtomicBool,
     pub(super) staleness: Duration,
+    /// When the handle last learned of something, in milliseconds of the disk's clock.
+    learned: AtomicU64,
+    /// Is the file system one of this machine alone?
+    is_ours: OnceLock<bool>,
 }
 
 impl Place {
@@ -54,8 +64,20 @@ impl Place {
             cleaned: AtomicBool::default(),
             shared: AtomicBool::default(),
             staleness: said.unwrap_or(STALENESS),
+            learned: AtomicU64::new(millis(disk.clock())),
+            is_ours: OnceLock::new(),
             disk,
         }
+    }
+
+    /// Is the file system one of this machine alone?
+    pub fn is_of_this_machine(&self) -> Result<bool> {
+        if let Some(known) = self.is_ours.get() {
+            return Ok(*known);
+        }
+        let found = self.disk.is_of_this_machine(&self.root);
+        let found = found.map_err(|error| Error::io("look at the file system of", &self.root, error))?;
+        Ok(*self.is_ours.get_or_init(|| found))
     }
 
     /// Is the store one of several machines?
@@ -73,23 +95,42 @@ impl Place {
         if self.is_shared() { self.staleness } else { Duration::ZERO }
     }
 
+    /// The handle has learned of something that others did, and may not see all of it yet.
+    pub fn learn(&self) {
+        if self.is_shared() {
+            self.learned.fetch_max(millis(self.disk.clock()), Ordering::Relaxed);
+        }
+    }
+
+    /// A little more than what is seen can be old.
+    fn patience(&self) -> Duration {
+        self.staleness + self.staleness / 4
+    }
+
     /// Waits a moment, and longer the more often something was looked at in vain; `false` once
-    /// what is seen cannot be old any more.
+    /// what is seen is younger than all that the handle has learned.
     pub fn look_again(&self, attempt: u32) -> bool {
-        if !self.is_shared() || attempt > LOOKS {
+        if !self.is_shared() {
             return false;
         }
-        if let Some(doublings) = attempt.checked_sub(1) {
-            // A little more than all of it together.
-            self.disk.pause((self.staleness + self.staleness / 4) * (1 << doublings) / (1 << LOOKS));
+        // At once: what was opened before may be old.
+        let Some(doublings) = attempt.checked_sub(1) else { return true };
+        let seen = Duration::from_millis(self.learned.load(Ordering::Relaxed)) + self.patience();
+        let left = seen.saturating_sub(self.disk.clock());
+        // Others may make the handle learn again and again.
+        let most = FIRST_PAUSE.ilog2() as u64 + self.patience().as_secs();
+        if left.is_zero() || u64::from(attempt) > most + 1 {
+            return false;
         }
+        let pause = self.patience() * (1 << doublings.min(FIRST_PAUSE.ilog2())) / FIRST_PAUSE;
+        self.disk.pause(pause.min(LONGEST_PAUSE).min(left));
         true
     }
 
     /// Waits until whatever was there when this was called is seen.
     pub fn catch_up(&self) {
         if self.is_shared() {
-            self.disk.pause(self.staleness + self.staleness / 4);
+            self.disk.pause(self.patience());
         }
     }
 
@@ -131,6 +172,10 @@ impl Place {
             bytes.extend_from_slice(&some);
         }
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    time.as_millis() as u64
 }
 
 /// The file was deleted by another machine while this one had it open, or remembered its name.

@@ -10,6 +10,11 @@ macro_rules! forward {
             self.$field.capabilities()
         }
     };
+    (@learn $field:tt) => {
+        fn learn(&self) {
+            self.$field.learn();
+        }
+    };
     (@look_again $field:tt) => {
         fn look_again(&self, attempt: u32) -> bool {
             self.$field.look_again(attempt)
@@ -73,6 +78,11 @@ macro_rules! forward {
     (@own_log $field:tt) => {
         fn own_log(&self, writer: &str) -> kubist::store::Result<Box<dyn kubist::store::LogOwner>> {
             self.$field.own_log(writer)
+        }
+    };
+    (@own_free_log $field:tt) => {
+        fn own_free_log(&self, writer: &str) -> kubist::store::Result<Box<dyn kubist::store::LogOwner>> {
+            self.$field.own_free_log(writer)
         }
     };
     (@logs $field:tt) => {

@@ -1,0 +1,258 @@
+//! A table on two machines that share its directory, which see late what the other one did.
+
+mod common;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use arrow_array::{Int64Array, RecordBatch};
+use arrow_schema::DataType;
+use common::forward::forward;
+use common::{name, options, rows, schema};
+use kubist::store::sim::{Mount, Network, Rule, SimDisk};
+use kubist::store::{LocalStore, Result, Store};
+use kubist::{
+    Cancel, Dimension, Domain, Error, ErrorKind, GridOptions, NewColumn, Query, Table, Value, Writer, WriterOptions,
+};
+use kubist_maintain::clean::clean_as_of;
+use kubist_write::publish::{create_segment, fence, reserve};
+
+const HOUR: u64 = 3_600_000;
+
+/// A server, and a handle on each of two machines that have it mounted.
+fn machines(seed: u64) -> (SimDisk, [Arc<dyn Store>; 2]) {
+    let server = SimDisk::new(seed);
+    let network = Network::new(&server, &Rule::ALL);
+    let store = || -> Arc<dyn Store> {
+        let store = LocalStore::on_disk(Mount::new(&network).process(), Path::new("/table")).unwrap();
+        // Longer than a simulated machine remembers anything.
+        Arc::new(store.with_staleness(Duration::from_secs(1)))
+    };
+    (server, [store(), store()])
+}
+
+fn tables(seed: u64) -> (SimDisk, [Table; 2]) {
+    let (server, stores) = machines(seed);
+    (server, stores.map(|store| Table::create_in(store, schema(), &options()).unwrap()))
+}
+
+fn writer(table: &Table) -> Writer {
+    table.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap()
+}
+
+/// Nothing has looked for what is made next on the machine of the table more lately than this.
+fn look(table: &Table) -> u64 {
+    table.snapshot().unwrap().rows().unwrap()
+}
+
+#[test]
+fn a_column_and_a_grid_of_another_machine_are_never_missing() {
+    for seed in 0..30 {
+        let (_, [one, other]) = tables(seed);
+        let mut log = writer(&one);
+        log.append(&rows(0, 0)).unwrap();
+        log.commit().unwrap();
+        look(&other);
+        let age = NewColumn {
+            name: "age".into(),
+            data_type: DataType::Int64,
+            nullable: false,
+            default: Value::Int(7),
+            unit: None,
+        };
+        one.add_column(&age).unwrap();
+        let batch = rows(0, 1);
+        let ages = Int64Array::from(vec![9; batch.num_rows()]);
+        let mut columns: Vec<_> =
+            batch.schema().fields().iter().map(|field| field.name().clone()).zip(batch.columns().to_vec()).collect();
+        columns.push(("age".into(), Arc::new(ages)));
+        log.append(&RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+        log.commit().unwrap();
+        // Of what it sees it knows the columns, whenever it looks.
+        for _ in 0..40 {
+            let snapshot = other.snapshot().unwrap();
+            let query = Query { filter: Some("id >= 0".into()), ..Query::default() };
+            let found: u64 = snapshot.query(&query).unwrap().map(|batch| batch.unwrap().num_rows() as u64).sum();
+            assert_eq!(found, snapshot.rows().unwrap(), "SEED={seed}");
+        }
+        let domain =
+            |column: &str| Dimension { column: column.into(), domain: Domain::Linear(Value::Int(0), Value::Int(2)) };
+        let grid = GridOptions { domains: vec![domain("x"), domain("y")], ..Default::default() };
+        one.regrid(&grid, &mut |_, _| {}).unwrap();
+        for _ in 0..40 {
+            let snapshot = other.snapshot().unwrap();
+            let found: u64 =
+                snapshot.query(&Query::default()).unwrap().map(|batch| batch.unwrap().num_rows() as u64).sum();
+            assert_eq!(found, snapshot.rows().unwrap(), "SEED={seed}");
+        }
+    }
+}
+
+#[test]
+fn a_fresh_token_leads_to_its_snapshot_on_another_machine() {
+    for seed in 0..30 {
+        let (_, [one, other]) = tables(seed);
+        let mut log = writer(&one);
+        look(&other);
+        let mut expected = 0;
+        for commit in 0..4 {
+            log.append(&rows(0, commit)).unwrap();
+            log.commit().unwrap();
+            // Names that come next are looked for in vain.
+            look(&other);
+            if commit == 1 {
+                one.set_unit("x", Some("m")).unwrap();
+            }
+            if commit == 2 {
+                fence(one.core()).unwrap();
+            }
+            let snapshot = one.snapshot().unwrap();
+            expected = snapshot.rows().unwrap().max(expected);
+            let there = other.at(&snapshot.token()).unwrap_or_else(|error| panic!("SEED={seed}: {error}"));
+            assert_eq!(there.rows().unwrap(), expected, "SEED={seed}");
+        }
+    }
+}
+
+#[test]
+fn a_token_that_leads_nowhere_is_refused_after_a_while() {
+    let (_, [one, other]) = tables(1);
+    writer(&one);
+    let mut token = one.snapshot().unwrap().token();
+    token.rewrites = 99;
+    assert!(matches!(other.at(&token), Err(Error::SnapshotExpired { .. })));
+}
+
+/// A store on which something happens just before the first rewrite gets its number.
+struct Stalled {
+    store: Arc<dyn Store>,
+    meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl std::fmt::Debug for Stalled {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Stalled({:?})", self.store)
+    }
+}
+
+impl Store for Stalled {
+    forward!(store:
+        capabilities learn look_again catch_up location get list delete create_segment read segment_len segments
+        delete_segment own_log own_free_log logs read_log scratch sizes erase
+    );
+
+    fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
+        if name.starts_with("rewrites/")
+            && let Some(meanwhile) = self.meanwhile.lock().unwrap().take()
+        {
+            meanwhile();
+        }
+        self.store.put_if_absent(name, value)
+    }
+}
+
+#[test]
+fn the_first_rewrite_of_all_is_not_made_twice() {
+    let store: Arc<dyn Store> = Arc::new(kubist::store::MemoryStore::new("first"));
+    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+    let mut log = writer(&table);
+    log.append(&rows(0, 0)).unwrap();
+    log.commit().unwrap();
+    let others = Table::open_in(store.clone()).unwrap();
+    let meanwhile = move || {
+        (0..70).for_each(|_| fence(others.core()).unwrap());
+        others.checkpoint().unwrap();
+        others.clean(Duration::ZERO).unwrap();
+        assert_eq!(others.core().store.get(&format!("rewrites/{:020}", 1)).unwrap(), None, "it was not cleaned away");
+    };
+    let stalled = Stalled { store: store.clone(), meanwhile: Mutex::new(Some(Box::new(meanwhile))) };
+    let stalled = Table::open_in(Arc::new(stalled)).unwrap();
+    let answer = fence(stalled.core());
+    assert!(matches!(answer, Err(Error::SnapshotExpired { .. })), "{answer:?}");
+    assert_eq!(store.get(&format!("rewrites/{:020}", 1)).unwrap(), None, "it was left there");
+    assert_eq!(Table::open_in(store).unwrap().snapshot().unwrap().rows().unwrap(), look(&table));
+}
+
+#[test]
+fn a_rewrite_that_takes_long_keeps_its_segment() {
+    let (_, [one, other]) = tables(1);
+    let mut log = writer(&one);
+    log.append(&rows(0, 0)).unwrap();
+    log.commit().unwrap();
+    let view = one.core().view(&Cancel::default()).unwrap();
+    let made = |segment: &str| segment.rsplit_once('-').unwrap().1.parse::<u64>().unwrap();
+    let segment = || {
+        let mut segment = create_segment(one.core(), &view).unwrap();
+        segment.append(&[b"runs"]).unwrap();
+        segment.sync().unwrap();
+        segment.name().to_string()
+    };
+    let clean = |table: &Table, now: u64| {
+        table.core().store.catch_up();
+        clean_as_of(table.core(), Duration::ZERO, now, &Cancel::default()).unwrap();
+    };
+    let is_there = |segment: &str| {
+        one.core().store.catch_up();
+        one.core().store.segment_len(segment).unwrap().is_some()
+    };
+    // Reserved after half an hour, on a machine whose clock is half an hour behind.
+    let reserved = segment();
+    let now = made(&reserved);
+    assert!(reserve(one.core(), &reserved, now + HOUR / 2).unwrap());
+    for _ in 0..2 {
+        clean(&other, now + HOUR + HOUR / 3);
+        assert!(is_there(&reserved));
+    }
+    // Its rewriter has died.
+    for hours in 2..4 {
+        clean(&other, now + hours * HOUR);
+    }
+    assert!(!is_there(&reserved));
+    // Noted before: its rewriter has come too late.
+    let noted = segment();
+    let note = format!("garbage/{noted}");
+    assert!(other.core().store.put_if_absent(&note, &(made(&noted) + HOUR).to_le_bytes()).unwrap());
+    assert!(!reserve(one.core(), &noted, made(&noted) + HOUR).unwrap());
+}
+
+#[test]
+fn a_writer_without_a_name_waits_for_nobody() {
+    let (server, [one, other]) = tables(1);
+    let unnamed = |table: &Table| table.writer(&WriterOptions::default()).unwrap();
+    let begin = server.clock();
+    let writers: Vec<Writer> = (0..5).flat_map(|_| [unnamed(&one), unnamed(&other)]).collect();
+    assert!(server.clock() - begin < Duration::from_secs(10), "{:?}", server.clock() - begin);
+    let mut names: Vec<String> = writers.iter().map(|writer| writer.name().to_string()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), 10);
+}
+
+#[test]
+fn a_table_of_one_machine_is_not_maintained_through_a_network() {
+    let server = SimDisk::new(1);
+    let store = LocalStore::on_disk(server.process(), Path::new("/table")).unwrap();
+    let table = Table::create_in(Arc::new(store), schema(), &options()).unwrap();
+    let mut log = writer(&table);
+    for commit in 0..8 {
+        log.append(&rows(0, commit)).unwrap();
+        log.commit().unwrap();
+    }
+    drop(log);
+    let expected = look(&table);
+    let mount = Mount::new(&Network::new(&server, &Rule::ALL)).process();
+    let there = Table::open_in(Arc::new(LocalStore::on_disk(mount, Path::new("/table")).unwrap())).unwrap();
+    assert_eq!(look(&there), expected);
+    let refused = |answer: kubist::Result<()>| {
+        let error = answer.unwrap_err();
+        assert!(error.to_string().contains("kubist alter --shared"), "{error}");
+        assert_ne!(error.kind(), ErrorKind::Corrupt);
+    };
+    let options = kubist::OptimizeOptions { debt_share: 0.0, ..Default::default() };
+    refused(there.optimize(&options, &mut |_, _| {}).map(drop));
+    refused(there.retract(0, &Cancel::default()).map(drop));
+    refused(there.clean(Duration::ZERO).map(drop));
+    refused(there.checkpoint().map(drop));
+    assert_eq!(look(&table), expected);
+}
