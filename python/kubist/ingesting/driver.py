@@ -114,6 +114,7 @@ class Ingestion:
             dimensions, identity, lookup = self._index(sources)
         else:
             self._check_columns(self._table)
+            self._check_atoms(self._table, sources)
             info = self._table.info()
             dimensions = [dimension.column for dimension in info.dimensions]
             identity, lookup = list(info.identity), list(info.lookup)
@@ -190,6 +191,17 @@ class Ingestion:
                     "set_unit() changes what the table says"
                 )
 
+    def _check_atoms(self, table: _table.Table, sources: Sequence[Source]) -> None:
+        """Frames of another number of atoms would end a table's use as a trajectory."""
+        here = table.metadata.get("trajectory")
+        for source in sources:
+            there = source.metadata.get("trajectory")
+            if here and there and here != there:
+                raise InvalidInput(
+                    f"{source.path} has frames of {there['atoms']} atoms, and those of "
+                    f"{self.location} have {here['atoms']}: give it a table of its own"
+                )
+
     def _index(self, sources: Sequence[Source]) -> tuple[list[str], list[str], list[str]]:
         source, names = sources[0], set(self._columns_of(sources).names)
 
@@ -214,6 +226,7 @@ class Ingestion:
             self.report.created = True
         else:
             self._check_columns(self._table)
+        self._check_atoms(self._table, sources)
         self._schema = self._table.schema
         self._writer = self._table.writer(
             self.asked.writer or WRITER,

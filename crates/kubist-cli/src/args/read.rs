@@ -182,7 +182,7 @@ pub struct Explain {
 Examples:
   kubist estimate airway.kubist 'mean(ux), p95(diameter)' --box x=0.1:0.2 --error 1%
   kubist estimate airway.kubist 'count()' 'mean(deposited)' --group-by kind --within 0.5
-  kubist estimate airway.kubist 'mean(sqrt(ux*ux + uy*uy))' --absolute 0.01 --json
+  kubist estimate airway.kubist 'mean(sqrt(ux*ux + uy*uy))' --error '0.01 abs' --json
   kubist estimate airway.kubist 'histogram(diameter, 20)' --precision 1%
   kubist estimate ocean.nc 'mean(TEMP)' --where 'DEPTH < 50' --error 1%
 

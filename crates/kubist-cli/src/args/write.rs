@@ -28,7 +28,7 @@ use crate::parse::{self, Bounds, Domains, Types, Units};
 Examples:
   kubist ingest airway.kubist step_*.parquet --dimensions x,y,z,time --identity pid,time
   kubist ingest airway.kubist step_28.csv
-  kubist ingest sky.kubist hip2.dat --delimiter space --names hip,ra,dec --dimensions ra,dec
+  kubist ingest sky.kubist stars.dat --delimiter space --names hip,ra,dec --dimensions ra,dec
   kubist ingest sky.kubist stars.npz --dimensions ra,dec --domain ra=0:360,dec=-90:90 --unit ra=deg,dec=deg
   kubist ingest run.kubist out.parquet --dimensions x,y,z --domain z=quantile --columns x,y,z,vel_0
   kubist ingest run.kubist traj.xtc --topology top.pdb

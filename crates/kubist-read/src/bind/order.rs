@@ -92,13 +92,15 @@ impl Term {
 
 /// The order of paths, one after the other, each in order of time: the column that tells them
 /// apart, what else identifies a path, the time, and what identifies a record.
-pub(crate) fn of_paths(schema: &TableSchema, by: usize) -> Vec<String> {
+pub(crate) fn of_paths<'a>(schema: &'a TableSchema, by: usize) -> Vec<String> {
     let field = |column: &usize| schema.user_field(*column);
     let visible = schema.visible();
     let identity = schema.identity.iter().filter(|column| visible.contains(column));
-    let candidates = || schema.dimensions.iter().chain(visible);
-    let named = |name: &&str| candidates().find(|column| is_named(field(column), name));
-    let time = TIMES.iter().find_map(named).or_else(|| candidates().find(|column| is_date(field(column))));
+    let time_among = |columns: &'a [usize]| {
+        let named = |name: &&str| columns.iter().find(|column| is_named(field(column), name));
+        TIMES.iter().find_map(named).or_else(|| columns.iter().find(|column| is_date(field(column))))
+    };
+    let time = time_among(&schema.dimensions).or_else(|| time_among(visible));
     let identity: Vec<&usize> = identity.collect();
     // An identity without that column is a record's own, and says nothing of its path.
     let (of_path, of_record) = if identity.contains(&&by) { (identity, vec![]) } else { (vec![], identity) };
