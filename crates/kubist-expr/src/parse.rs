@@ -188,6 +188,11 @@ impl Parser<'_> {
                 if FOREIGN.contains(&upper.as_str()) {
                     return ExprError::unsupported(upper).into();
                 }
+                if let Some((Token::Number(number), _)) = self.next.checked_sub(1).and_then(|at| self.tokens.get(at)) {
+                    let (number, unit) = (shortened(&number.to_string()), shortened(word));
+                    let hint = format!("write `{number}{unit}` or `'{number} {unit}'` for a value with a unit");
+                    return self.here(format!("`{unit}` is not expected behind {number}; {hint}"));
+                }
                 format!("`{}`", shortened(word))
             }
             Token::Quoted(name) => format!("\"{}\"", shortened(name)),

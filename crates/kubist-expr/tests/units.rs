@@ -239,3 +239,13 @@ fn widths_may_have_a_factor_without_end_and_plain_numbers_a_unit_of_one() {
     assert_eq!(&bins("bin(angle, 1deg)"), &bins("bin(angle, 0.0174532925199433)"));
     assert_eq!(Expression::parse("angle * w", batch.schema_ref()).unwrap().unit(), Some("rad"));
 }
+
+#[test]
+fn a_unit_behind_a_blank_is_told_how_to_be_written() {
+    let batch = batch();
+    let error = Predicate::parse("x > 20 um", batch.schema_ref()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "at character 8: `um` is not expected behind 20; write `20um` or `'20 um'` for a value with a unit"
+    );
+}

@@ -242,10 +242,25 @@ fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Opti
             )));
         }
     }
-    match has_end(bound) {
-        true => Ok(Some(Predicate::range(visible, name, low, high)?)),
-        false => Ok(None),
+    if !has_end(bound) {
+        return Ok(None);
     }
+    let range = Predicate::range(visible, name, low, high)?;
+    if let (Some(low), Some(high)) = (low, high)
+        && are_reversed(visible, name, low, high)?
+    {
+        return Err(Error::invalid(format!("box: {name:?} goes from {low} to {high}, but low must not exceed high")));
+    }
+    Ok(Some(range))
+}
+
+/// Is an end beyond the other in the order of the column? Ends between two neighbouring values
+/// are in order, although no value lies between them.
+fn are_reversed(visible: &Schema, name: &str, low: &Value, high: &Value) -> Result<bool> {
+    let place = visible.index_of(name).map_err(|error| Error::invalid(error.to_string()))?;
+    let keys = |low, high| Ok::<_, Error>(Predicate::range(visible, name, low, high)?.keys_of(place).numbers);
+    let (above, below) = (keys(Some(low), None)?, keys(None, Some(high))?);
+    Ok(above.zip(below).is_some_and(|(above, below)| above.0 > below.1.saturating_add(1)))
 }
 
 /// Rows of complete steps in a closed range. Rows without a step precede every
