@@ -60,6 +60,7 @@ fn a_column_and_a_grid_of_another_machine_are_never_missing() {
             nullable: false,
             default: Value::Int(7),
             unit: None,
+            accuracy: None,
         };
         one.add_column(&age).unwrap();
         let batch = rows(0, 1);
