@@ -189,7 +189,8 @@ impl Parser<'_> {
                     return ExprError::unsupported(upper).into();
                 }
                 if let Some((Token::Number(number), _)) = self.next.checked_sub(1).and_then(|at| self.tokens.get(at)) {
-                    let (number, unit) = (shortened(&number.to_string()), shortened(word));
+                    let number = number.to_string();
+                    let (number, unit) = (shortened(&number), shortened(word));
                     let hint = format!("write `{number}{unit}` or `'{number} {unit}'` for a value with a unit");
                     return self.here(format!("`{unit}` is not expected behind {number}; {hint}"));
                 }
