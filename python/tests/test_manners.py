@@ -182,7 +182,7 @@ def test_a_wide_table_fits_a_terminal(table: kubist.Table) -> None:
 def test_a_long_ingest_says_how_far_it_is(tmp_path: Path) -> None:
     """On a terminal: records and bytes so far, of all the files' bytes; no line of it stays."""
     source = tmp_path / "droplets.csv"
-    values = "".join(f"{index / 200_000},{index}\n" for index in range(200_000))
+    values = "".join(f"{index / 1_000_000},{index}\n" for index in range(1_000_000))
     source.write_text(f"x,id\n{values}")
     # Many commits, so that it takes long enough to be told.
     command = [COMMAND, "ingest", tmp_path / "t.kubist", source, "--dimensions", "x"]
@@ -204,10 +204,10 @@ def test_a_long_ingest_says_how_far_it_is(tmp_path: Path) -> None:
     assert lines, told.decode()
     assert {total for *_, total in lines} == {f"{source.stat().st_size / 2**20:.1f}"}
     counts = [int(count.replace(",", "")) for _, count, *_ in lines]
-    assert counts == sorted(counts) and 0 < counts[-1] <= 200_000
+    assert counts == sorted(counts) and 0 < counts[-1] <= 1_000_000
     # It is erased before the last words.
     *_, last = told.decode().rstrip().split("\x1b[2K")
-    assert "200,000 records from 1 file" in last and "%" not in last
+    assert "1,000,000 records from 1 file" in last and "%" not in last
 
 
 def test_describe_has_intervals_that_hold(asked: Asked) -> None:
