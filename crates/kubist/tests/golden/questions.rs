@@ -185,7 +185,7 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
         }
         Ask::AtStep { step, which } => Found::of(snapshot()?.at_step(*step)?.query(&which.query())?, which)?.answer(),
         Ask::CompleteSteps => snapshot()?.complete_steps().into(),
-        Ask::Columns => serde_json::to_value(snapshot()?.columns()).expect("plain data"),
+        Ask::Columns => columns(&snapshot()?),
         Ask::Info => info(&snapshot()?)?,
         Ask::Verify { deep } => {
             let options = VerifyOptions { deep: *deep, ..VerifyOptions::default() };
@@ -210,6 +210,20 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
     })
 }
 
+/// What is said of the columns, but for bounds of errors where there are none: older answers do not say it.
+fn columns(snapshot: &Snapshot) -> serde_json::Value {
+    without_no_bounds(serde_json::to_value(snapshot.columns()).expect("plain data"))
+}
+
+fn without_no_bounds(mut columns: serde_json::Value) -> serde_json::Value {
+    for column in columns.as_array_mut().into_iter().flatten().filter_map(serde_json::Value::as_object_mut) {
+        if column["accuracy"].is_null() {
+            column.remove("accuracy");
+        }
+    }
+    columns
+}
+
 /// What the table says of itself, without what depends on the machine or on a policy.
 fn info(snapshot: &Snapshot) -> Result<serde_json::Value> {
     let mut info = serde_json::to_value(snapshot.info()?).expect("plain data");
@@ -217,6 +231,7 @@ fn info(snapshot: &Snapshot) -> Result<serde_json::Value> {
     for key in ["location", "disk", "debt", "rows_to_move", "rows_outside"] {
         fields.remove(key);
     }
+    fields["columns"] = without_no_bounds(fields["columns"].take());
     // Answers of older versions do not say it; which steps are complete they do.
     fields.remove("declared");
     // What is said only of some tables, or has no word in the first version of the format.
