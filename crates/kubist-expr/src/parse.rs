@@ -188,7 +188,9 @@ impl Parser<'_> {
                 if FOREIGN.contains(&upper.as_str()) {
                     return ExprError::unsupported(upper).into();
                 }
-                if let Some((Token::Number(number), _)) = self.next.checked_sub(1).and_then(|at| self.tokens.get(at)) {
+                let before = self.next.checked_sub(1).and_then(|at| self.tokens.get(at));
+                let may_be_unit = expected.is_empty() && !RESERVED.contains(&upper.as_str());
+                if let (true, Some((Token::Number(number), _))) = (may_be_unit, before) {
                     let number = number.to_string();
                     let (number, unit) = (shortened(&number), shortened(word));
                     let hint = format!("write `{number}{unit}` or `'{number} {unit}'` for a value with a unit");
