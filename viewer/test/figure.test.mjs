@@ -224,7 +224,7 @@ describe("a figure", { skip }, () => {
         Object.assign(CanvasRenderingContext2D.prototype, {
           fillText(text, ...where) { texts.push(text); return fillText.call(this, text, ...where); },
           fill(...what) { if (!this.canvas.isConnected) shapes.push(this.fillStyle); return fill.apply(this, what); },
-          fillRect(x, y, wide, tall) { if (wide > 5 && Math.abs(wide - tall) <= 1) squares.push(this.fillStyle); return fillRect.call(this, x, y, wide, tall); },
+          fillRect(x, y, wide, tall) { if (!this.canvas.isConnected && wide > 5 && Math.abs(wide - tall) <= 1) squares.push(this.fillStyle); return fillRect.call(this, x, y, wide, tall); },
         });
         window.kubist.figure.style = "paper";
         await window.kubist.picture();
