@@ -70,6 +70,24 @@ impl Number {
         }
     }
 
+    /// The number of a type; `None` if it is none.
+    pub fn of(data_type: &DataType) -> Option<Number> {
+        Some(match data_type {
+            DataType::Int8 => Number::I8,
+            DataType::Int16 => Number::I16,
+            DataType::Int32 => Number::I32,
+            DataType::Int64 => Number::I64,
+            DataType::UInt8 => Number::U8,
+            DataType::UInt16 => Number::U16,
+            DataType::UInt32 => Number::U32,
+            DataType::UInt64 => Number::U64,
+            DataType::Float16 => Number::F16,
+            DataType::Float32 => Number::F32,
+            DataType::Float64 => Number::F64,
+            _ => return None,
+        })
+    }
+
     pub fn data_type(self) -> DataType {
         match self {
             Number::I8 => DataType::Int8,

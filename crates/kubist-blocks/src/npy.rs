@@ -3,7 +3,6 @@
 use std::io::Read;
 use std::path::Path;
 
-use arrow_schema::DataType;
 use kubist_files::NpyHeader;
 
 use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Variable};
@@ -13,20 +12,9 @@ use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Var
 /// What is wrong with the header.
 pub fn layout(path: &Path, reader: &mut dyn Read) -> Result<Layout, String> {
     let header = NpyHeader::read(reader)?;
-    let number = match header.element.data_type {
-        DataType::Int8 => Number::I8,
-        DataType::Int16 => Number::I16,
-        DataType::Int32 => Number::I32,
-        DataType::Int64 => Number::I64,
-        DataType::UInt8 => Number::U8,
-        DataType::UInt16 => Number::U16,
-        DataType::UInt32 => Number::U32,
-        DataType::UInt64 => Number::U64,
-        DataType::Float16 => Number::F16,
-        DataType::Float32 => Number::F32,
-        DataType::Float64 => Number::F64,
-        other => return Err(format!("arrays of type {other} are not indexed: numbers are")),
-    };
+    let data_type = &header.element.data_type;
+    let number =
+        Number::of(data_type).ok_or_else(|| format!("arrays of type {data_type} are not indexed: numbers are"))?;
     if header.shape.is_empty() {
         return Err("it is a single value".into());
     }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use arrow_schema::DataType;
 use kubist_files::Limits;
 use kubist_files::columns::Columns;
 use kubist_types::{Error, Result};
@@ -28,7 +27,7 @@ pub fn layout(columns: &Columns) -> Result<Layout> {
     let rows = columns.rows().map_err(Error::invalid)?;
     let (numbers, left_out) = columns.columns();
     let variable = |column: &kubist_files::columns::Column| -> Result<Option<Variable>> {
-        let Some(number) = number(&column.data_type) else { return Ok(None) };
+        let Some(number) = Number::of(&column.data_type) else { return Ok(None) };
         let table = columns.pages(column.leaf).map_err(Error::invalid)?;
         Ok(Some(Variable {
             name: column.name.clone(),
@@ -43,20 +42,4 @@ pub fn layout(columns: &Columns) -> Result<Layout> {
     let variables = numbers.iter().filter_map(|column| variable(column).transpose()).collect::<Result<_>>()?;
     let dimensions = vec![Dimension { name: AXIS.into(), length: rows }];
     Ok(Layout { format: FileFormat::Parquet, dimensions, variables, left_out })
-}
-
-fn number(data_type: &DataType) -> Option<Number> {
-    Some(match data_type {
-        DataType::Int8 => Number::I8,
-        DataType::Int16 => Number::I16,
-        DataType::Int32 => Number::I32,
-        DataType::Int64 => Number::I64,
-        DataType::UInt8 => Number::U8,
-        DataType::UInt16 => Number::U16,
-        DataType::UInt32 => Number::U32,
-        DataType::UInt64 => Number::U64,
-        DataType::Float32 => Number::F32,
-        DataType::Float64 => Number::F64,
-        _ => return None,
-    })
 }

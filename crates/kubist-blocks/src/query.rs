@@ -123,21 +123,8 @@ impl Files {
         }
         let grids = self.grids(question)?;
         let schema = self.schema_of(&grids[0]);
-        let asking = Asking {
-            files: self,
-            grids: &grids,
-            schema: &schema,
-            question,
-            options,
-            rows,
-            drawn: if question.limit.is_some() { Drawn::Places } else { Drawn::Nothing },
-            cancel,
-            reads: Reads::default(),
-            sorted: Reads::default(),
-            spared: AtomicU64::new(0),
-            damaged: Mutex::default(),
-            sidecars: Mutex::default(),
-        };
+        let drawn = if question.limit.is_some() { Drawn::Places } else { Drawn::Nothing };
+        let asking = Asking { rows, ..Asking::new(self, &grids, &schema, question, options, drawn, cancel) };
         let mut report = Report { files: self.members.len(), workers: options.workers, ..Report::default() };
         report.gap = asking.gap(0);
         let mut tasks = asking.plan(&mut report)?;
@@ -204,6 +191,35 @@ struct Asking<'a> {
     spared: AtomicU64,
     damaged: Mutex<Vec<String>>,
     sidecars: Mutex<HashMap<usize, Arc<File>>>,
+}
+
+impl<'a> Asking<'a> {
+    /// For all rows of a question to these grids; nothing is read yet.
+    fn new(
+        files: &'a Files,
+        grids: &'a [Grid],
+        schema: &'a SchemaRef,
+        question: &'a Question,
+        options: &'a RunOptions,
+        drawn: Drawn,
+        cancel: &'a Cancel,
+    ) -> Asking<'a> {
+        Asking {
+            files,
+            grids,
+            schema,
+            question,
+            options,
+            rows: true,
+            drawn,
+            cancel,
+            reads: Reads::default(),
+            sorted: Reads::default(),
+            spared: AtomicU64::new(0),
+            damaged: Mutex::default(),
+            sidecars: Mutex::default(),
+        }
+    }
 }
 
 impl Asking<'_> {

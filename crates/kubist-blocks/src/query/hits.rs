@@ -1,7 +1,5 @@
 //! Where what a question reads lies: for who simulates a device.
 
-use std::sync::Mutex;
-
 use kubist_types::{Cancel, Result};
 use serde::Serialize;
 
@@ -9,7 +7,6 @@ use super::{Asking, Drawn, Report, RunOptions};
 use crate::fetch;
 use crate::files::Files;
 use crate::grid::Question;
-use crate::source::Reads;
 
 /// A block that may hold an answer.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -31,21 +28,7 @@ impl Files {
     pub fn hits(&self, question: &Question, options: &RunOptions, cancel: &Cancel) -> Result<Vec<Hit>> {
         let grids = self.grids(question)?;
         let schema = self.schema_of(&grids[0]);
-        let asking = Asking {
-            files: self,
-            grids: &grids,
-            schema: &schema,
-            question,
-            options,
-            rows: true,
-            drawn: Drawn::Nothing,
-            cancel,
-            reads: Reads::default(),
-            sorted: Reads::default(),
-            spared: Default::default(),
-            damaged: Mutex::default(),
-            sidecars: Mutex::default(),
-        };
+        let asking = Asking::new(self, &grids, &schema, question, options, Drawn::Nothing, cancel);
         let mut hits = Vec::new();
         for task in asking.plan(&mut Report::default())? {
             let (member, grid) = (&self.members[task.member], &grids[task.member]);

@@ -4,8 +4,8 @@
 //! of a block share one priority, and the estimate takes them as what comes together, which widens its intervals where
 //! neighbours are alike. What must be decoded as one, a chunk or a page, is drawn as one.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use arrow_schema::{Schema, SchemaRef};
@@ -52,21 +52,7 @@ impl Positions {
     }
 
     fn asking<'a>(&'a self, grids: &'a [Grid], schema: &'a SchemaRef) -> Asking<'a> {
-        Asking {
-            files: &self.files,
-            grids,
-            schema,
-            question: &self.question,
-            options: &self.options,
-            rows: true,
-            drawn: Drawn::Blocks,
-            cancel: &self.cancel,
-            reads: Reads::default(),
-            sorted: Reads::default(),
-            spared: Default::default(),
-            damaged: Mutex::default(),
-            sidecars: Mutex::default(),
-        }
+        Asking::new(&self.files, grids, schema, &self.question, &self.options, Drawn::Blocks, &self.cancel)
     }
 }
 
