@@ -3,9 +3,9 @@
 use arrow_schema::DataType;
 
 use crate::aggregate::{Bound, Definition, Properties};
-use crate::aggregates::count_distinct;
+use crate::aggregates::{count_distinct, share};
 use crate::call::Call;
-use crate::distribution::{population, share};
+use crate::distribution::population;
 use crate::interval::{Conditions, Frame, Interval};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
@@ -72,19 +72,14 @@ impl Smooth for Count {
 /// were found and at most all but those that were found not to be (the ratio estimator: Cochran,
 /// Sampling Techniques, 1977, 3.2 and 6.2).
 fn of_frame(sums: &Sums, rows: f64, drawn: &Sums, conditions: &Conditions) -> Interval {
-    let Conditions { p, alpha, .. } = *conditions;
+    let p = conditions.p;
     let (found, all) = (sums.records(), drawn.records());
     if all <= 0.0 {
         return Interval { low: 0.0, high: rows, ..Interval::unknown() };
     }
     let part = found / all;
     let error = sums.spread_less(p, &[1.0 / (all / p)], part / (all / p), drawn).error;
-    let independent = match conditions.clustered && error > 0.0 && error.is_finite() {
-        true => part * (1.0 - part) / (error * error),
-        false if conditions.clustered => drawn.independent() / (1.0 - p),
-        false => all / (1.0 - p),
-    };
-    let (low, high) = share(part * independent, independent, alpha);
+    let (low, high) = share::ends(part, error, drawn, conditions);
     let (low, high) = ((rows * low).floor().max(found), (rows * high).ceil().min(rows - (all - found)));
     Interval { low, high, ..Interval::exact(rows * part) }
 }

@@ -46,7 +46,7 @@ impl Smooth for Share {
     }
 
     fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
-        let Conditions { p, alpha, .. } = *conditions;
+        let p = conditions.p;
         let totals = sums.totals(p);
         let (n, sum) = (totals[0], totals[1]);
         if n <= 0.0 {
@@ -54,13 +54,19 @@ impl Smooth for Share {
         }
         let found = sum / n;
         let error = sums.spread(p, &[-found / n, 1.0 / n]).error;
-        let measured = (conditions.clustered || conditions.stratified) && error > 0.0 && error.is_finite();
-        let independent = match measured {
-            true => found * (1.0 - found) / (error * error),
-            false if conditions.clustered => sums.independent() / (1.0 - p),
-            false => sums.records() / (1.0 - p),
-        };
-        let (low, high) = if p >= 1.0 { (found, found) } else { share(found * independent, independent, alpha) };
+        let (low, high) = if p >= 1.0 { (found, found) } else { ends(found, error, sums, conditions) };
         Interval { low, high, ..Interval::exact(found) }
     }
+}
+
+/// The interval of a part of the records, of which so many were `drawn`; `error` is that of the part as it was
+/// measured between identities.
+pub fn ends(part: f64, error: f64, drawn: &Sums, conditions: &Conditions) -> (f64, f64) {
+    let Conditions { p, alpha, clustered, stratified, .. } = *conditions;
+    let independent = match (clustered || stratified) && error > 0.0 && error.is_finite() {
+        true => part * (1.0 - part) / (error * error),
+        false if clustered => drawn.independent() / (1.0 - p),
+        false => drawn.records() / (1.0 - p),
+    };
+    share(part * independent, independent, alpha)
 }
