@@ -31,7 +31,7 @@ pub struct Golden {
     pub more: Option<fn() -> RecordBatch>,
 }
 
-pub const TABLES: [Golden; 13] = [
+pub const TABLES: [Golden; 14] = [
     Golden { name: "types", write: types, ask: ask_types, more: Some(more_types) },
     Golden { name: "dimensions", write: dimensions, ask: ask_dimensions, more: Some(more_dimensions) },
     Golden { name: "lookups", write: lookups, ask: ask_droplets, more: Some(more_droplets) },
@@ -43,6 +43,7 @@ pub const TABLES: [Golden; 13] = [
     Golden { name: "altered", write: altered, ask: ask_altered, more: Some(more_droplets) },
     Golden { name: "pages", write: pages, ask: ask_droplets, more: Some(more_droplets) },
     Golden { name: "commits", write: commits, ask: ask_droplets, more: Some(more_droplets) },
+    Golden { name: "bounds", write: bounds, ask: ask_bounds, more: Some(more_droplets) },
     Golden { name: "grids", write: grids, ask: ask_grids, more: Some(more_grids) },
     Golden { name: "damaged", write: damaged, ask: Vec::new, more: None },
 ];
@@ -513,6 +514,42 @@ fn ask_altered() -> Vec<Ask> {
     .into_iter()
     .map(|filter| Ask::Rows { which: which(filter) })
     .collect();
+    asked.extend(ask_droplets());
+    asked
+}
+
+/// Columns have bounds of errors, absolute and relative, from the beginning and added; of values that no bound moves, too.
+fn bounds(at: &str) {
+    let options = TableOptions {
+        accuracy: vec![("x".into(), Value::Float(0.01)), ("age".into(), Value::Text("1e-3 rel".into()))],
+        ..droplet_options()
+    };
+    let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
+    commit(&table, "first", &droplets(0..600), None);
+    let heat = NewColumn {
+        name: "heat".into(),
+        data_type: DataType::Float64,
+        nullable: false,
+        default: Value::Float(293.15),
+        unit: Some("K".into()),
+        accuracy: Some(Value::Text("500 mK".into())),
+    };
+    table.add_column(&heat).expect("a new column");
+    let odd = [-0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, 0.0];
+    let heats = (600..900u64).map(|row| odd.get(row as usize % 40).copied().unwrap_or(300.0 * fraction(row, 9)));
+    let field = Arc::new(Field::new("heat", DataType::Float64, false));
+    let fields: Vec<_> = droplet_schema().fields().iter().cloned().chain([field]).collect();
+    let heats: ArrayRef = Arc::new(Float64Array::from_iter_values(heats));
+    let columns = droplets(600..900).columns().iter().cloned().chain([heats]).collect();
+    commit(&table, "second", &batch(&Arc::new(Schema::new(fields)), columns), None);
+    optimize(&table);
+}
+
+fn ask_bounds() -> Vec<Ask> {
+    let mut asked: Vec<Ask> = ["heat < 5", "heat = 293.5 AND pid < 9", "age BETWEEN 0.25 AND 0.5"]
+        .into_iter()
+        .map(|filter| Ask::Rows { which: which(filter) })
+        .collect();
     asked.extend(ask_droplets());
     asked
 }
