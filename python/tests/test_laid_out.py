@@ -98,6 +98,30 @@ def test_what_is_discarded_is_never_seen(tmp_path: Path) -> None:
     assert set(table.query().to_numpy()["time"]) == {3.0}
 
 
+def test_what_is_discarded_leaves_no_file_behind(tmp_path: Path) -> None:
+    """Also behind an earlier commit, whose segment is kept as it is."""
+    path = tmp_path / "t"
+    table = made(path)
+    writer = table.writer()
+    writer.append(step(0))
+    writer.commit()
+    before = sorted((path / "segments").iterdir())
+    sizes = [file.stat().st_size for file in before]
+    for number in range(1, 4):
+        writer.append(step(number))
+        writer.lay_out()
+        writer.discard()
+    assert sorted((path / "segments").iterdir()) == before
+    assert [file.stat().st_size for file in before] == sizes
+    writer.append(step(4))
+    writer.lay_out()
+    writer.append(step(5))
+    writer.commit()
+    writer.close()
+    assert set(table.query().to_numpy()["time"]) == {0.0, 4.0, 5.0}
+    assert table.verify().ok
+
+
 def _looked_up(table: kubist.Table) -> int:
     result = table.query(where="pid = 17")
     assert len(result.to_numpy()["pid"]) == STEPS

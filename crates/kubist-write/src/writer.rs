@@ -87,15 +87,15 @@ struct Pending {
     /// All of them, those that are laid out too.
     rows: u64,
     spill: Option<Spill>,
-    /// The first of the rows, in runs already, and how many they are.
-    laid_out: Option<(Prepared, u64)>,
+    /// The first of the rows, in runs already.
+    laid_out: Option<Prepared>,
     /// A spill failed: rows are missing.
     torn: bool,
 }
 
 impl Pending {
     fn rows_laid_out(&self) -> u64 {
-        self.laid_out.as_ref().map_or(0, |(_, rows)| *rows)
+        self.laid_out.as_ref().map_or(0, |done| rows_of(&done.commit))
     }
 
     fn check(&self) -> Result<()> {
@@ -246,11 +246,14 @@ impl Writer {
     /// Makes runs of what is pending, and writes them to the segment. The next commit names
     /// them with its other runs; until then nobody sees them. So a long commit holds few of its
     /// rows in memory, and its caller can read on meanwhile. Rows that come in the order of a
-    /// dimension, as frames of a trajectory do, lie as well so as if they were laid out at once.
+    /// dimension, as frames of a trajectory do, lie as well so as if they were laid out at once,
+    /// in a table whose dimensions were given domains: a grid that is learned is learned from the
+    /// first of them alone.
     ///
     /// # Errors
     ///
-    /// As of [`Writer::commit`]; the rows are no longer pending then.
+    /// As of [`Writer::commit`]; what was appended since the last commit is lost then, and has to be
+    /// discarded before anything else is appended.
     pub fn lay_out(&mut self) -> Result<()> {
         self.core.check_process()?;
         self.check_standing()?;
@@ -258,22 +261,34 @@ impl Writer {
         if self.pending.rows == self.pending.rows_laid_out() {
             return Ok(());
         }
-        let mut pending = std::mem::take(&mut self.pending);
-        let laid_out = self.laid_out(&mut pending, None);
-        if let Err(error) = &laid_out {
-            self.discard();
-            self.note(error);
+        if self.pending.laid_out.is_none() && self.segment_bytes > 0 {
+            // What is discarded is deleted with its segment, in which no other commit may be.
+            self.segment = None;
         }
-        let (all, rows) = (laid_out?, pending.rows);
-        self.pending = Pending { rows, laid_out: Some((all, rows)), ..Pending::default() };
-        Ok(())
+        let mut pending = std::mem::take(&mut self.pending);
+        match self.laid_out(&mut pending, None) {
+            Ok(all) => {
+                self.pending = Pending { rows: pending.rows, laid_out: Some(all), ..Pending::default() };
+                Ok(())
+            }
+            Err(error) => {
+                // What comes later alone is no commit.
+                self.pending.torn = true;
+                self.note(&error);
+                Err(error)
+            }
+        }
     }
 
     /// Forgets what was appended since the last commit.
     pub fn discard(&mut self) {
-        if std::mem::take(&mut self.pending).laid_out.is_some() {
-            // What follows shall not stand behind bytes that nothing names.
-            self.segment = None;
+        if std::mem::take(&mut self.pending).laid_out.is_some()
+            && let Some(segment) = self.segment.take()
+        {
+            let name = segment.name().to_owned();
+            drop(segment);
+            // Nothing names it. What cannot be deleted now is found by cleaning.
+            let _ = self.core.store.delete_segment(&name);
         }
     }
 
@@ -453,7 +468,8 @@ impl Writer {
         identify(&mut entry.commit.runs, Core::origin(self.log.writer()), sequence);
         let runs = entry.commit.runs.len() as u64;
         let entry = entry.encode(&self.core.forest());
-        self.log.append(&entry).map_err(store_error)?;
+        // An entry that may be there or not names runs of this segment.
+        self.log.append(&entry).map_err(store_error).inspect_err(|_| self.segment = None)?;
         self.sequence = sequence;
         self.rows += rows;
         self.segment_bytes += bytes;
@@ -502,8 +518,8 @@ impl Writer {
     fn laid_out(&mut self, pending: &mut Pending, step: Option<i64>) -> Result<Prepared> {
         let done = pending.laid_out.take();
         let all = match done {
-            Some((done, rows)) if rows == pending.rows => Ok(done),
-            Some((mut done, _)) => self.write(pending, step, Some(&done.commit)).map(|later| {
+            Some(done) if rows_of(&done.commit) == pending.rows => Ok(done),
+            Some(mut done) => self.write(pending, step, Some(&done.commit)).map(|later| {
                 done.join(later);
                 done
             }),
