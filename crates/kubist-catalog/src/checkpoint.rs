@@ -57,6 +57,9 @@ pub fn load_listed(files: &TableFiles, mut listed: Option<Vec<String>>, cancel: 
         if let Some(held) = read(files, &name)? {
             return Ok(Some(held));
         }
+        if attempt == 0 {
+            files.store.learn();
+        }
         files.store.look_again(attempt);
     }
     Ok(None)

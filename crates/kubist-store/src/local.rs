@@ -276,7 +276,7 @@ impl Store for LocalStore {
     fn get(&self, name: &str) -> Result<Option<Bytes>> {
         let found = objects::get(self, name)?;
         if found.is_some() {
-            self.learn();
+            self.place.learn_of(name);
         }
         Ok(found)
     }

@@ -515,6 +515,9 @@ fn damage_is_waited_for_once() {
     segment.sync().unwrap();
     log.append(b"first").unwrap();
     other.read_log("w", 0).unwrap();
+    assert!(one.put_if_absent("known", b"").unwrap());
+    other.catch_up();
+    other.get("known").unwrap().unwrap();
     let time_of = |look: &dyn Fn() -> bool| {
         let begin = server.clock();
         assert!(look(), "it is not called damaged");
@@ -524,6 +527,8 @@ fn damage_is_waited_for_once() {
     let (long, short) = (other.capabilities().staleness, Duration::from_secs(1));
     assert!(time_of(&|| damaged(1 << 20)) >= long);
     for number in 2..20 {
+        // An object that it has read before says nothing new.
+        other.get("known").unwrap().unwrap();
         assert!(time_of(&|| damaged(number << 20)) < short, "it waits for the same again");
     }
     // Something new, which may name what is not seen yet.

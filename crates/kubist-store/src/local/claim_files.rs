@@ -90,7 +90,7 @@ impl Claims {
     fn next(&self, place: &Place, writer: &str, me: &Holder, waits: bool) -> Result<u64> {
         let folder = numbered::folder(writer, CLAIMS);
         loop {
-            let (number, holder) = newest(place, writer, &folder)?;
+            let (number, holder) = newest(place, writer, &folder, waits)?;
             if let Some(holder) = holder {
                 match place.disk.life(&holder) {
                     Life::Alive => return Err(busy(place, writer)),
@@ -132,8 +132,8 @@ impl Claims {
 }
 
 /// The newest number, and who holds the log by it. A listing says from where to go on; one that
-/// is so old that its last number is gone says nothing.
-fn newest(place: &Place, writer: &str, folder: &str) -> Result<(Option<u64>, Option<String>)> {
+/// is so old that its last number is gone says nothing: `Busy`, at once unless `waits`.
+fn newest(place: &Place, writer: &str, folder: &str, waits: bool) -> Result<(Option<u64>, Option<String>)> {
     let mut attempt = 0;
     loop {
         let listed = numbered::listed(place, folder)?.pop();
@@ -149,7 +149,7 @@ fn newest(place: &Place, writer: &str, folder: &str) -> Result<(Option<u64>, Opt
         if attempt == 0 {
             place.learn();
         }
-        if !place.look_again(attempt) {
+        if !waits || !place.look_again(attempt) {
             return Err(busy(place, writer));
         }
         attempt += 1;

@@ -29,6 +29,9 @@ use super::place::Place;
 use super::standing::Standing;
 use super::{LocalStore, logs};
 
+/// Of files that are missing in a row, so many are told one by one, at most.
+const MOST_MISSING: usize = 1 << 16;
+
 /// What a handle knows of logs that its machine may not see yet.
 #[derive(Debug, Default)]
 pub struct Known(Mutex<HashMap<String, Ends>>);
@@ -291,19 +294,19 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     let folder = numbered::folder(writer, ENTRIES);
     let mut numbers = numbered::listed(store, &folder)?;
     numbers.retain(|found| *found >= number);
-    // The number behind the last file that is known to be of the log, where the next entry begins,
-    // and the numbers between that nobody can read. These count once a whole file follows: a
-    // foreign file may have any number for its name.
-    let (mut known, mut begin, mut gaps) = (number, sound.next, Vec::new());
+    // The number behind the last file that is known to be of the log, and where the next entry begins.
+    // Numbers that nobody can read count once a whole file follows: a foreign file may have any
+    // number for its name.
+    let (mut known, mut begin) = (number, sound.next);
     let broken = |position| BrokenEntry { position, bytes: Default::default() };
     for number in numbers {
-        if number > known {
-            gaps.push(begin..number);
-            begin = number;
-        }
         match numbered::get(store, &folder, number) {
             Ok(Some((says, bytes))) => {
-                sound.broken.extend(gaps.drain(..).flatten().map(broken));
+                if number > known {
+                    let missing = std::iter::once(begin).chain(known + 1..number);
+                    sound.broken.extend(missing.take(MOST_MISSING).map(broken));
+                    begin = number;
+                }
                 known = number + 1;
                 if says == Says::Entry {
                     sound.entries.push(LogEntry { position: begin, bytes });

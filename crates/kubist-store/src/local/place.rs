@@ -11,10 +11,11 @@
 //!   [learned](Place::learn) of anything, and from then on not at all: damage makes a handle
 //!   wait once, however much of it there is.
 
+use std::collections::HashSet;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -49,6 +50,8 @@ pub struct Place {
     pub(super) staleness: Duration,
     /// When the handle last learned of something, in milliseconds of the disk's clock.
     learned: AtomicU64,
+    /// The objects that it has read.
+    read: Mutex<HashSet<String>>,
     /// Is the file system one of this machine alone?
     is_ours: OnceLock<bool>,
 }
@@ -65,6 +68,7 @@ impl Place {
             shared: AtomicBool::default(),
             staleness: said.unwrap_or(STALENESS),
             learned: AtomicU64::new(millis(disk.clock())),
+            read: Mutex::default(),
             is_ours: OnceLock::new(),
             disk,
         }
@@ -99,6 +103,18 @@ impl Place {
     pub fn learn(&self) {
         if self.is_shared() {
             self.learned.fetch_max(millis(self.disk.clock()), Ordering::Relaxed);
+        }
+    }
+
+    /// The handle has read an object: what it names was there before, if it is the first time.
+    pub fn learn_of(&self, object: &str) {
+        if self.is_shared() {
+            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            if !read.contains(object) {
+                read.insert(object.to_owned());
+                drop(read);
+                self.learn();
+            }
         }
     }
 
