@@ -6,6 +6,7 @@ input. A file gets its name when it is whole.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -111,6 +112,11 @@ def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
     header.scales, header.offsets = (
         (about["scales"], about["offsets"]) if about else _scaling(positions)
     )
+    for record in about.get("crs_records", []):
+        # As they were in the file that the table came from.
+        data = base64.b64decode(record["bytes"])
+        header.vlrs.append(laspy.VLR("LASF_Projection", record["record_id"], record_data=data))
+        header.global_encoding.wkt |= record["record_id"] in (2111, 2112)
     known = set(header.point_format.dimension_names)
     plain = {name: _forms.plain(table.column(name)) for name in table.column_names}
     extra = [name for name in plain if name not in known and name not in AXES]

@@ -46,6 +46,8 @@ def test_las_there_and_back(tmp_path: Path, ending: str) -> None:
     las.red = las.intensity = np.arange(900)
     las.withheld = np.arange(900) % 2
     las.amplitude = RNG.normal(size=900).astype(np.float32)
+    # The coordinate system, which no library need understand.
+    header.vlrs.append(laspy.VLR("LASF_Projection", 2112, record_data=b'LOCAL_CS["site"]\0'))
     las.write(tmp_path / "in.las")
     kubist.ingest(tmp_path / "t.kubist", tmp_path / "in.las")
     table = kubist.open(tmp_path / "t.kubist")
@@ -54,6 +56,8 @@ def test_las_there_and_back(tmp_path: Path, ending: str) -> None:
     back = laspy.read(out)
     order = np.argsort(back.gps_time)
     assert back.header.point_format.id == 7
+    [site] = back.header.vlrs.get_by_id("LASF_Projection", (2112,))
+    assert "site" in site.string and back.header.global_encoding.wkt
     for name in ("X", "Y", "Z", "gps_time", "red", "intensity", "withheld", "amplitude"):
         np.testing.assert_array_equal(np.asarray(back[name])[order], np.asarray(las[name]), name)
 

@@ -32,7 +32,7 @@ def test_laz_whose_chunks_are_broken(tmp_path: Path, damage: str) -> None:
     (tmp_path / "a.laz").write_bytes(broken)
     (tmp_path / "b.laz").write_bytes(whole)
     table = tmp_path / "t.kubist"
-    with pytest.raises(kubist.InvalidInput, match=r"a\.laz: points: "):
+    with pytest.raises(kubist.InvalidInput, match=r"a\.laz: no points can be read after the first 0 of "):
         kubist.ingest(table, str(tmp_path / "*.laz"))
     assert len(kubist.open(table)) == 0
     report = kubist.ingest(table, str(tmp_path / "*.laz"), keep_going=True)
@@ -104,7 +104,7 @@ def test_frames_of_other_numbers_of_atoms_are_points_and_no_universe(tmp_path: P
     counts = np.bincount(rows(table, "frame", "atom")["frame"])
     assert counts.tolist() == [5, 6, 7, 8]
     importlib.import_module("kubist.mdanalysis")
-    with pytest.raises(ValueError, match="26 rows are no 4 frames of as many atoms each"):
+    with pytest.raises(ValueError, match="26 records are no 4 frames of as many atoms each"):
         mda.Universe(str(table))
 
 
@@ -145,7 +145,7 @@ def test_a_library_in_rust_that_panics(tmp_path: Path, monkeypatch: pytest.Monke
         raise Panic("capacity overflow")
 
     monkeypatch.setattr(laspy, "open", panicking)
-    with pytest.raises(kubist.InvalidInput, match=r"autzen\.las: capacity overflow"):
+    with pytest.raises(kubist.InvalidInput, match=r"autzen\.las: its header cannot be read"):
         kubist.ingest(tmp_path / "t.kubist", DATA / "lidar" / "autzen.las")
 
 

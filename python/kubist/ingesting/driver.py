@@ -20,15 +20,12 @@ from .._progress import Progress
 from .._writer import LaidOutBehind, Writer
 from . import formats
 from .report import Asked, Plan, Report
-from .source import Options, Source, State, Step, cast
+from .source import NOT_OF_FILES, Options, Source, State, Step, cast
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# All else that a format's library raises means a file that is not sound; a panic of a library in
-# Rust is no Exception.
-NOT_OF_FILES = (KeyboardInterrupt, SystemExit, GeneratorExit)
 # How often a folder is looked at for something new.
 LOOK_SECONDS = 1.0
 # A file that cannot be read and has not changed for so long is not in the writing.

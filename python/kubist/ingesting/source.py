@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from .. import _kubist
 
+# All else that a format's library raises means a file that is not sound; a panic of a library in
+# Rust is no Exception.
+NOT_OF_FILES = (KeyboardInterrupt, SystemExit, GeneratorExit)
 # A table that is built from arrays of a file holds so many rows at once.
 ROWS_AT_ONCE = 1_000_000
 

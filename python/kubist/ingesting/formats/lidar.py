@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..source import ROWS_AT_ONCE, Options, Source, State, Step, arrow_table, unit
+from ..source import NOT_OF_FILES, ROWS_AT_ONCE, Options, Source, State, Step, arrow_table, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# The point formats of LAS 1.4 end here.
+MOST_POINT_FORMAT = 10
 # Bits that say yes or no; laspy gives them as numbers.
 FLAGS = frozenset(
     "scan_direction_flag edge_of_flight_line synthetic key_point withheld overlap".split()
@@ -23,7 +26,14 @@ def look(path: Path, options: Options) -> Source:
     import pyarrow as pa
 
     _check_counts(path)
-    with laspy.open(path) as reader:
+    try:
+        reader = laspy.open(path)
+    except NOT_OF_FILES:
+        raise
+    except BaseException as error:
+        # What laspy says of it may be a bare number.
+        raise InvalidInput(f"{path}: {_of_header(path)}") from error
+    with reader:
         header = reader.header
         empty = laspy.ScaleAwarePointRecord.zeros(0, header=header)
         schema = _columns(empty).schema
@@ -43,13 +53,27 @@ def look(path: Path, options: Options) -> Source:
             crs = None
         if crs is not None:
             about["crs"] = crs.to_wkt()
+        if records := crs_records(header):
+            about["crs_records"] = records
     units = {"gps_time": "s"}
     schema = pa.schema([unit(f, units.get(f.name)) for f in schema])
 
     def read(_: State) -> Iterator[pa.Table]:
+        found = 0
         with laspy.open(path) as reader:
-            found = 0
-            for points in reader.chunk_iterator(ROWS_AT_ONCE):
+            parts = reader.chunk_iterator(ROWS_AT_ONCE)
+            while True:
+                try:
+                    points = next(parts, None)
+                except NOT_OF_FILES:
+                    raise
+                except BaseException as error:
+                    raise InvalidInput(
+                        f"{path}: no points can be read after the first {found:,} of {rows:,}: "
+                        "it is damaged or cut off"
+                    ) from error
+                if points is None:
+                    break
                 found += len(points)
                 yield _columns(points)
             if found != rows:
@@ -66,6 +90,30 @@ def look(path: Path, options: Options) -> Source:
         metadata={"las": about},
         rows=rows,
     )
+
+
+# Who defines the records of a header that say where its points are, and their numbers: WKT and GeoTIFF keys.
+CRS_USER, CRS_RECORDS = "LASF_Projection", (2111, 2112, 34735, 34736, 34737)
+
+
+def crs_records(header: Any) -> list[dict[str, Any]]:
+    """The records of the coordinate system, as they are stored."""
+    return [
+        {"record_id": vlr.record_id, "bytes": base64.b64encode(vlr.record_data_bytes()).decode()}
+        for vlr in [*header.vlrs, *(header.evlrs or [])]
+        if vlr.user_id == CRS_USER and vlr.record_id in CRS_RECORDS
+    ]
+
+
+def _of_header(path: Path) -> str:
+    """Why the header of a file cannot be read, as far as that shows."""
+    with path.open("rb") as opened:
+        head = opened.read(105)
+    # Two bits of the number say that points are compressed.
+    kind = head[104] & 0x3F if len(head) > 104 else 0
+    if kind > MOST_POINT_FORMAT:
+        return f"points of format {kind}, and known are 0 to {MOST_POINT_FORMAT}"
+    return "its header cannot be read: it is damaged or cut off, or no LAS file"
 
 
 def _check_counts(path: Path) -> None:
