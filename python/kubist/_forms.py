@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._errors import InvalidInput
 from ._libraries import need
+from ._shown import counted
 
 if TYPE_CHECKING:
     import astropy.table
@@ -56,9 +57,9 @@ def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Ar
         where = ", ".join(f"{n} {v[i]}" for n, v, i in zip(axes, values, at, strict=True))
         lacking = int((counts == 0).sum())
         raise InvalidInput(
-            f"{what}: {where} has {counts[first]} rows, and {lacking} of {size} places none: ask "
+            f"{what}: {where} has {counted(int(counts[first]), 'record')}, and {lacking} of {size} places none: ask "
             "for whole atoms (precision of a table whose identity is the atom, or where), or "
-            "take to_numpy() without arguments, one row a record"
+            "take to_numpy() without arguments, one place a record"
         )
     order = numpy.argsort(flat)
     gridded = dict(zip(axes, values, strict=True))

@@ -79,12 +79,18 @@ def draw(
         "region": _region(box, where),
         "rows": rows if not box and where is None else None,
         "precision": stream.precision(),
-        "size": None if size is None else [_box.count("size", side) for side in size],
+        "size": None if size is None else _size(size),
         "radius": None if point_size is None else _box.finite("point_size", point_size, low=0.1),
         "equal_aspect": None,
         "style": style,
     }
     return Picture(points.draw(stream.schema(), json.dumps(drawing)))
+
+
+def _size(size: Any) -> list[int]:
+    """Pixels across and up."""
+    across, up = _box.pair("size", size, "pixels across, pixels up")
+    return [_box.count("size", across), _box.count("size", up)]
 
 
 def _ends(box: Mapping[str, Any] | None, column: str) -> list[float | str | None]:

@@ -288,6 +288,7 @@ def pixels(png: bytes) -> bytes:
         ({"x": "speed", "y": "y"}, "speed"),
         ({"colormap": "jet"}, "colormap: expected viridis"),
         ({"size": (1, "a")}, "size: expected a whole number"),
+        ({"size": "big"}, "size: expected a pair .pixels across, pixels up., not 'big'"),
     ],
 )
 def test_pictures_without_sense(table: kubist.Table, how: dict[str, object], words: str) -> None:

@@ -314,7 +314,7 @@ def test_points_that_are_no_frames_are_refused(path: Path) -> None:
     universe.atoms[:4].write(str(path), frames="all")
     table = kubist.open(path)
     table.append(table.query(where="frame = 0 AND atom = 1").to_arrow())
-    with pytest.raises(ValueError, match="393 rows are no 98 frames"):
+    with pytest.raises(ValueError, match="393 records are no 98 frames"):
         mda.Universe(str(path))
     assert table.count(box={"frame": (0, 0)}) == 5
     table.append(table.query(where="frame = 0 AND atom = 0").to_arrow())
@@ -341,7 +341,7 @@ def test_a_frame_of_other_atoms_is_named(path: Path) -> None:
     np.testing.assert_array_equal(
         u.trajectory[2].positions, universe.trajectory.timeseries(order="fac")[2, :4]
     )
-    with pytest.raises(kubist.InvalidInput, match="frame 1 has 2 rows of atom 2"):
+    with pytest.raises(kubist.InvalidInput, match="frame 1 has 2 records of atom 2"):
         u.trajectory[1]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._errors import InvalidInput
+from .._shown import counted
 from .._table import Snapshot, Table
 from . import layout, topology
 
@@ -79,7 +80,7 @@ class Frames:
         atoms = rows // frames if frames else 0
         if frames and atoms * frames != rows:
             raise InvalidInput(
-                f"{self.table.location}: {rows} rows are no {frames} frames of as many atoms each; "
+                f"{self.table.location}: {counted(rows, 'record')} are no {frames} frames of as many atoms each; "
                 "read them as points, with query()"
             )
         return atoms
@@ -233,7 +234,7 @@ class Frames:
         wrong = int(np.argmax(of_wanted != 1))
         frame, atom = divmod(int(wanted[wrong]), self.total_atoms)
         raise InvalidInput(
-            f"{self.table.location}: frame {frame} has {of_wanted[wrong]} rows of atom {atom}; "
+            f"{self.table.location}: frame {frame} has {counted(int(of_wanted[wrong]), 'record')} of atom {atom}; "
             "read it as points, with query()"
         )
 

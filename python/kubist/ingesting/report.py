@@ -77,7 +77,7 @@ class Plan:
             lines.append(f"time        {self.times[0]:g} to {self.times[1]:g}")
         lines += [
             f"dimensions  {', '.join(self.dimensions) or 'none: say --dimensions'}",
-            f"identity    {', '.join(self.identity) or 'each row by itself'}",
+            f"identity    {', '.join(self.identity) or 'each record by itself'}",
         ]
         if self.lookup:
             lines.append(f"lookup      {', '.join(self.lookup)}")
