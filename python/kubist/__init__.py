@@ -98,7 +98,8 @@ from ._picture import Picture
 from ._remote import RemoteSnapshot, RemoteTable, connect
 from ._result import Result
 from ._split import Split
-from ._table import Snapshot, Table, create, drop, open, salvage
+from ._table import Snapshot, Table, create, open
+from ._unopened import drop, salvage
 from ._view import View
 from ._writer import Writer
 from .indexing import FileIndex, index

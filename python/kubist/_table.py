@@ -14,11 +14,9 @@ from ._errors import InvalidInput, Refused
 from ._figures import (
     Cleaning,
     Commit,
-    Dropped,
     OptimizeReport,
     Regridded,
     Retraction,
-    SalvageReport,
     VerifyReport,
     parse,
 )
@@ -166,49 +164,6 @@ def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     """
     table = _kubist.Table.open(location_of(path))
     return Table(table, table.optimize_reads() if optimize else None)
-
-
-def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
-    """Deletes the table at ``path``, and its directory if nothing else is in it.
-
-    Files that Kubist did not make stay, and no link is followed. Where a drop was
-    interrupted, what is left is not a table, and can be dropped again.
-
-    Args:
-        path: Where the table is.
-        force: Although a writer is at work: what it commits is lost.
-
-    Raises:
-        NotATable: There is no table at ``path``.
-        Busy: A writer is at work, in this process or another; nothing was deleted.
-    """
-    return parse(Dropped, _kubist.Table.drop(location_of(path), force=bool(force)))
-
-
-def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> SalvageReport:
-    """Saves what is sound of the damaged table at ``path`` into a new table at ``to``.
-
-    Takes every page that can be read, lost records from replicas where there are any,
-    and older states where newer ones cannot be read. The damaged table is not
-    changed. The new one has the same columns, grid, identity and seed, so the same
-    records are in its samples, and they keep their steps.
-
-    Args:
-        path: The damaged table.
-        to: Where the new table will be; nothing may be there yet.
-
-    Returns:
-        What was saved, what each damaged location cost, and what cannot be known.
-
-    Raises:
-        Damaged: The header, the file ``table``, cannot be read.
-        TableExists: Something is at ``to``.
-
-    Example:
-        >>> kubist.salvage("airway.kubist", "saved.kubist").rows_lost
-        2048
-    """
-    return parse(SalvageReport, _kubist.Table.salvage(location_of(path), location_of(to)))
 
 
 class Table(InDirectory["Table"]):
@@ -717,6 +672,6 @@ def _one_column(name: str, type: Any, nullable: bool) -> _kubist.Schema:
         raise InvalidInput(f"column {name}: {type!r} is not a type: {error}") from None
 
 
-for _public in (create, drop, open, salvage, Table, Snapshot):
+for _public in (create, open, Table, Snapshot):
     _public.__module__ = "kubist"
 del _public
