@@ -151,6 +151,12 @@ impl Table {
         run(py, &Cancel::default(), || self.0.get()?.add_column(&column))
     }
 
+    /// The bound of errors that is meant of a column, as the table's columns say theirs.
+    fn accuracy(&self, py: Python<'_>, column: &str, bound: End) -> PyResult<String> {
+        let bound = bound.0.unwrap_or(Value::Null);
+        run(py, &Cancel::default(), || self.0.get()?.accuracy(column, &bound).map(|bound| bound.to_string()))
+    }
+
     /// Of the table, or a column: a JSON object of new values; null forgets one.
     #[pyo3(signature = (values, *, column))]
     fn set_metadata(&self, py: Python<'_>, values: &str, column: Option<&str>) -> PyResult<()> {

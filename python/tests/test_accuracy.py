@@ -75,6 +75,27 @@ def test_an_added_column_may_have_a_bound(tmp_path):
     assert table.info().columns[-1].accuracy == "0.1"
 
 
+def test_files_for_a_table_that_is_there_must_ask_for_its_bounds(tmp_path):
+    np.savez(tmp_path / "a.npz", **{k: v.to_numpy() for k, v in zip(rows().column_names, rows().columns)})
+    np.savez(tmp_path / "b.npz", **{k: v.to_numpy() for k, v in zip(rows(5000).column_names, rows(5000).columns)})
+
+    def ingest(name: str, **options):
+        return kubist.ingest(tmp_path / "t", tmp_path / name, dimensions=["x"], identity=["pid"], **options)
+
+    ingest("a.npz", accuracy=BOUNDS)
+    for wrong, message in [
+        ({"x": 1e-6}, "x has the accuracy 0.001, not 1e-6"),
+        ({"pid": 1}, "pid has the accuracy of every bit, not 1"),
+        ({"y": 1}, "y"),
+        ({"x": -1}, "above 0, found -1"),
+        ({"x": True}, "expected a number or text"),
+    ]:
+        with pytest.raises(kubist.Error, match=message):
+            ingest("b.npz", accuracy=wrong)
+    ingest("b.npz", accuracy={"x": "0.001", "u": "1e-3 rel"})
+    within(kubist.open(tmp_path / "t"), pa.concat_tables([rows(), rows(5000)]))
+
+
 @pytest.mark.parametrize(
     ("accuracy", "message"),
     [

@@ -69,7 +69,7 @@ impl Core {
             "identity"
         } else if own.lookup != other.lookup {
             "lookup"
-        } else if own.accuracy != other.accuracy {
+        } else if !schema.agrees_on_accuracy(&plan.schema) {
             "accuracy bounds"
         } else if own.seed != other.seed {
             "seed"

@@ -435,6 +435,16 @@ impl TableSchema {
         })
     }
 
+    /// Have all columns of the other schema, which agrees with this one, the bounds of errors that
+    /// they have here?
+    pub fn agrees_on_accuracy(&self, other: &TableSchema) -> bool {
+        let bound = |schema: &TableSchema, name: &str| {
+            let index = schema.user.index_of(name).ok()?;
+            schema.accuracy.get(&schema.stored_index[index]).copied()
+        };
+        other.user.fields().iter().all(|field| bound(self, field.name()) == bound(other, field.name()))
+    }
+
     /// Stored columns that every run has.
     pub fn base(&self) -> usize {
         self.created + if self.hidden { 3 } else { 1 }

@@ -1,6 +1,6 @@
 //! Tables and snapshots: made, opened, described.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema};
@@ -22,8 +22,6 @@ struct NewColumn {
     #[serde(default)]
     nullable: bool,
     unit: Option<String>,
-    /// How far stored values may be from the given ones: a number, or one with a unit or `rel`.
-    accuracy: Option<String>,
 }
 
 /// A dimension; without ends its domain is learned.
@@ -45,6 +43,9 @@ struct Create {
     #[serde(default)]
     lookup: Vec<String>,
     capacity: Option<u32>,
+    /// How far stored values may be from the given ones: a number, or one with a unit or `rel`.
+    #[serde(default)]
+    accuracy: BTreeMap<String, String>,
     #[serde(default)]
     seed: u64,
     #[serde(default)]
@@ -53,14 +54,13 @@ struct Create {
 
 impl Create {
     fn made_at(self, location: &str) -> Result<Table> {
-        let (mut fields, mut units, mut accuracy) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut fields, mut units) = (Vec::new(), Vec::new());
         for column in self.columns {
             let named = |why: String| Failure::invalid(format!("column {:?}: {why}", column.name));
             // Arrow's own names too, for decimals and zones.
             let by_name = kubist::data_type(&column.data_type);
             let data_type = by_name.or_else(|why| column.data_type.parse().map_err(|_| named(why)))?;
             fields.push(Field::new(&column.name, data_type, column.nullable));
-            accuracy.extend(column.accuracy.map(|bound| (column.name.clone(), Value::Text(bound))));
             units.extend(column.unit.map(|unit| (column.name, unit)));
         }
         let dimension = |said: NewDimension| Dimension {
@@ -76,7 +76,7 @@ impl Create {
             lookup: self.lookup,
             capacity: self.capacity,
             seed: self.seed,
-            accuracy,
+            accuracy: self.accuracy.into_iter().map(|(column, bound)| (column, Value::Text(bound))).collect(),
             units,
             metadata: self.metadata,
             ..TableOptions::default()

@@ -231,6 +231,54 @@ fn questions_are_about_the_stored_values() {
     assert_eq!((figure.exact, figure.value), (true, Some(sum)));
 }
 
+/// Bounds as wide as cubes: what is rounded over a border, or out of its domain, lies there.
+#[test]
+fn rows_lie_where_their_stored_values_are() {
+    let domains = [Domain::Linear(Value::Float(-97.3), Value::Float(41.0)), Domain::Learned, Domain::Quantile];
+    for (number, domain) in domains.into_iter().enumerate() {
+        let accuracy = [("x", "40"), ("y", "0.3 rel")].map(|(name, bound)| (name.into(), Value::Text(bound.into())));
+        let dimension = |name: &str| Dimension { column: name.into(), domain: domain.clone() };
+        let options = TableOptions {
+            dimensions: vec![dimension("x"), dimension("y")],
+            accuracy: accuracy.to_vec(),
+            capacity: Some(16),
+            ..options()
+        };
+        let table = Table::create_in(in_memory("wide"), schema(), &options).unwrap();
+        let mut writer = table.writer(&WriterOptions::default()).unwrap();
+        let mut rng = StdRng::seed_from_u64(number as u64);
+        let mut stored = Vec::new();
+        for commit in 0..3 {
+            let batch = rows(&mut rng, commit * ROWS, commit > 0);
+            writer.append(&batch).unwrap();
+            writer.commit().unwrap();
+            let values = |name: &str, bound: &str| {
+                let rounded = bound.parse::<Accuracy>().unwrap().round(batch.column_by_name(name).unwrap());
+                cast(&rounded, &DataType::Float64).unwrap().as_primitive::<Float64Type>().values().to_vec()
+            };
+            stored.extend(values("x", "40").into_iter().zip(values("y", "0.3 rel")));
+        }
+        let check = |table: &Table| {
+            let snapshot = table.snapshot().unwrap();
+            for (low, high) in [(-64.0, -64.0), (-63.9, 63.9), (0.0, 64.0), (64.0, 1e9), (-1e9, -97.0), (-0.0, 24.0)] {
+                let inside = |value: &f64| (low..=high).contains(value);
+                let found = |query: Query| snapshot.count(&query).unwrap() as usize;
+                let ends = || (Value::Float(low), Value::Float(high));
+                let of_x = stored.iter().filter(|(x, _)| inside(x)).count();
+                let of_y = stored.iter().filter(|(_, y)| inside(y)).count();
+                assert_eq!(found(Query::new().between("x", ends().0, ends().1)), of_x, "{number}: x {low}..{high}");
+                assert_eq!(found(Query::new().between("y", ends().0, ends().1)), of_y, "{number}: y {low}..{high}");
+                let filter = format!("x >= {low:?} and x <= {high:?}");
+                assert_eq!(found(Query::new().filter(filter)), of_x, "{number}: where {low}..{high}");
+            }
+            sound(table);
+        };
+        check(&table);
+        table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
+        check(&table);
+    }
+}
+
 #[test]
 fn what_cannot_have_an_accuracy_is_refused() {
     let refused = |column: &str, bound: Value, change: &dyn Fn(&mut TableOptions), why: &str| {
@@ -318,7 +366,8 @@ fn a_column_that_comes_later_may_have_a_bound() {
     table.add_column(&age(Value::Text("100 ms".into()))).unwrap();
 
     let known = schema();
-    let fields = known.fields().iter().cloned().chain([Arc::new(Field::new("age", DataType::Float64, false))]);
+    let field = Field::new("age", DataType::Float64, false);
+    let fields = known.fields().iter().cloned().chain([Arc::new(field.clone())]);
     let ages: ArrayRef = Arc::new(Float64Array::from_iter_values((0..ROWS).map(|row| row as f64 * 0.01)));
     let more = given(&mut StdRng::seed_from_u64(4), ROWS);
     let columns = more.columns().iter().cloned().chain([ages.clone()]).collect();
@@ -337,10 +386,27 @@ fn a_column_that_comes_later_may_have_a_bound() {
         ages.sort_by(f64::total_cmp);
         ages
     };
-    for table in [&table, &Table::open_in(store).unwrap()] {
+    for table in [&table, &Table::open_in(store.clone()).unwrap()] {
         assert_eq!(ages(table), wanted);
         let columns = table.snapshot().unwrap().columns();
         assert_eq!(columns.last().unwrap().accuracy.as_deref(), Some("0.1"));
+    }
+    // Who opens it by creating it may know of the column, with the bound that it has, or not.
+    let again = |bound: Option<Value>, knows: bool| {
+        let mut accuracy = options().accuracy;
+        accuracy.extend(bound.map(|bound| ("age".to_string(), bound)));
+        let fields =
+            schema().fields().iter().cloned().chain(knows.then(|| Arc::new(field.clone()))).collect::<Vec<_>>();
+        let options = TableOptions { accuracy, exist_ok: true, ..options() };
+        Table::create_in(store.clone(), Arc::new(Schema::new(fields)), &options)
+    };
+    again(None, false).unwrap();
+    again(Some(Value::Float(0.1)), true).unwrap();
+    for other in [None, Some(Value::Float(0.2))] {
+        match again(other, true) {
+            Err(Error::Exists { why, .. }) => assert!(why.contains("accuracy"), "{why}"),
+            other => panic!("{other:?}"),
+        }
     }
     table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
     let copied = in_memory("copied");

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import _box
 from .._errors import InvalidInput
 from .._options import checked_options
 from .._progress import Shown, Told
@@ -132,7 +133,7 @@ def ingest(
             seed=seed,
             replication=replication,
             compression=compression,
-            accuracy=accuracy or {},
+            accuracy=dict(_box.accuracy(accuracy)),
             types=types or {},
             units=units or {},
             metadata=metadata or {},

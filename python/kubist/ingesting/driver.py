@@ -187,6 +187,14 @@ class Ingestion:
                     f"{self.location}: column {name} is in {there or 'no unit'}, not in {unit}: "
                     "set_unit() changes what the table says"
                 )
+        bounds = {column.name: column.accuracy for column in table.info().columns}
+        for name, bound in self.asked.accuracy.items():
+            asked = table._table.accuracy(name, bound)
+            if (bounded := bounds.get(name)) != asked:
+                raise InvalidInput(
+                    f"{self.location}: column {name} has the accuracy {bounded or 'of every bit'}, "
+                    f"not {asked}"
+                )
 
     def _check_atoms(self, table: _table.Table, sources: Sequence[Source]) -> None:
         """Frames of another number of atoms would end a table's use as a trajectory."""

@@ -30,8 +30,8 @@ public final class Table extends Handle {
      * @param location as of {@link #open}
      * @param options JSON: {@code {"columns": [{"name": "x", "type": "float64"}, ...], "dimensions":
      *     [{"column": "x", "domain": [0, 1]}], "identity": [...], "lookup": [...], "capacity": n,
-     *     "seed": n}}; columns may have a {@code "unit"}, and an {@code "accuracy"}: how far stored
-     *     values may be from the given ones, as {@code "1e-6"} or {@code "1e-4 rel"}
+     *     "seed": n, "accuracy": {"x": "1e-6", "u": "1e-4 rel"}}}; columns may have a {@code "unit"};
+     *     {@code "accuracy"} is how far stored values may be from the given ones
      * @return the table
      * @throws KubistException {@code EXISTS} if something is there
      */

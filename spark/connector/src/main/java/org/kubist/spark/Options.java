@@ -24,7 +24,7 @@ final class Options {
 
     static final Set<String> READ = Set.of("seed", "inclusion", "partitions", "snapshot", "versionasof", "step");
     static final Set<String> WRITE = Set.of("staging", "writer");
-    static final Set<String> CREATE = Set.of("dimensions", "domain", "identity", "lookup", "capacity");
+    static final Set<String> CREATE = Set.of("dimensions", "domain", "identity", "lookup", "capacity", "accuracy");
     /** What Spark adds on its own, and options of streams. */
     private static final Set<String> OF_SPARK =
             Set.of("path", "checkpointlocation", "queryname", "provider", "owner", "location", "is_managed_location");
@@ -152,6 +152,18 @@ final class Options {
         return names;
     }
 
+    /** How far stored values may be from those that are written, by column: numbers, which the engine reads. */
+    private Map<String, String> accuracy() {
+        Map<String, String> bounds = new LinkedHashMap<>();
+        for (String text : names("accuracy")) {
+            int equals = text.lastIndexOf('=');
+            if (equals < 1 || bounds.put(text.substring(0, equals).trim(), text.substring(equals + 1).trim()) != null) {
+                throw invalid("option accuracy: \"" + text + "\" is not as x=1e-6 or ux=1e-4 rel, once for a column");
+            }
+        }
+        return bounds;
+    }
+
     /** How a new table is made, but for its columns: as JSON's object. */
     Map<String, Object> creation() {
         Map<String, List<Double>> domains = new LinkedHashMap<>();
@@ -177,6 +189,10 @@ final class Options {
         creation.put("dimensions", dimensions);
         creation.put("identity", names("identity"));
         creation.put("lookup", names("lookup"));
+        Map<String, String> accuracy = accuracy();
+        if (!accuracy.isEmpty()) {
+            creation.put("accuracy", accuracy);
+        }
         if (said.containsKey("capacity")) {
             creation.put("capacity", whole("capacity", 0));
         }

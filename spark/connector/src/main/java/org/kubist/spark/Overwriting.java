@@ -77,12 +77,18 @@ final class Overwriting {
             dimensions.add(dimension);
         }
         creation.put("dimensions", dimensions);
+        Map<Object, Map<?, ?>> known = new LinkedHashMap<>();
+        Map<Object, Object> accuracy = new LinkedHashMap<>();
+        for (Object said : (List<?>) info.get("columns")) {
+            Map<?, ?> column = (Map<?, ?>) said;
+            known.put(column.get("name"), column);
+            if (column.get("accuracy") != null) {
+                accuracy.put(column.get("name"), column.get("accuracy"));
+            }
+        }
+        creation.put("accuracy", accuracy);
         if (options.creates()) {
             creation.putAll(options.creation());
-        }
-        Map<Object, Map<?, ?>> known = new LinkedHashMap<>();
-        for (Object said : (List<?>) info.get("columns")) {
-            known.put(((Map<?, ?>) said).get("name"), (Map<?, ?>) said);
         }
         List<Map<String, Object>> columns = new ArrayList<>();
         for (Field field : snapshot.fields()) {
@@ -91,7 +97,6 @@ final class Overwriting {
             column.put("type", field.stored());
             column.put("nullable", field.nullable());
             column.put("unit", known.get(field.name()).get("unit"));
-            column.put("accuracy", known.get(field.name()).get("accuracy"));
             columns.add(column);
         }
         creation.put("columns", columns);

@@ -153,6 +153,31 @@ class WritingTest {
     }
 
     @Test
+    void storedValuesAreWithinTheirBoundsOfErrors() {
+        Dataset<Row> rows = numbers(1000);
+        rows.write().format("kubist").option("dimensions", "x").option("identity", "id").option("accuracy", "x=0.01")
+                .mode("append").save(at("rounded"));
+        isRounded("rounded");
+        // What replaces it has the same bounds.
+        rows.write().format("kubist").mode("overwrite").save(at("rounded"));
+        isRounded("rounded");
+        spark.sql("CREATE TABLE k.bounded (id BIGINT NOT NULL, x DOUBLE NOT NULL)"
+                + " TBLPROPERTIES (dimensions = 'x', accuracy = 'x=1e-2')");
+        rows.write().format("kubist").mode("append").save(at("bounded"));
+        isRounded("bounded");
+        for (String wrong : List.of("y=0.01", "x=0", "x", "x=1,x=2", "id=5")) {
+            fails(wrong.startsWith("y") ? "no column `y`" : "accuracy", () -> rows.write().format("kubist").option("dimensions", "x").option("identity", "id")
+                    .option("accuracy", wrong).mode("append").save(at("refused")));
+        }
+        assertFalse(Files.exists(folder.resolve("refused")));
+    }
+
+    private static void isRounded(String name) {
+        Dataset<Row> read = read(name).selectExpr("count(*)", "max(abs(x - id / 1000D)) <= 0.01", "count(DISTINCT x) < 100");
+        assertEquals(List.of("1000|true|true|"), Session.sorted(read));
+    }
+
+    @Test
     void aStreamThatIsStartedAgainDoublesNothing() throws Exception {
         Path source = Files.createDirectories(folder.resolve("incoming"));
         String checkpoint = at("checkpoint");
