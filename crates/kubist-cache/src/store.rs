@@ -174,11 +174,14 @@ impl Store for Cached {
     fn learn(&self) {
         self.store.learn();
     }
-    fn look_again(&self, attempt: u32) -> bool {
+    fn look_again(&self, attempt: u32) -> Result<bool> {
         self.store.look_again(attempt)
     }
-    fn catch_up(&self) {
-        self.store.catch_up();
+    fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
+        self.store.await_seen(look)
+    }
+    fn catch_up(&self) -> Result<()> {
+        self.store.catch_up()
     }
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
         self.store.put_if_absent(name, value)

@@ -60,7 +60,7 @@ pub fn load_listed(files: &TableFiles, mut listed: Option<Vec<String>>, cancel: 
         if attempt == 0 {
             files.store.learn();
         }
-        files.store.look_again(attempt);
+        files.store.look_again(attempt).map_err(store_error)?;
     }
     Ok(None)
 }

@@ -28,6 +28,7 @@ use crate::location::TableLocation;
 use crate::look::{FirstLook, is_far};
 use crate::read_amplification::ReadAmplification;
 use crate::schema::TableSchema;
+use crate::stop::stoppable;
 use crate::tail::Tail;
 use crate::token::SnapshotToken;
 use crate::view::{Joined, View};
@@ -145,7 +146,7 @@ impl Core {
                 }
                 core
             }
-            None => Core::with_header(store)?,
+            None => stoppable(cancel, || Core::with_header(store))?,
         };
         core.view(cancel)?;
         Ok(core)
@@ -253,7 +254,7 @@ impl Core {
                 followed.begun += 1;
                 let number = followed.begun;
                 drop(followed);
-                return Refresh { core: self, number, tail, found: None }.run(cancel);
+                return stoppable(cancel, || Refresh { core: self, number, tail, found: None }.run(cancel));
             }
             let (waited, _) = self.ended.wait_timeout(followed, LOOK).unwrap_or_else(PoisonError::into_inner);
             // Not under the lock: who asks may wait for something itself.
@@ -291,7 +292,7 @@ impl Core {
     ///
     /// `Cancelled`; `Damaged`; a storage error.
     pub fn see_all_of(&self, token: &SnapshotToken, cancel: &Cancel) -> Result<()> {
-        follow::see_all_of(self, token, cancel)
+        stoppable(cancel, || follow::see_all_of(self, token))
     }
 
     /// The table as it was when a view of it had this token.
@@ -302,7 +303,7 @@ impl Core {
     /// `Cancelled`; a storage error.
     pub fn view_at(&self, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
         self.check_process()?;
-        follow::to_token(self, token, cancel)
+        stoppable(cancel, || follow::to_token(self, token, cancel))
     }
 
     /// Entries and runs in them since the last checkpoint, and live runs, as of the last view.

@@ -29,6 +29,7 @@ use rayon::prelude::*;
 use crate::error::bad_entry;
 use crate::fetch::{Fetched, Piece, fetch};
 use crate::files::TableFiles;
+use crate::stop::stoppable;
 
 pub type Directory = directory::Directory<Location>;
 pub type Layers = layers::Layers<Location>;
@@ -71,7 +72,7 @@ impl Base {
     }
 
     /// Some of its pages, from the cache or the store.
-    fn load(&self, files: &TableFiles, wanted: &[usize], stats: &mut Stats) -> Result<Vec<Arc<Page>>> {
+    fn load(&self, files: &TableFiles, wanted: &[usize], stats: &mut Stats, cancel: &Cancel) -> Result<Vec<Arc<Page>>> {
         let key = |page: usize| (self.segment.clone(), page);
         let mut found = files.page_cache.get(wanted.iter().map(|page| key(*page)));
         let missing: Vec<usize> = (0..wanted.len()).filter(|index| found[*index].is_none()).collect();
@@ -82,7 +83,7 @@ impl Base {
             let leaf = &self.pages[wanted[*index]];
             Piece { segment: self.segment.clone(), offset: leaf.offset, length: leaf.length as u64 }
         });
-        let fetched = read(files, &pieces.collect::<Vec<_>>())?;
+        let fetched = stoppable(cancel, || read(files, &pieces.collect::<Vec<_>>()))?;
         stats.spend(fetched.cost);
         let decode = |(index, bytes): (&usize, &bytes::Bytes)| {
             let leaf = &self.pages[wanted[*index]];
@@ -113,7 +114,7 @@ impl Base {
     /// As of [`Base::each`].
     pub fn bring(&self, files: &TableFiles) -> Result<()> {
         let all: Vec<usize> = (0..self.pages.len()).collect();
-        self.load(files, &all, &mut Stats::default()).map(drop)
+        self.load(files, &all, &mut Stats::default(), &Cancel::default()).map(drop)
     }
 
     /// Calls with every page, some of which are in memory at a time.
@@ -126,7 +127,7 @@ impl Base {
         let all: Vec<usize> = (0..self.pages.len()).collect();
         for some in all.chunks(AT_ONCE) {
             cancel.check()?;
-            for page in self.load(files, some, &mut Stats::default())? {
+            for page in self.load(files, some, &mut Stats::default(), cancel)? {
                 work(&page)?;
             }
         }
@@ -162,7 +163,8 @@ impl Iterator for Entries<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.ready.is_empty() {
             let some: Vec<usize> = self.left.drain(..self.left.len().min(AT_ONCE)).collect();
-            let loaded = self.cancel.check().and_then(|()| self.base.load(self.files, &some, &mut Stats::default()));
+            let Entries { base, files, cancel, .. } = *self;
+            let loaded = cancel.check().and_then(|()| base.load(files, &some, &mut Stats::default(), cancel));
             match loaded {
                 Ok(pages) => pages.iter().for_each(|page| self.ready.extend(in_order(page))),
                 Err(error) => return Some(Err(error)),
@@ -332,7 +334,7 @@ impl Runs {
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
         for some in pages.chunks(AT_ONCE) {
             cancel.check()?;
-            for page in base.load(files, some, stats)? {
+            for page in base.load(files, some, stats, cancel)? {
                 live.extend(page.runs.iter().filter(|run| wanted(run) && self.lives(run)).cloned());
                 cutoffs.extend_from_slice(&page.cutoffs);
             }

@@ -15,6 +15,7 @@ pub fn store_error(error: kubist_store::Error) -> Error {
         Store::Irregular { file, found, wanted } => {
             Error::Damaged { file, offset: 0, what: format!("it is {found}, not {wanted}") }
         }
+        Store::Stopped { .. } => Error::Cancelled,
         Store::Missing { file } => Error::Damaged { file, offset: 0, what: "the file is missing".into() },
         failed => Error::storage(storage_kind(&failed), failed.to_string(), failed),
     }

@@ -82,7 +82,7 @@ impl Unread {
                 Error::SnapshotExpired { location: location(), why }
             }
             // Whether it is needed cannot be known now.
-            Err(error) if is_unread(&error) => error,
+            Err(error) if is_unread(&error) || matches!(error, Error::Cancelled) => error,
             _ => store_error(kubist_store::Error::Missing { file }),
         }
     }

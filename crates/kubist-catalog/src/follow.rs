@@ -12,7 +12,7 @@ use bytes::Bytes;
 use kubist_format::alteration;
 use kubist_format::error::EntryError;
 use kubist_format::names::{CHECKPOINTS, DROPPED, REWRITES, TABLE, WRITERS, number_of};
-use kubist_store::LogTail;
+use kubist_store::{LogTail, Store};
 use kubist_types::{Cancel, Error, Result};
 
 use crate::checkpoint;
@@ -43,7 +43,7 @@ pub fn once_seen<T>(files: &TableFiles, cancel: &Cancel, mut follow: impl FnMut(
     let mut attempt = 0;
     loop {
         match follow() {
-            Err(Error::Damaged { .. }) if files.store.look_again(attempt) => attempt += 1,
+            Err(Error::Damaged { .. }) if files.store.look_again(attempt).map_err(store_error)? => attempt += 1,
             followed => return followed,
         }
         cancel.check()?;
@@ -71,7 +71,7 @@ pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
         if has_rewrites && tail.is_described(files) {
             return Ok(());
         }
-        let is_late = files.store.look_again(attempt);
+        let is_late = files.store.look_again(attempt).map_err(store_error)?;
         if has_rewrites && !is_late {
             // Whoever reads such a run says what is missing.
             return Ok(());
@@ -299,44 +299,34 @@ pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> R
 }
 
 /// Waits until this machine sees all that a token names, or would: positions of logs, rewrites
-/// and alterations, which somebody elsewhere has seen.
+/// and alterations, which somebody elsewhere has seen. Nobody else waits for what a token says.
 ///
 /// # Errors
 ///
 /// `Cancelled`; `Damaged`; a storage error.
-pub fn see_all_of(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> Result<()> {
-    if files.store.capabilities().staleness.is_zero() {
+pub fn see_all_of(files: &TableFiles, token: &SnapshotToken) -> Result<()> {
+    let store = files.store.as_ref();
+    if store.capabilities().staleness.is_zero() {
         return Ok(());
     }
-    let mut attempt = 0;
-    while !sees_all_of(files, token)? {
-        if attempt == 0 {
-            files.store.learn();
-        }
-        if !files.store.look_again(attempt) {
-            return Ok(());
-        }
-        cancel.check()?;
-        attempt += 1;
-    }
-    Ok(())
+    store.await_seen(&mut || sees_all_of(store, token)).map(drop).map_err(store_error)
 }
 
-fn sees_all_of(files: &TableFiles, token: &SnapshotToken) -> Result<bool> {
+fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result<bool> {
     for (writer, position) in &token.positions {
-        match files.store.read_log(writer, *position) {
+        match store.read_log(writer, *position) {
             Ok(read) if read.next >= *position => {}
             Ok(_) | Err(kubist_store::Error::Missing { .. }) => return Ok(false),
-            Err(error) => return Err(store_error(error)),
+            Err(error) => return Err(error),
         }
     }
-    let is_there = |name: &str| files.store.get(name).map(|found| found.is_some()).map_err(store_error);
+    let is_there = |name: &str| store.get(name).map(|found| found.is_some());
     // Alterations stay. A rewrite may have been cleaned away, if there are later ones.
     Ok((token.alterations == 0 || is_there(&alteration::name_of(token.alterations))?)
         && (token.declared.is_none() || is_there(WRITERS)?)
         && (token.rewrites == 0
             || is_there(&rewrite_name(token.rewrites))?
-            || !files.store.list_after(REWRITES, &rewrite_name(token.rewrites)).map_err(store_error)?.is_empty()))
+            || !store.list_after(REWRITES, &rewrite_name(token.rewrites))?.is_empty()))
 }
 
 /// The rewrites behind a number. A listing that is old lacks the last ones, which are found by

@@ -24,6 +24,7 @@ pub mod schema;
 pub mod segment;
 pub mod settle;
 pub mod snapshot;
+pub mod stop;
 pub mod tail;
 pub mod token;
 pub mod trace;

@@ -16,6 +16,7 @@ use std::time::Duration;
 use kubist_catalog::core::Core;
 use kubist_catalog::error::store_error;
 use kubist_catalog::segment::unix_ms;
+use kubist_catalog::stop::stoppable;
 use kubist_catalog::{checkpoint, write_checkpoint};
 use kubist_format::names::REWRITE_SEGMENT;
 use kubist_format::names::{CHECKPOINTS, GARBAGE, PAGES_SEGMENT};
@@ -57,12 +58,15 @@ pub fn clean_as_of(core: &Arc<Core>, retention: Duration, now: u64, cancel: &Can
     core.check_process()?;
     core.check_still_there()?;
     let mut report = Cleaning::default();
-    // What no fence is needed for may make room for the fence.
     let mut round = Round { core, retention, now, cancel, report: &mut report };
-    round.free(false)?;
-    write_checkpoint::write(core, cancel)?;
-    round.note()?;
-    round.report.segments_waiting = round.free(true)?;
+    stoppable(cancel, || -> Result<()> {
+        // What no fence is needed for may make room for the fence.
+        round.free(false)?;
+        write_checkpoint::write(core, cancel)?;
+        round.note()?;
+        round.report.segments_waiting = round.free(true)?;
+        Ok(())
+    })?;
     Ok(report)
 }
 
@@ -141,7 +145,7 @@ impl Round<'_> {
         if !due.is_empty() || !rewrites.is_empty() {
             // Another machine may have named one just now, and begun the next since the list. And
             // the checkpoint is seen by all before a rewrite goes.
-            core.store.catch_up();
+            core.store.catch_up().map_err(store_error)?;
         }
         if due.iter().any(|segment| segment.starts_with(REWRITE_SEGMENT)) {
             fence(core)?;

@@ -17,6 +17,7 @@ use kubist_store::{
 };
 
 use kubist_catalog::error::is_transient;
+use kubist_catalog::stop::stoppable;
 use kubist_types::cancel::Cancel;
 
 /// Before each further try, in milliseconds.
@@ -45,7 +46,7 @@ impl Patient {
     fn read_with<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<T> {
         let mut pauses = PAUSES.iter();
         loop {
-            match read() {
+            match stoppable(&self.cancel, &mut read) {
                 Err(error) if is_transient(&error) => {
                     let pause = pauses.next().filter(|_| self.failed.load(Ordering::Relaxed) < MOST_FAILED);
                     let Some(pause) = pause else {
@@ -79,11 +80,14 @@ impl Store for Patient {
     fn learn(&self) {
         self.store.learn();
     }
-    fn look_again(&self, attempt: u32) -> bool {
+    fn look_again(&self, attempt: u32) -> Result<bool> {
         self.store.look_again(attempt)
     }
-    fn catch_up(&self) {
-        self.store.catch_up();
+    fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
+        self.store.await_seen(look)
+    }
+    fn catch_up(&self) -> Result<()> {
+        self.store.catch_up()
     }
     fn location(&self) -> &str {
         self.store.location()

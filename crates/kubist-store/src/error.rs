@@ -100,6 +100,14 @@ pub enum Error {
         known: u32,
     },
 
+    /// The call was ended while it waited ([`stoppable`](crate::stoppable)). Nothing is known of what
+    /// was asked last.
+    #[error("{location}: the call was stopped while it waited")]
+    Stopped {
+        /// Where the store is.
+        location: String,
+    },
+
     /// A store on the network does not answer, or too few of its hosts do. Nothing is known of
     /// what was asked last. Look after it, then try again.
     #[error("{location} cannot be reached: {why}")]

@@ -36,12 +36,14 @@ mod memory;
 pub mod names;
 mod scheme;
 pub mod sim;
+mod stop;
 mod store;
 
 pub use error::{Error, Result};
 pub use local::{Directories, LocalStore, local_scratch, open_local};
 pub use memory::{Memories, MemoryStore};
 pub use scheme::{Found, PATHS, Scheme, StoreLocation, locate, register};
+pub use stop::stoppable;
 pub use store::{
     Answers, BrokenEntry, CacheUse, Capabilities, Chain, Fencing, Kept, Latency, Locality, LogEntry, LogOwner, LogTail,
     ReplicaLocation, Request, Scratch, Segment, Size, SoundLog, Store, Traffic, Watch,

@@ -244,7 +244,7 @@ impl Store for LocalStore {
         self.set_shared();
         if !self.is_of_this_machine()? && !logs::writers(self)?.is_empty() {
             // Where a log ends is decided by what is seen from here.
-            self.catch_up();
+            self.catch_up()?;
         }
         for writer in logs::writers(self)? {
             entries::seal(self, &writer)?;
@@ -256,12 +256,16 @@ impl Store for LocalStore {
         self.place.learn();
     }
 
-    fn look_again(&self, attempt: u32) -> bool {
+    fn look_again(&self, attempt: u32) -> Result<bool> {
         self.place.look_again(attempt)
     }
 
-    fn catch_up(&self) {
-        self.place.catch_up();
+    fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
+        self.place.await_seen(look)
+    }
+
+    fn catch_up(&self) -> Result<()> {
+        self.place.catch_up()
     }
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {

@@ -69,12 +69,33 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Something was not found as it should be, for the `attempt`-th time in a row, from 0: can
     /// that be because what is seen here is older than what the handle knows of? Waits for a
     /// moment if so, longer each time.
-    fn look_again(&self, _attempt: u32) -> bool {
-        false
+    ///
+    /// # Errors
+    ///
+    /// `Stopped`.
+    fn look_again(&self, _attempt: u32) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Looks until something is seen of which others say that it is there; `false` once it would be
+    /// seen, if it was there when this was called. That is waited for by this call alone: others do not
+    /// wait longer for what they look for, as after [`Store::learn`].
+    ///
+    /// # Errors
+    ///
+    /// Those of `look`; `Stopped`.
+    fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
+        look()
     }
 
     /// Waits until whatever was there when this was called is seen.
-    fn catch_up(&self) {}
+    ///
+    /// # Errors
+    ///
+    /// `Stopped`.
+    fn catch_up(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Writes an object, unless its name is taken: `false` says that it is.
     ///

@@ -18,6 +18,7 @@ use kubist_store::disk::Disk;
 use kubist_store::sim::{Call, Liar, Lie, Mount, Network, Rule, SimDisk, Task};
 use kubist_store::{
     Capabilities, Error, Kept, LocalStore, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, conformance,
+    stoppable,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -45,7 +46,7 @@ struct Alternating {
 impl Alternating {
     fn next(&self) -> &LocalStore {
         let store = &self.stores[self.calls.fetch_add(1, Ordering::Relaxed) % 2];
-        store.catch_up();
+        store.catch_up().unwrap();
         store
     }
 }
@@ -102,7 +103,7 @@ impl Store for Alternating {
     fn erase(&self, objects: &[String]) -> Result<()> {
         // The other one's handle ends with the store too.
         self.stores[1].erase(objects)?;
-        self.stores[0].catch_up();
+        self.stores[0].catch_up()?;
         self.stores[0].erase(objects)
     }
 }
@@ -516,7 +517,7 @@ fn damage_is_waited_for_once() {
     log.append(b"first").unwrap();
     other.read_log("w", 0).unwrap();
     assert!(one.put_if_absent("known", b"").unwrap());
-    other.catch_up();
+    other.catch_up().unwrap();
     other.get("known").unwrap().unwrap();
     let time_of = |look: &dyn Fn() -> bool| {
         let begin = server.clock();
@@ -533,10 +534,63 @@ fn damage_is_waited_for_once() {
     }
     // Something new, which may name what is not seen yet.
     log.append(b"second").unwrap();
-    other.catch_up();
+    other.catch_up().unwrap();
     other.read_log("w", 0).unwrap();
     assert!(time_of(&|| damaged(1 << 20)) >= long);
     assert!(time_of(&|| damaged(2 << 20)) < short);
+}
+
+/// Whoever has a switch need not wait.
+#[test]
+fn every_wait_ends_when_it_is_to_stop() {
+    let (server, mounts) = machines(1, &Rule::ALL);
+    let [one, other] = mounts.map(|mount| open(mount.process()).unwrap());
+    let _log = one.own_log("w").unwrap();
+    let mut segment = one.create_segment("s").unwrap();
+    segment.append(&[b"rows"]).unwrap();
+    segment.sync().unwrap();
+    type Wait<'a> = Box<dyn Fn() -> Result<()> + 'a>;
+    let waits: [(&str, Wait<'_>); 5] = [
+        ("catching up", Box::new(|| other.catch_up())),
+        ("damage", Box::new(|| other.read("s", &[1 << 20..1 << 21]).map(drop))),
+        ("another look", Box::new(|| (0..).try_for_each(|attempt| other.look_again(attempt).map(drop)))),
+        ("what others know", Box::new(|| other.await_seen(&mut || Ok(false)).map(drop))),
+        ("somebody's log", Box::new(|| other.own_log("w").map(drop))),
+    ];
+    for (what, wait) in waits {
+        other.learn();
+        let set = Arc::new(AtomicUsize::new(0));
+        let asked = set.clone();
+        let begin = server.clock();
+        // Set while it waits.
+        let ended = stoppable(move || asked.fetch_add(1, Ordering::Relaxed) > 1, wait);
+        assert!(matches!(ended, Err(Error::Stopped { .. })), "{what}: {ended:?}");
+        assert!(server.clock() - begin < Duration::from_secs(1), "{what}");
+        assert!(set.load(Ordering::Relaxed) > 2, "{what}");
+    }
+    // Nothing is kept of it.
+    assert!(matches!(other.read("s", &[1 << 20..1 << 21]), Err(Error::Damaged { .. })));
+}
+
+/// What somebody says may be wrong: who looks for it waits, and nobody else.
+#[test]
+fn who_was_told_of_something_waits_alone() {
+    let (server, mounts) = machines(1, &Rule::ALL);
+    let [one, other] = mounts.map(|mount| open(mount.process()).unwrap());
+    let mut segment = one.create_segment("s").unwrap();
+    segment.append(&[b"rows"]).unwrap();
+    segment.sync().unwrap();
+    other.catch_up().unwrap();
+    let is_there = |name: &str| other.get(name).map(|found| found.is_some());
+    let begin = server.clock();
+    assert!(!other.await_seen(&mut || is_there("told")).unwrap());
+    assert!(server.clock() - begin >= other.capabilities().staleness);
+    let begin = server.clock();
+    assert!(matches!(other.read("s", &[1 << 20..1 << 21]), Err(Error::Damaged { .. })));
+    assert!(server.clock() - begin < Duration::from_secs(1), "it waits for what somebody else was told");
+    // The name was looked for in vain a moment ago.
+    assert!(one.put_if_absent("told", b"").unwrap());
+    assert!(other.await_seen(&mut || is_there("told")).unwrap());
 }
 
 /// The owner of a log that is sealed may have died before it synced its last entry.
@@ -596,6 +650,6 @@ fn a_log_that_may_be_free_is_not_waited_for() {
     assert!(matches!(other.own_free_log("w").map(drop), Err(Error::Busy { .. })));
     assert!(server.clock() - begin < Duration::from_secs(1));
     drop(owner);
-    other.catch_up();
+    other.catch_up().unwrap();
     other.own_free_log("w").unwrap().append(b"given back").unwrap();
 }

@@ -51,6 +51,7 @@ use kubist_catalog::checkpoint;
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::Directory;
 use kubist_catalog::error::store_error;
+use kubist_catalog::stop::stoppable;
 use kubist_catalog::view::View;
 use kubist_format::entry::RewriteEntry;
 use kubist_format::location::Location;
@@ -170,7 +171,7 @@ fn check_number(core: &Core, number: u64, ago: Duration, cancel: &Cancel) -> Res
         None if !staleness.is_zero() && ago < staleness / 4 => return Ok(true),
         _ => {}
     }
-    core.store.catch_up();
+    stoppable(cancel, || core.store.catch_up()).map_err(store_error)?;
     if checkpoint::load(core, cancel)?.is_none_or(|held| held.state.rewrites() <= number + KEPT_REWRITES) {
         return Ok(true);
     }

@@ -27,6 +27,7 @@ use kubist_catalog::error::store_error;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
+use kubist_catalog::stop::stoppable;
 use kubist_catalog::view::View;
 use kubist_catalog::vouched;
 use kubist_catalog::write_checkpoint;
@@ -150,10 +151,10 @@ impl Writer {
         core.check_process()?;
         // Before a log is made: where one is lost, none may begin anew.
         core.view(&options.cancel)?;
-        let log = match &options.name {
-            Some(name) => own_log(&core, name)?,
-            None => first_free_log(&core)?,
-        };
+        let log = stoppable(&options.cancel, || match &options.name {
+            Some(name) => own_log(&core, name),
+            None => first_free_log(&core),
+        })?;
         // Whoever drops the table says so before looking whether a writer is at work.
         core.check_still_there()?;
         // A log is there now that nobody knew of: what makes it a writer's is not interrupted.

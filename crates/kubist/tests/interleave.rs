@@ -204,7 +204,7 @@ fn read(table: &Table, known: &Known) -> std::result::Result<(), Wrong> {
     for () in known.rounds() {
         let acknowledged = known.acknowledged();
         // Of another machine, what was acknowledged may be seen later.
-        table.core().store.catch_up();
+        table.core().store.catch_up().unwrap();
         let snapshot = table.snapshot()?;
         let now = match check(&snapshot, &acknowledged) {
             Err(Wrong::Error(Error::SnapshotExpired { .. })) => continue,

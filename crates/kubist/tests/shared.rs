@@ -3,6 +3,7 @@
 mod common;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::DataType;
 use common::forward::forward;
 use common::{name, options, rows, schema};
+use kubist::store::disk::{Disk, Open};
 use kubist::store::sim::{Mount, Network, Rule, SimDisk};
 use kubist::store::{LocalStore, Result, Store};
 use kubist::{
@@ -125,6 +127,56 @@ fn a_token_that_leads_nowhere_is_refused_after_a_while() {
     assert!(matches!(other.at(&token), Err(Error::SnapshotExpired { .. })));
 }
 
+/// Whoever makes up a token waits for it alone.
+#[test]
+fn a_token_that_leads_nowhere_makes_nobody_else_wait() {
+    let (_, [one, other]) = tables(1);
+    writer(&one);
+    let mut token = one.snapshot().unwrap().token();
+    token.rewrites = 99;
+    let store = &other.core().store;
+    look(&other);
+    store.catch_up().unwrap();
+    assert!(!store.look_again(1).unwrap());
+    // Given up before its minute is over.
+    let asked = AtomicUsize::new(0);
+    let cancel = Cancel::asking(move || asked.fetch_add(1, Ordering::Relaxed) > 20);
+    assert!(matches!(other.at_with(&token, &cancel), Err(Error::Cancelled)));
+    assert!(!store.look_again(1).unwrap(), "what was made up is waited for by all");
+}
+
+/// An entry of a log is damaged, or a token is not seen: either is waited for until the switch is set.
+#[test]
+fn who_waits_for_another_machine_can_be_cancelled() {
+    let server = SimDisk::new(1);
+    let network = Network::new(&server, &Rule::ALL);
+    let open = || -> Arc<dyn Store> {
+        let store = LocalStore::on_disk(Mount::new(&network).process(), Path::new("/table")).unwrap();
+        Arc::new(store.with_staleness(Duration::from_secs(1000)))
+    };
+    let [one, other] = [open(), open()].map(|store| Table::create_in(store, schema(), &options()).unwrap());
+    let mut log = writer(&one);
+    for commit in 0..3 {
+        log.append(&rows(0, commit)).unwrap();
+        log.commit().unwrap();
+    }
+    let mut token = one.snapshot().unwrap().token();
+    let in_time = |what: &str, call: &dyn Fn(&Cancel) -> Result<(), Error>| {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let cancel = Cancel::asking(move || asked.fetch_add(1, Ordering::Relaxed) > 100);
+        let begin = server.clock();
+        let ended = call(&cancel);
+        assert!(matches!(ended, Err(Error::Cancelled)), "{what}: {ended:?}");
+        // The switch says no for a hundred times, a fifth of a second apart at most.
+        assert!(server.clock() - begin < Duration::from_secs(60), "{what} goes on");
+    };
+    token.rewrites = 99;
+    in_time("a token", &|cancel| other.at_with(&token, cancel).map(drop));
+    let entry = Path::new("/table/logs").join(format!("{}.entries/{:020}", name(0), 1));
+    server.process().open(&entry, Open::ReadWrite).unwrap().write_at(&[0xff; 8], 40).unwrap();
+    in_time("a view", &|cancel| Table::open_in_with(open(), cancel).map(drop));
+}
+
 /// A store on which something happens just before the first rewrite gets its number.
 struct Stalled {
     store: Arc<dyn Store>,
@@ -139,7 +191,7 @@ impl std::fmt::Debug for Stalled {
 
 impl Store for Stalled {
     forward!(store:
-        capabilities learn look_again catch_up location get list delete create_segment read segment_len segments
+        capabilities learn look_again await_seen catch_up location get list delete create_segment read segment_len segments
         delete_segment own_log own_free_log logs read_log scratch sizes erase
     );
 
@@ -190,11 +242,11 @@ fn a_rewrite_that_takes_long_keeps_its_segment() {
         segment.name().to_string()
     };
     let clean = |table: &Table, now: u64| {
-        table.core().store.catch_up();
+        table.core().store.catch_up().unwrap();
         clean_as_of(table.core(), Duration::ZERO, now, &Cancel::default()).unwrap();
     };
     let is_there = |segment: &str| {
-        one.core().store.catch_up();
+        one.core().store.catch_up().unwrap();
         one.core().store.segment_len(segment).unwrap().is_some()
     };
     // Reserved after half an hour, on a machine whose clock is half an hour behind.

@@ -20,6 +20,7 @@ use crate::grids::Within;
 use crate::runs;
 use crate::visit::Visit;
 use kubist_catalog::fetch::Piece;
+use kubist_catalog::stop::stoppable;
 use kubist_format::decode::{self, PageColumn, Pick};
 use kubist_format::rows::{Rows, Span, all_rows, for_rows};
 use kubist_format::zone_map::{ColumnZones, ZoneMap};
@@ -82,7 +83,7 @@ pub fn scan(
     skip: Option<&Skip>,
 ) -> Result<Scanned> {
     query.cancel.check()?;
-    let (maps, cost) = query.snapshot.zone_maps(visits.iter().map(|visit| &visit.run))?;
+    let (maps, cost) = stoppable(&query.cancel, || query.snapshot.zone_maps(visits.iter().map(|visit| &visit.run)))?;
     let loaded = vec![Loaded::default(); visits.len()];
     let mut reading = Reading { query, visits, maps, loaded, pieces: Vec::new(), cost };
     let (mut picks, open) = reading.judge_zones(range, skip)?;
@@ -423,7 +424,8 @@ impl Reading<'_> {
             let piece = pieces.last().expect("pushed above");
             places.push((pieces.len() - 1, (piece.length - length) as usize));
         }
-        let (before, fetched) = (self.pieces.len(), self.query.snapshot.core.fetch(&pieces)?);
+        let fetched = stoppable(&self.query.cancel, || self.query.snapshot.core.fetch(&pieces))?;
+        let before = self.pieces.len();
         self.cost += fetched.cost;
         self.pieces.extend(fetched.pieces);
         for ((run, page, column), (piece, start)) in missing.into_iter().zip(places) {

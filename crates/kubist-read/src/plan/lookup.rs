@@ -12,6 +12,7 @@ use kubist_index::priority::PriorityRange;
 use super::{LogicalPlan, meets};
 use crate::postings::{Answer, look_up};
 use crate::visit::Visit;
+use kubist_catalog::stop::stoppable;
 use kubist_format::lookup::{Key, Lookup};
 use kubist_index::gradual;
 use kubist_types::error::Result;
@@ -88,7 +89,8 @@ impl LogicalPlan {
         let mut known = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let open: Vec<&Arc<Lookup>> =
             lookups.iter().filter(|lookup| !known.contains_key(&lookup.key())).copied().collect();
-        let (answered, cost) = look_up(&self.query.snapshot, &open, &self.query.sought)?;
+        let query = &self.query;
+        let (answered, cost) = stoppable(&query.cancel, || look_up(&query.snapshot, &open, &query.sought))?;
         stats.spend(cost);
         known.extend(open.into_iter().map(|lookup| lookup.key()).zip(answered.into_iter().map(Arc::new)));
         Ok(lookups.iter().map(|lookup| known[&lookup.key()].clone()).collect())

@@ -98,7 +98,7 @@ impl Claims {
                         if !waits {
                             return Err(busy(place, writer));
                         }
-                        place.disk.pause(LOOK);
+                        place.pause(LOOK)?;
                         continue;
                     }
                     Life::Ended | Life::Unknown => {}
@@ -149,7 +149,7 @@ fn newest(place: &Place, writer: &str, folder: &str, waits: bool) -> Result<(Opt
         if attempt == 0 {
             place.learn();
         }
-        if !waits || !place.look_again(attempt) {
+        if !waits || !place.look_again(attempt)? {
             return Err(busy(place, writer));
         }
         attempt += 1;

@@ -135,7 +135,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
         let mut attempt = 0;
         loop {
             match numbered::get(store, &folder, number)? {
-                None if store.look_again(attempt) => attempt += 1,
+                None if store.look_again(attempt)? => attempt += 1,
                 None => return Err(hole(store, &folder, number)),
                 Some((says, _)) => return Ok(says),
             }
@@ -256,7 +256,7 @@ fn follow(store: &LocalStore, writer: &str, from: u64) -> Result<Followed> {
                 }
             }
             // It is there, but not seen from here yet.
-            Ok(None) if number < there && store.look_again(attempt) => attempt += 1,
+            Ok(None) if number < there && store.look_again(attempt)? => attempt += 1,
             Ok(None) if number < there => break Some(hole(store, &folder, number)),
             Ok(None) => break None,
             Err(damage @ (Error::Damaged { .. } | Error::Irregular { .. })) => break Some(damage),

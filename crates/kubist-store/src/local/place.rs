@@ -21,7 +21,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::disk::{Disk, DiskFile, Open, read_range};
-use crate::{Error, Result};
+use crate::{Error, Result, stop};
 
 use super::folders::Folders;
 
@@ -33,8 +33,10 @@ pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
 /// The first of the pauses between looks at something that may be old is this part of the whole
 /// time; they double.
 const FIRST_PAUSE: u32 = 256;
-/// The longest of them: whoever is asked to stop looks between two.
+/// The longest of them.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How often whoever waits asks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(200);
 /// What is read of a file whose length is not known.
 const GUESS_BYTES: usize = 64 << 10;
 
@@ -125,40 +127,75 @@ impl Place {
 
     /// Waits a moment, and longer the more often something was looked at in vain; `false` once
     /// what is seen is younger than all that the handle has learned.
-    pub fn look_again(&self, attempt: u32) -> bool {
+    pub fn look_again(&self, attempt: u32) -> Result<bool> {
         if !self.is_shared() {
-            return false;
+            return Ok(false);
         }
         // At once: what was opened before may be old.
-        let Some(doublings) = attempt.checked_sub(1) else { return true };
+        let Some(pauses) = attempt.checked_sub(1) else { return Ok(true) };
         let seen = Duration::from_millis(self.learned.load(Ordering::Relaxed)) + self.patience();
         let left = seen.saturating_sub(self.disk.clock());
         // Others may make the handle learn again and again.
         let most = FIRST_PAUSE.ilog2() as u64 + self.patience().as_secs();
         if left.is_zero() || u64::from(attempt) > most + 1 {
-            return false;
+            return Ok(false);
         }
-        let pause = self.patience() * (1 << doublings.min(FIRST_PAUSE.ilog2())) / FIRST_PAUSE;
-        self.disk.pause(pause.min(LONGEST_PAUSE).min(left));
-        true
+        self.pause(self.pause_after(pauses).min(left))?;
+        Ok(true)
+    }
+
+    /// Looks until something is seen that was there when this was called; `false` once it would be.
+    pub fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
+        let until = self.disk.clock() + self.patience();
+        for pauses in 0.. {
+            if look()? {
+                return Ok(true);
+            }
+            let left = until.saturating_sub(self.disk.clock());
+            if !self.is_shared() || left.is_zero() {
+                break;
+            }
+            self.pause(self.pause_after(pauses).min(left))?;
+        }
+        Ok(false)
+    }
+
+    /// The pause after so many.
+    fn pause_after(&self, pauses: u32) -> Duration {
+        let pause = self.patience() * (1 << pauses.min(FIRST_PAUSE.ilog2())) / FIRST_PAUSE;
+        pause.min(LONGEST_PAUSE)
     }
 
     /// Waits until whatever was there when this was called is seen.
-    pub fn catch_up(&self) {
-        if self.is_shared() {
-            self.disk.pause(self.patience());
+    pub fn catch_up(&self) -> Result<()> {
+        if self.is_shared() { self.pause(self.patience()) } else { Ok(()) }
+    }
+
+    /// Lets time go by, unless the call is to stop.
+    pub fn pause(&self, mut left: Duration) -> Result<()> {
+        while !left.is_zero() {
+            stop::check(&self.location)?;
+            let some = left.min(LOOK);
+            self.disk.pause(some);
+            left -= some;
         }
+        stop::check(&self.location)
     }
 
     /// Looks again while what was found may be old.
     pub fn patiently<T>(&self, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let mut attempt = 0;
         loop {
-            match look() {
-                Err(Error::Damaged { .. }) if self.look_again(attempt) => attempt += 1,
-                Err(Error::Io { source, .. }) if is_stale(&source) && self.look_again(attempt) => attempt += 1,
-                found => return found,
+            let found = look();
+            let may_be_old = match &found {
+                Err(Error::Damaged { .. }) => true,
+                Err(Error::Io { source, .. }) => is_stale(source),
+                _ => false,
+            };
+            if !may_be_old || !self.look_again(attempt)? {
+                return found;
             }
+            attempt += 1;
         }
     }
 

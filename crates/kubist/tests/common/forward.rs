@@ -16,13 +16,21 @@ macro_rules! forward {
         }
     };
     (@look_again $field:tt) => {
-        fn look_again(&self, attempt: u32) -> bool {
+        fn look_again(&self, attempt: u32) -> kubist::store::Result<bool> {
             self.$field.look_again(attempt)
         }
     };
+    (@await_seen $field:tt) => {
+        fn await_seen(
+            &self,
+            look: &mut dyn FnMut() -> kubist::store::Result<bool>,
+        ) -> kubist::store::Result<bool> {
+            self.$field.await_seen(look)
+        }
+    };
     (@catch_up $field:tt) => {
-        fn catch_up(&self) {
-            self.$field.catch_up();
+        fn catch_up(&self) -> kubist::store::Result<()> {
+            self.$field.catch_up()
         }
     };
     (@location $field:tt) => {

@@ -47,7 +47,7 @@ fn renumbered(entry: &[u8], from: u64, to: u64) -> Vec<u8> {
 
 impl Store for Planted {
     forward!(store:
-        capabilities learn look_again catch_up location get delete create_segment read segment_len segments
+        capabilities learn look_again await_seen catch_up location get delete create_segment read segment_len segments
         delete_segment own_log own_free_log logs read_log scratch sizes erase
     );
 
