@@ -43,6 +43,7 @@
 # make bench-md     trajectories beside XTC through MDAnalysis; FRAMES=n, REPEATS=n, STORES=folder
 # make bench-accuracy   bytes by bounds of errors, beside zfp and SZ3; DATA=file.parquet
 # make bench-estimates   estimates to 1 % beside exact aggregates of DuckDB; ROWS=100000000
+# make bench-files   an index beside files of arrays beside what else finds values in them; ROWS=n, STORES=folder
 # make bench-boxes   exact boxes beside DuckDB's own table, scans beside a numpy copy; ROWS=n, STORES=folder
 # make instructions   instructions of five small works beside those kept; UPDATE=1 keeps today's
 # make coverage    how often intervals hold the truth, over 2,000 seeds, into docs/coverage.md

@@ -9,7 +9,8 @@ from DuckDB's Parquet with an index beside it. Bytes are what the process had th
 (/proc/self/io, rchar, of the answering process alone); a cold answer comes after the file was dropped
 from the page cache. A library that is not installed is left out, and named.
 
-Then it draws the I/O model's line beside what was measured, and simulates the means of reading with
+Then it builds indices of files of several kinds, each beside one pass of reading (`bench.building`),
+draws the I/O model's line beside what was measured, and simulates the means of reading with
 1 to 16 workers (`bench.means`).
 """
 
@@ -29,7 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from bench import means
+from bench import building, means
+from bench.building import drop
 
 SELECTIVITIES = (1e-3, 1e-4, 1e-6)
 DATA = ("smooth", "shuffled", "energy", "mass")
@@ -63,15 +65,6 @@ def made(rows: int, name: str) -> np.ndarray:
         return rng.lognormal(0, 1, rows).astype("f4")
     means = rng.normal(0, 3, len(counts)).repeat(counts)
     return np.pad(means + rng.normal(0, 0.3, len(means)), (0, rows - len(means))).astype("f4")
-
-
-def drop(path: Path) -> None:
-    """Asks the page cache to forget a file or the files of a folder."""
-    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
-    for file in files:
-        with file.open("rb") as opened:
-            os.fsync(opened.fileno())
-            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def of_h5py(folder: Path, bound: float) -> int:
@@ -314,6 +307,8 @@ def main() -> None:
             f"{100 * figures['plain_share']:.3f} % | {figures['sorted_seconds']:.2f} | "
             f"{100 * figures['sorted_share']:.2f} % | {figures.get('PyTables_seconds', float('nan')):.2f} |"
         )
+    print()
+    building.main(given.folder / "building", made(given.rows, "energy"))
     print()
     means.main(given.folder)
 

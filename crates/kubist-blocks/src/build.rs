@@ -5,11 +5,10 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow_array::ArrayRef;
-use kubist_index::order;
 use kubist_types::{Cancel, Error, ErrorKind, Result};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::fetch::Found;
 use crate::layout::{Block, Storage, Variable};
 use crate::schedule::{self, Policy};
 use crate::shape::{Rect, Tiling};
@@ -19,8 +18,10 @@ use crate::source::{Reads, Source};
 use crate::spread::{self, Looked};
 use crate::summary::{Summaries, Summary};
 
-/// Bytes that a task reads.
-const TASK_BYTES: u64 = 4 << 20;
+/// Bytes that a task reads: they are looked at while they are in a core's own cache.
+const TASK_BYTES: u64 = 1 << 20;
+/// The same of Parquet, where pages at the ends of tasks are decoded twice.
+const TASK_BYTES_OF_PAGES: u64 = 16 << 20;
 /// Pieces this close together are read in one request: all of them are wanted.
 const GAP: u64 = 1 << 20;
 /// Blocks of an older index that are read again before the others are believed, drawn at random: that none of
@@ -235,13 +236,13 @@ impl Making<'_> {
 
     fn summaries(&self, variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Result<Vec<Looked>> {
         let rects: Vec<Rect> = blocks.iter().map(|block| tiling.rect(*block)).collect();
-        let look = |values: &ArrayRef| match order::keys(values) {
-            Some(keys) if self.sorted > 0.0 => (Summary::of_keys(values, &keys), spread::sampled(values, &keys)),
-            _ => (Summary::of(values), Vec::new()),
+        let look = |found: &Found<'_>| {
+            let sample = if self.sorted > 0.0 { spread::sampled(variable, found) } else { Vec::new() };
+            (Summary::of_found(variable, found), sample)
         };
         let one = |rects: &[Rect]| -> Result<Vec<(Summary, Vec<u64>)>> {
             let fetched = self.source.fetch(variable, rects, GAP, false, &Reads::default(), self.cancel)?;
-            rects.iter().map(|rect| Ok(look(&fetched.array(rect)?))).collect()
+            rects.iter().map(|rect| Ok(look(&fetched.found(rect)?))).collect()
         };
         let found = match one(&rects) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
@@ -288,9 +289,7 @@ impl Making<'_> {
                     &Reads::default(),
                     self.cancel,
                 )?;
-                let bytes = fetched.bytes(&rect)?;
-                let values = fetched.array(&rect)?;
-                Ok(sorted::encode(variable, &bytes, &values))
+                Ok(sorted::encode(variable, &fetched.found(&rect)?))
             };
             let (made, _) = schedule::run(batch.len(), self.options.workers, Policy::default(), self.cancel, &task)?;
             for (block, made) in batch.iter().zip(made) {
@@ -331,6 +330,7 @@ fn same_bytes(old: &Variable, new: &Variable, old_tiling: &Tiling, tiling: &Tili
 /// Blocks that are read together: of one chunk where it must be decoded, else neighbours.
 fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> {
     let width = variable.number.bytes();
+    let most = if matches!(variable.storage, Storage::Pages { .. }) { TASK_BYTES_OF_PAGES } else { TASK_BYTES };
     let mut tasks: Vec<Vec<u64>> = Vec::new();
     let (mut bytes, mut chunk) = (u64::MAX, 0);
     for block in blocks.iter().copied() {
@@ -342,7 +342,7 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
         // A chunk is decoded once.
         let apart = tiling.chunk_of(block) != chunk || !matches!(variable.storage, Storage::Chunks { .. });
         match tasks.last_mut() {
-            Some(task) if !apart || bytes.saturating_add(own) <= TASK_BYTES => {
+            Some(task) if !apart || bytes.saturating_add(own) <= most => {
                 task.push(block);
                 bytes += own;
             }

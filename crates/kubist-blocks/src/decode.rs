@@ -1,5 +1,6 @@
 //! From stored bytes to Arrow arrays: filters undone, bytes ordered, packed numbers unpacked.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use arrow_array::types::{
 };
 use arrow_array::{ArrayRef, Float64Array, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use flate2::{FlushDecompress, Status};
 
 use crate::layout::{Filter, Number, Packing, Variable};
 
@@ -18,13 +20,13 @@ use crate::layout::{Filter, Number, Packing, Variable};
 ///
 /// Why the bytes are not what was written.
 pub fn unfilter(
-    stored: Vec<u8>,
+    stored: &[u8],
     filters: &[Filter],
     skipped: u32,
     element: usize,
     raw: usize,
 ) -> Result<Vec<u8>, String> {
-    let mut bytes = stored;
+    let mut bytes = Cow::Borrowed(stored);
     for (place, filter) in filters.iter().enumerate().rev() {
         if skipped >> place & 1 == 1 {
             continue;
@@ -32,25 +34,30 @@ pub fn unfilter(
         // A checksum may stand between a compressor and the bytes.
         let most = raw + 64;
         bytes = match filter {
-            Filter::Deflate => inflate(&bytes, most)?,
-            Filter::Shuffle => unshuffle(&bytes, element),
+            Filter::Deflate => inflate(&bytes, most)?.into(),
+            Filter::Shuffle => unshuffle(&bytes, element).into(),
             Filter::Fletcher32 => checked(bytes)?,
-            Filter::Lz4 => lz4(&bytes, most)?,
-            Filter::Zstd => unzstd(&bytes, most)?,
+            Filter::Lz4 => lz4(&bytes, most)?.into(),
+            Filter::Zstd => unzstd(&bytes, most)?.into(),
             Filter::Other(name) => return Err(format!("filter {name} is not known here")),
         };
     }
     match bytes.len() == raw {
-        true => Ok(bytes),
+        true => Ok(bytes.into_owned()),
         false => Err(format!("it has {} bytes instead of {raw}", bytes.len())),
     }
 }
 
+/// In one call, for which the answer is its own window.
 fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
-    let mut out = Vec::with_capacity(most.min(bytes.len().saturating_mul(16)));
-    let read = flate2::read::ZlibDecoder::new(bytes).take(most as u64 + 1).read_to_end(&mut out);
-    read.map_err(|error| format!("deflate: {error}"))?;
-    bounded(out, most)
+    // Nothing inflates to more than 1,032 times its bytes.
+    let mut out = Vec::with_capacity((most + 1).min(bytes.len().saturating_mul(1032).saturating_add(64)));
+    let status = flate2::Decompress::new(true).decompress_vec(bytes, &mut out, FlushDecompress::Finish);
+    match status.map_err(|error| format!("deflate: {error}"))? {
+        Status::StreamEnd => bounded(out, most),
+        _ if out.len() > most => Err(format!("it inflates to more than {most} bytes")),
+        _ => Err("deflate: it is cut short".into()),
+    }
 }
 
 fn unzstd(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
@@ -106,20 +113,29 @@ fn unshuffle(bytes: &[u8], element: usize) -> Vec<u8> {
     if element < 2 || count < 2 {
         return bytes.to_vec();
     }
-    let mut out = vec![0; bytes.len()];
-    for place in 0..element {
-        let plane = &bytes[place * count..][..count];
-        for (value, byte) in out.chunks_exact_mut(element).zip(plane) {
-            value[place] = *byte;
-        }
-    }
+    let mut out = match element {
+        2 => gathered::<2>(bytes, count),
+        4 => gathered::<4>(bytes, count),
+        8 => gathered::<8>(bytes, count),
+        _ => (0..count * element).map(|at| bytes[at % element * count + at / element]).collect(),
+    };
     // What is left over is not shuffled.
-    out[count * element..].copy_from_slice(&bytes[count * element..]);
+    out.extend_from_slice(&bytes[count * element..]);
+    out
+}
+
+/// Of each plane a byte.
+fn gathered<const N: usize>(bytes: &[u8], count: usize) -> Vec<u8> {
+    let planes: [&[u8]; N] = std::array::from_fn(|place| &bytes[place * count..][..count]);
+    let mut out = vec![0; count * N];
+    for (at, cell) in out.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+        *cell = std::array::from_fn(|place| planes[place][at]);
+    }
     out
 }
 
 /// Takes the checksum off, and checks it.
-fn checked(mut bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+fn checked(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, [u8]>, String> {
     let Some(length) = bytes.len().checked_sub(4) else { return Err("its checksum is missing".into()) };
     let sum = fletcher32(&bytes[..length]);
     let stored = u32::from_le_bytes([bytes[length], bytes[length + 1], bytes[length + 2], bytes[length + 3]]);
@@ -128,8 +144,13 @@ fn checked(mut bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     if stored != sum && stored != swapped {
         return Err("its checksum is wrong".into());
     }
-    bytes.truncate(length);
-    Ok(bytes)
+    Ok(match bytes {
+        Cow::Borrowed(bytes) => bytes[..length].into(),
+        Cow::Owned(mut bytes) => {
+            bytes.truncate(length);
+            bytes.into()
+        }
+    })
 }
 
 /// HDF5's `H5_checksum_fletcher32`.
@@ -256,14 +277,14 @@ mod tests {
     #[test]
     fn a_chunk_that_inflates_too_far_is_an_error() {
         let bomb = deflated(&vec![0; 1 << 20]);
-        let error = unfilter(bomb.clone(), &[Filter::Deflate], 0, 4, 1000).unwrap_err();
+        let error = unfilter(&bomb, &[Filter::Deflate], 0, 4, 1000).unwrap_err();
         assert!(error.contains("inflates to more"), "{error}");
-        assert_eq!(unfilter(bomb, &[Filter::Deflate], 0, 4, 1 << 20).unwrap(), vec![0; 1 << 20]);
+        assert_eq!(unfilter(&bomb, &[Filter::Deflate], 0, 4, 1 << 20).unwrap(), vec![0; 1 << 20]);
         let bomb = zstd::encode_all(&vec![0; 1 << 20][..], 3).unwrap();
-        assert!(unfilter(bomb, &[Filter::Zstd], 0, 4, 1000).unwrap_err().contains("inflates to more"));
+        assert!(unfilter(&bomb, &[Filter::Zstd], 0, 4, 1000).unwrap_err().contains("inflates to more"));
         let mut hostile = u64::MAX.to_be_bytes().to_vec();
         hostile.extend([0; 8]);
-        assert!(unfilter(hostile, &[Filter::Lz4], 0, 4, 1000).unwrap_err().contains("lz4"));
+        assert!(unfilter(&hostile, &[Filter::Lz4], 0, 4, 1000).unwrap_err().contains("lz4"));
     }
 
     #[test]
@@ -272,11 +293,33 @@ mod tests {
         let shuffled: Vec<u8> = (0..4).flat_map(|place| (0..10).map(move |value| value * 4 + place)).collect();
         let mut stored = deflated(&shuffled);
         let filters = [Filter::Shuffle, Filter::Deflate, Filter::Fletcher32];
-        assert_eq!(unfilter(stored.clone(), &filters, 0b100, 4, 40).unwrap(), raw);
+        assert_eq!(unfilter(&stored, &filters, 0b100, 4, 40).unwrap(), raw);
         stored.extend(fletcher32(&stored.clone()).to_le_bytes());
-        assert_eq!(unfilter(stored.clone(), &filters, 0, 4, 40).unwrap(), raw);
+        assert_eq!(unfilter(&stored, &filters, 0, 4, 40).unwrap(), raw);
         stored[3] ^= 1;
-        assert!(unfilter(stored, &filters, 0, 4, 40).unwrap_err().contains("checksum"));
-        assert_eq!(unfilter(raw.clone(), &filters, 0b111, 4, 40).unwrap(), raw);
+        assert!(unfilter(&stored, &filters, 0, 4, 40).unwrap_err().contains("checksum"));
+        assert_eq!(unfilter(&raw, &filters, 0b111, 4, 40).unwrap(), raw);
+    }
+
+    #[test]
+    fn shuffled_bytes_of_any_width_go_back_to_their_places() {
+        for element in [1, 2, 3, 4, 8, 16] {
+            for bytes in [0, 1, 15, 64, 163] {
+                let raw: Vec<u8> = (0..bytes).collect();
+                let count = raw.len() / element;
+                let planes = (0..element).flat_map(|place| (0..count).map(move |at| at * element + place));
+                let mut shuffled: Vec<u8> = planes.map(|at| raw[at]).collect();
+                shuffled.extend(&raw[count * element..]);
+                assert_eq!(unshuffle(&shuffled, element), raw, "{element} {bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_chunk_that_is_cut_short_is_an_error() {
+        let whole = deflated(&(0..200u8).collect::<Vec<_>>());
+        for length in 0..whole.len() {
+            unfilter(&whole[..length], &[Filter::Deflate], 0, 4, 200).unwrap_err();
+        }
     }
 }

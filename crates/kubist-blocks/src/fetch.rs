@@ -1,6 +1,7 @@
 //! Values of rectangles: which pieces of the file they lie in, read together where that is quicker,
 //! decoded, and put in order.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -47,6 +48,14 @@ pub struct Fetched<'a> {
     whole: HashMap<Vec<u64>, Vec<u8>>,
     /// Decoded pages: ranges of rows, ascending, and the values of all of them.
     rows: Option<(Vec<Range<u64>>, ArrayRef)>,
+}
+
+/// Values of a rectangle, in the order of their positions.
+pub enum Found<'a> {
+    /// Stored numbers, as the file orders their bytes.
+    Stored(Cow<'a, [u8]>),
+    /// Of pages.
+    Array(ArrayRef),
 }
 
 /// Where runs along the trailing axes begin: at which element of the dense array and of the rectangle.
@@ -260,7 +269,7 @@ impl Fetched<'_> {
                     continue;
                 }
                 let Some(chunk) = find(table, number) else { continue };
-                let stored = self.stored(chunk.offset, chunk.bytes)?.to_vec();
+                let stored = self.stored(chunk.offset, chunk.bytes)?;
                 let decoded = decode::unfilter(stored, filters, chunk.skipped, width as usize, raw)
                     .map_err(|why| self.source.damaged(self.variable, chunk, &why))?;
                 self.chunks.insert(number, decoded);
@@ -282,45 +291,42 @@ impl Fetched<'_> {
         found.ok_or_else(|| Error::internal(format!("{bytes} bytes at {offset} were not read")))
     }
 
-    /// The values of a rectangle, one of those that were fetched, in the order of their positions.
+    /// The values of a rectangle, one of those that were fetched; without a copy, where they lie side by side.
+    ///
+    /// # Errors
+    ///
+    /// As of `fetch`.
+    pub fn found(&self, rect: &Rect) -> Result<Found<'_>> {
+        if let Some(bytes) = self.whole.get(&rect.start) {
+            return Ok(Found::Stored(bytes.into()));
+        }
+        if let Some(values) = self.of_pages(rect)? {
+            return Ok(Found::Array(values));
+        }
+        let parts = parts(&self.source.layout, self.variable, rect)?;
+        if let [part] = &parts[..]
+            && part.rect == *rect
+            && let Some(bytes) = self.in_one_piece(part, rect)?
+        {
+            return Ok(Found::Stored(bytes.into()));
+        }
+        let mut out = vec![0; (rect.len() * self.variable.number.bytes()) as usize];
+        for part in &parts {
+            self.copy(part, rect, &mut out)?;
+        }
+        Ok(Found::Stored(out.into()))
+    }
+
+    /// The same as an array.
     ///
     /// # Errors
     ///
     /// As of `fetch`.
     pub fn array(&self, rect: &Rect) -> Result<ArrayRef> {
-        if let Some(bytes) = self.whole.get(&rect.start) {
-            return Ok(decode::array(self.variable, bytes));
-        }
-        if let Some(values) = self.of_pages(rect)? {
-            return Ok(values);
-        }
-        if let [part] = &parts(&self.source.layout, self.variable, rect)?[..]
-            && part.rect == *rect
-            && let Some(bytes) = self.in_one_piece(part, rect)?
-        {
-            return Ok(decode::array(self.variable, bytes));
-        }
-        Ok(decode::array(self.variable, &self.bytes(rect)?))
-    }
-
-    /// The stored numbers of a rectangle, as the file orders their bytes.
-    ///
-    /// # Errors
-    ///
-    /// As of `fetch`.
-    pub fn bytes(&self, rect: &Rect) -> Result<Vec<u8>> {
-        if let Some(bytes) = self.whole.get(&rect.start) {
-            return Ok(bytes.clone());
-        }
-        if let Some(values) = self.of_pages(rect)? {
-            let bytes = (rect.len() * self.variable.number.bytes()) as usize;
-            return Ok(values.to_data().buffers()[0][..bytes].to_vec());
-        }
-        let mut out = vec![0; (rect.len() * self.variable.number.bytes()) as usize];
-        for part in &parts(&self.source.layout, self.variable, rect)? {
-            self.copy(part, rect, &mut out)?;
-        }
-        Ok(out)
+        Ok(match self.found(rect)? {
+            Found::Stored(bytes) => decode::array(self.variable, &bytes),
+            Found::Array(values) => values,
+        })
     }
 
     /// The rows of a rectangle, where they came of pages.
@@ -337,7 +343,7 @@ impl Fetched<'_> {
         Err(Error::internal(format!("rows from {} on were not read", rect.start[0])))
     }
 
-    /// Its bytes without a copy, where they lie side by side.
+    /// Its bytes, where they lie side by side.
     fn in_one_piece(&self, part: &Part, rect: &Rect) -> Result<Option<&[u8]>> {
         let width = self.variable.number.bytes();
         let (mut count, mut first) = (0, 0);

@@ -13,6 +13,7 @@
 
 mod build;
 mod decode;
+mod ends;
 mod fetch;
 mod files;
 #[doc(hidden)]

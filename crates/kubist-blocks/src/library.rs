@@ -20,8 +20,11 @@ use serde_json::{Value, json};
 use crate::layout::{Chunk, Layout, Storage};
 use crate::shape::Rect;
 
-/// The module that answers.
-const MODULE: &str = "kubist.indexing.library";
+/// Runs what answers, `kubist/indexing/library.py`, where Python finds the package, and nothing else of the package: to
+/// import that would take longer than the library itself.
+const START: &str = "import importlib.util, os, runpy; \
+    package = importlib.util.find_spec('kubist').submodule_search_locations[0]; \
+    runpy.run_path(os.path.join(package, 'indexing', 'library.py'), run_name='__main__')";
 /// Longer answers are not taken.
 const LONGEST_LINE: u64 = 256 << 20;
 const LONGEST_ANSWER: u64 = 4 << 30;
@@ -165,7 +168,7 @@ impl Library {
 
     fn start(&self) -> Result<Running> {
         let mut child = Command::new(&self.python)
-            .args(["-m", MODULE])
+            .args(["-c", START])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -5,6 +5,7 @@
 //! condition reaches (section 4.3 of the paper). A segment holds its values, then its places: one
 //! request brings both.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -14,6 +15,7 @@ use kubist_index::order;
 use kubist_types::{Error, Result};
 
 use crate::decode;
+use crate::fetch::Found;
 use crate::layout::Variable;
 use crate::reading::Reading;
 
@@ -54,33 +56,64 @@ impl Sorted {
     }
 }
 
-/// The sorted copy of a block: `stored` are its numbers as the file has them.
-pub fn encode(variable: &Variable, stored: &[u8], values: &ArrayRef) -> Option<(SortedBlock, Vec<u8>)> {
+/// The sorted copy of a block.
+pub fn encode(variable: &Variable, found: &Found<'_>) -> Option<(SortedBlock, Vec<u8>)> {
     let width = variable.number.bytes() as usize;
-    let keys = order::keys(values)?;
+    let (stored, values): (Cow<'_, [u8]>, ArrayRef) = match found {
+        Found::Stored(bytes) => (Cow::Borrowed(bytes), decode::array(variable, bytes)),
+        Found::Array(values) => {
+            let data = values.to_data();
+            let bytes = &data.buffers()[0][data.offset() * width..][..data.len() * width];
+            (bytes.to_vec().into(), values.clone())
+        }
+    };
+    let keys = order::keys(&values)?;
     let (low, high) = order::number_keys(values.data_type());
     let count = u32::try_from(values.len()).ok()?;
-    let is_number = |row: &u32| values.is_valid(*row as usize) && (low..=high).contains(&keys[*row as usize]);
-    let mut places: Vec<u32> = (0..count).filter(is_number).collect();
-    places.sort_by_key(|place| keys[*place as usize]);
     let place_bytes = if count <= 1 << 16 { 2 } else { 4 };
-    let (mut bytes, mut segments) = (Vec::new(), Vec::new());
-    for segment in places.chunks(SEGMENT) {
+    let is_number = |(key, place): &(u64, u32)| values.is_valid(*place as usize) && (low..=high).contains(key);
+    let mut entries: Vec<(u64, u32)> = keys.into_iter().zip(0..count).filter(is_number).collect();
+    sort(&mut entries);
+    let (mut bytes, mut segments) = (Vec::with_capacity(entries.len() * (width + place_bytes)), Vec::new());
+    for segment in entries.chunks(SEGMENT) {
         let begin = bytes.len();
-        for place in segment {
-            let mut cell = stored[*place as usize * width..][..width].to_vec();
-            if variable.big_endian {
-                cell.reverse();
+        for (_, place) in segment {
+            let cell = &stored[*place as usize * width..][..width];
+            match variable.big_endian {
+                true => bytes.extend(cell.iter().rev()),
+                false => bytes.extend_from_slice(cell),
             }
-            bytes.extend(cell);
         }
-        for place in segment {
-            bytes.extend(&place.to_le_bytes()[..place_bytes]);
+        for (_, place) in segment {
+            bytes.extend_from_slice(&place.to_le_bytes()[..place_bytes]);
         }
-        segments.push((keys[segment[0] as usize], crc32c::crc32c(&bytes[begin..])));
+        segments.push((segment[0].0, crc32c::crc32c(&bytes[begin..])));
     }
-    let block = SortedBlock { offset: 0, count: places.len() as u32, place_bytes: place_bytes as u8, segments };
+    let block = SortedBlock { offset: 0, count: entries.len() as u32, place_bytes: place_bytes as u8, segments };
     Some((block, bytes))
+}
+
+/// By their keys, a byte at a time from the lowest; those of equal keys stay in order. Bytes in which all keys agree
+/// need no step.
+fn sort(entries: &mut Vec<(u64, u32)>) {
+    let Some((first, _)) = entries.first().copied() else { return };
+    let differing = entries.iter().fold(0, |bits, (key, _)| bits | (key ^ first));
+    let mut other = vec![(0, 0); entries.len()];
+    for shift in (0..u64::BITS).step_by(8).filter(|shift| differing >> shift & 0xff != 0) {
+        let byte = |key: u64| (key >> shift & 0xff) as usize;
+        let mut ends = [0; 256];
+        entries.iter().for_each(|(key, _)| ends[byte(*key)] += 1);
+        let mut begin = 0;
+        for end in &mut ends {
+            (begin, *end) = (begin + *end, begin);
+        }
+        for entry in entries.iter() {
+            let place = &mut ends[byte(entry.0)];
+            other[*place] = *entry;
+            *place += 1;
+        }
+        std::mem::swap(entries, &mut other);
+    }
 }
 
 impl SortedBlock {
@@ -161,5 +194,24 @@ impl SortedBlock {
         }
         let plain = Variable { big_endian: false, ..variable.clone() };
         Ok(Some(Slice { values: decode::array(&plain, &stored), places, bytes: bytes.len() as u64 }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn entries_are_in_order_of_keys_and_then_of_places(
+            keys in proptest::collection::vec(prop_oneof![0u64..4, any::<u64>(), (0u64..9).prop_map(|at| at << 40)], 0..300)
+        ) {
+            let mut entries: Vec<(u64, u32)> = keys.into_iter().zip(0..).collect();
+            let mut expected = entries.clone();
+            expected.sort();
+            sort(&mut entries);
+            prop_assert_eq!(entries, expected);
+        }
     }
 }

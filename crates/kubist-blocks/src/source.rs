@@ -137,15 +137,27 @@ impl Source {
     ///
     /// `Damaged` if the file ends before, or a storage error.
     pub fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>> {
-        let mut out = vec![0; bytes as usize];
-        self.file.read_exact_at(&mut out, offset).map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => Error::Damaged {
-                file: self.path.display().to_string(),
-                offset,
-                what: format!("it ends before {bytes} bytes: it was cut short while it was read"),
-            },
-            _ => Error::io(format!("cannot read {}: {error}", self.path.display()), error),
-        })?;
+        let wanted = bytes as usize;
+        // Into memory that nobody fills before.
+        let mut out = Vec::with_capacity(wanted);
+        while out.len() < wanted {
+            let at = offset.saturating_add(out.len() as u64);
+            match rustix::io::pread(&self.file, rustix::buffer::spare_capacity(&mut out), at) {
+                Ok(0) => {
+                    return Err(Error::Damaged {
+                        file: self.path.display().to_string(),
+                        offset,
+                        what: format!("it ends before {bytes} bytes: it was cut short while it was read"),
+                    });
+                }
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => {
+                    return Err(Error::io(format!("cannot read {}: {error}", self.path.display()), error.into()));
+                }
+            }
+        }
+        // More memory than was asked for is filled too.
+        out.truncate(wanted);
         Ok(out)
     }
 
@@ -163,7 +175,7 @@ impl Source {
     }
 
     /// Measures the device that the file lies on, at `workers` at once: small and large reads at
-    /// places that the page cache was asked to drop.
+    /// places that the page cache was asked to drop. Medians: other programs delay some of them.
     ///
     /// # Errors
     ///
@@ -182,10 +194,15 @@ impl Source {
                     rustix::fs::Advice::DontNeed,
                 );
             }
-            let begin = Instant::now();
-            let read = |index: usize| self.read(places[index], bytes.min(self.key.bytes)).map(drop);
-            crate::schedule::run(places.len(), workers, crate::schedule::Policy::Dynamic, &Cancel::default(), &read)?;
-            Ok(begin.elapsed().as_secs_f64() * workers as f64 / count as f64)
+            let read = |index: usize| {
+                let begin = Instant::now();
+                self.read(places[index], bytes.min(self.key.bytes))?;
+                Ok(begin.elapsed().as_secs_f64())
+            };
+            let policy = crate::schedule::Policy::Dynamic;
+            let (mut seconds, _) = crate::schedule::run(places.len(), workers, policy, &Cancel::default(), &read)?;
+            seconds.sort_by(f64::total_cmp);
+            Ok(seconds[seconds.len() / 2])
         };
         if self.key.bytes < 4 * large {
             // Too small to tell; a common solid-state disk.

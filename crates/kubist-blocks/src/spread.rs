@@ -8,17 +8,39 @@
 use arrow_array::{Array, ArrayRef};
 use kubist_index::order;
 
+use crate::decode;
+use crate::fetch::Found;
+use crate::layout::Variable;
 use crate::summary::Summary;
 
 /// Values that are kept of each block.
 const SAMPLED: usize = 64;
 
 /// Keys of some numbers of a block, evenly spread over its places.
-pub fn sampled(values: &ArrayRef, keys: &[u64]) -> Vec<u64> {
+pub fn sampled(variable: &Variable, found: &Found<'_>) -> Vec<u64> {
+    let width = variable.number.bytes() as usize;
+    let count = match found {
+        Found::Stored(bytes) => bytes.len() / width,
+        Found::Array(values) => values.len(),
+    };
+    let step = count.div_ceil(SAMPLED).max(1);
+    let places = (step / 2..count).step_by(step);
+    let some: Vec<ArrayRef> = match found {
+        Found::Stored(bytes) => {
+            let cells: Vec<u8> = places.flat_map(|at| &bytes[at * width..][..width]).copied().collect();
+            vec![decode::array(variable, &cells)]
+        }
+        Found::Array(values) => places.map(|at| values.slice(at, 1)).collect(),
+    };
+    some.iter().flat_map(numbers).collect()
+}
+
+/// Keys of what is neither missing nor NaN.
+fn numbers(values: &ArrayRef) -> Vec<u64> {
     let (low, high) = order::number_keys(values.data_type());
-    let step = keys.len().div_ceil(SAMPLED).max(1);
-    let places = (step / 2..keys.len()).step_by(step);
-    places.filter(|at| values.is_valid(*at) && (low..=high).contains(&keys[*at])).map(|at| keys[at]).collect()
+    let keys = order::keys(values).unwrap_or_default();
+    let is_number = |(at, key): &(usize, u64)| values.is_valid(*at) && (low..=high).contains(key);
+    keys.into_iter().enumerate().filter(is_number).map(|(_, key)| key).collect()
 }
 
 /// A block, what is known of it, and keys of some of its values.
@@ -64,12 +86,24 @@ mod tests {
     use arrow_array::Float32Array;
 
     use super::*;
+    use crate::layout::{Number, Packing, Storage};
+
+    fn variable() -> Variable {
+        Variable {
+            name: "x".into(),
+            dimensions: vec![0],
+            number: Number::F32,
+            big_endian: false,
+            packing: Packing::default(),
+            unit: None,
+            storage: Storage::Contiguous { offset: 0 },
+        }
+    }
 
     fn looked(blocks: &[Vec<f32>]) -> Vec<Looked> {
         let of = |(at, values): (usize, &Vec<f32>)| {
             let array: ArrayRef = Arc::new(Float32Array::from(values.clone()));
-            let keys = order::keys(&array).unwrap();
-            (at as u64, Summary::of(&array), sampled(&array, &keys))
+            (at as u64, Summary::of(&array), sampled(&variable(), &Found::Array(array)))
         };
         blocks.iter().enumerate().map(of).collect()
     }

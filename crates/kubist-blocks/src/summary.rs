@@ -3,9 +3,11 @@
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use kubist_expr::{Nulls, Zone};
-use kubist_index::order;
+use kubist_index::order::{self, Keyed};
 
 use crate::decode;
+use crate::ends;
+use crate::fetch::Found;
 use crate::layout::{Layout, Storage, Variable};
 use crate::shape::{Rect, Tiling};
 
@@ -31,16 +33,10 @@ pub struct Summary {
 impl Summary {
     /// Of values.
     pub fn of(values: &ArrayRef) -> Summary {
-        order::keys(values).map_or(Summary::unknown(), |keys| Summary::of_keys(values, &keys))
-    }
-
-    /// Of values with these order keys.
-    pub fn of_keys(values: &ArrayRef, keys: &[u64]) -> Summary {
-        let mut summary =
-            Summary { least: u64::MAX, greatest: 0, missing: 0, flags: 0, any: values.null_count() < values.len() };
-        summary.missing = u32::try_from(values.null_count()).unwrap_or(u32::MAX);
+        let Some(keys) = order::keys(values) else { return Summary::unknown() };
         let (low, high) = order::number_keys(values.data_type());
-        for (row, key) in keys.iter().copied().enumerate() {
+        let mut summary = Summary::counted(values.len(), values.null_count());
+        for (row, key) in keys.into_iter().enumerate() {
             if values.is_null(row) {
                 continue;
             }
@@ -52,6 +48,59 @@ impl Summary {
             summary.greatest = summary.greatest.max(key);
         }
         summary
+    }
+
+    /// Of so many values, before one is looked at.
+    fn counted(values: usize, missing: usize) -> Summary {
+        let any = missing < values;
+        Summary { missing: u32::try_from(missing).unwrap_or(u32::MAX), any, ..Summary::nothing() }
+    }
+
+    /// Of values as they were found.
+    pub fn of_found(variable: &Variable, found: &Found<'_>) -> Summary {
+        match found {
+            Found::Stored(bytes) => Summary::of_stored(variable, bytes),
+            Found::Array(values) => Summary::of_array(variable, values),
+        }
+    }
+
+    /// Of stored numbers: the same as of the values that they stand for.
+    fn of_stored(variable: &Variable, bytes: &[u8]) -> Summary {
+        let packing = &variable.packing;
+        let (scale, offset) = (packing.scale.unwrap_or(1.0), packing.offset.unwrap_or(0.0));
+        // Else a number may become NaN.
+        if !(scale.is_finite() && scale != 0.0 && offset.is_finite()) {
+            return Summary::of(&decode::array(variable, bytes));
+        }
+        let ends = ends::of(variable, bytes);
+        let mut summary = Summary::counted(bytes.len() / variable.number.bytes() as usize, ends.missing);
+        (summary.least, summary.greatest) = (ends.least, ends.greatest);
+        if ends.has_nan {
+            summary.flags |= NAN;
+        }
+        if packing.is_packed() && summary.least <= summary.greatest {
+            // Unpacking keeps the order, or turns it round.
+            let stored = variable.number.data_type();
+            let unpacked = |key: u64| (order::number(&stored, key) * scale + offset).key();
+            let (one, other) = (unpacked(summary.least), unpacked(summary.greatest));
+            (summary.least, summary.greatest) = (one.min(other), one.max(other));
+        }
+        summary
+    }
+
+    /// Of values that lie as they are in memory: those between nulls as stored numbers.
+    fn of_array(variable: &Variable, values: &ArrayRef) -> Summary {
+        let data = values.to_data();
+        let width = variable.number.bytes() as usize;
+        let bytes = &data.buffers()[0][data.offset() * width..][..data.len() * width];
+        let part = |(start, end): (usize, usize)| Summary::of_stored(variable, &bytes[start * width..end * width]);
+        match values.nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => part((0, data.len())),
+            Some(nulls) => nulls
+                .valid_slices()
+                .map(part)
+                .fold(Summary::counted(data.len(), nulls.null_count()), |all, next| all.with(&next)),
+        }
     }
 
     /// Of a block that cannot be read.
@@ -234,6 +283,7 @@ impl Summaries {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::{Number, Packing};
     use arrow_array::{Float32Array, RecordBatch};
     use arrow_schema::{Field, Schema};
     use kubist_expr::{Predicate, Verdict, never};
@@ -266,6 +316,70 @@ mod tests {
                 Verdict::None => prop_assert_eq!(found, 0),
                 Verdict::All => prop_assert_eq!(found, rows),
                 Verdict::Some => {}
+            }
+        }
+    }
+
+    fn stored() -> impl Strategy<Value = (Variable, Vec<u8>)> {
+        let numbers = [
+            Number::I8,
+            Number::I16,
+            Number::I32,
+            Number::I64,
+            Number::U8,
+            Number::U16,
+            Number::U32,
+            Number::U64,
+            Number::F16,
+            Number::F32,
+            Number::F64,
+        ];
+        // Bits that are small numbers, zeros of both signs, infinities, NaN, or anything.
+        let float = |number: Number, value: f64| match number {
+            Number::F16 => u64::from(half::f16::from_f64(value).to_bits()),
+            Number::F32 => u64::from((value as f32).to_bits()),
+            _ => value.to_bits(),
+        };
+        let bits = move |number: Number| {
+            let odd = [0.0, -0.0, 1.5, -1.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -f64::NAN];
+            prop_oneof![any::<u64>(), 0u64..5, (0usize..8).prop_map(move |at| float(number, odd[at]))]
+        };
+        let factor = prop_oneof![Just(None), Just(Some(-0.5)), Just(Some(0.0)), Just(Some(1e300)), Just(Some(3.0))];
+        let of = move |number: Number| {
+            let bits = bits(number);
+            let cells = proptest::collection::vec(bits.clone(), 0..70);
+            let missing = proptest::collection::vec(bits, 0..3);
+            (Just(number), any::<bool>(), cells, missing, factor.clone(), factor.clone())
+        };
+        proptest::sample::select(numbers.to_vec()).prop_flat_map(of).prop_map(
+            |(number, big_endian, cells, missing, scale, offset)| {
+                let variable = Variable {
+                    name: "x".into(),
+                    dimensions: vec![0],
+                    number,
+                    big_endian,
+                    packing: Packing { scale, offset, missing },
+                    unit: None,
+                    storage: Storage::Contiguous { offset: 0 },
+                };
+                let bytes = cells.iter().flat_map(|bits| decode::stored(&variable, *bits)).collect();
+                (variable, bytes)
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5000))]
+
+        /// Stored numbers have the summary of the values that they stand for, as an array with nulls has it too.
+        #[test]
+        fn stored_numbers_are_summarised_as_their_values((variable, bytes) in stored()) {
+            let values = decode::array(&variable, &bytes);
+            let expected = Summary::of(&values);
+            prop_assert_eq!(Summary::of_found(&variable, &Found::Stored(bytes.into())), expected);
+            if !variable.packing.is_packed() {
+                let plain = Variable { big_endian: false, packing: Packing::default(), ..variable };
+                prop_assert_eq!(Summary::of_found(&plain, &Found::Array(values.slice(0, values.len()))), expected);
             }
         }
     }

@@ -13,7 +13,7 @@ use arrow_array::types::{
     UInt32Type, UInt64Type,
 };
 use arrow_array::{ArrayRef, PrimitiveArray};
-use arrow_buffer::NullBuffer;
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{DataType, Field};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
@@ -286,7 +286,7 @@ impl Reading<'_> {
     /// The values of all ranges; null ones are some number.
     fn values<T: Stored>(&self) -> Result<(Vec<T::T>, Option<NullBuffer>)> {
         let rows = self.ranges.iter().map(|range| (range.end - range.start) as usize).sum();
-        let (mut values, mut present) = (Vec::with_capacity(rows), Vec::new());
+        let (mut values, mut present) = (Vec::with_capacity(rows), BooleanBufferBuilder::new(0));
         for group in self.table.chunk_by(|one, other| one.group == other.group) {
             let all = bounds(group);
             let inside = self.ranges.iter().filter_map(|range| {
@@ -299,7 +299,7 @@ impl Reading<'_> {
             }
         }
         match values.len() == rows {
-            true => Ok((values, (!present.is_empty()).then(|| NullBuffer::from(present)))),
+            true => Ok((values, (!present.is_empty()).then(|| NullBuffer::new(present.finish())))),
             false => Err(self.columns.damaged(format!("{} of {rows} rows are there", values.len()))),
         }
     }
@@ -309,7 +309,7 @@ impl Reading<'_> {
         group: &[Page],
         ranges: &[Range<usize>],
         values: &mut Vec<T::T>,
-        present: &mut Vec<bool>,
+        present: &mut BooleanBufferBuilder,
     ) -> Result<()> {
         let number = group[0].group as usize;
         if number >= self.columns.groups() {
@@ -328,32 +328,37 @@ impl Reading<'_> {
         let failed = |error: ParquetError| Error::parquet(&self.columns.path, error);
         let pages = SerializedPageReader::new(self.held.clone(), chunk, rows, Some(pages.collect())).map_err(failed)?;
         let mut reader = get_typed_column_reader::<T>(get_column_reader(column, Box::new(pages)));
-        let (mut at, mut levels, mut found) = (0, Vec::new(), Vec::new());
+        let (mut at, mut levels) = (0, Vec::new());
         for range in ranges {
             reader.skip_records(range.start - at).map_err(failed)?;
             at = range.start;
             while at < range.end {
                 levels.clear();
-                found.clear();
+                let start = values.len();
                 let wanted = is_optional.then_some(&mut levels);
-                let (records, _, _) = reader.read_records(range.end - at, wanted, None, &mut found).map_err(failed)?;
+                let (records, found, _) = reader.read_records(range.end - at, wanted, None, values).map_err(failed)?;
                 if records == 0 {
                     return Err(self.columns.damaged(format!("row group {number} ends at row {at} of {rows}")));
                 }
                 at += records;
-                if !is_optional {
-                    values.append(&mut found);
-                    continue;
-                }
-                let mut there = found.drain(..);
-                for level in &levels {
-                    let value = if *level > 0 { there.next() } else { None };
-                    present.push(value.is_some());
-                    values.push(value.unwrap_or_default());
+                match is_optional {
+                    true if found == records => present.append_n(records, true),
+                    true => spread(&levels, values, start, present),
+                    false => {}
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Moves the values from `start` on to their rows, those of a level above 0.
+fn spread<T: Clone + Default>(levels: &[i16], values: &mut Vec<T>, start: usize, present: &mut BooleanBufferBuilder) {
+    let mut there = values.split_off(start).into_iter();
+    for level in levels {
+        let value = if *level > 0 { there.next() } else { None };
+        present.append(value.is_some());
+        values.push(value.unwrap_or_default());
     }
 }
 

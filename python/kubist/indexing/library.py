@@ -1,8 +1,8 @@
 """HDF5 through its own library, for the engine that reads the bytes itself.
 
-A process of its own: ``python -m kubist.indexing.library``. It is asked on standard input, a line
-of JSON each time, and answers with a line of JSON and as many bytes as that says. HDF5 runs
-nowhere else, so a file that makes it crash or take memory ends this process alone.
+A process of its own, which runs this file and imports nothing else of the package. It is asked on
+standard input, a line of JSON each time, and answers with a line of JSON and as many bytes as that
+says. HDF5 runs nowhere else, so a file that makes it crash or take memory ends this process alone.
 """
 
 from __future__ import annotations

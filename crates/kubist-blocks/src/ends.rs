@@ -1,0 +1,139 @@
+//! The least and the greatest of stored numbers, as fast as memory is read.
+//!
+//! Numbers are compared as signed integers of their own width that have the same order: so one loop without branches,
+//! which the compiler makes of wide instructions, serves all types and both orders of bytes. Floats whose ends are
+//! numbers have no NaN between them, so that only blocks with NaN or missing values are looked at with more care.
+
+use crate::layout::{Number, Variable};
+
+/// What stored numbers lie between, before they are unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Order keys of the stored type; the first is above the second if there is no number.
+    pub least: u64,
+    pub greatest: u64,
+    pub missing: usize,
+    pub has_nan: bool,
+}
+
+/// Of the numbers in these bytes.
+pub fn of(variable: &Variable, bytes: &[u8]) -> Ends {
+    let (big, missing) = (variable.big_endian, &variable.packing.missing[..]);
+    match variable.number {
+        Number::I8 => eight(bytes, big, missing, |bits| bits as i8, None),
+        Number::I16 => sixteen(bytes, big, missing, |bits| bits as i16, None),
+        Number::I32 => thirty_two(bytes, big, missing, |bits| bits as i32, None),
+        Number::I64 => sixty_four(bytes, big, missing, |bits| bits as i64, None),
+        Number::U8 => eight(bytes, big, missing, |bits| (bits ^ 1 << 7) as i8, None),
+        Number::U16 => sixteen(bytes, big, missing, |bits| (bits ^ 1 << 15) as i16, None),
+        Number::U32 => thirty_two(bytes, big, missing, |bits| (bits ^ 1 << 31) as i32, None),
+        Number::U64 => sixty_four(bytes, big, missing, |bits| (bits ^ 1 << 63) as i64, None),
+        // Of negative floats all bits but the sign are turned, as they are larger the lower they are.
+        Number::F16 => {
+            let order = |bits: u16| bits as i16 ^ (((bits as i16 >> 15) as u16 >> 1) as i16);
+            sixteen(bytes, big, missing, order, Some(half::f16::INFINITY.to_bits()))
+        }
+        Number::F32 => {
+            let order = |bits: u32| bits as i32 ^ (((bits as i32 >> 31) as u32 >> 1) as i32);
+            thirty_two(bytes, big, missing, order, Some(f32::INFINITY.to_bits()))
+        }
+        Number::F64 => {
+            let order = |bits: u64| bits as i64 ^ (((bits as i64 >> 63) as u64 >> 1) as i64);
+            sixty_four(bytes, big, missing, order, Some(f64::INFINITY.to_bits()))
+        }
+    }
+}
+
+/// A loop over numbers of a width. `order` is of their bits, and `infinity`, of floats, has the bits of theirs.
+macro_rules! scan {
+    ($name:ident, $signed:ty, $unsigned:ty) => {
+        fn $name(
+            bytes: &[u8],
+            big_endian: bool,
+            missing: &[u64],
+            order: impl Fn($unsigned) -> $signed + Copy,
+            infinity: Option<$unsigned>,
+        ) -> Ends {
+            const WIDTH: usize = size_of::<$unsigned>();
+            let (cells, _) = bytes.as_chunks::<WIDTH>();
+            let little = |cell: &[u8; WIDTH]| order(<$unsigned>::from_le_bytes(*cell));
+            let big = |cell: &[u8; WIDTH]| order(<$unsigned>::from_be_bytes(*cell));
+            let sign = 1 << (<$unsigned>::BITS - 1);
+            let (low, high) = match infinity {
+                Some(infinity) => (order(infinity | sign), order(infinity)),
+                None => (<$signed>::MIN, <$signed>::MAX),
+            };
+            let key = |value: $signed| u64::from(value as $unsigned ^ sign);
+            if missing.is_empty() {
+                let (least, greatest) = match big_endian {
+                    false => least_and_greatest(cells, little),
+                    true => least_and_greatest(cells, big),
+                };
+                if low <= least && greatest <= high && !cells.is_empty() {
+                    return Ends { least: key(least), greatest: key(greatest), missing: 0, has_nan: false };
+                }
+            }
+            let is_nan = |value: $signed| value < low || value > high;
+            // Either zero of a float is missing if one is.
+            let mut gone: Vec<$signed> = missing.iter().map(|bits| order(*bits as $unsigned)).collect();
+            if infinity.is_some() && gone.iter().any(|value| *value == order(0) || *value == order(sign)) {
+                gone.extend([order(0), order(sign)]);
+            }
+            let nan_is_missing = gone.iter().any(|value| is_nan(*value));
+            let each = |cell: &[u8; WIDTH]| if big_endian { big(cell) } else { little(cell) };
+            let (mut least, mut greatest) = (<$signed>::MAX, <$signed>::MIN);
+            let (mut some, mut away, mut nans) = (0, 0, 0);
+            let mut one = |value: $signed, is_gone: bool| {
+                let (is_gone, nan) = (is_gone && !is_nan(value), is_nan(value));
+                let counts = !is_gone && !nan;
+                away += usize::from(is_gone);
+                nans += usize::from(nan);
+                some += usize::from(counts);
+                least = least.min(if counts { value } else { <$signed>::MAX });
+                greatest = greatest.max(if counts { value } else { <$signed>::MIN });
+            };
+            match gone[..] {
+                [] => cells.iter().for_each(|cell| one(each(cell), false)),
+                [only] => cells.iter().map(each).for_each(|value| one(value, value == only)),
+                _ => cells.iter().map(each).for_each(|value| one(value, gone.contains(&value))),
+            }
+            let (least, greatest) = if some > 0 { (key(least), key(greatest)) } else { (u64::MAX, 0) };
+            let missing = away + if nan_is_missing { nans } else { 0 };
+            Ends { least, greatest, missing, has_nan: nans > 0 && !nan_is_missing }
+        }
+    };
+}
+
+scan!(eight, i8, u8);
+scan!(sixteen, i16, u16);
+scan!(thirty_two, i32, u32);
+scan!(sixty_four, i64, u64);
+
+/// Of all cells, whatever they hold.
+#[inline(always)]
+fn least_and_greatest<T, V: Ord + Copy + Bounds>(cells: &[T], value: impl Fn(&T) -> V) -> (V, V) {
+    let (mut least, mut greatest) = (V::GREATEST, V::LEAST);
+    for cell in cells {
+        let value = value(cell);
+        least = least.min(value);
+        greatest = greatest.max(value);
+    }
+    (least, greatest)
+}
+
+/// The ends of a type.
+trait Bounds {
+    const LEAST: Self;
+    const GREATEST: Self;
+}
+
+macro_rules! bounds {
+    ($($signed:ty),*) => {$(
+        impl Bounds for $signed {
+            const LEAST: $signed = <$signed>::MIN;
+            const GREATEST: $signed = <$signed>::MAX;
+        }
+    )*};
+}
+
+bounds!(i8, i16, i32, i64);
