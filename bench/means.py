@@ -26,9 +26,6 @@ THETAS = (0.0, 0.25, 0.5, 0.75, 0.9)
 TASK = 4 << 20
 """Bytes of a task."""
 SHARES = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6)
-HITS = 20_000
-"""Values that the questions of a point select together at least."""
-MOST_QUESTIONS = 200
 
 
 @dataclass(frozen=True)
@@ -117,26 +114,18 @@ def line(folder: Path) -> list[dict[str, float]]:
     with h5py.File(folder / "data.h5") as file:
         values = file["v"][:]
     files = kubist.indexing.FileIndex([folder / "data.h5"], None)
-    values.sort()
     points = []
     for share in SHARES:
-        wanted = max(int(share * len(values)), 1)
-        # What few values hit is left to chance: the mean of many questions, each for other values.
-        asked = np.clip(HITS // wanted, 1, MOST_QUESTIONS)
-        begins = np.linspace(0, len(values) - 1 - wanted, int(asked), dtype=int)
-        point: dict[str, float] = {"share": share, "questions": len(begins)}
-        for begin in begins:
-            low, high = float(values[begin]), float(values[begin + wanted])
-            costs = files.explain(f"v > {low!r} AND v <= {high!r}", columns=["v"])
-            measured = {
+        costs = files.explain(f"v > {bound_of(values, share)!r}", columns=["v"])
+        points.append(
+            {
+                "share": share,
                 "blocks": costs.blocks_read,
                 "bytes": costs.bytes,
                 "requests": costs.requests,
             }
-            expected = {f"expected_{name}": costs.expected[name] for name in measured}
-            for name, figure in (measured | expected).items():
-                point[name] = point.get(name, 0) + figure / len(begins)
-        points.append(point)
+            | {f"expected_{name}": costs.expected[name] for name in ("blocks", "bytes", "requests")}
+        )
     return points
 
 
@@ -169,8 +158,8 @@ def main(folder: Path) -> None:
     )
     for p in points:
         print(
-            f"| {p['share']:g} | {p['blocks']:,.1f} | {p['expected_blocks']:,.1f} | {p['bytes'] / 1e6:.2f} | "
-            f"{p['expected_bytes'] / 1e6:.2f} | {p['requests']:,.1f} | {p['expected_requests']:,.1f} |"
+            f"| {p['share']:g} | {p['blocks']:,} | {p['expected_blocks']:,.0f} | {p['bytes'] / 1e6:.2f} | "
+            f"{p['expected_bytes'] / 1e6:.2f} | {p['requests']:,} | {p['expected_requests']:,.0f} |"
         )
     path = folder / "model.png"
     try:

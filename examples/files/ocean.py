@@ -41,7 +41,7 @@ def main(folder: Path, picture: Path) -> None:
         shores = asked(relief, "ROSE BETWEEN -60 AND 60", precision=0.1)
         warm = asked(ocean, "TEMP > 28", sel={"ZAXLEVITR": (0, 10)})
         fresh = asked(ocean, "SALT < 32 AND TEMP > 5", sel={"ZAXLEVITR": (0, 10)})
-    figure, axes = plt.subplots(figsize=(12, 6), constrained_layout=True)
+    figure, axes = plt.subplots(figsize=(12, 6.4), constrained_layout=True)
     x, y = "ETOPO05_X", "ETOPO05_Y"
     axes.scatter(shores[x], shores[y], s=0.05, color="0.75", linewidths=0)
     of_ocean = ("XAXLEVITR", "YAXLEVITR")
@@ -60,7 +60,8 @@ def main(folder: Path, picture: Path) -> None:
     axes.set(
         xlabel="degrees east", ylabel="degrees north", xlim=(0, 360), ylim=(-90, 90), aspect="equal"
     )
-    axes.legend(loc="lower left", markerscale=6, fontsize=8)
+    # Outside: every corner of the map has something.
+    figure.legend(loc="outside lower center", ncols=4, markerscale=6, frameon=False)
     figure.savefig(picture, dpi=110)
 
 
