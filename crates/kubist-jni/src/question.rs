@@ -102,6 +102,17 @@ pub extern "system" fn Java_org_kubist_Native_count(env: Env, _: Class, snapshot
     })
 }
 
+/// About how many records match, from metadata alone.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_expected(env: Env, _: Class, snapshot: jlong, spec: jbyteArray) -> jlong {
+    ended(env, 0, || {
+        // SAFETY: Java's arguments are what its declaration says.
+        let spec: QuerySpec = unsafe { json(env, "query", spec) }?;
+        let plan = held::<Snapshot>("snapshot", snapshot)?.plan(spec)?;
+        Ok(plan.outline().rows_expected.ceil() as jlong)
+    })
+}
+
 /// A split: its text for `readSplit`, and what a scheduler wants to know of it.
 #[derive(Serialize)]
 struct Piece {

@@ -30,6 +30,26 @@ public final class Column {
         data = UNSAFE.getLong(array + 24) > 2 ? UNSAFE.getLong(buffers + 16) : 0;
     }
 
+    private Column(Column all, int first) {
+        type = all.type;
+        offset = all.offset + first;
+        validity = all.validity;
+        // How many of these rows are null is counted once somebody asks.
+        nulls = all.nulls == 0 ? 0 : -1;
+        values = all.values;
+        data = all.data;
+    }
+
+    /**
+     * The rows from one on.
+     *
+     * @param first the row of this column that is row 0 of the other
+     * @return a view, as long as the batch is open
+     */
+    public Column from(int first) {
+        return new Column(this, first);
+    }
+
     /**
      * How values cross.
      *

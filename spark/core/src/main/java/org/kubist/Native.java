@@ -42,6 +42,8 @@ final class Native {
 
     static native long count(long snapshot, byte[] spec);
 
+    static native long expected(long snapshot, byte[] spec);
+
     static native byte[] estimate(long snapshot, byte[] goal);
 
     static native void check(long snapshot, byte[] condition);

@@ -92,6 +92,17 @@ public final class Snapshot extends Handle {
     }
 
     /**
+     * About how many records match, from metadata alone: what a condition asks of columns that are no
+     * dimensions is not counted in.
+     *
+     * @param query JSON, without {@code limit} and {@code per_cell}
+     * @return a guess, which may be too high or too low
+     */
+    public long expected(String query) {
+        return Native.expected(number(), Native.bytes(query));
+    }
+
+    /**
      * Fails as a question with that condition would, and reads nothing.
      *
      * @param condition the text of {@code where}

@@ -179,6 +179,10 @@ class TableTest {
                     || (int) row.get(5) <= 0);
             same(wanted, read(snapshot.query(query)));
             assertEquals(wanted.size(), snapshot.count(query));
+            long expected = snapshot.expected(query);
+            assertTrue(expected > 1000 && expected < 1400, "0.4 of 3000 by place alone is " + expected);
+            assertEquals(0, snapshot.expected("{\"box\": {\"x\": [2, 3]}}"));
+            assertEquals(3000, snapshot.expected("{}"));
             Map<Long, List<Object>> ofSplits = new HashMap<>();
             for (Split split : snapshot.splits(query, 5)) {
                 read(table.read(split)).forEach((id, row) -> assertNull(ofSplits.put(id, row)));

@@ -56,12 +56,20 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
         }
     }
 
+    /**
+     * Spark gets so many rows at a time, as many as from its own readers. A cancelled task ends before the
+     * next of them, and what Spark does with a row may take long.
+     */
+    private static final int MOST_ROWS = 4096;
+
     private final StructType columns;
     private final Table table;
     private final Answer answer;
     private Batch batch;
-    private boolean isClosed;
-    /** Of an answer that is closed: Spark asks once more then. */
+    /** Rows of the batch that Spark has now. */
+    private int first;
+    private int rows;
+    /** As of the last batch: Spark asks very often, and once more when all is closed. */
     private CustomTaskMetric[] spent = {};
 
     private KubistReader(Part part, StructType columns) {
@@ -105,19 +113,31 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
 
     @Override
     public boolean next() {
-        free();
-        TaskContext task = TaskContext.get();
-        batch = answer.next(() -> task != null && task.isInterrupted());
+        first += rows;
+        if (batch == null || first == batch.rows()) {
+            free();
+            batch = answer.next(KubistReader::isInterrupted);
+            first = 0;
+            spent = KubistMetrics.of(answer);
+        } else if (isInterrupted()) {
+            throw new KubistException(KubistException.Kind.CANCELLED, "reading was interrupted");
+        }
+        rows = batch == null ? 0 : Math.min(batch.rows() - first, MOST_ROWS);
         return batch != null;
+    }
+
+    private static boolean isInterrupted() {
+        TaskContext task = TaskContext.get();
+        return task != null && task.isInterrupted();
     }
 
     @Override
     public ColumnarBatch get() {
         ColumnVector[] vectors = new ColumnVector[columns.size()];
         for (int index = 0; index < vectors.length; index++) {
-            vectors[index] = new KubistVector(columns.apply(index).dataType(), batch.column(index), batch.rows());
+            vectors[index] = new KubistVector(columns.apply(index).dataType(), batch.column(index).from(first), rows);
         }
-        return new ColumnarBatch(vectors, batch.rows());
+        return new ColumnarBatch(vectors, rows);
     }
 
     private void free() {
@@ -129,16 +149,12 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
 
     @Override
     public CustomTaskMetric[] currentMetricsValues() {
-        return isClosed ? spent : KubistMetrics.of(answer);
+        return spent;
     }
 
     @Override
     public void close() {
         free();
-        if (!isClosed) {
-            spent = KubistMetrics.of(answer);
-            isClosed = true;
-        }
         answer.close();
         table.close();
     }

@@ -18,10 +18,14 @@ import org.kubist.Split;
 
 /** A question to a table, as many tasks answer it. */
 final class KubistScan implements Scan, Batch, SupportsReportStatistics {
-    /** About so many rows suit a task, unless the program says how many tasks. */
-    private static final long ROWS_OF_A_TASK = 500_000;
+    /**
+     * A task has at most about so many rows, unless the program says how many tasks. Each task reads the
+     * upper cubes, and those at its ends, so that few large ones are less work.
+     */
+    private static final long ROWS_OF_A_TASK = 4_000_000;
     /** Fewer rows than this are not worth a second task. */
     private static final long ROWS_WORTH_A_TASK = 50_000;
+    private static final long MOST_TASKS = 10_000;
 
     private final KubistTable table;
     private final StructType columns;
@@ -57,18 +61,23 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics {
 
     private synchronized long rows() {
         if (rows < 0) {
-            Snapshot snapshot = table.moment().snapshot();
-            // Counting what conditions select may read much: all rows are a bound.
-            rows = snapshot.rows();
-            if (question.windows() != null) {
-                double share = question.windows().stream().mapToDouble(window -> window[1] - window[0]).sum();
-                rows = (long) Math.ceil(rows * share);
-            }
+            rows = expected(table.moment().snapshot());
             if (question.limit() >= 0) {
                 rows = Math.min(rows, question.limit());
             }
         }
         return rows;
+    }
+
+    /** Counting what conditions select may read much: where they say a part of space, the index knows about how many. */
+    private long expected(Snapshot snapshot) {
+        if (!question.where().isEmpty()) {
+            return question.limit(-1).specs(null, null).stream().mapToLong(snapshot::expected).sum();
+        }
+        double share = question.windows() == null
+                ? 1
+                : question.windows().stream().mapToDouble(window -> window[1] - window[0]).sum();
+        return (long) Math.ceil(snapshot.rows() * share);
     }
 
     @Override
@@ -116,7 +125,9 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics {
         }
         int cores = SparkSession.active().sparkContext().defaultParallelism();
         long most = Math.max(1, rows / ROWS_WORTH_A_TASK);
-        return (int) Math.min(Math.max(rows / ROWS_OF_A_TASK, Math.min(cores, most)), 10_000);
+        // All cores end at about the same time.
+        long turns = Math.max(1, (rows + ROWS_OF_A_TASK * cores - 1) / (ROWS_OF_A_TASK * cores));
+        return (int) Math.min(Math.min(turns * cores, most), MOST_TASKS);
     }
 
     @Override

@@ -78,14 +78,23 @@ class KubistScanBuilder
         List<Predicate> left = new ArrayList<>();
         for (Predicate predicate : predicates) {
             String condition = conditions.of(predicate);
-            if (condition != null && isUnderstood(condition)) {
+            if (condition == null) {
+                left.add(predicate);
+            } else {
                 understood.add(predicate);
                 where.add(condition);
-            } else {
-                left.add(predicate);
             }
         }
         int taken = together(where);
+        if (taken < where.size()) {
+            for (int index = where.size() - 1; index >= 0; index--) {
+                if (!isUnderstood(where.get(index))) {
+                    left.add(understood.remove(index));
+                    where.remove(index);
+                }
+            }
+            taken = together(where);
+        }
         left.addAll(understood.subList(taken, understood.size()));
         question = question.and(where.subList(0, taken));
         pushed = understood.subList(0, taken).toArray(Predicate[]::new);

@@ -56,4 +56,28 @@ class CostTest {
             spark.stop();
         }
     }
+
+    /** A question of few rows is not worth a task for each core, and none is worth many tasks. */
+    @Test
+    void tasksAreAsManyAsTheRowsAreWorth() throws Exception {
+        SparkSession spark = Session.open(folder, "local[2]");
+        try {
+            String location = folder.resolve("tasks").toString();
+            spark.range(0, ROWS, 1, 2).selectExpr("id", "id / 2e5D AS x")
+                    .write().format("kubist").option("dimensions", "x").mode("append").save(location);
+            Dataset<Row> rows = spark.read().format("kubist").load(location);
+            assertEquals(2, tasks(rows));
+            assertEquals(2, tasks(rows.filter("x > 0.25D")));
+            assertEquals(1, tasks(rows.filter("x > 0.25D AND x < 0.3D")));
+            assertEquals(1, tasks(rows.sample(0.1)));
+            assertEquals(1, tasks(rows.filter("x > 2D")));
+            assertEquals(7, tasks(spark.read().format("kubist").option("partitions", "7").load(location)));
+        } finally {
+            spark.stop();
+        }
+    }
+
+    private static int tasks(Dataset<Row> rows) {
+        return rows.toJavaRDD().getNumPartitions();
+    }
 }
