@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use kubist::store::stoppable;
 use kubist::{Cancel, Result, workers};
 use pyo3::prelude::*;
 
@@ -39,7 +40,9 @@ pub fn run_to_end<T: Send>(
     call: impl FnOnce() -> Result<T> + Send,
     mut meanwhile: impl FnMut() + Send,
 ) -> Ended<T> {
-    let mut interrupt = None;
+    let (mut interrupt, switch) = (None, cancel.clone());
+    // Also what has no switch of its own need not be waited for.
+    let call = || stoppable(move || switch.is_set(), call);
     let answer = py.detach(|| {
         workers::beside(PATIENCE, call, || {
             if interrupt.is_none() {

@@ -76,11 +76,12 @@ def test_an_added_column_may_have_a_bound(tmp_path):
 
 
 def test_files_for_a_table_that_is_there_must_ask_for_its_bounds(tmp_path):
-    np.savez(tmp_path / "a.npz", **{k: v.to_numpy() for k, v in zip(rows().column_names, rows().columns)})
-    np.savez(tmp_path / "b.npz", **{k: v.to_numpy() for k, v in zip(rows(5000).column_names, rows(5000).columns)})
+    for name, given in [("a.npz", rows()), ("b.npz", rows(5000))]:
+        np.savez(tmp_path / name, **{k: given[k].to_numpy() for k in given.column_names})
 
     def ingest(name: str, **options):
-        return kubist.ingest(tmp_path / "t", tmp_path / name, dimensions=["x"], identity=["pid"], **options)
+        options = {"dimensions": ["x"], "identity": ["pid"], **options}
+        return kubist.ingest(tmp_path / "t", tmp_path / name, **options)
 
     ingest("a.npz", accuracy=BOUNDS)
     for wrong, message in [

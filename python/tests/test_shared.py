@@ -161,3 +161,35 @@ def test_watching_looks_no_more_often_than_asked(tmp_path: Path) -> None:
     assert next(seen).info().rows == 20
     with pytest.raises(kubist.InvalidInput, match="every"):
         next(table.watch(every=-1.0))
+
+
+def heeds_signals(process: subprocess.Popen[str]) -> bool:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (signal.SIGINT - 1) & 1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+@pytest.mark.parametrize("program", ["info", "query", "verify", "clean", "python"])
+def test_who_waits_for_other_machines_can_be_interrupted(tmp_path, monkeypatch, program):
+    table = kubist.create(tmp_path / "t", rows(0, 100), ["x"], identity=["id"], shared=True)
+    table.append(rows(100, 200))
+    table.close()
+    entry = sorted((tmp_path / "t/logs").glob("*.entries/*"))[-1]
+    damaged = bytearray(entry.read_bytes())
+    damaged[40] ^= 0xFF
+    entry.write_bytes(damaged)
+    # Whether an entry is damaged, or seen late, is waited for for days.
+    monkeypatch.setenv("KUBIST_STALE_SECONDS", "1e6")
+    script = "import sys, kubist; print(flush=True); kubist.open(sys.argv[1])"
+    opening = [sys.executable, "-c", script] if program == "python" else [str(COMMAND), program]
+    whole = [*opening, str(tmp_path / "t")]
+    process = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if program == "python":
+        assert process.stdout is not None and process.stdout.readline() == "\n"
+    while process.poll() is None and not heeds_signals(process):
+        pass
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert ("KeyboardInterrupt" if program == "python" else "interrupted") in said
+    assert process.returncode in (130, -signal.SIGINT)

@@ -48,8 +48,8 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use args::{Command, Kubist};
-use failure::{Failure, Kind};
-use kubist::human;
+use failure::{Failure, Kind, Result};
+use kubist::{Cancel, human};
 
 /// Columns come and go by the megabyte, aligned: what one gave back must do for the next.
 #[global_allocator]
@@ -61,33 +61,39 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let cancel = interrupt::cancel_on_signals();
-    let outcome = match &arguments.command {
-        Command::Ingest(command) => ingest::run(command, &cancel),
-        Command::Index(command) => index::run(command, &cancel),
-        Command::Query(command) => query::run(command, &cancel),
-        Command::Trajectories(command) => trajectories::run(command, &cancel),
-        Command::Estimate(command) => estimate::run(command, &cancel),
-        Command::Explain(command) => explain::run(command, &cancel),
-        Command::Info(command) => info::run(command, &cancel),
-        Command::Verify(command) => verify::run(command, &cancel),
-        Command::Salvage(command) => salvage::run(command, &cancel),
-        Command::Plot(command) => plot::run(command, &cancel),
-        Command::Optimize(command) => upkeep::optimize(command, &cancel),
-        Command::Clean(command) => upkeep::clean(command),
-        Command::Tail(command) => tail::run(command, &cancel),
-        Command::Alter(command) => alter::run(command),
-        Command::Copy(command) => copy::run(command, &cancel),
-        Command::Regrid(command) => regrid::run(command, &cancel),
-        Command::Drop(command) => drop::run(command),
-        Command::Model(args::Model::Fit(command)) => model::fit(command, &cancel),
-        Command::Model(args::Model::Advise(command)) => model::advise(command, &cancel),
-        Command::ParaviewPath => paraview::run(),
-        Command::Cache(command) => cache::run(command),
-        Command::View(command) => view::run(command, &cancel),
-    };
+    let switch = cancel.clone();
+    // Also what has no switch of its own, as opening a table, need not be waited for.
+    let outcome = kubist::store::stoppable(move || switch.is_set(), || run(&arguments.command, &cancel));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => tell(&failure),
+    }
+}
+
+fn run(command: &Command, cancel: &Cancel) -> Result<()> {
+    match command {
+        Command::Ingest(command) => ingest::run(command, cancel),
+        Command::Index(command) => index::run(command, cancel),
+        Command::Query(command) => query::run(command, cancel),
+        Command::Trajectories(command) => trajectories::run(command, cancel),
+        Command::Estimate(command) => estimate::run(command, cancel),
+        Command::Explain(command) => explain::run(command, cancel),
+        Command::Info(command) => info::run(command, cancel),
+        Command::Verify(command) => verify::run(command, cancel),
+        Command::Salvage(command) => salvage::run(command, cancel),
+        Command::Plot(command) => plot::run(command, cancel),
+        Command::Optimize(command) => upkeep::optimize(command, cancel),
+        Command::Clean(command) => upkeep::clean(command),
+        Command::Tail(command) => tail::run(command, cancel),
+        Command::Alter(command) => alter::run(command),
+        Command::Copy(command) => copy::run(command, cancel),
+        Command::Regrid(command) => regrid::run(command, cancel),
+        Command::Drop(command) => drop::run(command),
+        Command::Model(args::Model::Fit(command)) => model::fit(command, cancel),
+        Command::Model(args::Model::Advise(command)) => model::advise(command, cancel),
+        Command::ParaviewPath => paraview::run(),
+        Command::Cache(command) => cache::run(command),
+        Command::View(command) => view::run(command, cancel),
     }
 }
 
