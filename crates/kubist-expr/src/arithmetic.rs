@@ -75,6 +75,7 @@ pub(crate) fn call(name: &str, mut operands: Vec<Meaning>, units: &Arc<Units>) -
     let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == lower) else {
         let hint = match lower.as_str() {
             "log" => "; write ln or log10".to_owned(),
+            "mod" => "; write a % b".to_owned(),
             _ => format!("; known are {KNOWN_FUNCTIONS}"),
         };
         return Err(ExprError::Unsupported { construct: format!("the function `{}`", shortened(name)), hint });

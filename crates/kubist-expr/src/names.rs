@@ -7,6 +7,7 @@
 use crate::bound::Column;
 use crate::domain::value_type;
 use crate::error::{ExprError, shortened};
+use crate::near::nearest;
 use crate::unit::{Unit, Units};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use kubist_index::order;
@@ -16,9 +17,6 @@ use std::sync::Arc;
 
 /// The key of a unit in a field's metadata.
 const UNIT: &str = "unit";
-
-/// Letters of a name that are its beginning.
-const LEAST_BEGINNING: usize = 3;
 
 /// Column names that an error lists before it only counts.
 const LISTED: usize = 20;
@@ -133,18 +131,6 @@ fn by_name<K: std::hash::Hash + Eq>(names: impl Iterator<Item = (K, usize)>) -> 
     indices
 }
 
-/// Up to three names that may be meant by one that there is not, the nearest first.
-pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let lower = name.to_lowercase();
-    let mut near: Vec<(usize, &str)> = candidates
-        .map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len().min(name.len()) / 4)
-        .collect();
-    near.sort_unstable();
-    near.truncate(3);
-    near.into_iter().map(|(_, candidate)| candidate).collect()
-}
-
 fn unknown(schema: &Schema, name: &str, quoted: bool) -> ExprError {
     let near = nearest(name, schema.fields().iter().map(|field| field.name().as_str()));
     let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
@@ -178,32 +164,6 @@ pub(crate) fn hinted(error: ExprError, text: &str, schema: &Schema) -> ExprError
         },
         None => error,
     }
-}
-
-/// How many characters must change, appear, go or change places with the next to make one name the
-/// other (optimal string alignment); far for names that are too long to compare. The beginning of
-/// a name is near it.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().max(b.len()) > 64 {
-        return usize::MAX;
-    }
-    if a.len() >= LEAST_BEGINNING && b.starts_with(&a) {
-        return 1;
-    }
-    let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let mut least = (last[j] + usize::from(x != y)).min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
-                least = least.min(before[j - 1] + 1);
-            }
-            row.push(least);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
 }
 
 #[cfg(test)]

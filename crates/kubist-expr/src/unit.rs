@@ -5,10 +5,12 @@
 //! powers: those of columns multiply and divide as the columns do.
 
 mod convert;
+mod known;
 
 use crate::error::{ExprError, shortened};
 use crate::number::{Decimal, Number};
 use convert::{Converted, convert, plain};
+pub use known::{has_direction, seconds, unit_note};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -426,6 +428,7 @@ mod tests {
             ("2eV", "eV", "2"),
             ("3 min", "s", "180"),
             ("7 mag", "mag", "7"),
+            ("30 deg", "degrees_north", "30"),
         ] {
             assert_eq!(number(text, unit).as_deref(), Ok(expected), "{text} in {unit}");
         }

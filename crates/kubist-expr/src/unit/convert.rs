@@ -14,8 +14,15 @@ const SURE_DIGITS: usize = 36;
 /// Steps of one conversion; those that people write take some hundred.
 const MOST_STEPS: u64 = 20_000;
 /// Units that are written in other ways too: what fend-core does not know.
-const ALSO: &[(&str, &str)] =
-    &[("angstrom", "0.1 nm"), ("Angstrom", "0.1 nm"), ("Å", "0.1 nm"), ("Ω", "ohm"), ("dimensionless", "1")];
+const ALSO: &[(&str, &str)] = &[
+    ("angstrom", "0.1 nm"),
+    ("Angstrom", "0.1 nm"),
+    ("Å", "0.1 nm"),
+    ("Ω", "ohm"),
+    ("dimensionless", "1"),
+    ("degrees_north", "degree"),
+    ("degrees_east", "degree"),
+];
 
 /// Stops a calculation that takes too long.
 #[derive(Default)]

@@ -1,0 +1,42 @@
+//! Names that may be meant by one that there is not.
+
+/// Letters of a name that are its beginning.
+const LEAST_BEGINNING: usize = 3;
+
+/// Up to three names that may be meant by one that there is not, the nearest first.
+pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let lower = name.to_lowercase();
+    let mut near: Vec<(usize, &str)> = candidates
+        .map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len().min(name.len()) / 4)
+        .collect();
+    near.sort_unstable();
+    near.truncate(3);
+    near.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// How many characters must change, appear, go or change places with the next to make one name the
+/// other (optimal string alignment); far for names that are too long to compare. The beginning of
+/// a name is near it.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().max(b.len()) > 64 {
+        return usize::MAX;
+    }
+    if a.len() >= LEAST_BEGINNING && b.starts_with(&a) {
+        return 1;
+    }
+    let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let mut least = (last[j] + usize::from(x != y)).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
