@@ -72,6 +72,11 @@ impl Snapshot {
         history.steps().into_iter().filter(|step| history.is_complete(*step)).collect()
     }
 
+    /// How many rows were committed under a token, by any writer; `None` if none was.
+    pub fn committed(&self, token: &str) -> Option<u64> {
+        self.view.history.rows_under(token)
+    }
+
     /// What is known of all records of a range of steps, or of all there are, if some of these were
     /// thinned as they were written.
     pub fn whole(&self, steps: Option<(Option<i64>, Option<i64>)>) -> Option<Thinned> {

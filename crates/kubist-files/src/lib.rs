@@ -16,6 +16,7 @@ mod blanks;
 pub mod columns;
 mod csv;
 mod error;
+mod fingerprint;
 pub mod fit;
 mod guard;
 mod ipc;
@@ -40,6 +41,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Fields};
 
 pub use error::{Error, Kind, Result};
+pub use fingerprint::{fingerprint, known_as};
 use guard::guarded;
 pub use limits::Limits;
 pub use npy::Header as NpyHeader;

@@ -132,6 +132,11 @@ impl History {
         Some((marked.sequence, marked.rows))
     }
 
+    /// The rows of the commit that carried this token, by whichever writer.
+    pub fn rows_under(&self, token: &str) -> Option<u64> {
+        self.writers.values().find_map(|progress| progress.tokens.get(token)).map(|marked| marked.rows)
+    }
+
     /// The last step that a writer committed or abandoned.
     pub fn last_step(&self, writer: &str) -> Option<i64> {
         self.writers.get(writer)?.steps.last_key_value().map(|((step, _), _)| *step)

@@ -122,6 +122,11 @@ impl Snapshot {
         self.0.complete_steps()
     }
 
+    /// How many rows were committed under a token, by any writer; `None` if none was.
+    pub fn committed(&self, token: &str) -> Option<u64> {
+        self.0.committed(token)
+    }
+
     /// All records.
     ///
     /// # Errors
