@@ -66,6 +66,7 @@ pub struct Estimation<P = Records> {
     brought: Arc<Brought>,
     groups: SchemaRef,
     units: BTreeMap<String, String>,
+    bin_units: BTreeMap<String, Vec<Option<String>>>,
     /// By aggregate: what half of its intervals may be at most, in its own unit.
     absolute: Vec<Option<f64>>,
     pilot: Option<Arc<PilotFindings>>,
@@ -134,6 +135,12 @@ impl<P: Population> Estimation<P> {
         };
         let units = aggregates.iter().filter_map(|asked| Some((asked.name.clone(), unit_of(asked)?)));
         let units: BTreeMap<String, String> = units.collect();
+        let bin_units =
+            aggregates.iter().filter(|asked| asked.bound.properties.outer_bins).map(|Asked { name, bound }| {
+                let units = bound.arguments.iter().map(|argument| argument.unit().map(str::to_owned));
+                (name.clone(), units.collect())
+            });
+        let bin_units = bin_units.collect();
         let absolute = aggregates.iter().map(|Asked { name, .. }| {
             let goal = options.absolute.as_ref();
             goal.map(|goal| goal.of(name, units.get(name).map(String::as_str))).transpose()
@@ -184,6 +191,7 @@ impl<P: Population> Estimation<P> {
             wanted: Wanted { columns, priorities: true },
             groups,
             units,
+            bin_units,
             absolute,
             pilot: None,
             tails,

@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 
 use crate::own::{self, Own};
-use crate::words::{in_words, texts_in_words};
+use crate::words::{bin_in_words, in_words, texts_in_words};
 use kubist_types::error::{Error, Result};
 use kubist_types::human::count;
 use kubist_types::stats::Stats;
@@ -90,6 +90,8 @@ pub struct Estimate {
     pub confidence: f64,
     /// Of aggregates that have one, by the aggregate as it was asked for.
     pub units: BTreeMap<String, String>,
+    /// Of histograms those of their directions.
+    pub bin_units: BTreeMap<String, Vec<Option<String>>>,
     /// What it cost so far.
     pub stats: Stats,
     pub stopped: Stop,
@@ -156,6 +158,14 @@ impl Estimate {
             }
             _ => in_words(figure.value, figure.low, figure.high, figure.exact, unit),
         }
+    }
+
+    /// The bin of a figure as people read it, with its unit; `None` if it has none.
+    pub fn bin_in_words(&self, figure: &Figure) -> Option<String> {
+        let units = self.bin_units.get(&figure.aggregate);
+        let unit = |direction: usize| units?.get(direction)?.as_deref();
+        let ends = figure.bin.iter().enumerate().map(|(direction, ends)| bin_in_words(*ends, unit(direction)));
+        (!figure.bin.is_empty()).then(|| ends.collect::<Vec<_>>().join(" × "))
     }
 
     /// Value, low and high of all figures: of one type of their own if they have one in common,

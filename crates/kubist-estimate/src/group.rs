@@ -1,13 +1,15 @@
 //! What records are grouped by: columns, and expressions over them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::types::Decimal128Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, cast::AsArray};
 use arrow_schema::{DataType, Field, Schema};
-use kubist_expr::Grouping;
+use kubist_expr::{Expression, Grouping};
 use kubist_index::priority::is_identity_type;
 use kubist_types::error::{Error, Result};
+use kubist_types::metadata::UNIT;
 use kubist_types::{Cancel, Population};
 
 /// One part of `group_by`.
@@ -31,6 +33,8 @@ impl GroupBy {
         let (group, columns) = match of.find(text) {
             Ok(column) => {
                 let field = of.stored().fields()[column].clone();
+                let unit = visible.field_with_name(field.name()).ok().and_then(|field| field.metadata().get(UNIT));
+                let field = in_unit(Field::clone(&field), unit.cloned());
                 (GroupBy { of: Of::Column(field.name().clone()), field }, vec![column])
             }
             Err(no_column) if is_name(text) => return Err(no_column),
@@ -38,7 +42,9 @@ impl GroupBy {
                 let grouping = Grouping::parse(text, visible)
                     .map_err(|mistake| Error::invalid(format!("group_by {text}: {mistake}")))?;
                 let columns = grouping.columns().into_iter().map(|column| of.place(column)).collect();
-                let field = Arc::new(Field::new(text.trim(), grouping.data_type().clone(), true));
+                // What is no number has no unit.
+                let unit = Expression::parse(text, visible).ok().and_then(|number| number.unit().map(str::to_owned));
+                let field = in_unit(Field::new(text.trim(), grouping.data_type().clone(), true), unit);
                 (GroupBy { of: Of::Expression(grouping), field }, columns)
             }
         };
@@ -73,6 +79,12 @@ impl GroupBy {
             _ => Ok(labels.clone()),
         }
     }
+}
+
+/// The field with a unit in its metadata, where answers have it.
+fn in_unit(field: Field, unit: Option<String>) -> Arc<Field> {
+    let metadata = unit.map(|unit| (UNIT.to_owned(), unit));
+    Arc::new(field.with_metadata(metadata.into_iter().collect::<HashMap<_, _>>()))
 }
 
 /// Can it be no more than a column's name?

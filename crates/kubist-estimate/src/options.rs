@@ -90,7 +90,7 @@ pub fn check(options: &EstimateOptions) -> Result<()> {
     if let Some(error) = error.filter(|error| *error >= 1.0) {
         let percent = human::number(error * 100.0);
         return Err(Error::invalid(format!(
-            "error: {error} is {percent} %, a share of the value: write 0.05 or '5%', or '0.01 abs' whatever the value"
+            "an error of {error} is {percent} % of the value: write '{error}%', or '{error} abs' in the value's unit"
         )));
     }
     if let Some(share) = tails.filter(|share| !(*share > 0.0 && *share <= 0.1)) {

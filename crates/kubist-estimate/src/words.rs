@@ -1,6 +1,12 @@
 //! A figure as people read it: the same words on the command line, in Python and for whoever
 //! else shows one.
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::cast;
+use arrow_cast::display::array_value_to_string;
+use arrow_schema::{ArrowError, DataType};
 use kubist_types::human::{alike, grouped, number};
 
 /// `3.02e-7 ± 0.26e-7 m`, both ends of the interval where they are not equally far, and a figure
@@ -43,9 +49,54 @@ pub fn texts_in_words([value, low, high]: [Option<&str>; 3], exact: bool, unit: 
     }
 }
 
+/// `0.5:1 m`, and of an outer bin whose outer end is not known `below 0.5 m`.
+pub fn bin_in_words((low, high): (f64, f64), unit: Option<&str>) -> String {
+    let ends = match (low.is_finite(), high.is_finite()) {
+        (false, true) => format!("below {}", number(high)),
+        (true, false) => format!("from {}", number(low)),
+        _ => format!("{}:{}", number(low), number(high)),
+    };
+    unit.map_or(ends.clone(), |unit| format!("{ends} {unit}"))
+}
+
+/// The first values of a column, as labels of groups or cells of a table: floats with the digits that people read,
+/// all others whole; `None` is null.
+///
+/// # Errors
+///
+/// A value that Arrow cannot write.
+pub fn values_in_words(column: &ArrayRef, most: usize) -> Result<Vec<Option<String>>, ArrowError> {
+    let floats = column.data_type().is_floating().then(|| cast(column, &DataType::Float64)).transpose()?;
+    let text = |row| match (column.is_null(row), &floats) {
+        (true, _) => Ok(None),
+        (false, Some(floats)) => Ok(Some(number(floats.as_primitive::<Float64Type>().value(row)))),
+        (false, None) => array_value_to_string(column, row).map(Some),
+    };
+    (0..column.len().min(most)).map(text).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{Float32Array, Int64Array};
+
     use super::*;
+
+    #[test]
+    fn bins_have_ends_and_a_unit() {
+        assert_eq!(bin_in_words((0.5, 1.0), Some("m")), "0.5:1 m");
+        assert_eq!(bin_in_words((f64::NEG_INFINITY, 2e-5), None), "below 2e-5");
+        assert_eq!(bin_in_words((3.0, f64::INFINITY), Some("s")), "from 3 s");
+    }
+
+    #[test]
+    fn labels_are_whole_or_have_the_digits_that_people_read() {
+        let floats: ArrayRef = Arc::new(Float32Array::from(vec![Some(0.1), None, Some(2.0)]));
+        assert_eq!(values_in_words(&floats, 9).unwrap(), [Some("0.1".into()), None, Some("2".into())]);
+        let whole: ArrayRef = Arc::new(Int64Array::from(vec![1_234_567, 2]));
+        assert_eq!(values_in_words(&whole, 1).unwrap(), [Some("1234567".to_string())]);
+    }
 
     #[test]
     fn figures_read_well() {

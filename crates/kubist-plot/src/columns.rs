@@ -2,6 +2,8 @@
 
 use arrow_schema::{DataType, Field};
 
+use kubist_expr::has_direction;
+
 use crate::classes::Kind;
 use crate::error::Error;
 use crate::points::{Points, extent};
@@ -60,7 +62,8 @@ pub fn suits_equal_aspect(x: &Field, y: &Field, points: &Points) -> bool {
     same_unit(x, y) && (1.0 / MOST_UNEQUAL..=MOST_UNEQUAL).contains(&ratio)
 }
 
-/// The unit of two columns, where a length in it is the same along both; angles on a sphere are not.
+/// The unit of two columns, where a length in it is the same along both; angles on a sphere are not, and what has no
+/// direction is none.
 pub fn scale_bar(x: &Field, y: &Field) -> Option<String> {
     const ANGLES: [&str; 13] = [
         "deg",
@@ -78,14 +81,17 @@ pub fn scale_bar(x: &Field, y: &Field) -> Option<String> {
         "hourangle",
     ];
     let length = unit(x).filter(|one| unit(y).as_ref() == Some(one))?;
-    (!ANGLES.contains(&length.trim().to_lowercase().as_str())).then_some(length)
+    let is_angle = ANGLES.contains(&length.trim().to_lowercase().as_str());
+    (!is_angle && same_unit(x, y)).then_some(length)
 }
 
-/// Whether two columns are components of one thing: unit by their units, or by
-/// names that differ in x, y, z or a digit alone.
+/// Whether two columns are components of one thing: by their units, if these have a direction, or by
+/// names that differ in x, y, z or a digit alone. Two magnitudes, or two masses, are none.
 fn same_unit(x: &Field, y: &Field) -> bool {
-    if let (Some(one), Some(other)) = (unit(x), unit(y)) {
-        return one == other;
+    match (unit(x), unit(y)) {
+        (Some(one), Some(other)) if one != other => return false,
+        (Some(one), Some(_)) if has_direction(&one) => return true,
+        _ => {}
     }
     if x.name().chars().count() != y.name().chars().count() {
         return false;
@@ -97,6 +103,8 @@ fn same_unit(x: &Field, y: &Field) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use arrow_schema::TimeUnit;
 
     use super::*;
@@ -118,6 +126,17 @@ mod tests {
         for (one, other) in [("ra", "dec"), ("x", "time"), ("x", "t"), ("x", "x")] {
             assert!(!same_unit(&field(one), &field(other)), "{one} {other}");
         }
+        let measured =
+            |name: &str, unit: &str| field(name).with_metadata(HashMap::from([("unit".to_string(), unit.to_string())]));
+        for unit in ["m", "deg", "m/s"] {
+            assert!(same_unit(&measured("ra", unit), &measured("dec", unit)), "{unit}");
+        }
+        // A colour and a brightness, and whatever else has no direction.
+        for unit in ["mag", "kg", "K"] {
+            let (one, other) = (measured("bv", unit), measured("brightness", unit));
+            assert!(!same_unit(&one, &other) && scale_bar(&one, &other).is_none(), "{unit}");
+        }
+        assert!(same_unit(&measured("x", "box"), &measured("y", "box")));
         let with = |name: &str, unit: &str| {
             let metadata = std::collections::HashMap::from([("unit".to_string(), unit.to_string())]);
             field(name).with_metadata(metadata)

@@ -82,6 +82,7 @@ fn about(estimate: &Estimate) -> Value {
         "precision": estimate.precision,
         "confidence": estimate.confidence,
         "units": estimate.units,
+        "bin_units": estimate.bin_units,
         "stopped": estimate.stopped,
         "missed_group": estimate.missed_group,
         "warnings": estimate.warnings,

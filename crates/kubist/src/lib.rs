@@ -64,10 +64,10 @@ pub use kubist_catalog::schema::KEPT_BELOW;
 pub use kubist_catalog::token::SnapshotToken;
 pub use kubist_catalog::trace::Trace;
 pub use kubist_estimate::{
-    Absolute, Estimate, EstimateOptions, Estimation, Figure, Outlook, Own, Stop, estimate_of, estimates_of, in_words,
-    texts_in_words,
+    Absolute, Estimate, EstimateOptions, Estimation, Figure, Outlook, Own, Stop, bin_in_words, estimate_of,
+    estimates_of, in_words, texts_in_words, values_in_words,
 };
-pub use kubist_expr::{ExprError, Meant, column_index, in_unit_of};
+pub use kubist_expr::{ExprError, Meant, column_index, in_unit_of, seconds, unit_note};
 pub use kubist_format::history::Declared;
 pub use kubist_maintain::background::ReadOptimizer;
 pub use kubist_maintain::clean::Cleaning;

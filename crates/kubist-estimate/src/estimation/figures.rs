@@ -16,6 +16,7 @@ use crate::sums::Sums;
 use crate::zones::{self, Extreme};
 use kubist_types::Population;
 use kubist_types::error::{Error, Result};
+use kubist_types::human::counted;
 
 /// An interval is trusted while the estimate's distribution is no more skewed than this:
 /// Cochran's rule, n > 25 G^2 for records of skewness G (Sampling Techniques, 1977, 2.15).
@@ -285,6 +286,7 @@ impl<P: Population> Estimation<P> {
             precision: share,
             confidence: self.options.confidence,
             units: self.units.clone(),
+            bin_units: self.bin_units.clone(),
             stats: self.stats,
             stopped,
             outlook: self.outlook.take(),
@@ -358,7 +360,7 @@ impl<P: Population> Estimation<P> {
             }
             let whose = |groups: u32| match self.groups.fields().is_empty() {
                 true => String::new(),
-                false => format!(" in {groups} groups"),
+                false => format!(" in {}", counted(groups.into(), "group")),
             };
             if few > 0 {
                 warnings.push(format!("{name}: fewer than 30 records were read{}: read more", whose(few)));
