@@ -104,6 +104,11 @@ impl Batch {
         names(&self.0.schema())
     }
 
+    /// The units of the columns.
+    fn units(&self) -> Vec<Option<String>> {
+        self.0.schema().fields().iter().map(|field| field.metadata().get("unit").cloned()).collect()
+    }
+
     fn rows(&self) -> usize {
         self.0.num_rows()
     }

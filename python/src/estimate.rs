@@ -82,6 +82,7 @@ struct About<'a> {
     precision: f64,
     confidence: f64,
     units: &'a BTreeMap<String, String>,
+    bin_units: &'a BTreeMap<String, Vec<Option<String>>>,
     stats: Stats,
     stopped: Stop,
     missed_group: Option<u64>,
@@ -100,12 +101,23 @@ impl Figures {
 
     /// Precision, cost, why it stopped, warnings: as JSON.
     fn about(&self) -> String {
-        let kubist::Estimate { precision, confidence, units, stats, stopped, missed_group, warnings, outlook, .. } =
-            &self.0;
+        let kubist::Estimate {
+            precision,
+            confidence,
+            units,
+            bin_units,
+            stats,
+            stopped,
+            missed_group,
+            warnings,
+            outlook,
+            ..
+        } = &self.0;
         let about = About {
             precision: *precision,
             confidence: *confidence,
             units,
+            bin_units,
             stats: *stats,
             stopped: *stopped,
             missed_group: *missed_group,

@@ -1,7 +1,7 @@
 //! Files that the engine reads itself: Parquet, Arrow, CSV, NPZ.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -120,6 +120,12 @@ pub fn common(py: Python<'_>, files: Vec<PyRef<'_, File>>, types: Vec<(String, S
     let types = types.into_iter().map(typed).collect::<PyResult<Vec<_>>>()?;
     let inputs: Vec<&Input> = files.iter().map(|file| &file.0).collect();
     fit::common(&inputs, &types).map(Schema).map_err(|error| unread(py, &error))
+}
+
+/// What is in files, in a few letters.
+#[pyfunction]
+pub fn fingerprint(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<String> {
+    py.detach(|| kubist_files::fingerprint(&files)).map_err(|error| unread(py, &error))
 }
 
 /// The exception for a file that cannot be read.

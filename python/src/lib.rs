@@ -44,7 +44,7 @@ mod _kubist {
     #[pymodule_export]
     use crate::estimate::{Estimates, Figures};
     #[pymodule_export]
-    use crate::files::{File, FileRows, common};
+    use crate::files::{File, FileRows, common, fingerprint};
     #[pymodule_export]
     use crate::given::{Given, given};
     #[pymodule_export]
@@ -57,7 +57,8 @@ mod _kubist {
     use crate::query::Refine;
     #[pymodule_export]
     use crate::shown::{
-        duration, figure, figure_of_texts, fraction, number, printable, printable_lines, size, without_password,
+        bin_in_words, duration, figure, figure_of_texts, fraction, number, printable, printable_lines, seconds, size,
+        unit_note, without_password,
     };
     #[pymodule_export]
     use crate::steps::{Leader, StepWriter, failed_share, ring_bytes, ring_leave};

@@ -7,7 +7,6 @@ use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::DataType;
-use kubist::human::number;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -54,13 +53,5 @@ pub fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyL
 
 /// The first values as they are shown, floats with the digits that people read; null is None.
 pub fn texts(py: Python<'_>, array: &ArrayRef, most: usize) -> PyResult<Vec<Option<String>>> {
-    let floats = array.data_type().is_floating().then(|| cast(array, &DataType::Float64)).transpose();
-    let floats = floats.map_err(|error| invalid(py, &error.to_string()))?;
-    let text = |row| match (array.is_null(row), &floats) {
-        (true, _) => Ok(None),
-        (false, Some(floats)) => Ok(Some(number(floats.as_primitive::<Float64Type>().value(row)))),
-        (false, None) => array_value_to_string(array, row).map(Some),
-    };
-    let texts = (0..array.len().min(most)).map(text).collect::<Result<_, _>>();
-    texts.map_err(|error| invalid(py, &error.to_string()))
+    kubist::values_in_words(array, most).map_err(|error| invalid(py, &error.to_string()))
 }

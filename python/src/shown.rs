@@ -2,6 +2,8 @@
 
 use pyo3::prelude::*;
 
+use crate::error::invalid;
+
 /// A name or a value on one line: characters that a terminal acts on are escaped.
 #[pyfunction]
 pub fn printable(text: &str) -> String {
@@ -12,6 +14,18 @@ pub fn printable(text: &str) -> String {
 #[pyfunction]
 pub fn printable_lines(text: &str) -> String {
     kubist::printable_lines(text).into_owned()
+}
+
+/// Why a unit converts to no other one, and what may be meant; None if it is known.
+#[pyfunction]
+pub fn unit_note(unit: &str) -> Option<String> {
+    kubist::unit_note(unit)
+}
+
+/// A time as text in seconds.
+#[pyfunction]
+pub fn seconds(py: Python<'_>, text: &str) -> PyResult<f64> {
+    kubist::seconds(text).map_err(|error| invalid(py, &error.to_string()))
 }
 
 /// A location without its password and its token.
@@ -49,6 +63,13 @@ pub fn number(value: f64) -> String {
 #[pyo3(signature = (value, low, high, exact, unit))]
 pub fn figure(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Option<&str>) -> String {
     kubist::in_words(value, low, high, exact, unit)
+}
+
+/// A bin of a histogram: `0.5:1 m`.
+#[pyfunction]
+#[pyo3(signature = (low, high, unit))]
+pub fn bin_in_words(low: f64, high: f64, unit: Option<&str>) -> String {
+    kubist::bin_in_words((low, high), unit)
 }
 
 /// A figure of which the value and the ends are texts with all digits; nothing bounds an end that

@@ -456,6 +456,11 @@ impl Snapshot {
         Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
+    /// How many rows were committed under a token, by any writer.
+    fn committed(&self, py: Python<'_>, token: &str) -> PyResult<Option<u64>> {
+        run(py, &Cancel::default(), || Ok(self.0.get()?.committed(token)))
+    }
+
     fn complete_steps(&self, py: Python<'_>) -> PyResult<Vec<i64>> {
         run(py, &Cancel::default(), || Ok(self.0.get()?.complete_steps()))
     }

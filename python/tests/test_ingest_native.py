@@ -81,7 +81,15 @@ def test_both_doors_make_the_same_table(tmp_path: Path, ending: str) -> None:
     assert kubist.ingest(tmp_path / "t", file, **options).skipped == 1
     again = command("ingest", tmp_path / "t", file, *flags, "--keep-going", "--json")
     assert json.loads(again.stdout)["skipped"] == 1, again.stderr
-    assert len(kubist.open(tmp_path / "t")) == ROWS
+    again = command("ingest", tmp_path / "t", file, *flags)
+    assert "1 file was ingested already (--again takes it again)" in again.stderr
+    assert kubist.ingest(tmp_path / "u", file, **options).skipped == 1
+    assert len(kubist.open(tmp_path / "t")) == len(kubist.open(tmp_path / "u")) == ROWS
+    assert kubist.ingest(tmp_path / "t", file, again=True, **options).rows == ROWS
+    assert command("ingest", tmp_path / "t", file, *flags, "--again").returncode == 0
+    assert len(kubist.open(tmp_path / "t")) == 3 * ROWS
+    with pytest.raises(kubist.InvalidInput, match="again: with follow"):
+        kubist.ingest(tmp_path / "t", file, again=True, follow=True, **options)
 
 
 def test_text_is_read_in_the_types_that_all_files_fit(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_the_command_makes_tables_shared(tmp_path: Path) -> None:
     refused = command("ingest", other, file, "--shared")
     assert refused.returncode == 2 and "kubist alter" in refused.stderr
     assert command("alter", other, "--shared").returncode == 0
-    assert command("ingest", other, file, "--shared").returncode == 0
+    assert command("ingest", other, file, "--shared", "--again").returncode == 0
     assert kubist.open(other).info().rows == 100 and kubist.open(other).info().shared
     lines = command("tail", other, "--json", "--changes", 0, "--every", 2).stdout.splitlines()
     assert json.loads(lines[0])["rows"] == 100

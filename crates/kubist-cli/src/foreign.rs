@@ -142,6 +142,7 @@ fn question(command: &args::Ingest) -> Value {
         "dry_run": command.dry_run,
         "follow": command.follow,
         "patience": command.patience,
+        "again": command.again,
         "keep_going": command.keep_going,
         "dimensions": command.dimensions,
         "identity": command.identity,

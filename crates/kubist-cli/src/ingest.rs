@@ -3,6 +3,9 @@
 //! All files are looked at before the first is read, so that what does not fit
 //! is said before anything is written. A file is read ahead in a thread of its
 //! own while the table takes the rows before.
+//!
+//! A file is known by its name and contents: its commits carry tokens made of both, the same as those of
+//! the Python package (`kubist.ingesting`). What the table has already is skipped.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -13,8 +16,8 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use kubist::{Cancel, ErrorKind, Table, TableOptions, Value, Writer, WriterOptions};
-use kubist_files::{Input, Limits, Options, fit};
+use kubist::{Cancel, CommitOptions, ErrorKind, Table, TableOptions, Value, Writer, WriterOptions};
+use kubist_files::{Input, Limits, Options, fit, known_as};
 use serde::Serialize;
 
 use crate::args;
@@ -61,13 +64,16 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
     };
     let mut ingestion = Ingestion {
         commit_rows: command.commit_rows.unwrap_or(u64::MAX),
+        again: command.again,
         cancel,
         writer: table.writer(&options)?,
+        table: &table,
         columns,
         progress: Progress::new(),
         bytes_total: inputs.iter().map(|input| input.bytes).sum(),
         bytes_before: 0,
         done: Vec::new(),
+        skipped: 0,
         bytes_written: 0,
         rows_outside: 0,
     };
@@ -113,7 +119,19 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
         exist_ok: true,
         shared: command.shared,
     };
-    Ok((Table::create(&command.table, schema, &options)?, true))
+    let table = Table::create(&command.table, schema, &options)?;
+    let schema = table.schema()?;
+    tell_units(&schema);
+    Ok((table, true))
+}
+
+/// Says of which columns the unit is not known.
+fn tell_units(schema: &Schema) {
+    for field in schema.fields() {
+        if let Some(note) = kubist_plot::unit(field).and_then(|unit| kubist::unit_note(&unit)) {
+            remark(&format!("note: column {:?}: {note}", field.name()));
+        }
+    }
 }
 
 /// Columns with the bounds of their errors.
@@ -219,24 +237,56 @@ struct Taken {
 
 struct Ingestion<'a> {
     commit_rows: u64,
+    again: bool,
     cancel: &'a Cancel,
     writer: Writer,
+    table: &'a Table,
     columns: Columns,
     progress: Progress,
     bytes_total: u64,
     bytes_before: u64,
     done: Vec<Taken>,
+    /// Files that the table had already.
+    skipped: u64,
     bytes_written: u64,
     rows_outside: u64,
 }
 
+/// Under which tokens the commits of a file are known; under none if it is taken again.
+struct Known(Option<String>);
+
+impl Known {
+    /// Of the commit that ends the file: once it is there, the file is.
+    fn whole(&self) -> Option<String> {
+        self.0.as_ref().map(|file| format!("{file}/rows"))
+    }
+
+    /// Of a commit before the last one, by the number of its first row.
+    fn part(&self, first: u64) -> Option<String> {
+        self.0.as_ref().map(|file| format!("{file}/rows from {first}"))
+    }
+}
+
 impl Ingestion<'_> {
     fn take(&mut self, input: &Input) -> Result<()> {
+        let known = Known(if self.again { None } else { Some(known_as(&input.path)?) });
+        let snapshot = self.table.snapshot()?;
+        let committed = |token: Option<String>| token.and_then(|token| snapshot.committed(&token));
+        if committed(known.whole()).is_some() {
+            self.skipped += 1;
+            self.bytes_total -= input.bytes;
+            return Ok(());
+        }
+        // An ingestion that was stopped has left the first parts of the file.
+        let mut had = 0;
+        while let Some(rows) = committed(known.part(had)) {
+            had += rows;
+        }
         self.done.push(Taken { file: input.path.display().to_string(), ..Taken::default() });
         let consumed = Arc::new(AtomicU64::new(0));
         let schema = self.columns.of_input(input);
         let batches = input.read(schema.fields(), consumed.clone());
-        let mut row = 1;
+        let mut row = 0;
         loop {
             self.cancel.check()?;
             let batch = match batches.recv_timeout(PATIENCE) {
@@ -244,15 +294,17 @@ impl Ingestion<'_> {
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            let batch = fit::fitted(&input.path, &batch, &schema, row)?;
-            row += batch.num_rows() as u64;
-            self.append(&batch).map_err(|failure| match failure.kind {
+            let batch = fit::fitted(&input.path, &batch, &schema, row + 1)?;
+            let rows = batch.num_rows();
+            let passed = usize::try_from(had.saturating_sub(row)).unwrap_or(usize::MAX).min(rows);
+            row += rows as u64;
+            self.append(&batch.slice(passed, rows - passed), &known, row).map_err(|failure| match failure.kind {
                 Kind::Usage => failure.within(input.path.display()),
                 _ => failure,
             })?;
             self.show(consumed.load(Ordering::Relaxed).min(input.bytes));
         }
-        self.commit()?;
+        self.commit(known.whole())?;
         if let Some(taken) = self.done.last_mut() {
             taken.whole = true;
         }
@@ -260,25 +312,27 @@ impl Ingestion<'_> {
         Ok(())
     }
 
-    fn append(&mut self, batch: &RecordBatch) -> Result<()> {
+    /// Takes rows of the file up to number `end`. The last part of it is left to the commit that ends it.
+    fn append(&mut self, batch: &RecordBatch, known: &Known, end: u64) -> Result<()> {
         let mut start = 0;
         while start < batch.num_rows() {
+            let left = (batch.num_rows() - start) as u64;
+            if self.writer.pending_rows() >= self.commit_rows {
+                self.commit(known.part(end - left - self.writer.pending_rows()))?;
+            }
             let room = self.commit_rows - self.writer.pending_rows();
-            let rows = (batch.num_rows() - start).min(usize::try_from(room).unwrap_or(usize::MAX));
+            let rows = usize::try_from(left.min(room)).unwrap_or(usize::MAX);
             self.writer.append(&batch.slice(start, rows))?;
             start += rows;
-            if self.writer.pending_rows() >= self.commit_rows {
-                self.commit()?;
-            }
         }
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<()> {
+    fn commit(&mut self, token: Option<String>) -> Result<()> {
         if self.writer.pending_rows() == 0 {
             return Ok(());
         }
-        let committed = self.writer.commit()?;
+        let committed = self.writer.commit_as(&CommitOptions { token, ..CommitOptions::default() })?;
         self.bytes_written += committed.bytes_written;
         self.rows_outside += committed.rows_outside;
         if let Some(taken) = self.done.last_mut() {
@@ -329,6 +383,7 @@ impl Ingestion<'_> {
                 "created": created,
                 "writer": self.writer.name(),
                 "files": self.done,
+                "skipped": self.skipped,
                 "rows": rows,
                 "bytes_read": self.bytes_total,
                 "bytes_written": self.bytes_written,
@@ -336,16 +391,25 @@ impl Ingestion<'_> {
                 "seconds": seconds,
             }));
         }
-        remark(&format!(
-            "{}: {} from {} in {} ({}/s), {} read, {} written",
-            command.table,
-            human::counted(rows, "record"),
-            human::counted(self.done.len() as u64, "file"),
-            human::duration(seconds),
-            human::rate(rows as f64 / seconds),
-            human::bytes(self.bytes_total),
-            human::bytes(self.bytes_written)
-        ));
+        let mut told = match self.done.is_empty() {
+            true => format!("{}: nothing new in {}", command.table, human::duration(seconds)),
+            false => format!(
+                "{}: {} from {} in {} ({}/s), {} read, {} written",
+                command.table,
+                human::counted(rows, "record"),
+                human::counted(self.done.len() as u64, "file"),
+                human::duration(seconds),
+                human::rate(rows as f64 / seconds),
+                human::bytes(self.bytes_total),
+                human::bytes(self.bytes_written)
+            ),
+        };
+        if self.skipped > 0 {
+            let (were, them) = if self.skipped == 1 { ("was", "it") } else { ("were", "them") };
+            let files = human::counted(self.skipped, "file");
+            told += &format!("; {files} {were} ingested already (--again takes {them} again)");
+        }
+        remark(&told);
         if self.rows_outside > 0 {
             remark(&info::outside(self.rows_outside, rows, ""));
         }

@@ -15,7 +15,7 @@ fn columns_units_and_metadata_come_later() {
     let ingest = "ingest t in.parquet --dimensions x,y,z --identity pid --unit x=m,y=m --set run=7";
     workdir.run(ingest).ok();
     // The same command goes on; another unit or value does not fit.
-    workdir.run(ingest).ok();
+    workdir.run(&format!("{ingest} --again")).ok();
     workdir.run("ingest t in.parquet --unit x=mm").fails(2, &["\"x\"", "m, not mm"]);
     workdir.run("ingest t in.parquet --set run=8").fails(2, &["\"run\"", "7, not 8"]);
     workdir.run("ingest new in.parquet --dimensions x --unit q=m").fails(2, &["\"q\"", "they are pid, x"]);
@@ -55,7 +55,7 @@ fn columns_units_and_metadata_come_later() {
     assert_eq!(info["columns"][1]["unit"], "m");
     assert_eq!(info["columns"][2]["unit"], serde_json::Value::Null);
     // A file without the new columns, and one that has them.
-    workdir.run("ingest t in.parquet").ok();
+    workdir.run("ingest t in.parquet --again").ok();
     workdir.write("more.csv", "pid,x,y,z,kind,stuck,age\n9000,0.5,0.5,0.5,water,true,2\n");
     workdir.run("ingest t more.csv").ok();
     assert_eq!(

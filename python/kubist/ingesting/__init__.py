@@ -58,6 +58,7 @@ def ingest(
     max_inflation: int | None = None,
     max_batch: int | None = None,
     dry_run: bool = False,
+    again: bool = False,
     keep_going: bool = False,
     follow: bool = False,
     patience: float | None = None,
@@ -92,6 +93,7 @@ def ingest(
             NPZ may hold, as the options of the command: bytes of a record, columns, bytes of
             records for each byte of the file, bytes that are read as one.
         dry_run: Only look: returns a `Plan`.
+        again: Take files and steps that the table has already once more.
         keep_going: Go on with the next file where one cannot be read.
         follow: Go on, for files and steps that a running simulation adds.
         patience: With ``follow``: end when nothing has come for so many seconds; None: never.
@@ -144,8 +146,11 @@ def ingest(
             writer=writer,
             optimize=optimize,
             memory_bytes=memory_bytes,
+            again=bool(again),
         )
     )
+    if again and follow:
+        raise InvalidInput("again: with follow files are looked at over and over: leave one out")
     ingestion = Ingestion(
         table,
         [os.fspath(path) for path in paths],

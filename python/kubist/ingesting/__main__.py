@@ -53,11 +53,14 @@ def _sum_up(done: Report) -> None:
     if done.topology_added:
         notes.append("the topology was put into the table, which had none")
     if done.skipped:
-        were = "was" if done.skipped == 1 else "were"
-        notes.append(f"{counted(done.skipped, 'step')} {were} there already")
+        were, them = ("was", "it") if done.skipped == 1 else ("were", "them")
+        known = f"{counted(done.skipped, 'step')} {were} ingested already"
+        notes.append(f"{known} (--again takes {them} again)")
     taken = "nothing new"
     if done.files:
         taken = f"{counted(done.rows, 'record')} from {counted(len(done.files), 'file')}"
+    for note in done.notes:
+        sys.stderr.write(f"note: {note}\n")
     sys.stderr.write(f"{'; '.join([f'{done.table}: {taken} in {done.seconds:.1f} s', *notes])}\n")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import _box, _table
+from .. import _box, _kubist, _table
 from .._directory import location_of
 from .._errors import Error, InvalidInput, NotATable
 from .._libraries import need
@@ -115,8 +115,7 @@ class Ingestion:
             info = self._table.info()
             dimensions = [dimension.column for dimension in info.dimensions]
             identity, lookup = list(info.identity), list(info.lookup)
-            self._writer = self._table.writer(self.asked.writer or WRITER)
-            committed = self._writer.committed
+            committed = self._committed
         steps = known = 0
         for source in sources:
             key = source.key()
@@ -264,11 +263,16 @@ class Ingestion:
                 f"{source.path}: {source.format} does not say which columns are positions: name "
                 f"the dimensions; the columns are {', '.join(source.schema.names)}"
             )
+        schema = self._columns_of(sources)
+        for field_ in schema:
+            unit = (field_.metadata or {}).get(b"unit", b"").decode()
+            if unit and (note := _kubist.unit_note(unit)) is not None:
+                self.report.notes.append(f"column {field_.name!r}: {note}")
         domains = {name: source.domains.get(name) for name in dimensions}
         domains.update({k: v for k, v in self.asked.domains.items() if k in domains})
         return _table.create(
             self.location,
-            self._columns_of(sources),
+            schema,
             dimensions=domains,
             identity=identity,
             lookup=lookup,
@@ -304,14 +308,14 @@ class Ingestion:
         writer = self._writer
         assert writer is not None and self._state is not None
         key, taken = source.key(), 0
-        steps = iter(source.steps(_under(key, writer.committed)))
+        steps = iter(source.steps(_under(key, self._committed)))
         while (step := _next(steps, source.path)) is not None:
             if step.time is not None:
                 other = seen.setdefault((step.time, step.part), source)
                 if other is not source:
                     raise InvalidInput(f"it and {other.path} both are of time {step.time:g}")
             token = f"{key}/{step.label}"
-            if writer.committed(token) is not None:
+            if self._committed(token) is not None:
                 if token not in self._met:
                     self._met.add(token)
                     self.report.skipped += 1
@@ -320,7 +324,7 @@ class Ingestion:
             try:
                 self._append(writer, source, step)
                 self._tell(writer.pending_rows, source, step, committing=True)
-                committed = writer.commit(token=token)
+                committed = writer.commit(token=None if self.asked.again else token)
             except BaseException:
                 writer.discard()
                 self._state.next_frame = next_frame
@@ -334,6 +338,11 @@ class Ingestion:
             self.report.bytes_written += committed.bytes_written
             self._tell(0, source, step)
         return taken
+
+    def _committed(self, token: str) -> int | None:
+        """How many records the table has under a token, whoever wrote them; None: it is not known."""
+        assert self._table is not None
+        return None if self.asked.again else self._table._pinned().committed(token)
 
     def _append(self, writer: Writer, source: Source, step: Step) -> None:
         assert self._schema is not None and self._table is not None and self._state is not None

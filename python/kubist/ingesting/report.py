@@ -37,6 +37,7 @@ class Asked:
     writer: str | None = None
     optimize: bool = False
     memory_bytes: int | None = None
+    again: bool = False
 
 
 @dataclass
@@ -99,6 +100,7 @@ class Report:
         rows, bytes_written: In all.
         skipped: Steps that the table had already.
         failed: Files that could not be read, and why; nothing of them was written.
+        notes: What a reader should know, as columns of a new table whose unit is not known.
         topology_added: The table had no topology, and has that of the call now.
     """
 
@@ -109,5 +111,6 @@ class Report:
     bytes_written: int = 0
     skipped: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     topology_added: bool = False
     seconds: float = 0.0

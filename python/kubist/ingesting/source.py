@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import _kubist
 from .._errors import InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from .. import _kubist
 
 # All else that a format's library raises means a file that is not sound; a panic of a library in
 # Rust is no Exception.
@@ -221,19 +219,6 @@ def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
 
 
 def fingerprint(path: Path) -> str:
-    """What is in a file, in a few letters: all of it, or of a large one many parts."""
-    small, piece, pieces = 1 << 26, 1 << 16, 64
-    digest = hashlib.blake2b(digest_size=12)
+    """What is in a file or a folder, in a few letters: all of it, or of large files many parts."""
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-    for file in files:
-        size = file.stat().st_size
-        digest.update(f"{file.name}:{size};".encode())
-        with file.open("rb") as opened:
-            if size <= small:
-                while block := opened.read(1 << 20):
-                    digest.update(block)
-                continue
-            for number in range(pieces):
-                opened.seek(number * (size - piece) // (pieces - 1))
-                digest.update(opened.read(piece))
-    return digest.hexdigest()
+    return _kubist.fingerprint([str(file) for file in files])

@@ -15,14 +15,15 @@ use crate::parse::{self, Bounds, Domains, Types, Units};
 /// in the first line or by --names) and NPZ (arrays of one length are columns, an array u of shape
 /// (n,k) gives u_0 to u_{k-1}, a single number is repeated). Every file is checked
 /// against the table before the first one is read. Each file is committed when it
-/// is read: it is then in the table whole, and survives whatever comes after.
+/// is read: it is then in the table whole, and survives whatever comes after. A file that was
+/// ingested before, by its name and contents, is skipped, unless --again is given.
 ///
 /// Trajectories (all that MDAnalysis reads), openPMD, H5MD, H5Part, GADGET, AREPO, SWIFT,
 /// LAMMPS dumps, OpenFOAM clouds, VTK, LAS, LAZ, FITS, PLY, XYZ, and the arrays of a grid in netCDF,
 /// HDF5 or .npy (a record for each place with a value) are read by the Python
 /// package: pip install kubist[md,lidar,astro,openpmd,hdf5,vtk], of which each needs what it names.
-/// Columns, units, time, identity and dimensions then come from the format, files are taken in
-/// the order of time, and what was ingested before is skipped.
+/// Columns, units, time, identity and dimensions then come from the format, and files are taken in
+/// the order of time.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -60,6 +61,9 @@ pub struct Ingest {
     /// With --follow: end when nothing has come for so many seconds
     #[arg(long, value_name = "SECONDS", requires = "follow")]
     pub patience: Option<f64>,
+    /// Take files and steps that the table has already once more
+    #[arg(long, conflicts_with = "follow")]
+    pub again: bool,
     /// Go on with the next file where one cannot be read; nothing of that one is written
     #[arg(long)]
     pub keep_going: bool,
