@@ -58,6 +58,9 @@ pub fn run(command: &args::Alter) -> Result<()> {
     for (column, unit) in units {
         table.set_unit(column, Some(unit))?;
         report(format!("column {column:?} is in {unit}"));
+        if let Some(note) = kubist::unit_note(unit) {
+            remark(&format!("note: column {column:?}: {note}"));
+        }
     }
     for column in &command.no_unit {
         table.set_unit(column, None)?;

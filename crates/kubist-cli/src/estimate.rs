@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::Schema;
-use kubist::{Cancel, Estimate, EstimateOptions, RunOptions, Stop, Table};
+use kubist::{Cancel, Estimate, EstimateOptions, RunOptions, Stop, Table, values_in_words};
 use kubist_blocks::{Positions, Question};
 use serde_json::{Value, json};
 
@@ -141,24 +141,26 @@ fn tell(command: &args::Estimate, estimate: &Estimate) -> Result<()> {
     }
     let groups = estimate.groups.schema();
     let bins = estimate.figures.iter().any(|figure| !figure.bin.is_empty());
-    let mut header = vec!["aggregate"];
-    header.extend(groups.fields().iter().map(|field| field.name().as_str()));
-    header.extend(bins.then_some("bin"));
-    header.push("value");
+    let mut header = vec!["aggregate".to_string()];
+    header.extend(groups.fields().iter().map(|field| kubist_plot::label(field)));
+    header.extend(bins.then(|| "bin".to_string()));
+    header.push("value".to_string());
+    let labels = estimate.groups.columns().iter().map(|column| values_in_words(column, column.len()));
+    let labels = labels.collect::<std::result::Result<Vec<_>, _>>().map_err(Failure::usage)?;
     let rows: Vec<Vec<String>> = estimate
         .figures
         .iter()
         .map(|figure| {
+            let null = || "null".to_string();
+            let label = |column: &Vec<Option<String>>| column.get(figure.group).cloned().flatten().unwrap_or_else(null);
             let mut cells = vec![figure.aggregate.clone()];
-            cells.extend(label(&estimate.groups, figure.group).into_iter().map(|value| value.unwrap_or("·".into())));
-            if bins {
-                let ends = figure.bin.iter().map(|ends| bin_in_words(*ends));
-                cells.push(ends.collect::<Vec<_>>().join(" × "));
-            }
+            cells.extend(labels.iter().map(label));
+            cells.extend(bins.then(|| estimate.bin_in_words(figure).unwrap_or_else(null)));
             cells.push(estimate.in_words(figure));
             cells
         })
         .collect();
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
     print(&aligned(&header, &[], &rows))?;
     for warning in &estimate.warnings {
         remark(&format!("note: {warning}"));
@@ -182,9 +184,9 @@ fn cost(estimate: &Estimate) -> String {
     };
     let stats = &estimate.stats;
     format!(
-        "{} confidence; {} read, {}, precision {}; {}; {}",
+        "{} confidence; {}, {}, precision {}; {}; {}",
         percent(estimate.confidence),
-        human::counted(stats.rows_read, "record"),
+        human::counted(stats.rows_read, "record read"),
         human::bytes(stats.bytes_read),
         human::fraction(estimate.precision),
         human::duration(stats.seconds),
@@ -202,15 +204,6 @@ fn label(groups: &RecordBatch, row: usize) -> Vec<Option<String>> {
         column.is_valid(row).then(|| array_value_to_string(column, row).unwrap_or_default())
     };
     if row >= groups.num_rows() { vec![] } else { groups.columns().iter().map(text).collect() }
-}
-
-/// `0.5:1`, and of an outer bin whose outer end is not known `below 0.5`.
-fn bin_in_words((low, high): (f64, f64)) -> String {
-    match (low.is_finite(), high.is_finite()) {
-        (false, true) => format!("below {}", human::number(high)),
-        (true, false) => format!("{} and above", human::number(low)),
-        _ => format!("{}:{}", human::number(low), human::number(high)),
-    }
 }
 
 /// For scripts. JSON has no infinity: an end that nothing bounds is null.

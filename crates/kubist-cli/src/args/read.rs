@@ -205,8 +205,8 @@ pub struct Estimate {
     /// that may be 0
     #[arg(long, value_name = "SHARE", value_parser = parse::goal)]
     pub error: Option<Goal>,
-    /// Answer in this time
-    #[arg(long, value_name = "SECONDS", value_parser = parse::seconds)]
+    /// Answer in this time: seconds, or with a unit, as 500ms
+    #[arg(long, value_name = "TIME", value_parser = parse::seconds)]
     pub within: Option<std::time::Duration>,
     /// Read about this many records at most
     #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -271,7 +271,7 @@ pub struct Tail {
     /// How often to look [default: as often as is cheap]
     ///
     /// Each look asks for every writer's log: on a file server that many share, seconds are kind.
-    #[arg(long, value_name = "SECONDS", value_parser = parse::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = parse::seconds)]
     pub every: Option<std::time::Duration>,
 }
 

@@ -52,10 +52,9 @@ pub fn goal(text: &str) -> Result<Goal, String> {
     }
 }
 
-/// Seconds, with parts of one.
+/// A time: seconds, with parts of one, or with a unit.
 pub fn seconds(text: &str) -> Result<std::time::Duration, String> {
-    let number = text.trim().trim_end_matches('s').trim();
-    let seconds: f64 = number.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
+    let seconds = kubist::seconds(text).map_err(|error| error.to_string())?;
     std::time::Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
