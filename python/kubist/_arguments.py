@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     )  # fmt: skip
     """An end of a range in the values of Python and NumPy; None leaves it open."""
 
+    Seconds = float | str | dt.timedelta | np.timedelta64
+    """A time: seconds, text as ``"500 ms"``, or a duration of Python or NumPy."""
+
     Box = Mapping[str, End | tuple[End, End]]
     PerCell = tuple[int, Mapping[str, float | str]]
     Steps = int | tuple[int | None, int | None]
@@ -79,7 +82,7 @@ class Goal(TypedDict, total=False):
     """How well something is estimated: as for `Table.estimate`."""
 
     error: float | str | None
-    within: float | None
+    within: Seconds | None
     max_rows: int | None
     max_bytes: int | None
     precision: float | None

@@ -12,9 +12,11 @@ import decimal
 import json
 import math
 import operator
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from . import _kubist
 from ._errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -273,6 +275,20 @@ def number(what: str, value: Any, *, low: float = -math.inf) -> float:
     return found
 
 
+def seconds(what: str, value: Any, *, low: float = 0.0) -> float:
+    """A time: seconds, text with a unit as ``"500 ms"``, or a duration of Python or NumPy."""
+    if isinstance(value, str):
+        try:
+            value = _kubist.seconds(value)
+        except InvalidInput as error:
+            raise InvalidInput(f"{what}: {error}") from None
+    elif isinstance(value, dt.timedelta):
+        value = value.total_seconds()
+    elif _numpy_kind(value) == "m":
+        value = value / value.dtype.type(1, "s")
+    return number(what, value, low=low)
+
+
 def finite(what: str, value: Any, *, low: float = -math.inf) -> float:
     """A finite number from ``low`` on."""
     found = number(what, value, low=low)
@@ -337,7 +353,7 @@ def _dimension(column: Any, domain: Any) -> tuple[str, str, Plain, Plain]:
 
 
 def units(value: Any) -> list[tuple[str, str]]:
-    """``{"x": "m"}`` as column, unit."""
+    """``{"x": "m"}`` as column, unit; warns the caller of the package of units that are not known."""
     if value is None:
         return []
     if not isinstance(value, Mapping):
@@ -345,6 +361,9 @@ def units(value: Any) -> list[tuple[str, str]]:
     for column, unit in value.items():
         if not isinstance(column, str) or not isinstance(unit, str):
             raise InvalidInput(f"units: expected a column and its unit, not {column!r}: {unit!r}")
+        if (note := _kubist.unit_note(unit)) is not None:
+            told = _kubist.printable(f"column {column!r}: {note}")
+            warnings.warn(told, UserWarning, stacklevel=4)
     return list(value.items())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from math import isfinite
 from typing import Any, NamedTuple
 
 from . import _kubist
@@ -11,10 +12,10 @@ from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._shown import Cell, counted, html_table, text_table, with_unit
 
-AGGREGATES = ("mean", "std", "min", "median", "max")
-"""Of each column of numbers."""
+AGGREGATES = ("count", "mean", "std", "min", "median", "max")
+"""Of each column of numbers; ``count`` is that of its values, without null and NaN."""
 
-_AT_ONCE = 12
+_AT_ONCE = 10
 """Columns of one estimate, which has at most 64 aggregates."""
 
 
@@ -35,6 +36,12 @@ class Figure(NamedTuple):
             return _kubist.figure_of_texts(str(value), str(low), str(high), exact, unit)
         value = None if value is None else float(value)
         return _kubist.figure(value, float(low), float(high), exact, unit)
+
+
+    def _cell(self) -> Cell:
+        """The same in a table: null where there is no value at all."""
+        unknown = self.value is None and (self.exact or not (isfinite(self.low) or isfinite(self.high)))
+        return None if unknown else repr(self)
 
 
 class Description(Mapping[str, Mapping[str, Figure]]):
@@ -74,7 +81,7 @@ class Description(Mapping[str, Mapping[str, Figure]]):
         for column, figures in self._figures.items():
             title = with_unit(column, self._units.get(column))
             # The unit stands beside the column's name.
-            cells = [repr(figure._replace(unit=None)) for figure in figures.values()]
+            cells = [figure._replace(unit=None)._cell() for figure in figures.values()]
             rows.append([title, *cells])
         return ["column", *AGGREGATES], rows, self._notes
 
@@ -114,7 +121,7 @@ def _notes(estimates: Sequence[Estimate]) -> list[str]:
     read = sum(estimate.stats.rows_read for estimate in estimates)
     seconds = sum(estimate.stats.seconds for estimate in estimates)
     confidence = f"{100 * estimates[0].confidence:.4g} % confidence"
-    about = f"({confidence}, {counted(read, 'record')} read in {_kubist.duration(seconds)})"
+    about = f"({confidence}, {counted(read, 'record read')} in {_kubist.duration(seconds)})"
     warnings = [f"note: {warning}" for estimate in estimates for warning in estimate.warnings]
     return [about, *warnings]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from . import _box, _kubist
@@ -12,7 +13,7 @@ from ._figures import Stats, parse
 from ._libraries import need
 from ._own import Own
 from ._pinned import Estimates, Figures
-from ._shown import counted, html_table, text_table
+from ._shown import counted, html_table, text_table, with_unit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 _SHOWN = 40
 """Figures that a terminal or a notebook shows."""
 
+_OF_FIGURES = frozenset(
+    "bin_low bin_high bin2_low bin2_high value low high confidence precision rows rows_read exact".split()
+)
+"""Columns that are shown as one value, and as one bin, or not at all."""
+
 
 class About(TypedDict):
     """What is known of all figures of an estimate together."""
@@ -32,6 +38,7 @@ class About(TypedDict):
     precision: float
     confidence: float
     units: dict[str, str]
+    bin_units: dict[str, list[str | None]]
     stopped: str
     missed_group: int | None
     warnings: list[str]
@@ -203,19 +210,22 @@ class Estimate:
         """Names, cells, and lines about all of it."""
         batch = self._figures.batch()
         rows = self._rows(_SHOWN)
-        hidden = {"value", "low", "high", "confidence", "precision", "rows", "rows_read", "exact"}
-        places = [place for place, name in enumerate(batch.names()) if name not in hidden]
-        names = [batch.names()[place] for place in places]
-        texts = [_texts(batch, place) for place in places]
-        words = [[self._in_words(row, own) for row, own in zip(rows, self._own(), strict=False)]]
-        cells = [list(row) for row in zip(*texts, *words, strict=True)]
+        places = [place for place, name in enumerate(batch.names()) if name not in _OF_FIGURES]
+        units = batch.units()
+        names = [with_unit(batch.names()[place], units[place]) for place in places]
+        columns = [batch.texts(place, _SHOWN) for place in places]
+        if any("bin_low" in row for row in rows):
+            names.append("bin")
+            columns.append([self._bin_in_words(row) for row in rows])
+        columns.append([self._in_words(r, own) for r, own in zip(rows, self._own(), strict=False)])
+        cells = [list(row) for row in zip(*columns, strict=True)]
         left_out = batch.rows() - len(rows)
         more = f", {left_out:,} more figures" if left_out else ""
         stats = self.stats
         about = (
             f"({100 * self.confidence:.4g} % confidence, "
             f"precision {_kubist.fraction(self.precision)}, "
-            f"{counted(stats.rows_read, 'record')} read in {_kubist.duration(stats.seconds)}{more})"
+            f"{counted(stats.rows_read, 'record read')} in {_kubist.duration(stats.seconds)}{more})"
         )
         return [*names, "value"], cells, [about, *(f"note: {word}" for word in self.warnings)]
 
@@ -226,19 +236,22 @@ class Estimate:
             return own.in_words(row["exact"], unit)
         return _kubist.figure(row["value"], row["low"], row["high"], row["exact"], unit)
 
+    def _bin_in_words(self, row: dict[str, Any]) -> str | None:
+        """Its ends in each direction; None of a figure that has none."""
+        units = self._about.get("bin_units", {}).get(row["aggregate"], [])
+        ends = ((row.get(f"{bin}_low"), row.get(f"{bin}_high")) for bin in ("bin", "bin2"))
+        words = [
+            _kubist.bin_in_words(low, high, unit)
+            for (low, high), unit in zip_longest(ends, units[:2])
+            if low is not None and high is not None
+        ]
+        return " × ".join(words) or None
+
     def __repr__(self) -> str:
         return text_table(*self._table())
 
     def _repr_html_(self) -> str:
         return html_table(*self._table())
-
-
-def _texts(batch: _kubist.Batch, place: int) -> list[str | None]:
-    """The cells of a column, floats with the digits that people read."""
-    values = batch.values(place)[:_SHOWN]
-    if any(isinstance(value, float) for value in values):
-        return [None if value is None else _kubist.number(value) for value in values]
-    return batch.texts(place, _SHOWN)
 
 
 Estimate.__module__ = "kubist"
@@ -272,7 +285,7 @@ def request(
         kind, half = _goal(error)
         asked[kind] = half
     if within is not None:
-        asked["within"] = _box.finite("within", within, low=0)
+        asked["within"] = _box.finite("within", _box.seconds("within", within))
     if max_rows is not None:
         asked["max_rows"] = _box.count("max_rows", max_rows)
     if max_bytes is not None:

@@ -58,7 +58,7 @@ class Stats:
 
     rows_returned: int
     rows_read: int
-    """Every record of every zone that was decoded."""
+    """Every record of every zone that was decoded; one that was read twice counts twice."""
     bytes_read: int
     bytes_cached: int
     """Of these, those that the local cache had (docs/where.md)."""

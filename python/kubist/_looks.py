@@ -67,16 +67,17 @@ class Looks(Questions):
         where: str | None = None,
         **goal: Unpack[Goal],
     ) -> Description:
-        """Mean, standard deviation, minimum, median and maximum of columns, with intervals.
+        """How many values columns have, and their mean, standard deviation, minimum, median and
+        maximum, with intervals.
 
         They are estimates: a part of the records is read, and each figure has an interval.
-        What is exact is marked as exact.
+        What is exact is marked as exact. Null and NaN are no values.
 
         Args:
             columns: Columns of numbers; None: all of them.
             box, where: Of which records: as for `query`.
-            goal: How well: as for `estimate`. None: up to 200,000 records are read of a
-                dozen columns.
+            goal: How well: as for `estimate`. None: up to 200,000 records are read of
+                ten columns.
 
         Raises:
             InvalidInput: There is no such column, or it has no numbers.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset
 
-    from ._arguments import Asked, Box, PerCell, Steps
+    from ._arguments import Asked, Box, PerCell, Seconds, Steps
     from ._scan import Source
     from ._spec import QuerySpec
 
@@ -357,7 +357,7 @@ class Questions:
         group_by: str | Sequence[str] | None = None,
         *,
         error: float | str | None = None,
-        within: float | None = None,
+        within: Seconds | None = None,
         max_rows: int | None = None,
         max_bytes: int | None = None,
         precision: float | None = None,
@@ -392,7 +392,8 @@ class Questions:
                 ``"1%"``; or this much: ``"0.01 abs"`` in the value's unit, or with a unit,
                 as ``"0.1 mm"``, for values that may be 0, of which no error is a small share. If the pilot expects that the
                 goal takes much reading, a `UserWarning` says so while it is read.
-            within: Answer within this many seconds, with the best interval reached.
+            within: Answer within this time, with the best interval reached: seconds, text as
+                ``"500 ms"``, or a `datetime.timedelta`.
             max_rows: Read about this many records at most.
             max_bytes: Read about this many bytes at most.
             precision: Read the records with a priority below it at most. Without any of

@@ -22,6 +22,7 @@ from ._tunnel import Tunnel
 from ._view import View
 
 if TYPE_CHECKING:
+    from ._arguments import Seconds
     from ._spec import EstimateRequest, QuerySpec
     from ._widget import Widget
 
@@ -390,10 +391,10 @@ class RemoteTable(_Remote):
 
     @checked_options()
     def watch(
-        self, timeout: float | None = None, since: RemoteSnapshot | None = None
+        self, timeout: Seconds | None = None, since: RemoteSnapshot | None = None
     ) -> Iterator[RemoteSnapshot]:
         """Yields a snapshot now, and a new one after every commit: as `Table.watch`."""
-        patience = math.inf if timeout is None else _box.number("timeout", timeout, low=0)
+        patience = math.inf if timeout is None else _box.seconds("timeout", timeout)
         if since is None:
             seen = self.snapshot()
             yield seen

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from ._arguments import ArrowSchema, Domain, End, Rows
+    from ._arguments import ArrowSchema, Domain, End, Rows, Seconds
     from ._widget import Widget
 
 
@@ -81,7 +81,7 @@ def create(
             has figures.
         units: Units of columns, ``{"x": "m"}``. They stand in the columns' Arrow
             metadata under ``unit``, in ``schema`` and in answers; a unit that is
-            there already counts too.
+            there already counts too. One that is not known is kept as text, with a `UserWarning`.
         metadata: What else is kept with the table, of any kind that JSON has: the run,
             the code, its parameters.
         lookup: Columns by whose values records are found without a scan. With
@@ -300,7 +300,7 @@ class Table(InDirectory["Table"]):
 
     @checked_options()
     def watch(
-        self, timeout: float | None = None, since: Snapshot | None = None, every: float = 0.0
+        self, timeout: Seconds | None = None, since: Snapshot | None = None, every: Seconds = 0.0
     ) -> Iterator[Snapshot]:
         """Yields a snapshot now, and a new one after every change, as it lands.
 
@@ -308,8 +308,8 @@ class Table(InDirectory["Table"]):
         they are taken are seen as one.
 
         Args:
-            timeout: Seconds without a change after which the iteration ends;
-                None: never.
+            timeout: The time without a change after which the iteration ends: seconds, or
+                ``"1 min"``; None: never.
             since: Only what comes after this moment; None: the one of now is the first.
             every: At least so many seconds between two looks. Each asks for every
                 writer's log, which a file server that many share should not be asked
@@ -319,8 +319,8 @@ class Table(InDirectory["Table"]):
             >>> for snapshot in t.watch():
             ...     draw(snapshot.query(precision=0.01).to_arrow())
         """
-        seconds = 1e9 if timeout is None else _box.number("timeout", timeout, low=0)
-        every = _box.number("every", every, low=0)
+        seconds = 1e9 if timeout is None else _box.seconds("timeout", timeout)
+        every = _box.seconds("every", every)
         if since is None:
             seen = self._pinned()
             yield Snapshot(self._table, seen)
@@ -375,11 +375,15 @@ class Table(InDirectory["Table"]):
         bound = None if accuracy is None else _box.bound(name, accuracy)
         self._table.add_column(column, default=value, unit=unit, accuracy=bound)
 
+    @checked_options()
     def set_unit(self, column: str, unit: str | None) -> None:
         """Sets the unit of a column; None removes it.
 
-        It stands in the column's Arrow metadata, under ``unit``.
+        It stands in the column's Arrow metadata, under ``unit``. One that is not known is kept all
+        the same, with a `UserWarning`.
         """
+        if isinstance(unit, str) and unit:
+            _box.units({column: unit})
         self.set_metadata({"unit": unit}, column=column)
 
     def set_metadata(self, values: Mapping[str, Any], *, column: str | None = None) -> None:
@@ -500,8 +504,8 @@ class Table(InDirectory["Table"]):
         )
         return Regridded.parse(report)
 
-    def clean(self, retention: float = 86_400) -> Cleaning:
-        """Deletes files that have not been needed for ``retention`` seconds.
+    def clean(self, retention: Seconds = 86_400) -> Cleaning:
+        """Deletes files that have not been needed for ``retention``: seconds, or ``"2 days"``.
 
         The first call notes what is not needed; a later one deletes it. Snapshots
         taken longer ago may then raise `kubist.SnapshotExpired`.
@@ -509,7 +513,7 @@ class Table(InDirectory["Table"]):
         self._check()
         return parse(
             Cleaning,
-            self._table.clean(retention_seconds=_box.number("retention", retention, low=0)),
+            self._table.clean(retention_seconds=_box.seconds("retention", retention)),
         )
 
     @checked_options()

@@ -220,7 +220,7 @@ def test_describe_has_intervals_that_hold(asked: Asked) -> None:
     assert described["x"]["min"].value == data["x"].min() and described["x"]["min"].exact
     assert described["id"]["max"].value == ROWS - 1
     lines = repr(described).splitlines()
-    assert lines[0].split() == ["column", "mean", "std", "min", "median", "max"]
+    assert lines[0].split() == ["column", "count", "mean", "std", "min", "median", "max"]
     assert lines[4].startswith("diameter [m]") and lines[5].startswith("(95 % confidence, ")
     assert "diameter [m]" in seen(described)
     exact = asked.describe(["x"], box={"x": (0, 0.5)}, precision=1)
@@ -229,6 +229,23 @@ def test_describe_has_intervals_that_hold(asked: Asked) -> None:
         asked.describe(["kind"])
     with pytest.raises(kubist.InvalidInput, match="speed"):
         asked.describe(["speed"])
+
+
+def test_columns_that_are_mostly_null_are_described(path: Path) -> None:
+    rng = np.random.default_rng(7)
+    rare = np.where(rng.random(ROWS) < 0.002, rng.normal(size=ROWS), np.nan)
+    columns = {"x": rng.random(ROWS), "rare": rare, "none": np.full(ROWS, np.nan)}
+    t = kubist.create(path, columns, ["x"])
+    for read in (2000, ROWS):
+        described = t.describe(max_rows=read)
+        count = described["rare"]["count"]
+        assert count.low <= np.isfinite(rare).sum() <= count.high
+        assert described["x"]["count"].low <= ROWS <= described["x"]["count"].high
+        assert described["none"]["count"].value == 0
+        lines = {line.split()[0]: line.split() for line in repr(described).splitlines()}
+        assert lines["none"][-5:] == ["null"] * 5 and "nothing" not in repr(described)
+        mean = described["rare"]["mean"]
+        assert mean.value is None or mean.low <= np.nanmean(rare) <= mean.high
 
 
 def test_columns_of_any_name_are_described(path: Path) -> None:
@@ -319,6 +336,39 @@ def test_figures_read_alike_in_python_and_on_the_command_line(
     assert words[1][-1] == "m^2" and words[3][-1] == "m"
     assert words[2][1:] == [f"{ROWS:,}", "exactly"]
     assert words[4][-1] == "m" and words[5][-1].endswith("e-7")
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "group", "head", "first"),
+    [
+        ("count()", "bin(diameter, 5e-8)", ["bin(diameter, 5e-8) [m]"], None),
+        ("mean(diameter)", "bin(x, 0.25)", ["bin(x, 0.25) [m]"], ["0"]),
+        ("count()", "x > 0.5", ["x > 0.5"], ["false"]),
+        ("histogram(x, 4, 0, 1)", None, ["bin"], ["0:0.25", "m"]),
+        ("histogram(id, 2, 0, 20000)", None, ["bin"], ["0:10,000"]),
+        ("histogram2d(x, id, 1, 1)", None, ["bin"], None),
+    ],
+)
+def test_groups_and_bins_read_alike_in_python_and_on_the_command_line(
+    asked: Asked,
+    table: kubist.Table,
+    aggregate: str,
+    group: str | None,
+    head: list[str],
+    first: list[str] | None,
+) -> None:
+    here = asked.estimate(aggregate, group_by=group, precision=1)
+    command = [str(COMMAND), "estimate", table.location, aggregate, "--precision", "1"]
+    command += [] if group is None else ["--group-by", group]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    names, _, *there = done.stdout.splitlines()
+    lines = repr(here).splitlines()
+    assert lines[0].split() == names.split() and " ".join(head) in lines[0]
+    assert [line.split() for line in lines[1 : 1 + len(there)]] == [line.split() for line in there]
+    assert first is None or there[0].removeprefix(aggregate).split()[: len(first)] == first
+    # A record that two windows read counts for both, so these are reads.
+    assert " record reads in " in lines[-1] and " record reads, " in done.stderr
+    assert here.to_arrow()["aggregate"].to_pylist()[0] == aggregate
 
 
 def test_estimates_and_reports_in_a_notebook(asked: Asked, table: kubist.Table) -> None:

@@ -175,13 +175,15 @@ def tame(shown: str) -> None:
 
 
 def test_names_do_nothing_to_the_terminal(path: Path) -> None:
-    t = kubist.create(
-        path,
-        pa.record_batch({"x": [1.0, 2.0], EVIL: [f"one{EVIL}", "two"]}),
-        ["x"],
-        units={EVIL: f"m{EVIL}"},
-        metadata={f"key{EVIL}": f"value{EVIL}\nline"},
-    )
+    with pytest.warns(UserWarning, match="is not known") as warned:
+        t = kubist.create(
+            path,
+            pa.record_batch({"x": [1.0, 2.0], EVIL: [f"one{EVIL}", "two"]}),
+            ["x"],
+            units={EVIL: f"m{EVIL}"},
+            metadata={f"key{EVIL}": f"value{EVIL}\nline"},
+        )
+    tame(str(warned[0].message))
     info = t.info()
     tame(repr(info))
     assert len(repr(info).splitlines()) == len(info._lines())
