@@ -353,7 +353,7 @@ def _dimension(column: Any, domain: Any) -> tuple[str, str, Plain, Plain]:
 
 
 def units(value: Any) -> list[tuple[str, str]]:
-    """``{"x": "m"}`` as column, unit; warns the caller of the package of units that are not known."""
+    """``{"x": "m"}`` as column, unit; warns the package's caller of units that are not known."""
     if value is None:
         return []
     if not isinstance(value, Mapping):

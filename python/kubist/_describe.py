@@ -37,10 +37,11 @@ class Figure(NamedTuple):
         value = None if value is None else float(value)
         return _kubist.figure(value, float(low), float(high), exact, unit)
 
-
     def _cell(self) -> Cell:
         """The same in a table: null where there is no value at all."""
-        unknown = self.value is None and (self.exact or not (isfinite(self.low) or isfinite(self.high)))
+        unknown = self.value is None and (
+            self.exact or not (isfinite(self.low) or isfinite(self.high))
+        )
         return None if unknown else repr(self)
 
 

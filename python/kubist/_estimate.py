@@ -27,7 +27,8 @@ _SHOWN = 40
 """Figures that a terminal or a notebook shows."""
 
 _OF_FIGURES = frozenset(
-    "bin_low bin_high bin2_low bin2_high value low high confidence precision rows rows_read exact".split()
+    "bin_low bin_high bin2_low bin2_high value low high "
+    "confidence precision rows rows_read exact".split()
 )
 """Columns that are shown as one value, and as one bin, or not at all."""
 
@@ -245,7 +246,7 @@ class Estimate:
             for (low, high), unit in zip_longest(ends, units[:2])
             if low is not None and high is not None
         ]
-        return " × ".join(words) or None
+        return " × ".join(words) or None  # noqa: RUF001
 
     def __repr__(self) -> str:
         return text_table(*self._table())

@@ -57,8 +57,8 @@ def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Ar
         where = ", ".join(f"{n} {v[i]}" for n, v, i in zip(axes, values, at, strict=True))
         lacking = int((counts == 0).sum())
         raise InvalidInput(
-            f"{what}: {where} has {counted(int(counts[first]), 'record')}, and {lacking} of {size} places none: ask "
-            "for whole atoms (precision of a table whose identity is the atom, or where), or "
+            f"{what}: {where} has {counted(int(counts[first]), 'record')}, and {lacking} of {size} "
+            "places none: ask for whole atoms (precision of a table whose identity is the atom, or where), or "
             "take to_numpy() without arguments, one place a record"
         )
     order = numpy.argsort(flat)

@@ -101,7 +101,10 @@ def test_a_las_file_that_ends_early(tmp_path: Path) -> None:
         kubist.ingest(tmp_path / "t.kubist", file)
     assert len(kubist.open(tmp_path / "t.kubist")) == 0
     whole = bytearray(file.read_bytes())
-    for wrong, at, byte in [("points of format 35, and known are 0 to 10", 104, 35), ("its header cannot be read", 0, 0)]:
+    for wrong, at, byte in [
+        ("points of format 35, and known are 0 to 10", 104, 35),
+        ("its header cannot be read", 0, 0),
+    ]:
         (tmp_path / "wrong.las").write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
         with pytest.raises(kubist.InvalidInput, match=rf"wrong\.las: {wrong}"):
             kubist.ingest(tmp_path / "t.kubist", tmp_path / "wrong.las", format="las")
@@ -112,7 +115,13 @@ def test_a_las_file_that_ends_early(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "names",
-    [("RA", "DE"), ("RAJ2000", "DEJ2000"), ("_RAJ2000", "_DEJ2000"), ("RArad", "DErad"), ("ra_deg", "dec_deg")],
+    [
+        ("RA", "DE"),
+        ("RAJ2000", "DEJ2000"),
+        ("_RAJ2000", "_DEJ2000"),
+        ("RArad", "DErad"),
+        ("ra_deg", "dec_deg"),
+    ],
 )
 def test_fits_as_archives_call_positions(tmp_path: Path, names: tuple[str, str]) -> None:
     need("astropy")

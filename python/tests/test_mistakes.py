@@ -192,7 +192,9 @@ def test_positions_of_atoms_are_no_amperes(tmp_path: Path) -> None:
     assert t.count(where="x < 8") == t.count(where="x < 0.8nm")
 
 
-@pytest.mark.parametrize("within", ["1 s", "500ms", "1 min", dt.timedelta(seconds=1), np.timedelta64(500, "ms")])
+@pytest.mark.parametrize(
+    "within", ["1 s", "500ms", "1 min", dt.timedelta(seconds=1), np.timedelta64(500, "ms")]
+)
 def test_a_time_has_a_unit(table: kubist.Table, within: Any) -> None:
     assert table.estimate("mean(x)", within=within).value == pytest.approx(99.5)
     command = [str(COMMAND), "estimate", table.location, "mean(x)", "--within", "500 ms"]
@@ -202,7 +204,11 @@ def test_a_time_has_a_unit(table: kubist.Table, within: Any) -> None:
 
 @pytest.mark.parametrize(
     ("within", "said"),
-    [("1 m", "within: .* is of another kind"), ("soon", "within: .*is no time, as 2, '2 s'"), ("-1 s", "within: -1 is below 0")],
+    [
+        ("1 m", "within: .* is of another kind"),
+        ("soon", "within: .*is no time, as 2, '2 s'"),
+        ("-1 s", "within: -1 is below 0"),
+    ],
 )
 def test_what_is_no_time(table: kubist.Table, within: Any, said: str) -> None:
     with pytest.raises(kubist.InvalidInput, match=said):
@@ -218,14 +224,27 @@ def test_a_unit_that_is_not_known_is_told_at_every_door(path: Path, tmp_path: Pa
     with pytest.warns(UserWarning, match="`parsek` is not known.*did you mean `parsec`"):
         t.add_column("d", "float64", unit="parsek")
     t.set_unit("x", "mag")
-    done = subprocess.run([COMMAND, "alter", path, "--unit", "x=secnd"], capture_output=True, text=True)
-    assert done.returncode == 0 and "note: column \"x\": the unit `secnd` is not known" in done.stderr
+    done = subprocess.run(
+        [COMMAND, "alter", path, "--unit", "x=secnd"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and 'note: column "x": the unit `secnd` is not known' in done.stderr
     # Files are taken all the same.
     (tmp_path / "in.csv").write_text("x,y\n1,2\n")
-    command = [COMMAND, "ingest", tmp_path / "u", tmp_path / "in.csv", "--dimensions", "x", "--unit", "x=secnd,y=m"]
+    command = [
+        COMMAND,
+        "ingest",
+        tmp_path / "u",
+        tmp_path / "in.csv",
+        "--dimensions",
+        "x",
+        "--unit",
+        "x=secnd,y=m",
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr.count("is not known") == 1
-    report = kubist.ingest(tmp_path / "v", tmp_path / "in.csv", dimensions=["x"], units={"x": "secnd"})
+    report = kubist.ingest(
+        tmp_path / "v", tmp_path / "in.csv", dimensions=["x"], units={"x": "secnd"}
+    )
     assert len(report.notes) == 1 and "did you mean `second`" in report.notes[0]
 
 

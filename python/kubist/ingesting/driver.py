@@ -340,7 +340,7 @@ class Ingestion:
         return taken
 
     def _committed(self, token: str) -> int | None:
-        """How many records the table has under a token, whoever wrote them; None: it is not known."""
+        """How many records the table has under a token, whoever wrote them; None: it has none."""
         assert self._table is not None
         return None if self.asked.again else self._table._pinned().committed(token)
 

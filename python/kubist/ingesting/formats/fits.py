@@ -11,10 +11,12 @@ from ..source import Options, Source, State, Step, arrow_table, slices, split_co
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# What stands around `ra` and `dec`, or `de`, in the names of positions in the sky, best first, in small letters: as
-# archives and VizieR call them.
-IN_THE_SKY = ("{}", "{}_icrs", "{}icrs", "{}j2000", "_{}j2000", "_{}", "{}2000", "{}_j2000", "{}deg", "{}_deg", "{}rad",
-              "{}_rad", "{}b1950", "_{}b1950")  # fmt: skip
+# What stands around `ra` and `dec`, or `de`, in the names of positions in the sky, best first, in
+# small letters: as archives and VizieR call them.
+IN_THE_SKY = (
+    "{}", "{}_icrs", "{}icrs", "{}j2000", "_{}j2000", "_{}", "{}2000", "{}_j2000",
+    "{}deg", "{}_deg", "{}rad", "{}_rad", "{}b1950", "_{}b1950",
+)  # fmt: skip
 # Columns that are positions, best first, in small letters.
 POSITIONS = (
     ("x", "y", "z"),

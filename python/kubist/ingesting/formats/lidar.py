@@ -92,7 +92,8 @@ def look(path: Path, options: Options) -> Source:
     )
 
 
-# Who defines the records of a header that say where its points are, and their numbers: WKT and GeoTIFF keys.
+# Who defines the records of a header that say where its points are, and their numbers: WKT and
+# GeoTIFF keys.
 CRS_USER, CRS_RECORDS = "LASF_Projection", (2111, 2112, 34735, 34736, 34737)
 
 
