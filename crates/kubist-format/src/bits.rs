@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(crate) mod avx2;
 
 /// What values are unpacked to: an unsigned integer as wide as the column's type,
 /// but at least 32 bits.
@@ -18,6 +18,11 @@ pub trait Word: Copy + Default + Ord + Into<u64> + Send + 'static {
     const MAX: Self;
     fn truncate(value: u64) -> Self;
     fn plus(self, difference: u64) -> Self;
+    fn or(self, other: Self) -> Self;
+    /// The difference, wrapped around.
+    fn minus(self, other: Self) -> Self;
+    /// All bits the other way round, if this one is 0.
+    fn flipped_below(self, sign: u32) -> Self;
     /// As `blocks_of`, if the machine has instructions for it; else does nothing.
     fn unpack_fast(bytes: &[u8], width: u32, base: Self, out: &mut [MaybeUninit<Self>]) -> bool;
     /// Appends a value for each bit of `which`: the next from the first place of `values`, or,
@@ -27,10 +32,16 @@ pub trait Word: Copy + Default + Ord + Into<u64> + Send + 'static {
     /// Puts in the place of each code the value of that number, whose low bits alone count, if there
     /// are few values, a power of two of them, and the machine has instructions for it; else does nothing.
     fn look_up_fast(values: &[Self], codes: &mut [Self]) -> bool;
+    /// Appends the smallest and the largest of each of some stretches of keys, of so many each, if the
+    /// machine has instructions for it; else does nothing.
+    fn ends_fast(keys: &[Self], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) -> bool;
+    /// Appends the keys below a border to the first part and the others to the second, and a bit for
+    /// each that says which, if the machine has instructions for it; else does nothing.
+    fn split_fast(keys: &[Self], border: Self, which: &mut Vec<u8>, parts: &mut [Vec<Self>; 2]) -> bool;
 }
 
 macro_rules! word {
-    ($($word:ty, $fast:ident, $merge:ident, $look_up:expr);*) => {$(
+    ($($word:ty, $fast:ident, $merge:ident, $look_up:expr, $ends:expr, $split:expr);*) => {$(
         impl Word for $word {
             const BITS: u32 = <$word>::BITS;
             const MAX: Self = <$word>::MAX;
@@ -41,6 +52,18 @@ macro_rules! word {
             #[inline(always)]
             fn plus(self, difference: u64) -> Self {
                 self.wrapping_add(difference as $word)
+            }
+            #[inline(always)]
+            fn or(self, other: Self) -> Self {
+                self | other
+            }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn flipped_below(self, sign: u32) -> Self {
+                self ^ (self >> sign & 1).wrapping_sub(1)
             }
             #[cfg(target_arch = "x86_64")]
             fn unpack_fast(bytes: &[u8], width: u32, base: Self, out: &mut [MaybeUninit<Self>]) -> bool {
@@ -66,30 +89,69 @@ macro_rules! word {
             fn look_up_fast(_: &[Self], _: &mut [Self]) -> bool {
                 false
             }
+            #[cfg(target_arch = "x86_64")]
+            fn ends_fast(keys: &[Self], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) -> bool {
+                $ends(keys, counts, min, max)
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            fn ends_fast(_: &[Self], _: &[u8], _: &mut Vec<u64>, _: &mut Vec<u64>) -> bool {
+                false
+            }
+            #[cfg(target_arch = "x86_64")]
+            fn split_fast(keys: &[Self], border: Self, which: &mut Vec<u8>, parts: &mut [Vec<Self>; 2]) -> bool {
+                $split(keys, border, which, parts)
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            fn split_fast(_: &[Self], _: Self, _: &mut Vec<u8>, _: &mut [Vec<Self>; 2]) -> bool {
+                false
+            }
         }
     )*};
 }
 
-word!(u32, unpack_u32, merge_u32, avx2::look_up_u32; u64, unpack_u64, merge_u64, |_, _| false);
+word!(
+    u32, unpack_u32, merge_u32, avx2::look_up_u32, avx2::ends_u32, avx2::split_u32;
+    u64, unpack_u64, merge_u64, |_, _| false, |_, _, _, _| false, |_, _, _, _| false
+);
 
-/// Does work whose loops the compiler makes of wider instructions where the machine has them. What it
-/// calls has to be inlined into it.
-#[inline(always)]
-pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
-    #[cfg(target_arch = "x86_64")]
-    if avx2::is_there() {
-        // SAFETY: the instructions are there.
-        return unsafe { avx2::vectorised(work) };
-    }
-    work()
+/// A function whose loops the compiler makes of wider instructions where the machine has them. What it
+/// calls has to be inlined always: what is compiled on its own does without them.
+macro_rules! vectorised {
+    ($(#[$about:meta])* $public:vis fn $name:ident$(<$($G:ident: $bound:path),+>)?(
+        $($argument:ident: $type:ty),+
+    ) $(-> $output:ty)? $body:block) => {
+        $(#[$about])*
+        $public fn $name$(<$($G: $bound),+>)?($($argument: $type),+) $(-> $output)? {
+            #[inline(always)]
+            fn plain$(<$($G: $bound),+>)?($($argument: $type),+) $(-> $output)? $body
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,lzcnt,bmi2,popcnt")]
+            fn wide$(<$($G: $bound),+>)?($($argument: $type),+) $(-> $output)? {
+                plain$(::<$($G),+>)?($($argument),+)
+            }
+            #[cfg(target_arch = "x86_64")]
+            if $crate::bits::avx2::is_there() {
+                // SAFETY: the instructions are there.
+                return unsafe { wide$(::<$($G),+>)?($($argument),+) };
+            }
+            plain$(::<$($G),+>)?($($argument),+)
+        }
+    };
 }
+pub(crate) use vectorised;
 
 /// How many of these bits of a bitmap are set; it has them all.
 pub(crate) fn ones(bitmap: &[u8], indices: Range<usize>) -> usize {
     match indices.len() {
         ..=64 => ones_of(bitmap, indices),
-        // A word takes one instruction instead of a dozen.
-        _ => vectorised(|| ones_of(bitmap, indices)),
+        _ => many_ones(bitmap, indices),
+    }
+}
+
+vectorised! {
+    /// A word takes one instruction instead of a dozen.
+    fn many_ones(bitmap: &[u8], indices: Range<usize>) -> usize {
+        ones_of(bitmap, indices)
     }
 }
 
@@ -310,6 +372,31 @@ mod tests {
             let first = first.min(end);
             let expected = (first..end).filter(|index| bitmap[index / 8] >> (index % 8) & 1 == 1).count();
             prop_assert_eq!(ones(&bitmap, first..end), expected);
+        }
+
+        #[test]
+        fn ends_are_those_of_each_stretch(stretches in prop::collection::vec(prop::collection::vec(any::<u32>(), 1..60), 0..20)) {
+            let counts: Vec<u8> = stretches.iter().map(|keys| keys.len() as u8).collect();
+            let (mut min, mut max) = (vec![7], vec![8]);
+            if u32::ends_fast(&stretches.concat(), &counts, &mut min, &mut max) {
+                let expected = stretches.iter().map(|keys| u64::from(*keys.iter().min().unwrap()));
+                prop_assert!(min[1..].iter().copied().eq(expected));
+                let expected = stretches.iter().map(|keys| u64::from(*keys.iter().max().unwrap()));
+                prop_assert!(max[1..].iter().copied().eq(expected));
+            }
+        }
+
+        #[test]
+        fn keys_are_split_one_by_one(keys in prop::collection::vec(any::<u32>(), 0..100), border in any::<u32>()) {
+            let (mut which, mut parts) = (vec![1], [vec![2], vec![3]]);
+            if u32::split_fast(&keys, border, &mut which, &mut parts) {
+                let below = |key: &u32| *key < border;
+                prop_assert!(parts[0][1..].iter().copied().eq(keys.iter().copied().filter(below)));
+                prop_assert!(parts[1][1..].iter().copied().eq(keys.iter().copied().filter(|key| !below(key))));
+                prop_assert_eq!(which.len(), 1 + keys.len().div_ceil(8));
+                prop_assert!(keys.iter().enumerate().all(|(row, key)| (which[1 + row / 8] >> (row % 8) & 1 == 0) == below(key)));
+                prop_assert!(keys.len() % 8 == 0 || which[which.len() - 1] >> (keys.len() % 8) == 0);
+            }
         }
 
         #[test]

@@ -122,13 +122,17 @@ impl Steps {
         let better = |(best, told): (Steps, usize), low: u64, high: u64, values: Values, gain: (usize, usize)| {
             let worth_it = |apart: usize| apart * gain.1 >= told * gain.0;
             let steps = whole.within(low, high, values).filter(|_| worth_it(most));
-            let found = steps.map(|steps| (steps, steps.told_apart(bounds)));
+            let found = steps.map(|steps| (steps, told_apart(&steps, bounds)));
             found.filter(|(_, apart)| worth_it(*apart)).unwrap_or((best, told))
         };
-        let mut best = (whole, whole.told_apart(bounds));
+        let mut best = (whole, told_apart(&whole, bounds));
         let (first, last) = values.finite();
         let ends = || bounds.iter().copied().filter(|end| (first..=last).contains(end));
-        let (Some(low), Some(high)) = (ends().min(), ends().max()) else { return whole };
+        let found = match first <= base && top <= last {
+            true => (Some(base), Some(top)),
+            false => (ends().min(), ends().max()),
+        };
+        let (Some(low), Some(high)) = found else { return whole };
         if values != Values::Keys {
             best = better(best, low, high, values, GAIN);
         }
@@ -145,13 +149,6 @@ impl Steps {
             }
         }
         best.0
-    }
-
-    /// In how many steps bounds lie.
-    fn told_apart(&self, bounds: &[u64]) -> usize {
-        let mut seen = [0u64; (1 << MOST_FITTED_BITS) / 64];
-        self.each_step(bounds, |step| seen[step as usize / 64 % seen.len()] |= 1 << (step % 64));
-        seen.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// The steps before those of the scale.
@@ -177,10 +174,51 @@ impl Steps {
         match self.scale {
             Scale::Keys { shift } => self.each(bounds, |bound| (bound - self.low) >> shift, put),
             Scale::Even { values: Values::F32, first, width } => {
-                self.each(bounds, |bound| self.even_step(bound, Values::F32, first, width, 2f64.powi(-22)), put);
+                self.each_even(bounds, Values::F32, first, width, 2f64.powi(-22), put);
             }
             Scale::Even { values: _, first, width } => {
-                self.each(bounds, |bound| self.even_step(bound, Values::F64, first, width, 2f64.powi(-48)), put);
+                self.each_even(bounds, Values::F64, first, width, 2f64.powi(-48), put);
+            }
+        }
+    }
+
+    /// Of an even scale, whose values are rounded by no more than this share of the largest.
+    #[inline(always)]
+    fn each_even(
+        &self,
+        bounds: &[u64],
+        values: Values,
+        first: f64,
+        width: f64,
+        rounded: f64,
+        mut put: impl FnMut(u64),
+    ) {
+        /// Bounds whose steps are found at once.
+        const AT_ONCE: usize = 16;
+        /// Stands for a step that rounding may have changed.
+        const UNSURE: u64 = u64::MAX;
+        /// What is added to it is rounded to a whole number, which the lowest bits are.
+        const WHOLE: f64 = (3u64 << 51) as f64;
+        let (low, high, before, most) = (self.low, self.high, self.before(), self.steps - 1);
+        // Far enough from both ends of the step no rounding matters.
+        let last = first + width * (self.inner - 1) as f64;
+        let sure = (first.abs() + last.abs() + width) / width * rounded;
+        for some in bounds.chunks(AT_ONCE) {
+            let mut steps = [UNSURE; AT_ONCE];
+            for (step, bound) in steps.iter_mut().zip(some) {
+                let at = (values.of(*bound) - first) / width;
+                let whole = at - 0.5 + WHOLE;
+                let beyond = at - (whole - WHOLE);
+                let is_sure = (beyond > sure) & (beyond < 1.0 - sure);
+                let inner = if is_sure { before + (whole.to_bits() & 0xffff_ffff) } else { UNSURE };
+                let inner = if *bound < low { 0 } else { inner };
+                *step = if *bound > high { most } else { inner };
+            }
+            for (step, bound) in steps.iter().zip(some) {
+                put(match *step {
+                    UNSURE => before + self.even_step(*bound, values, first, width),
+                    step => step,
+                });
             }
         }
     }
@@ -197,19 +235,11 @@ impl Steps {
         }
     }
 
-    /// The step of a bound between the ends of an even scale, whose values are rounded by no more than
-    /// this share of the largest.
+    /// The step of a bound between the ends of an even scale.
     #[inline(always)]
-    fn even_step(&self, bound: u64, values: Values, first: f64, width: f64, rounded: f64) -> u64 {
+    fn even_step(&self, bound: u64, values: Values, first: f64, width: f64) -> u64 {
         let most = self.inner as u32 - 1;
-        let at = (values.of(bound) - first) / width;
-        let mut inner = (at as u32).min(most);
-        // Far enough from both ends of the step no rounding matters.
-        let last = first + width * f64::from(most);
-        let (beyond, sure) = (at - f64::from(inner), (first.abs() + last.abs() + width) / width * rounded);
-        if beyond > sure && beyond < 1.0 - sure {
-            return inner.into();
-        }
+        let mut inner = (((values.of(bound) - first) / width) as u32).min(most);
         let first_key = |inner: u32| values.key(first + width * f64::from(inner));
         while inner > 0 && first_key(inner) > bound {
             inner -= 1;
@@ -295,19 +325,34 @@ impl Steps {
     }
 }
 
+bits::vectorised! {
+    /// In how many steps bounds lie.
+    fn told_apart(steps: &Steps, bounds: &[u64]) -> usize {
+        let mut seen = [0u8; 1 << MOST_FITTED_BITS];
+        steps.each_step(bounds, |step| seen[step as usize % seen.len()] = 1);
+        seen.iter().map(|seen| u32::from(*seen)).sum::<u32>() as usize
+    }
+}
+
+bits::vectorised! {
+    /// The lower step of each zone, and how many steps are to the upper one.
+    fn lows_and_spans(steps: &Steps, bounds: &[u64]) -> [Vec<u64>; 2] {
+        let mut of_bounds = Vec::with_capacity(bounds.len());
+        steps.each_step(bounds, |step| of_bounds.push(step));
+        let (zones, _) = of_bounds.as_chunks::<2>();
+        let lows = zones.iter().map(|[low, _]| *low).collect();
+        [lows, zones.iter().map(|[low, high]| high.wrapping_sub(*low)).collect()]
+    }
+}
+
 /// Appends bounds, the lower and the upper one of each zone: none lies outside of the steps' ends.
 pub fn put(bounds: &[u64], steps: Steps, out: &mut Vec<u8>) {
     steps.put(out);
     if steps.base == steps.top {
         return;
     }
-    let mut of_bounds = Vec::with_capacity(bounds.len());
-    steps.each_step(bounds, |step| of_bounds.push(step));
-    let (zones, _) = of_bounds.as_chunks::<2>();
-    let lows: Vec<u64> = zones.iter().map(|[low, _]| *low).collect();
-    let spans: Vec<u64> = zones.iter().map(|[low, high]| high.wrapping_sub(*low)).collect();
-    for values in [lows, spans] {
-        let width = bits::width_of(values.iter().max().copied().unwrap_or(0));
+    for values in lows_and_spans(&steps, bounds) {
+        let width = bits::width_of(values.iter().fold(0, |used, value| used | value));
         out.push(width as u8);
         bits::pack(&values, 0, width, out);
     }

@@ -226,6 +226,21 @@ fn no_steps(data_type: &DataType) -> String {
     format!("a column chunk has multiples of a step, and its type is {data_type}")
 }
 
+bits::vectorised! {
+    /// Turns keys, without their lowest bits, to the bits of the values that they stand for.
+    fn bits_of_values<N: Keyed, W: Word>(words: &mut [W], shift: u32, steps: Option<Steps<W>>) {
+        match (steps, shift) {
+            (Some(steps), _) => multiples::floats(words, shift, steps),
+            (None, 0) => words.iter_mut().for_each(|word| *word = W::truncate(N::from_key((*word).into()).bits())),
+            // The bits that are left out are zeros of the value, whatever they are of its key.
+            (None, _) => words.iter_mut().for_each(|word| {
+                let value = N::from_key(Into::<u64>::into(*word) << shift);
+                *word = W::truncate(value.bits() >> shift << shift);
+            }),
+        }
+    }
+}
+
 /// Gathers the bits of values, in words that hold the type's.
 struct PackedColumn<T: ArrowPrimitiveType, W> {
     data_type: DataType,
@@ -254,17 +269,7 @@ where
         if steps.is_some() && values_of(&self.data_type) == Values::Keys {
             return Err(no_steps(&self.data_type));
         }
-        bits::vectorised(|| match (steps, shift) {
-            (Some(steps), _) => multiples::floats(words, shift, steps),
-            (None, 0) => {
-                words.iter_mut().for_each(|word| *word = W::truncate(T::Native::from_key((*word).into()).bits()));
-            }
-            // The bits that are left out are zeros of the value, whatever they are of its key.
-            (None, _) => words.iter_mut().for_each(|word| {
-                let value = T::Native::from_key(Into::<u64>::into(*word) << shift);
-                *word = W::truncate(value.bits() >> shift << shift);
-            }),
-        });
+        bits_of_values::<T::Native, W>(words, shift, steps);
         Ok(())
     }
 

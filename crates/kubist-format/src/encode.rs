@@ -63,7 +63,7 @@ pub fn encode_column(array: &dyn Array, order: &[u32], zones: &[u8], how: Column
     match array.data_type() {
         DataType::Boolean => {
             let values = array.as_boolean().values();
-            encode_packed::<u32>(&rows, |row| values.value(row) as u64)
+            encode_packed::<u32>(&rows, |of, keys| keys.extend(of.iter().map(|row| values.value(*row as usize) as u32)))
         }
         _ => encode_opaque(array, order, zones),
     }
@@ -82,9 +82,23 @@ where
     T::Native: Keyed,
 {
     let values: &[T::Native] = rows.array.as_primitive::<T>().values();
+    let mut gathered = Vec::with_capacity(MOST_PAGE_ROWS.min(rows.order.len()));
     match size_of::<T::Native>() {
-        ..=4 => encode_packed::<u32>(rows, |row| values[row].key()),
-        _ => encode_packed::<u64>(rows, |row| values[row].key()),
+        ..=4 => encode_packed::<u32>(rows, |of, keys| put_keys(values, of, &mut gathered, keys)),
+        _ => encode_packed::<u64>(rows, |of, keys| put_keys(values, of, &mut gathered, keys)),
+    }
+}
+
+bits::vectorised! {
+    /// Appends the keys of some rows. Values are gathered first, so that the keys of several are made at once.
+    fn put_keys<T: Keyed, W: Word>(values: &[T], rows: &[u32], gathered: &mut Vec<T>, keys: &mut Vec<W>) {
+        gathered.clear();
+        let (some, others) = rows.as_chunks::<8>();
+        some.iter().for_each(|rows| {
+            gathered.extend_from_slice(&std::array::from_fn::<T, 8, _>(|index| values[rows[index] as usize]));
+        });
+        gathered.extend(others.iter().map(|row| values[*row as usize]));
+        keys.extend(gathered.iter().map(|value| W::truncate(value.key())));
     }
 }
 
@@ -107,7 +121,8 @@ fn sign_of(data_type: &DataType) -> Option<u32> {
     }
 }
 
-fn encode_packed<W: Word>(of: &Rows<'_>, key: impl Fn(usize) -> u64) -> EncodedColumn {
+/// `put_keys` appends the keys of some rows.
+fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut Vec<W>)) -> EncodedColumn {
     let Rows { array, order, zones, how } = *of;
     let sign = sign_of(array.data_type());
     let step = how.step.filter(|_| values_of(array.data_type()) != Values::Keys);
@@ -121,51 +136,21 @@ fn encode_packed<W: Word>(of: &Rows<'_>, key: impl Fn(usize) -> u64) -> EncodedC
         let (rows, later) = rest.split_at(page.iter().map(|rows| *rows as usize).sum());
         rest = later;
         keys.clear();
-        keys.extend(rows.iter().map(|row| W::truncate(key(*row as usize))));
+        put_keys(rows, &mut keys);
         let valid: Option<Vec<bool>> =
             nulls.map(|nulls| rows.iter().map(|row| nulls.is_valid(*row as usize)).collect());
-        let (mut base, mut most, mut null_count) = (W::MAX, W::default(), 0);
-        let mut first = 0;
-        for count in page {
-            let zone = first..first + *count as usize;
-            first = zone.end;
-            let (mut min, mut max, mut nulls) = (W::MAX, W::default(), 0);
-            match &valid {
-                None => {
-                    for key in &keys[zone] {
-                        min = min.min(*key);
-                        max = max.max(*key);
-                    }
-                }
-                Some(valid) => {
-                    for row in zone {
-                        match valid[row] {
-                            true => (min, max) = (min.min(keys[row]), max.max(keys[row])),
-                            false => nulls += 1,
-                        }
-                    }
-                }
+        let (null_count, (base, most)) = match &valid {
+            None => {
+                put_zones(&keys, page, &mut out.zones);
+                (0, ends_of_page(&keys))
             }
-            if nulls < *count {
-                (base, most) = (base.min(min), most.max(max));
-            } else {
-                (min, max) = (W::default(), W::default());
-            }
-            null_count += nulls as usize;
-            out.zones.min.push(min.into());
-            out.zones.max.push(max.into());
-            if valid.is_some() {
-                out.zones.nulls.push(nulls);
-            }
-        }
-        if null_count == rows.len() {
-            (base, most) = (W::default(), W::default());
-        }
+            Some(valid) => put_zones_with_nulls(&keys, valid, page, &mut out.zones),
+        };
         if let Some(compression) = how.compression {
             let mut chunk = Vec::with_capacity(16 + rows.len() * size_of::<W>());
             let valid = valid.as_deref().filter(|_| null_count > 0);
-            numbers::put(&mut keys, valid, numbers::Put { sign, step, effort: compression }, &mut chunk);
-            chunk.shrink_to_fit();
+            let how = numbers::Put { sign, step, effort: compression };
+            numbers::put(&mut keys, valid, (base, most), how, &mut chunk);
             out.chunks.push((chunk, None));
             continue;
         }
@@ -185,6 +170,54 @@ fn encode_packed<W: Word>(of: &Rows<'_>, key: impl Fn(usize) -> u64) -> EncodedC
         out.zones.nulls.clear();
     }
     out
+}
+
+/// Appends the zones of a page, none of whose keys is null.
+fn put_zones<W: Word>(keys: &[W], page: &[u8], zones: &mut ColumnZones) {
+    if !W::ends_fast(keys, page, &mut zones.min, &mut zones.max) {
+        let mut rest = keys;
+        for count in page {
+            let (zone, later) = rest.split_at(*count as usize);
+            rest = later;
+            let (min, max) = numbers::ends(zone);
+            zones.min.push(min.into());
+            zones.max.push(max.into());
+        }
+    }
+}
+
+bits::vectorised! {
+    fn ends_of_page<W: Word>(keys: &[W]) -> (W, W) {
+        numbers::ends(keys)
+    }
+}
+
+/// The same where some may be null: `valid` says which are not. Gives how many are, and the ends of the
+/// others; 0 and 0 if all are.
+fn put_zones_with_nulls<W: Word>(keys: &[W], valid: &[bool], page: &[u8], zones: &mut ColumnZones) -> (usize, (W, W)) {
+    let (mut first, mut null_count, mut ends) = (0, 0, None);
+    for count in page {
+        let zone = first..first + *count as usize;
+        first = zone.end;
+        let (mut min, mut max, mut nulls) = (W::MAX, W::default(), 0);
+        for row in zone {
+            match valid[row] {
+                true => (min, max) = (min.min(keys[row]), max.max(keys[row])),
+                false => nulls += 1,
+            }
+        }
+        if nulls == *count {
+            (min, max) = (W::default(), W::default());
+        } else {
+            let (low, high) = ends.unwrap_or((min, max));
+            ends = Some((low.min(min), high.max(max)));
+        }
+        null_count += nulls as usize;
+        zones.min.push(min.into());
+        zones.max.push(max.into());
+        zones.nulls.push(nulls);
+    }
+    (null_count, ends.unwrap_or_default())
 }
 
 /// The bytes of a value of an opaque type.

@@ -353,14 +353,16 @@ pub struct Put {
     pub effort: Compression,
 }
 
-/// Appends the keys of a page's rows. `valid` says which are not null, if some are; the
-/// keys of those that are do not matter.
-pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, how: Put, out: &mut Vec<u8>) {
-    bits::vectorised(|| put_keys(keys, valid, how, out));
+bits::vectorised! {
+    /// Appends the keys of a page's rows. `valid` says which are not null, if some are; the
+    /// keys of those that are do not matter. `ends` are the smallest and the largest of the others.
+    pub fn put<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: Put, out: &mut Vec<u8>) {
+        put_keys(keys, valid, ends, how, out)
+    }
 }
 
 #[inline(always)]
-fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, how: Put, out: &mut Vec<u8>) {
+fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: Put, out: &mut Vec<u8>) {
     let first = match valid {
         None => keys.first().copied(),
         Some(valid) => keys.iter().zip(valid).find(|(_, valid)| **valid).map(|(key, _)| *key),
@@ -372,7 +374,7 @@ fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, how: Put, out: &mut
     if let Some(valid) = valid {
         keys.iter_mut().zip(valid).filter(|(_, valid)| !**valid).for_each(|(key, _)| *key = first);
     }
-    let mut used = Used::of(keys, how.sign);
+    let mut used = Used::of(keys, ends, how.sign);
     let mut steps = None;
     if let Some(power) = how.step.filter(|_| used.width() > 0) {
         if let Some((whole, odd, of_whole)) = numbered(keys, power, used.width()) {
@@ -406,7 +408,7 @@ fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, how: Put, out: &mut
 #[inline(always)]
 fn numbered<W: Word>(keys: &[W], power: i32, most_bits: u32) -> Option<(Vec<W>, Option<(W, W)>, Used<W>)> {
     let Whole { keys: mut whole, odd } = multiples::whole_numbers(keys, power)?;
-    let mut used = Used::of(&whole, None);
+    let mut used = Used::of(&whole, ends(&whole), None);
     let odd = match odd {
         None => None,
         Some(odd) => {
@@ -431,9 +433,9 @@ struct Used<W> {
 }
 
 impl<W: Word> Used<W> {
+    /// `low` and `high` are the smallest and the largest of the keys.
     #[inline(always)]
-    fn of(keys: &[W], sign: Option<u32>) -> Used<W> {
-        let (low, high) = choose::ends(keys);
+    fn of(keys: &[W], (low, high): (W, W), sign: Option<u32>) -> Used<W> {
         // No bits are left out where all are equal, which takes none anyway.
         let shift = if low == high { 0 } else { unused_bits(keys, sign) };
         Used { low, high, shift }
@@ -461,16 +463,22 @@ impl<W: Word> Used<W> {
 /// How many of the lowest bits are 0 in all values.
 #[inline(always)]
 fn unused_bits<W: Word>(keys: &[W], sign: Option<u32>) -> u32 {
-    let mut used = 0u64;
-    for some in keys.chunks(64) {
-        for key in some {
-            let key: u64 = (*key).into();
-            let negative = sign.is_some_and(|sign| key >> sign & 1 == 0);
-            used |= if negative { !key } else { key };
-        }
-        if used & 1 == 1 {
+    let mut used = W::default();
+    for some in keys.chunks(8) {
+        used = some.iter().fold(used, |used, key| match sign {
+            Some(sign) => used.or(key.flipped_below(sign)),
+            None => used.or(*key),
+        });
+        if Into::<u64>::into(used) & 1 == 1 {
             return 0;
         }
     }
-    used.trailing_zeros().min(W::BITS - 1)
+    Into::<u64>::into(used).trailing_zeros().min(W::BITS - 1)
+}
+
+/// The smallest and the largest key; 0 and 0 of none.
+#[inline(always)]
+pub(crate) fn ends<W: Word>(keys: &[W]) -> (W, W) {
+    let first = keys.first().copied().unwrap_or_default();
+    keys.iter().fold((first, first), |(low, high), key| (low.min(*key), high.max(*key)))
 }

@@ -200,18 +200,23 @@ impl ZoneMap {
         let zones = &self.columns[column];
         match zones.rounded {
             true => steps_of(&zones.packed, zones.zones).expect("bounds that were checked"),
-            false => {
-                let Zone { min, max, .. } = self.whole(column);
-                Steps::fitted(&self.bounds(column), (min, max), COLUMN_BITS, zones.values)
-            }
+            false => self.fitted(column, &self.bounds(column)),
         }
+    }
+
+    /// The steps for the bounds of a column.
+    fn fitted(&self, column: usize, bounds: &[u64]) -> Steps {
+        let Zone { min, max, .. } = self.whole(column);
+        Steps::fitted(bounds, (min, max), COLUMN_BITS, self.columns[column].values)
     }
 
     /// The bounds of a column's zones as they are to be rounded: the lower and the upper one of each.
     fn bounds(&self, column: usize) -> Vec<u64> {
         let zones: &ColumnZones = &self.columns[column];
         if zones.nulls.is_empty() {
-            return zones.min.iter().zip(&zones.max).flat_map(|(min, max)| [*min, *max]).collect();
+            let mut bounds = Vec::with_capacity(2 * zones.min.len());
+            zones.min.iter().zip(&zones.max).for_each(|(min, max)| bounds.extend_from_slice(&[*min, *max]));
+            return bounds;
         }
         let least = self.whole(column).min;
         let mut bounds = Vec::with_capacity(2 * zones.min.len());
@@ -286,7 +291,8 @@ impl ZoneMap {
             }
             out.push(!column.nulls.is_empty() as u8);
             out.extend_from_slice(&column.nulls);
-            bounds::put(&self.bounds(index), self.steps(index), out);
+            let bounds = self.bounds(index);
+            bounds::put(&bounds, self.fitted(index, &bounds), out);
         }
         for chunk in &self.chunks {
             put_varying(chunk.length, out);

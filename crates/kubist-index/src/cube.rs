@@ -271,12 +271,12 @@ impl Interleaver {
     /// Writes the key of every row; `columns[d][row]` is a coordinate.
     pub fn keys(&self, columns: &[Vec<u32>], keys: &mut Vec<MortonKey>) {
         keys.clear();
-        keys.resize(columns.first().map_or(0, Vec::len), 0);
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("bmi2") {
             // SAFETY: the instruction is there.
             return unsafe { self.keys_by_deposit(columns, keys) };
         }
+        keys.resize(columns.first().map_or(0, Vec::len), 0);
         self.keys_by_table(columns, keys);
     }
 
@@ -301,16 +301,20 @@ impl Interleaver {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi2")]
-    unsafe fn keys_by_deposit(&self, columns: &[Vec<u32>], keys: &mut [MortonKey]) {
+    unsafe fn keys_by_deposit(&self, columns: &[Vec<u32>], keys: &mut Vec<MortonKey>) {
         use std::arch::x86_64::_pdep_u64;
         for (d, column) in columns.iter().enumerate() {
             let bits = (0..self.geometry.bits).map(|bit| 1u128 << (self.base(d) + bit * self.geometry.dimensions));
             let bits: u128 = bits.sum();
             let (low, high) = (bits as u64, (bits >> 64) as u64);
-            for (key, coordinate) in keys.iter_mut().zip(column) {
+            let deposited = |coordinate: &u32| {
                 let bits = *coordinate as u64;
                 let (low, high) = (_pdep_u64(bits, low), _pdep_u64(bits >> low.count_ones(), high));
-                *key |= (high as u128) << 64 | low as u128;
+                (high as u128) << 64 | low as u128
+            };
+            match d {
+                0 => keys.extend(column.iter().map(deposited)),
+                _ => keys.iter_mut().zip(column).for_each(|(key, coordinate)| *key |= deposited(coordinate)),
             }
         }
     }

@@ -12,6 +12,8 @@
 use crate::order::Keyed;
 use serde::{Deserialize, Serialize};
 
+/// Values that are turned to coordinates at once.
+const AT_ONCE: usize = 64;
 /// Either tail has one in this many of all coordinates.
 const TAIL_SHARE: u64 = 64;
 /// Doublings of the domain's width that a tail spans: more than `f64` has.
@@ -135,21 +137,28 @@ impl Scale {
     }
 
     /// [`Scale::coordinate`] of many values, at once.
-    pub fn coordinates(&self, values: impl Iterator<Item = f64>, bits: u32) -> Vec<u32> {
-        match *self {
-            // The same arithmetic, and no more of it than inside the domain is needed.
-            Scale::Linear { low, high } if (high - low).is_finite() => {
-                let count = 1u64 << bits;
-                let tail = (count / TAIL_SHARE) as u32;
-                let inner = (count - 2 * tail as u64) as u32;
-                let (width, cells) = (high - low, inner as f64);
-                let coordinate = |value: f64| match value >= low && value <= high {
-                    true => tail + (((value - low) / width * cells) as u32).min(inner - 1),
-                    false => self.coordinate(value, bits),
-                };
-                values.map(coordinate).collect()
+    pub fn coordinates(&self, mut values: impl Iterator<Item = f64>, bits: u32) -> Vec<u32> {
+        let Scale::Linear { low, high } = *self else {
+            return values.map(|value| self.coordinate(value, bits)).collect();
+        };
+        if !(high - low).is_finite() {
+            return values.map(|value| self.coordinate(value, bits)).collect();
+        }
+        let mut coordinates = Vec::with_capacity(values.size_hint().0);
+        let mut some = [0.0; AT_ONCE];
+        loop {
+            let mut count = 0;
+            for (slot, value) in some.iter_mut().zip(values.by_ref()) {
+                (*slot, count) = (value, count + 1);
             }
-            _ => values.map(|value| self.coordinate(value, bits)).collect(),
+            let some = &some[..count];
+            match some.iter().fold(true, |inside, value| inside & (*value >= low) & (*value <= high)) {
+                true => coordinates.extend(some.iter().map(inside_of(low, high, bits))),
+                false => coordinates.extend(some.iter().map(|value| self.coordinate(*value, bits))),
+            }
+            if count < AT_ONCE {
+                return coordinates;
+            }
         }
     }
 
@@ -165,6 +174,24 @@ impl Scale {
             }
         }
         f64::from_key(low)
+    }
+}
+
+/// [`Scale::coordinate`] of values inside the domain of a linear scale: the same arithmetic, without
+/// what keeps the compiler from doing several at once.
+fn inside_of(low: f64, high: f64, bits: u32) -> impl Fn(&f64) -> u32 {
+    /// What is added to it is rounded to a whole number, which the lowest bits are.
+    const WHOLE: f64 = (1u64 << 52) as f64;
+    let count = 1u64 << bits;
+    let tail = (count / TAIL_SHARE) as u32;
+    let cells = (count - 2 * tail as u64) as f64;
+    let (width, last) = (high - low, cells - 1.0);
+    move |value| {
+        let at = (value - low) / width * cells;
+        let at = if at < last { at } else { last };
+        let nearest = at + WHOLE - WHOLE;
+        let whole = if nearest > at { nearest - 1.0 } else { nearest };
+        tail + (whole + WHOLE).to_bits() as u32
     }
 }
 

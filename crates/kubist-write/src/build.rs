@@ -98,10 +98,10 @@ impl SortedRows {
         };
         let sorted = sort(&keys, buckets.as_ref().map_or(&[], |buckets| &buckets.rows), cancel)?;
         drop(keys);
-        let order: Vec<u32> = sorted.par_iter().map(|entry| *entry as u32).collect();
-        let keys = sorted.par_iter().map(|entry| entry >> 32).collect();
+        let order = each(&sorted, |entry| *entry as u32);
+        let keys = each(&sorted, |entry| entry >> 32);
         cancel.check()?;
-        let priorities = order.par_iter().map(|row| priorities[*row as usize]).collect();
+        let priorities = each(&order, |row| priorities[*row as usize]);
         Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities, encoding, outside })
     }
 
@@ -210,9 +210,10 @@ impl SortedRows {
         for rows in &zones {
             let (zone, later) = rest.split_at(*rows as usize);
             rest = later;
-            let of_zone = zone.iter().map(|row| self.priorities[*row as usize]);
-            let first = of_zone.clone().min().unwrap_or(0);
-            priorities.push(PriorityRange { first, last: of_zone.max().unwrap_or(0) });
+            let mut of_zone = zone.iter().map(|row| self.priorities[*row as usize]);
+            let first = of_zone.next().unwrap_or(0);
+            let (first, last) = of_zone.fold((first, first), |(low, high), one| (low.min(one), high.max(one)));
+            priorities.push(PriorityRange { first, last });
         }
         let first = priorities.iter().map(|range| range.first).min().unwrap_or(0);
         let last = priorities.iter().map(|range| range.last).max().unwrap_or(0);
@@ -260,6 +261,9 @@ fn zone_limits(wanted: usize) -> (usize, usize) {
 /// small ones are joined with the next, so that a cut through one wastes about
 /// as large a share of what it returns, wherever it falls.
 fn strata(rows: &[u32], top: Threshold, priorities: &[u64], wanted: usize) -> Vec<Vec<u32>> {
+    if rows.len() <= wanted {
+        return if rows.is_empty() { Vec::new() } else { vec![rows.to_vec()] };
+    }
     // Half of all rows are in the first two: looking through them beats a binary search.
     let begins: [u64; MOST_STRATA - 1] = std::array::from_fn(|i| halved(top.to_u128(), i + 1) as u64);
     let mut strata = vec![Vec::new(); MOST_STRATA];
@@ -297,6 +301,17 @@ fn merged(a: Vec<u32>, b: Vec<u32>) -> Vec<u32> {
     // Two ascending runs: the stable sort merges them in one pass.
     both.sort();
     both
+}
+
+/// Fewer are not worth more than one core.
+const ONE_CORE: usize = 1 << 16;
+
+/// What becomes of each, in their order.
+fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
+    match of.len() < ONE_CORE {
+        true => of.iter().map(made).collect(),
+        false => of.par_iter().map(made).collect(),
+    }
 }
 
 /// Keys with their row numbers below them (`key << 32 | row`), sorted; `buckets` are

@@ -1,7 +1,7 @@
 //! Unpacking with AVX2: a shuffle brings the bytes of each value of a block into a lane
 //! of its own, a shift for each lane does the rest. And merging: a permutation for each byte
 //! of a bitmap brings the next values of two streams to their rows. What the compiler makes wider
-//! instructions of itself is run by `vectorised`.
+//! instructions of itself is a function of `vectorised!`.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -11,22 +11,12 @@ const NARROW: u32 = 25;
 /// Values of up to this many bits lie within eight bytes.
 const WIDE: u32 = 57;
 
-/// Are the instructions of `vectorised` there?
+/// Are the instructions of `vectorised!` there?
 pub fn is_there() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("lzcnt")
         && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("popcnt")
-}
-
-/// Does work with them.
-///
-/// # Safety
-///
-/// `is_there` has to be.
-#[target_feature(enable = "avx2,lzcnt,bmi2,popcnt")]
-pub unsafe fn vectorised<R>(work: impl FnOnce() -> R) -> R {
-    work()
 }
 
 /// Fills `out`, eight values a block; `bytes` go on for 16 bytes beyond the blocks.
@@ -300,5 +290,134 @@ unsafe fn merge_wide(which: &[u8], values: &[u64], from: [usize; 2], out: &mut V
             (zeros, ones, target) = (zeros.add(4 - count), ones.add(count), target.add(4));
         }
         out.set_len(out.len() + which.len() * 8);
+    }
+}
+
+/// As `Word::ends_fast` has it.
+pub fn ends_u32(keys: &[u32], counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) -> bool {
+    if !is_there() {
+        return false;
+    }
+    let of_all: usize = counts.iter().map(|count| *count as usize).sum();
+    assert!(of_all <= keys.len(), "{of_all} of {} keys", keys.len());
+    min.reserve(counts.len());
+    max.reserve(counts.len());
+    // SAFETY: the instructions are there, there is room, and the keys reach as far as all stretches.
+    unsafe { ends(keys.as_ptr(), counts, min, max) };
+    true
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn ends(mut keys: *const u32, counts: &[u8], min: &mut Vec<u64>, max: &mut Vec<u64>) {
+    let at = min.len();
+    // SAFETY: the caller's check; loads are unaligned ones, and none reaches beyond its stretch. Where
+    // the last one begins within those before, some keys are seen twice, which changes nothing.
+    unsafe {
+        let (lows, highs) = (min.as_mut_ptr().add(at), max.as_mut_ptr().add(max.len()));
+        for (zone, count) in counts.iter().enumerate() {
+            let count = *count as usize;
+            let four = |from: usize| _mm_loadu_si128(keys.add(from).cast());
+            let (low, high) = match count {
+                ..4 => {
+                    let keys = std::slice::from_raw_parts(keys, count);
+                    let first = keys.first().copied().unwrap_or_default();
+                    let (low, high) =
+                        keys.iter().fold((first, first), |(low, high), key| (low.min(*key), high.max(*key)));
+                    (_mm_set1_epi32(low as i32), _mm_set1_epi32(high as i32))
+                }
+                4..8 => {
+                    let (first, last) = (four(0), four(count - 4));
+                    (_mm_min_epu32(first, last), _mm_max_epu32(first, last))
+                }
+                _ => {
+                    let eight = |from: usize| _mm256_loadu_si256(keys.add(from).cast());
+                    let last = eight(count - 8);
+                    let (mut low, mut high, mut from) = (last, last, 0);
+                    while from + 8 < count {
+                        let some = eight(from);
+                        (low, high) = (_mm256_min_epu32(low, some), _mm256_max_epu32(high, some));
+                        from += 8;
+                    }
+                    let upper = (_mm256_extracti128_si256(low, 1), _mm256_extracti128_si256(high, 1));
+                    let lower = (_mm256_castsi256_si128(low), _mm256_castsi256_si128(high));
+                    (_mm_min_epu32(lower.0, upper.0), _mm_max_epu32(lower.1, upper.1))
+                }
+            };
+            let low = _mm_min_epu32(low, _mm_shuffle_epi32(low, 0b01_00_11_10));
+            let low = _mm_min_epu32(low, _mm_shuffle_epi32(low, 0b10_11_00_01));
+            let high = _mm_max_epu32(high, _mm_shuffle_epi32(high, 0b01_00_11_10));
+            let high = _mm_max_epu32(high, _mm_shuffle_epi32(high, 0b10_11_00_01));
+            lows.add(zone).write(_mm_cvtsi128_si32(low) as u32 as u64);
+            highs.add(zone).write(_mm_cvtsi128_si32(high) as u32 as u64);
+            keys = keys.add(count);
+        }
+        min.set_len(at + counts.len());
+        max.set_len(max.len() + counts.len());
+    }
+}
+
+/// Of each byte the places of its bits that are 1, lowest first.
+static PLACES: [[u8; 8]; 256] = {
+    let mut places = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut bit, mut count) = (0, 0);
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                places[byte][count] = bit;
+                count += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    places
+};
+
+/// As `Word::split_fast` has it.
+pub fn split_u32(keys: &[u32], border: u32, which: &mut Vec<u8>, parts: &mut [Vec<u32>; 2]) -> bool {
+    if !is_there() {
+        return false;
+    }
+    let (some, others) = keys.as_chunks::<8>();
+    which.reserve(some.len() + 1);
+    // Blocks are written whole.
+    parts.iter_mut().for_each(|part| part.reserve(keys.len() + 8));
+    // SAFETY: the instructions are there, and there is room.
+    unsafe { split(some, border, which, parts) };
+    if !others.is_empty() {
+        let mut byte = 0;
+        for (bit, key) in others.iter().enumerate() {
+            byte |= u8::from(*key >= border) << bit;
+            parts[usize::from(*key >= border)].push(*key);
+        }
+        which.push(byte);
+    }
+    true
+}
+
+#[target_feature(enable = "avx2,popcnt")]
+unsafe fn split(keys: &[[u32; 8]], border: u32, which: &mut Vec<u8>, parts: &mut [Vec<u32>; 2]) {
+    // SAFETY: the caller's; loads and stores are unaligned ones.
+    unsafe {
+        let [zeros, ones] = parts;
+        let (first_zero, first_one) = (zeros.as_mut_ptr().add(zeros.len()), ones.as_mut_ptr().add(ones.len()));
+        let (mut zero, mut one) = (first_zero, first_one);
+        let bytes = which.as_mut_ptr().add(which.len());
+        let border = _mm256_set1_epi32(border as i32);
+        for (index, some) in keys.iter().enumerate() {
+            let some = _mm256_loadu_si256(some.as_ptr().cast());
+            let is_one = _mm256_cmpeq_epi32(_mm256_max_epu32(some, border), some);
+            let byte = _mm256_movemask_ps(_mm256_castsi256_ps(is_one)) as u8;
+            let places = |byte: u8| _mm256_cvtepu8_epi32(_mm_loadl_epi64(PLACES[byte as usize].as_ptr().cast()));
+            _mm256_storeu_si256(zero.cast(), _mm256_permutevar8x32_epi32(some, places(!byte)));
+            _mm256_storeu_si256(one.cast(), _mm256_permutevar8x32_epi32(some, places(byte)));
+            bytes.add(index).write(byte);
+            let count = byte.count_ones() as usize;
+            (zero, one) = (zero.add(8 - count), one.add(count));
+        }
+        which.set_len(which.len() + keys.len());
+        zeros.set_len(zeros.len() + zero.offset_from_unsigned(first_zero));
+        ones.set_len(ones.len() + one.offset_from_unsigned(first_one));
     }
 }

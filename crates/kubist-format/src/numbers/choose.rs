@@ -10,7 +10,7 @@
 
 use kubist_types::Compression;
 
-use super::{DICTIONARY, FRAME, RUNS, TWO_FRAMES};
+use super::{DICTIONARY, FRAME, RUNS, TWO_FRAMES, ends};
 use crate::bits::{self, Word};
 
 /// Keys that are looked at before all are.
@@ -62,18 +62,19 @@ pub(super) fn plan<W: Word>(keys: &[W], ends: Ends<W>, effort: Compression) -> P
         }
     };
     let mut ideas = ideas(keys, sample, ends);
-    ideas.retain(|(bits, _)| *bits < most_bits);
-    ideas.sort_by_key(|(bits, _)| *bits);
+    ideas.sort_unstable_by_key(|(bits, _)| *bits);
+    let worth_it = ideas.iter().take_while(|(bits, _)| *bits < most_bits).count();
+    let ideas = &ideas[..worth_it];
     for (index, (_, idea)) in ideas.iter().enumerate() {
         // A dictionary that grows beyond what comes next is given up.
         let next_bits = ideas.get(index + 1).map_or(most_bits, |(bits, _)| *bits);
         let (bits, plan) = match *idea {
             Idea::Above(border) => {
-                let (bits, ends) = two_frames(keys, |key| key >= border);
+                let (bits, ends) = cut_in_two(keys, ends, border);
                 (bits, Plan::Above(border, ends))
             }
             Idea::Apart(common) => {
-                let (bits, ends) = two_frames(keys, |key| key != common);
+                let (bits, ends) = two_frames(keys, common);
                 (bits, Plan::Apart(common, ends))
             }
             Idea::Runs(runs) => (runs_bits(ends, runs, keys.len()), Plan::Runs(runs)),
@@ -91,32 +92,38 @@ pub(super) fn plan<W: Word>(keys: &[W], ends: Ends<W>, effort: Compression) -> P
 
 /// What the keys of a page may be, and in about how many bits, judged by a sample of them.
 #[inline(always)]
-fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> Vec<(usize, Idea<W>)> {
+fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>); 4] {
     let of_all = |bits: usize| bits * keys.len() / sample.len();
-    let mut ideas = Vec::with_capacity(4);
     let (bits, border) = border(sample, ends);
-    ideas.push((2 * head_bits::<W>() + of_all(bits), Idea::Above(border)));
+    let above = (2 * head_bits::<W>() + of_all(bits), Idea::Above(border));
     let counted = Counted::of(sample);
     // A bit for each row has to be less than the bits of those rows.
-    if counted.times * width(ends) > sample.len() {
-        let (bits, _) = two_frames(sample, |key| key != counted.common);
-        ideas.push((2 * head_bits::<W>() + of_all(bits - 2 * head_bits::<W>()), Idea::Apart(counted.common)));
-    }
+    let apart = match counted.times * width(ends) > sample.len() {
+        true => {
+            let common = counted.common(sample);
+            let (bits, _) = two_frames(sample, common);
+            (2 * head_bits::<W>() + of_all(bits - 2 * head_bits::<W>()), Idea::Apart(common))
+        }
+        false => (usize::MAX, Idea::Apart(ends.0)),
+    };
     // As many keys of the others are new as keys of the sample were met once.
     let more = counted.once * (keys.len() - sample.len()) / sample.len();
-    ideas.push((dictionary_bits(ends, counted.different + more, keys.len()), Idea::Dictionary));
+    let dictionary = (dictionary_bits(ends, counted.different + more, keys.len()), Idea::Dictionary);
     let runs = 1 + keys.iter().zip(&keys[1..]).map(|(key, next)| (key != next) as u32).sum::<u32>() as usize;
-    ideas.push((runs_bits(ends, runs, keys.len()), Idea::Runs(runs)));
-    ideas
+    [above, apart, dictionary, (runs_bits(ends, runs, keys.len()), Idea::Runs(runs))]
 }
 
 /// Some of the keys, from all over the page.
 #[inline(always)]
 fn sampled<W: Word>(keys: &[W]) -> [W; SAMPLED] {
-    // Not at equal distances: rows may repeat a pattern.
-    let apart = keys.len() / SAMPLED;
-    let within = |index: usize| (((index as u32).wrapping_mul(0x9e37_79b1) as u64 * apart as u64) >> 32) as usize;
-    std::array::from_fn(|index| keys[index * keys.len() / SAMPLED + within(index)])
+    // Not at equal distances: rows may repeat a pattern. Pages have fewer than 2^16 rows.
+    let (rows, apart) = (keys.len() as u32, (keys.len() / SAMPLED) as u64);
+    let mut places = [0u32; SAMPLED];
+    for (place, index) in places.iter_mut().zip(0u32..) {
+        let within = (u64::from(index.wrapping_mul(0x9e37_79b1)) * apart) >> 32;
+        *place = index * rows / SAMPLED as u32 + within as u32;
+    }
+    places.map(|place| keys[place as usize])
 }
 
 /// A place in a table of 2^`bits` places, for any key.
@@ -128,32 +135,42 @@ fn hashed<W: Word>(key: W, bits: u32) -> usize {
 }
 
 /// How often keys stand in a sample, about: keys of one hash are taken for one.
-struct Counted<W> {
-    /// The key that stands most often, and how often.
-    common: W,
+struct Counted {
+    /// How often keys of each hash stand there.
+    of_hash: Vec<u16>,
+    /// How often the key stands that stands most often.
     times: usize,
     different: usize,
     once: usize,
 }
 
-impl<W: Word> Counted<W> {
+impl Counted {
     #[inline(always)]
-    fn of(sample: &[W]) -> Counted<W> {
-        let bits = bits::width_of(4 * sample.len() as u64 - 1);
-        let mut times = vec![0u16; 1 << bits];
-        let mut counted = Counted { common: W::default(), times: 0, different: 0, once: 0 };
-        let mut again = 0;
+    fn of<W: Word>(sample: &[W]) -> Counted {
+        let mut of_hash = vec![0u16; 4 * sample.len().next_power_of_two()];
+        let bits = of_hash.len().trailing_zeros();
         for key in sample {
-            let here = &mut times[hashed(*key, bits)];
-            *here += 1;
-            counted.different += (*here == 1) as usize;
-            again += (*here == 2) as usize;
-            if *here as usize > counted.times {
-                (counted.common, counted.times) = (*key, *here as usize);
-            }
+            of_hash[hashed(*key, bits)] += 1;
         }
-        counted.once = counted.different - again;
-        counted
+        let (mut times, mut different, mut once) = (0, 0, 0);
+        for count in &of_hash {
+            times = times.max(*count);
+            different += (*count > 0) as u16;
+            once += (*count == 1) as u16;
+        }
+        Counted { of_hash, times: times.into(), different: different.into(), once: once.into() }
+    }
+
+    /// The key of that sample that stands most often; of several the one that did first.
+    fn common<W: Word>(&self, sample: &[W]) -> W {
+        let bits = self.of_hash.len().trailing_zeros();
+        let mut of_hash = vec![0; self.of_hash.len()];
+        let mut is_common = |key: &&W| {
+            let times = &mut of_hash[hashed(**key, bits)];
+            *times += 1;
+            *times == self.times
+        };
+        sample.iter().find(&mut is_common).copied().unwrap_or_default()
     }
 }
 
@@ -164,21 +181,25 @@ impl<W: Word> Counted<W> {
 #[inline(always)]
 fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
     let (low, high): (u64, u64) = (ends.0.into(), ends.1.into());
-    // How many keys are so many bits from the smallest, and from the largest.
+    // How many keys are so many bits from the smallest, and from the largest: of 64 bits are the first.
     let (mut from_low, mut from_high) = ([0u32; 65], [0u32; 65]);
     for key in sample {
         let key: u64 = (*key).into();
-        from_low[bits::width_of(key - low) as usize] += 1;
-        from_high[bits::width_of(high - key) as usize] += 1;
+        from_low[(key - low).leading_zeros() as usize] += 1;
+        from_high[(high - key).leading_zeros() as usize] += 1;
     }
     let whole = width(ends);
     let (count, mut below, mut above, mut second) = (sample.len(), 0, sample.len(), whole);
     let mut best = (usize::MAX, high);
-    for (first, more) in from_low.into_iter().enumerate().take(whole) {
+    for (first, more) in from_low.into_iter().rev().enumerate().take(whole) {
+        // A wider first frame of the same keys is no better.
+        if more == 0 && first > 0 {
+            continue;
+        }
         below += more as usize;
         // The narrowest second frame that has all the others.
-        while second > 0 && above - from_high[second] as usize + below >= count {
-            above -= from_high[second] as usize;
+        while second > 0 && above - from_high[64 - second] as usize + below >= count {
+            above -= from_high[64 - second] as usize;
             second -= 1;
         }
         let (bits, border) = match first < second {
@@ -236,11 +257,6 @@ fn dictionary_bits<W: Word>(ends: Ends<W>, values: usize, rows: usize) -> usize 
     16 + frame_bits(ends, values) + rows * bits::width_of(values as u64 - 1) as usize
 }
 
-#[inline(always)]
-pub(super) fn ends<W: Word>(keys: &[W]) -> Ends<W> {
-    keys.iter().fold((W::MAX, W::default()), |(min, max), key| (min.min(*key), max.max(*key)))
-}
-
 /// Bits of a difference between keys.
 fn width<W: Word>((min, max): Ends<W>) -> usize {
     bits::width_of(max.into() - min.into()) as usize
@@ -255,24 +271,40 @@ fn frame_bits<W: Word>(ends: Ends<W>, count: usize) -> usize {
     head_bits::<W>() + count * width(ends)
 }
 
-/// The bits of two frames, and the ends of both.
+/// The bits of two frames, of which the second has the keys from `border` on, and the ends of both.
 #[inline(always)]
-fn two_frames<W: Word>(keys: &[W], is_second: impl Fn(W) -> bool) -> (usize, [Ends<W>; 2]) {
-    let (mut first, mut second, mut count) = ((W::MAX, W::default()), (W::MAX, W::default()), 0);
+fn cut_in_two<W: Word>(keys: &[W], (low, high): Ends<W>, border: W) -> (usize, [Ends<W>; 2]) {
+    // Above the border keys are by how much they are; those below wrap around, to more than that.
+    let (mut least, mut most, mut count) = (W::MAX, W::default(), 0u32);
     for key in keys {
-        let is_second = is_second(*key);
-        // A key of the other frame changes no end.
-        let (of_first, of_second) =
-            if is_second { ((W::MAX, W::default()), (*key, *key)) } else { ((*key, *key), (W::MAX, W::default())) };
-        first = (first.0.min(of_first.0), first.1.max(of_first.1));
-        second = (second.0.min(of_second.0), second.1.max(of_second.1));
-        count += is_second as usize;
+        let above = key.minus(border);
+        (least, most) = (least.min(above), most.max(above));
+        count += (*key >= border) as u32;
     }
-    let parts = [(first, keys.len() - count), (second, count)].map(|(ends, count)| match count {
+    let of_first = (low, most.plus(border.into()));
+    bits_of_two(keys.len(), count as usize, [of_first, (least.plus(border.into()), high)])
+}
+
+/// The bits of two frames, of which the first has one key alone, and the ends of both.
+#[inline(always)]
+fn two_frames<W: Word>(keys: &[W], common: W) -> (usize, [Ends<W>; 2]) {
+    let (mut lowest, mut highest, mut count) = (W::MAX, W::default(), 0u32);
+    for key in keys {
+        let is_second = *key != common;
+        lowest = lowest.min(if is_second { *key } else { W::MAX });
+        highest = highest.max(if is_second { *key } else { W::default() });
+        count += is_second as u32;
+    }
+    bits_of_two(keys.len(), count as usize, [(common, common), (lowest, highest)])
+}
+
+/// The bits of two frames of so many rows, `count` of them in the second, and their ends.
+fn bits_of_two<W: Word>(rows: usize, count: usize, ends: [Ends<W>; 2]) -> (usize, [Ends<W>; 2]) {
+    let parts = [(ends[0], rows - count), (ends[1], count)].map(|(ends, count)| match count {
         0 => ((W::default(), W::default()), 0),
         _ => (ends, count),
     });
-    let bits = keys.len() + parts.iter().map(|(ends, count)| frame_bits(*ends, *count)).sum::<usize>();
+    let bits = rows + parts.iter().map(|(ends, count)| frame_bits(*ends, *count)).sum::<usize>();
     (bits, parts.map(|(ends, _)| ends))
 }
 
@@ -291,8 +323,20 @@ impl<W: Word> Plan<W> {
     pub(super) fn put(&self, keys: &[W], out: &mut Vec<u8>) {
         match self {
             Plan::Frame(ends) => put_frame(keys, *ends, out),
-            Plan::Above(border, ends) => put_two_frames(keys, |key| key >= *border, *ends, out),
-            Plan::Apart(value, ends) => put_two_frames(keys, |key| key != *value, *ends, out),
+            Plan::Above(border, ends) => {
+                ends.iter().for_each(|ends| put_head(*ends, out));
+                let mut parts = two_parts(keys.len());
+                if !W::split_fast(keys, *border, out, &mut parts) {
+                    split(keys, |key| key >= *border, out, &mut parts);
+                }
+                put_parts(&parts, *ends, out);
+            }
+            Plan::Apart(value, ends) => {
+                ends.iter().for_each(|ends| put_head(*ends, out));
+                let mut parts = two_parts(keys.len());
+                split(keys, |key| key != *value, out, &mut parts);
+                put_parts(&parts, *ends, out);
+            }
             Plan::Dictionary(values, codes) => {
                 out.extend_from_slice(&(values.len() as u16).to_le_bytes());
                 put_frame(values, ends(values), out);
@@ -324,25 +368,22 @@ fn put_frame<W: Word>(keys: &[W], ends: Ends<W>, out: &mut Vec<u8>) {
     bits::pack(keys, ends.0, width(ends) as u32, out);
 }
 
+/// Room for the keys of two frames: blocks are written whole.
+fn two_parts<W: Word>(rows: usize) -> [Vec<W>; 2] {
+    [Vec::with_capacity(rows + 8), Vec::with_capacity(rows + 8)]
+}
+
+/// Appends each key to the part of its frame, and a bit that says which that is.
 #[inline(always)]
-fn put_two_frames<W: Word>(keys: &[W], is_second: impl Fn(W) -> bool, ends: [Ends<W>; 2], out: &mut Vec<u8>) {
-    ends.iter().for_each(|ends| put_head(*ends, out));
-    // Each key is written to both, and stays where its place is counted.
-    let mut parts = [vec![W::default(); keys.len() + 1], vec![W::default(); keys.len() + 1]];
-    let mut counts = [0; 2];
-    let [first, second] = &mut parts;
+fn split<W: Word>(keys: &[W], is_second: impl Fn(W) -> bool, which: &mut Vec<u8>, parts: &mut [Vec<W>; 2]) {
     for some in keys.chunks(8) {
-        let mut byte = 0;
-        for (bit, key) in some.iter().enumerate() {
-            let is_second = is_second(*key);
-            byte |= (is_second as u8) << bit;
-            (first[counts[0]], second[counts[1]]) = (*key, *key);
-            counts[0] += !is_second as usize;
-            counts[1] += is_second as usize;
-        }
-        out.push(byte);
+        which.push(some.iter().rev().fold(0, |byte, key| byte << 1 | is_second(*key) as u8));
+        some.iter().for_each(|key| parts[is_second(*key) as usize].push(*key));
     }
-    for ((values, count), ends) in parts.iter().zip(counts).zip(ends) {
-        bits::pack(&values[..count], ends.0, width(ends) as u32, out);
+}
+
+fn put_parts<W: Word>(parts: &[Vec<W>; 2], ends: [Ends<W>; 2], out: &mut Vec<u8>) {
+    for (values, ends) in parts.iter().zip(ends) {
+        bits::pack(values, ends.0, width(ends) as u32, out);
     }
 }
