@@ -85,6 +85,8 @@ pub struct Placement {
     /// Priorities at or above it.
     pub overflow: Vec<u32>,
     pub cutoff: Threshold,
+    /// Few rows for a cube that holds some already: small commits leave many such.
+    pub is_one_of_many: bool,
 }
 
 /// The cutoff of a cube that `arriving` rows reach, with priorities spread over
@@ -138,12 +140,14 @@ pub fn place(
     let (within, beyond): (Vec<u32>, Vec<u32>) =
         rows.into_iter().partition(|row| cutoff.admits(priorities[*row as usize]));
     if few || cutoff == Threshold::ALL || top.level() >= geometry.deepest() {
-        found.placements.push(Placement { cube: top, within, overflow: beyond, cutoff });
+        let is_one_of_many = few && known.holds_rows(top);
+        found.placements.push(Placement { cube: top, within, overflow: beyond, cutoff, is_one_of_many });
         return;
     }
     found.cutoffs.push((top, cutoff));
     let slot = found.placements.len();
-    found.placements.push(Placement { cube: top, within, overflow: Vec::new(), cutoff });
+    let overflow = Vec::new();
+    found.placements.push(Placement { cube: top, within, overflow, cutoff, is_one_of_many: false });
     let mut overflow = Vec::new();
     let mut rest = &beyond[..];
     for child in geometry.children(top) {

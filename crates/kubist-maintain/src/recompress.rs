@@ -117,6 +117,6 @@ fn again(
     let sorted = SortedRows::new(frame, &schema.stored, schema.run_encoding(), &[batch], cancel)?;
     let cutoff = directory.cutoff(run.cube);
     let (within, overflow) = sorted.all().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
-    let placement = Placement { cube: run.cube, within, overflow, cutoff };
+    let placement = Placement { cube: run.cube, within, overflow, cutoff, is_one_of_many: false };
     Ok(sorted.encode(&placement, &lookup.keys(sorted.batch())))
 }

@@ -125,7 +125,7 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
             let rows = sorted.inside(&frame.geometry, target.cube);
             let rows = rows.filter(|row| copied.contains(&source_of[*row as usize]));
             let (within, overflow) = rows.partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
-            Placement { cube: target.cube, within, overflow, cutoff }
+            Placement { cube: target.cube, within, overflow, cutoff, is_one_of_many: false }
         })
         .collect();
     let mut new = NewRuns::write(core, &snapshot.view, &sorted, &placements, cancel)?;

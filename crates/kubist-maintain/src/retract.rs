@@ -74,7 +74,8 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
                 let sorted = SortedRows::new(&frame, &batch.schema(), schema.run_encoding(), &[batch], cancel)?;
                 let cutoff = directory.cutoff(run.cube);
                 let (within, overflow) = sorted.all().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
-                output.write(&sorted, &[Placement { cube: run.cube, within, overflow, cutoff }])?;
+                output
+                    .write(&sorted, &[Placement { cube: run.cube, within, overflow, cutoff, is_one_of_many: false }])?;
             }
             output_runs = output.finish()?.0;
             segment.sync().map_err(store_error)?;

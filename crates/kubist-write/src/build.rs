@@ -30,6 +30,9 @@ use kubist_types::{Cancel, Error, Result};
 /// in space: there are few of those, and smaller zones make up for it.
 const LEAF_ZONE_ROWS: usize = 48;
 const INNER_ZONE_ROWS: usize = 8;
+/// And of a run of few rows in a leaf that has others: its rows lie thin in space and in priorities,
+/// and all such runs are looked into. It is one stratum, as strata would make its zones wider.
+const ONE_OF_MANY_ZONE_ROWS: usize = 4;
 /// A stratum with fewer rows is joined with the next.
 const LEAF_STRATUM_ROWS: usize = 512;
 const INNER_STRATUM_ROWS: usize = 96;
@@ -194,6 +197,7 @@ impl SortedRows {
         let mut order = Vec::with_capacity(placement.within.len() + placement.overflow.len());
         let mut zones = Vec::new();
         let (stratum_rows, zone_rows) = match placement.cutoff == Threshold::ALL {
+            true if placement.is_one_of_many => (usize::MAX, ONE_OF_MANY_ZONE_ROWS),
             true => (LEAF_STRATUM_ROWS, LEAF_ZONE_ROWS),
             false => (INNER_STRATUM_ROWS, INNER_ZONE_ROWS),
         };

@@ -222,7 +222,7 @@ impl Runs<'_> {
         self.cancel.check()?;
         let sorted = self.sorted(batches)?;
         let within = sorted.all().collect();
-        let placement = Placement { cube, within, overflow: vec![], cutoff };
+        let placement = Placement { cube, within, overflow: vec![], cutoff, is_one_of_many: false };
         sorted.encode_all(&[placement], &lookup.keys(sorted.batch()), self.cancel)
     }
 }

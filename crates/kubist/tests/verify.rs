@@ -61,7 +61,13 @@ fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut Zone
     let count = rows.num_rows() as u32;
     let how = RunEncoding { compression: Some(Default::default()), ..RunEncoding::default() };
     let sorted = SortedRows::new(&grid(table), &rows.schema(), how, &[rows], &Cancel::default()).unwrap();
-    let placement = Placement { cube, within: (0..count).collect(), overflow: vec![], cutoff: Threshold::ALL };
+    let placement = Placement {
+        cube,
+        within: (0..count).collect(),
+        overflow: vec![],
+        cutoff: Threshold::ALL,
+        is_one_of_many: false,
+    };
     let encoded = sorted.encode(&placement, &Default::default());
     let mut map = ZoneMap::decode(&encoded.map).unwrap();
     change(&mut map);
