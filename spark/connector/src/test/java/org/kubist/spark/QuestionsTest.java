@@ -21,7 +21,8 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Random questions to a table, and to the same rows in Parquet, which Spark reads by itself. */
 class QuestionsTest {
-    private static final int ROWS = 4000;
+    /** More than Spark gets at a time. */
+    private static final int ROWS = 10_000;
     /** Conditions of one query. */
     private static final int TOGETHER = 10;
 
