@@ -39,6 +39,11 @@ class Questions:
     def _pinned(self) -> Pinned:
         raise NotImplementedError
 
+    def _asked(self, question: QuerySpec) -> tuple[Pinned, _kubist.Stream]:
+        """The answer to a question, and the snapshot that it is of."""
+        pinned = self._pinned()
+        return pinned, pinned.query(question)
+
     @property
     def schema(self) -> pa.Schema:
         """The columns, as a `pyarrow.Schema`."""
@@ -157,8 +162,8 @@ class Questions:
             order_by=order_by,
             first=first,
         )
-        pinned = self._pinned()
-        return Result(pinned.query(question), lambda: pinned.query(question), pinned.metadata)
+        pinned, stream = self._asked(question)
+        return Result(stream, lambda: pinned.query(question), pinned.metadata)
 
     @checked_options(Rest)
     def scan(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ._arguments import ArrowSchema, Domain, End, Rows, Seconds
+    from ._spec import QuerySpec
     from ._widget import Widget
 
 
@@ -609,6 +610,10 @@ class Table(InDirectory["Table"]):
     def _pinned(self) -> _kubist.Snapshot:
         self._check()
         return self._table.snapshot()
+
+    def _asked(self, question: QuerySpec) -> tuple[_kubist.Snapshot, _kubist.Stream]:
+        self._check()
+        return self._table.query(question)
 
     def _open(self, location: str) -> Table:
         return open(location)

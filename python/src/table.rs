@@ -174,6 +174,18 @@ impl Table {
         Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
+    /// The answer of now, and the snapshot that it is of: in one call, because each waits for a thread.
+    fn query(&self, py: Python<'_>, query: FromJson<QuerySpec>) -> PyResult<(Snapshot, Stream)> {
+        let query = asked(query.0, Cancel::default());
+        let (snapshot, stream) = run(py, &query.run.cancel, || {
+            let snapshot = self.0.get()?.snapshot()?;
+            let stream = snapshot.query(&query)?;
+            Ok((snapshot, stream))
+        })?;
+        let snapshot = Snapshot(ProcessBound::new(self.0.location(), snapshot));
+        Ok((snapshot, answer(self.0.location(), stream, &query)))
+    }
+
     /// The snapshot that a token names.
     fn at(&self, py: Python<'_>, token: &str) -> PyResult<Snapshot> {
         let cancel = Cancel::default();

@@ -9,7 +9,6 @@ use arrow_schema::DataType;
 use kubist_store::Latency;
 
 use crate::plan::ReadPlan;
-use crate::visit::Visit;
 use kubist_catalog::trace;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::error::Result;
@@ -21,7 +20,7 @@ use pipeline::{Pool, threads};
 const TASK_ROWS: f64 = 131_072.0;
 const TASK_BYTES: f64 = (4 << 20) as f64;
 /// About how many rows the last tasks read.
-const LAST_TASK_ROWS: f64 = 32_768.0;
+const LAST_TASK_ROWS: f64 = 8_192.0;
 /// The first task is small, so that the first batch comes soon.
 const FIRST_TASK_ROWS: f64 = 4_096.0;
 /// What a second thread is not worth.
@@ -52,8 +51,9 @@ pub fn work<T: Send + 'static>(
     each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
 ) -> Pipeline<T> {
     let plan = plan.into();
-    let ends = tasks(&plan, most_rows(&plan, &wanted));
     let (core, threads) = (plan.query.snapshot.core.clone(), threads());
+    let of_visits: Vec<f64> = plan.visits.iter().map(|visit| visit.cost(&plan.query.region, plan.range)).collect();
+    let ends = tasks(&of_visits, most_rows(&plan, &wanted), threads);
     let pool = match core.store.capabilities().latency {
         Latency::Memory => Pool::of(threads),
         Latency::Device => Pool::growing(threads, WAITING_FOR_A_DEVICE * threads, move || core.store.waited()),
@@ -79,11 +79,9 @@ fn most_rows(plan: &ReadPlan, wanted: &Wanted) -> f64 {
     (TASK_BYTES / row_bytes.max(1) as f64).clamp(FIRST_TASK_ROWS, TASK_ROWS)
 }
 
-/// Where tasks end in the visits of a plan. They shrink towards the end, so that no thread
+/// Where tasks end in visits of so many rows each. They shrink towards the end, so that no thread
 /// waits long for the last (block-index paper 4.2).
-fn tasks(plan: &ReadPlan, most_rows: f64) -> Vec<usize> {
-    let cost = |visit: &Visit| visit.cost(&plan.query.region, plan.range);
-    let of_visits: Vec<f64> = plan.visits.iter().map(cost).collect();
+fn tasks(of_visits: &[f64], most_rows: f64, threads: usize) -> Vec<usize> {
     let mut left: f64 = of_visits.iter().sum();
     let mut ends = Vec::new();
     // Little is done by one thread before a second has begun.
@@ -94,7 +92,7 @@ fn tasks(plan: &ReadPlan, most_rows: f64) -> Vec<usize> {
         if rows >= target || index + 1 - begin >= TASK_RUNS {
             ends.push(index + 1);
             left -= rows;
-            target = (left / (2 * threads()) as f64).max(LAST_TASK_ROWS).min(most_rows);
+            target = (left / (2 * threads) as f64).max(LAST_TASK_ROWS).min(most_rows);
             (rows, begin) = (0.0, index + 1);
         }
     }
@@ -102,4 +100,45 @@ fn tasks(plan: &ReadPlan, most_rows: f64) -> Vec<usize> {
         ends.push(of_visits.len());
     }
     ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows of each task, of visits of so many rows.
+    fn rows_of_tasks(visits: usize, rows: f64, threads: usize) -> Vec<f64> {
+        let mut begin = 0;
+        let ends = tasks(&vec![rows; visits], TASK_ROWS, threads);
+        let of_task = ends.into_iter().map(|end| (end - std::mem::replace(&mut begin, end)) as f64 * rows);
+        of_task.collect()
+    }
+
+    /// The rows of the busiest thread, where each takes the next task when it has done one.
+    fn of_busiest(tasks: &[f64], threads: usize) -> f64 {
+        let mut done = vec![0.0_f64; threads];
+        for rows in tasks {
+            let idlest = done.iter_mut().min_by(|a, b| a.total_cmp(b)).expect("one at least");
+            *idlest += rows;
+        }
+        done.into_iter().fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn few_rows_are_one_task_and_more_are_shared_evenly() {
+        assert_eq!(rows_of_tasks(60, 128.0, 2), [60.0 * 128.0]);
+        for (rows, threads) in [(5e4, 2), (1e5, 2), (1e6, 2), (2e5, 8), (1e6, 8), (2e7, 16)] {
+            let tasks = rows_of_tasks((rows / 500.0) as usize, 500.0, threads);
+            assert_eq!(tasks.iter().sum::<f64>(), rows);
+            assert!(tasks.iter().all(|of_task| *of_task < TASK_ROWS + 500.0), "{tasks:?}");
+            let (busiest, share) = (of_busiest(&tasks, threads), rows / threads as f64);
+            assert!(busiest <= 1.25 * share, "{busiest} of {share} rows by one of {threads} threads: {tasks:?}");
+        }
+    }
+
+    #[test]
+    fn a_task_has_no_more_runs_than_it_may() {
+        let ends = tasks(&vec![1.0; 3 * TASK_RUNS], TASK_ROWS, 2);
+        assert_eq!(ends, [TASK_RUNS, 2 * TASK_RUNS, 3 * TASK_RUNS]);
+    }
 }
