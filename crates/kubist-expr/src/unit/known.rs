@@ -18,6 +18,9 @@ const THEIR_OWN: &str = "\
     mag mmag dex dB count counts ct cts adu ADU electron electrons photon photons pix pixel pixels px voxel sample \
     frame psu pH Msun Rsun Lsun solMass solRad solLum Jy mJy Sun 1 - % none";
 
+/// Shares, which are plain numbers as radians are, and no angles.
+const SHARES: [&str; 4] = ["%", "percent", "ppm", "dimensionless"];
+
 /// Why a unit converts to no other one, and what may be meant; `None` if it is known, or one that stands for
 /// itself, as `mag`.
 ///
@@ -27,7 +30,7 @@ const THEIR_OWN: &str = "\
 /// assert_eq!(unit_note("mag"), None);
 /// let note = unit_note("metre/foo").unwrap();
 /// assert!(note.starts_with("the unit `metre/foo` is not known (foo)"));
-/// assert!(unit_note("metr").unwrap().ends_with("; did you mean `metre` or `meter`?"));
+/// assert!(unit_note("metr").unwrap().ends_with("; did you mean `meter` or `metre`?"));
 /// ```
 pub fn unit_note(unit: &str) -> Option<String> {
     let is_known = |unit: &str| plain(unit).is_some_and(|asked| convert("1", &asked, &asked).is_some());
@@ -67,7 +70,7 @@ pub fn unit_note(unit: &str) -> Option<String> {
 /// Whether values in this unit are lengths, angles, or changes of them: what has a direction.
 pub fn has_direction(unit: &str) -> bool {
     let of_space = |name: &str| {
-        let asked = plain(name);
+        let asked = plain(name).filter(|name| !SHARES.contains(&name.as_str()));
         asked.is_some_and(|asked| ["m", "rad"].into_iter().any(|space| convert("1", &asked, space).is_some()))
     };
     factors(unit).is_some_and(|factors| factors.iter().any(|(name, parts)| *parts == PARTS && of_space(name)))
@@ -115,8 +118,8 @@ mod tests {
         for (unit, told) in [
             ("foo", "the unit `foo` is not known: it is kept as text"),
             ("metre/foo", "(foo)"),
-            ("metr/s", "did you mean `metre`"),
-            ("secnd", "did you mean `second`?"),
+            ("metr/s", "did you mean `meter` or `metre`?"),
+            ("secnd", "did you mean `second` or `seconds`?"),
             ("code_length", "is not known"),
         ] {
             assert!(unit_note(unit).unwrap_or_default().contains(told), "{unit}: {:?}", unit_note(unit));
