@@ -23,6 +23,7 @@
 # make test-insitu-cluster   MPI jobs that write to the nodes of `make cassandra-up`, one of which is killed
 # make fuzz    any bytes to every parser, a minute each, or SECONDS_EACH=n
 # make bench   what the engine does with 20 million rows on this machine
+# make bench-billion   10 million, 100 million and a billion rows side by side; ROWS=n,n, STORES=folder
 # make bench-live   many small commits, before and after the optimizer
 # make bench-grids   tables that outgrow the grid of their first step, before and after the optimizer
 # make bench-replication   what copies in deeper cubes cost and save
@@ -69,7 +70,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -179,6 +180,11 @@ test-widget: build $(VENV)/.for-notebook
 bench:
 	cargo build --release --locked --workspace --target-dir target --example bench
 	target/release/examples/bench
+
+# A billion rows take 31 GB of disk while they are there, and 15 minutes.
+bench-billion:
+	cargo build --release --locked --workspace --target-dir target --example bench_billion
+	target/release/examples/bench_billion $(if $(ROWS),--rows $(ROWS)) $(if $(STORES),--at '$(STORES)/billion')
 
 bench-live:
 	cargo build --release --locked --workspace --target-dir target --example bench_live
