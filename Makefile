@@ -181,7 +181,7 @@ bench:
 	cargo build --release --locked --workspace --target-dir target --example bench
 	target/release/examples/bench
 
-# A billion rows take 31 GB of disk while they are there, and 15 minutes.
+# A billion rows take 31 GB of disk, twice that while the optimizer works, and half an hour.
 bench-billion:
 	cargo build --release --locked --workspace --target-dir target --example bench_billion
 	target/release/examples/bench_billion $(if $(ROWS),--rows $(ROWS)) $(if $(STORES),--at '$(STORES)/billion')
