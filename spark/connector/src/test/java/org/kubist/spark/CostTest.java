@@ -23,13 +23,19 @@ class CostTest {
 
     @TempDir static Path folder;
 
+    /** Where a table of {@link #ROWS} rows is that was written: an id, and x from 0 to 1. */
+    private static String table(SparkSession spark, String name) {
+        String location = folder.resolve(name).toString();
+        spark.range(0, ROWS, 1, 2).selectExpr("id", "id / 2e5D AS x")
+                .write().format("kubist").option("dimensions", "x").mode("append").save(location);
+        return location;
+    }
+
     @Test
     void plansSayWhatWasRead() throws Exception {
         SparkSession spark = Session.open(folder, "local[2]");
         try {
-            String location = folder.resolve("t").toString();
-            spark.range(0, ROWS, 1, 2).selectExpr("id", "id / 2e5D AS x")
-                    .write().format("kubist").option("dimensions", "x").mode("append").save(location);
+            String location = table(spark, "t");
             Map<String, AtomicLong> costs = new ConcurrentHashMap<>();
             spark.sparkContext().addSparkListener(new SparkListener() {
                 @Override
@@ -62,9 +68,7 @@ class CostTest {
     void tasksAreAsManyAsTheRowsAreWorth() throws Exception {
         SparkSession spark = Session.open(folder, "local[2]");
         try {
-            String location = folder.resolve("tasks").toString();
-            spark.range(0, ROWS, 1, 2).selectExpr("id", "id / 2e5D AS x")
-                    .write().format("kubist").option("dimensions", "x").mode("append").save(location);
+            String location = table(spark, "tasks");
             Dataset<Row> rows = spark.read().format("kubist").load(location);
             assertEquals(2, tasks(rows));
             assertEquals(2, tasks(rows.filter("x > 0.25D")));
