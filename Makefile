@@ -31,7 +31,7 @@
 # make pictures     the pictures and the film of the page, the pictures of `kubist plot` and of ParaView
 #                   in docs/, from the example's records
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
-#                   of a TABLE also how soon the page shows it in a browser
+#                   of a TABLE also how soon the page shows it in a browser, beside that of a revision: OLD=revision
 # make bench-frames   how long the page's frames take without a graphics card, beside the page of a revision:
 #                     TABLE=path, OLD=revision, ROUNDS=n, FRAMES=n, BUDGET=points
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question

@@ -34,8 +34,10 @@ KUBIST = os.environ.get("KUBIST", str(ROOT / "target" / "release" / "kubist"))
 SIZE = (680, 420)
 NIGHT = "#0b0d12"
 INFERNO = "#000004 #420a68 #932667 #dd513a #fca50a #fcffa4".split()
-TURBO = np.array([[48, 18, 59], [70, 117, 237], [57, 162, 252], [27, 207, 212], [36, 236, 166]])
-TURBO = np.vstack([TURBO, [[164, 252, 59], [225, 220, 55], [254, 155, 45], [217, 56, 6]]])
+# As the page has it (viewer/src/colormaps.ts).
+TURBO = "30123b 4145ab 4675ed 39a2fc 1bcfd4 24eca6 61fc6c a4fc3b d1e834 f3c63a fe9b2d f36315"
+TURBO += " d93806 b11901 7a0402"
+STOPS = np.array([list(bytes.fromhex(stop)) for stop in TURBO.split()])
 FIELD = 40
 BLOCK = 16
 
@@ -51,6 +53,11 @@ def save(image: Image.Image, name: str) -> None:
     print(f"docs/beside/{name}.webp", flush=True)
 
 
+def ends(tile: pd.DataFrame) -> tuple[float, float]:
+    """The heights that the first and the last colour stand for."""
+    return float(tile.z.quantile(0.02)), float(tile.z.quantile(0.98))
+
+
 def potree(tile: pd.DataFrame, folder: Path) -> None:
     """Writes the records as Potree 1.7 reads them.
 
@@ -60,9 +67,9 @@ def potree(tile: pd.DataFrame, folder: Path) -> None:
     at = tile[["x", "y", "z"]].to_numpy()
     low = at.min(axis=0)
     side = float((at.max(axis=0) - low).max()) * 1.0001
-    share = (tile.z - tile.z.quantile(0.02)) / (tile.z.quantile(0.98) - tile.z.quantile(0.02))
-    place = np.clip(share.to_numpy(), 0, 1) * (len(TURBO) - 1)
-    rgb = np.stack([np.interp(place, range(len(TURBO)), TURBO[:, k]) for k in range(3)], axis=1)
+    least, most = ends(tile)
+    place = np.clip((tile.z.to_numpy() - least) / (most - least), 0, 1) * (len(STOPS) - 1)
+    rgb = np.stack([np.interp(place, range(len(STOPS)), STOPS[:, k]) for k in range(3)], axis=1)
     scale, deepest, cells = 0.01, 4, 110
     (folder / "data" / "r").mkdir(parents=True)
     nodes: dict[str, int] = {}
@@ -93,9 +100,9 @@ def potree(tile: pd.DataFrame, folder: Path) -> None:
         for name in sorted(nodes, key=lambda name: (len(name), name)):
             mask = sum(1 << k for k in range(8) if f"{name}{k}" in nodes)
             file.write(bytes([mask]) + np.uint32(nodes[name]).tobytes())
-    ends = dict(zip(("lx", "ly", "lz", "ux", "uy", "uz"), [*low, *(low + side)], strict=True))
-    cloud = {"version": "1.7", "octreeDir": "data", "points": len(at), "boundingBox": ends}
-    cloud |= {"tightBoundingBox": ends, "pointAttributes": ["POSITION_CARTESIAN", "COLOR_PACKED"]}
+    box = dict(zip(("lx", "ly", "lz", "ux", "uy", "uz"), [*low, *(low + side)], strict=True))
+    cloud = {"version": "1.7", "octreeDir": "data", "points": len(at), "boundingBox": box}
+    cloud |= {"tightBoundingBox": box, "pointAttributes": ["POSITION_CARTESIAN", "COLOR_PACKED"]}
     cloud |= {"spacing": side / cells, "scale": scale, "hierarchyStepSize": 5}
     (folder / "cloud.js").write_text(json.dumps(cloud))
 
@@ -137,12 +144,12 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 def seen_from_above(tile: pd.DataFrame, away: float, size: tuple[int, int]) -> np.ndarray:
     """How many records each block of a picture has, from so far above the middle of their box."""
-    ends = [(tile[name].min() + tile[name].max()) / 2 for name in ("x", "y", "z")]
-    depth = away - (tile.z - ends[2])
+    middle = [(tile[name].min() + tile[name].max()) / 2 for name in ("x", "y", "z")]
+    depth = away - (tile.z - middle[2])
     scale = size[1] / 2 / np.tan(np.radians(FIELD / 2)) / depth
     across, down = (
-        size[0] / 2 + (tile.x - ends[0]) * scale,
-        size[1] / 2 - (tile.y - ends[1]) * scale,
+        size[0] / 2 + (tile.x - middle[0]) * scale,
+        size[1] / 2 - (tile.y - middle[1]) * scale,
     )
     edges = [np.arange(0, length + 1, BLOCK) for length in (size[1], size[0])]
     return np.histogram2d(down, across, bins=edges)[0]
@@ -180,7 +187,7 @@ def main(sky: str, tile: str, package: str) -> None:
         files = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         threading.Thread(target=files.serve_forever, daemon=True).start()
         try:
-            pictures(folder, sky, tile, f"http://127.0.0.1:{files.server_port}")
+            pictures(folder, sky, tile, ends(points), f"http://127.0.0.1:{files.server_port}")
         finally:
             files.shutdown()
         for name in ("sky-page", "tile-page", "tile-potree"):
@@ -193,12 +200,15 @@ def main(sky: str, tile: str, package: str) -> None:
     stars(sky)
 
 
-def pictures(folder: Path, sky: str, tile: str, potree_at: str) -> None:
+def pictures(
+    folder: Path, sky: str, tile: str, heights: tuple[float, float], potree_at: str
+) -> None:
     """By the browser, all of the same size."""
     settled = "() => { const s = window.kubist?.status(); return s && s.rows > 0 && !s.busy; }"
     bare = "() => { document.body.classList.add('wide'); }"
     loaded = "() => window.viewer && viewer.scene.pointclouds.length > 0"
     common = f"theme=dark&table={Path(tile).stem}&axes=x,z,y&map=turbo&color=z&fog=0"
+    common += f"&range={heights[0]}..{heights[1]}"
     slanted, above = "0,0.95,1.3,0,0,0,1", "0,2.6,0.002,0,0,0,1"
     asked = [
         (

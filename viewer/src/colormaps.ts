@@ -85,6 +85,16 @@ export function ramp(name: string, background: Rgb): Uint8Array {
   return colors;
 }
 
+/** The same for densities: what is more stands out more, dark on a light background and light on a dark one. */
+export function densityRamp(name: string, background: Rgb): Uint8Array {
+  const colors = ramp(name, background);
+  const away = (k: number) => contrast([colors[4 * k], colors[4 * k + 1], colors[4 * k + 2]], background);
+  if (away(0) <= away(255)) return colors;
+  const turned = new Uint8Array(colors.length);
+  for (let k = 0; k < 256; k++) turned.set(colors.subarray(4 * (255 - k), 4 * (256 - k)), 4 * k);
+  return turned;
+}
+
 /** A colour of OKLCH as sRGB (Ottosson, A perceptual color space for image processing, 2020). */
 function fromLch(lightness: number, chroma: number, hue: number): Rgb {
   const [a, b] = [chroma * Math.cos(hue), chroma * Math.sin(hue)];

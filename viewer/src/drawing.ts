@@ -5,7 +5,7 @@
  * on the screen; it needs no request.
  */
 
-import { palette, ramp, type Rgb } from "./colormaps";
+import { densityRamp, palette, ramp, type Rgb } from "./colormaps";
 import { crowdOf } from "./crowd";
 import { Density } from "./density";
 import { Frame } from "./frame";
@@ -181,7 +181,7 @@ export class Drawing {
     const colors = this.colors();
     if (shade === "records" && shown.dense) {
       const { area, unit } = scene.areaOf(this.density.place / scene.renderer.getPixelRatio(), view.axes.map((axis) => profile!.column(axis)));
-      return legendOfShades(`records per ${unit}`, ramp(view.map, this.background), (share) => this.density.sumsOf([share])[0] / area);
+      return legendOfShades(`records per ${unit}`, colors, (share) => this.density.sumsOf([share])[0] / area);
     }
     if (view.color === null) return null;
     const column = profile!.column(view.color);
@@ -256,9 +256,9 @@ export class Drawing {
 
   /** The 256 colours of the map on the present background. */
   colors(): Uint8Array {
-    const { categories, view } = this.state;
-    const isPalette = categories && !(this.state.shown.dense && this.state.shade === "records");
-    return isPalette ? palette(categories.map(({ number }) => number), this.background) : ramp(view.map, this.background);
+    const { categories, shade, shown, view } = this.state;
+    if (shown.dense && shade === "records") return densityRamp(view.map, this.background);
+    return categories ? palette(categories.map(({ number }) => number), this.background) : ramp(view.map, this.background);
   }
 
   private get background(): Rgb {

@@ -33,6 +33,9 @@ export interface Content {
 const LINE = 13;
 const SIZE = 12;
 
+/** Left, top, right, bottom. */
+type Box = [number, number, number, number];
+
 /** What is written over one picture. */
 export class Overlay {
   private readonly at = new Vector3();
@@ -44,8 +47,8 @@ export class Overlay {
   private foot = 0;
   private ground: string | null = null;
   private shapes: Shape[] = [];
-  /** The rectangles of this frame's texts: left, top, right, bottom. */
-  private readonly taken: [number, number, number, number][] = [];
+  /** The rectangles of this frame's texts. */
+  private readonly taken: Box[] = [];
 
   /** `context` measures texts in letters of this family. */
   constructor(
@@ -74,14 +77,21 @@ export class Overlay {
     return this.shapes;
   }
 
-  /** Writes a text unless it would cover another one or leave the picture. */
-  private put(text: string, x: number, y: number, align: Align, color: string): boolean {
+  /** Where a text would stand; null: it would cover another one or leave the picture. */
+  private room(text: string, x: number, y: number, align: Align): Box | null {
     const wide = this.context.measureText(text).width;
     const left = align === "left" ? x : align === "right" ? x - wide : x - wide / 2;
-    const box: [number, number, number, number] = [left - 4, y - LINE / 2, left + wide + 4, y + LINE / 2];
-    if (box[0] < 2 || box[2] > this.width - 2 || box[1] < this.head || box[3] > this.height - this.foot) return false;
-    if (this.taken.some(([l, t, r, b]) => box[0] < r && l < box[2] && box[1] < b && t < box[3])) return false;
+    const box: Box = [left - 4, y - LINE / 2, left + wide + 4, y + LINE / 2];
+    if (box[0] < 2 || box[2] > this.width - 2 || box[1] < this.head || box[3] > this.height - this.foot) return null;
+    return this.taken.some(([l, t, r, b]) => box[0] < r && l < box[2] && box[1] < b && t < box[3]) ? null : box;
+  }
+
+  /** Writes a text where there is room for it. */
+  private put(text: string, x: number, y: number, align: Align, color: string): boolean {
+    const box = this.room(text, x, y, align);
+    if (!box) return false;
     this.taken.push(box);
+    const [left, wide] = [box[0] + 4, box[2] - box[0] - 8];
     if (this.ground) this.shapes.push({ kind: "fill", rect: { left: Math.floor(left - 2), top: Math.round(y - LINE / 2), width: Math.ceil(wide + 5), height: LINE + 1 }, color: this.ground });
     this.shapes.push({ kind: "words", text, at: [left, y + 0.35 * SIZE], size: SIZE, align: "left", color, isUp: false });
     return true;
@@ -133,11 +143,19 @@ export class Overlay {
     this.put(labelOf(columns[0]), width - 12, bottom - 20, "right", ink);
     this.put(labelOf(columns[1]), 10, this.head + 10, "left", ink);
     const tick = (left: number, top: number, width: number, height: number) => this.shapes.push({ kind: "fill", rect: { left, top, width, height }, color: faint });
-    for (const { at: value, text } of marksOf(columns[1], low[1], high[1], height / 80)) {
+    /** Numbers stand along what is seen of the records, two at least; beyond them only where nothing else is seen. */
+    const marks = (axis: number, pixels: number, apart: number) => {
+      const { frame } = scene;
+      const [from, to] = [Math.max(low[axis], frame.low[axis]), Math.min(high[axis], frame.high[axis])];
+      if (from >= to) return marksOf(columns[axis], low[axis], high[axis], pixels / apart);
+      const length = (pixels * (to - from)) / (high[axis] - low[axis]);
+      return marksOf(columns[axis], from, to, Math.max(length / apart, Math.min(2, length / 26)));
+    };
+    for (const { at: value, text } of marks(1, height, 80)) {
       const y = (1 - (value - low[1]) / (high[1] - low[1])) * height;
       if (y < bottom - 20 && this.put(text, 20, y, "left", faint)) tick(8, y, 6, 1);
     }
-    for (const { at: value, text } of marksOf(columns[0], low[0], high[0], width / 110)) {
+    for (const { at: value, text } of marks(0, width, 110)) {
       const x = ((value - low[0]) / (high[0] - low[0])) * width;
       if (this.put(text, x, bottom, "center", faint)) tick(x, bottom - 13, 1, 6);
     }
@@ -193,11 +211,10 @@ export class Overlay {
     const side = across[0] * (center[0] - middle[0]) + across[1] * (center[1] - middle[1]) < 0 ? -1 : 1;
     const off = [across[0] * side, across[1] * side];
     const align = off[0] < -0.35 ? "right" : off[0] > 0.35 ? "left" : "center";
-    const put = (text: string, where: [number, number], by: number, color: string) =>
-      this.put(text, where[0] + off[0] * by, where[1] + off[1] * by, align, color);
+    const beside = (where: [number, number], by: number) => [where[0] + off[0] * by, where[1] + off[1] * by] as const;
     if (name) {
       const label = labelOf(column);
-      if (put(label, center, length < 60 ? 14 : 34 + (align === "center" ? 0 : 16), this.inks.ink)) return;
+      if (this.put(label, ...beside(center, length < 60 ? 14 : 34 + (align === "center" ? 0 : 16)), align, this.inks.ink)) return;
       // Where a narrow screen has no room beside it, beyond one of its ends.
       for (const [end, sign] of [[high, 1], [low, -1]] as const) {
         const by = (sign * 16) / Math.max(1, length);
@@ -205,10 +222,12 @@ export class Overlay {
       }
       return;
     }
-    // A short edge has two numbers all the same.
-    for (const { at: value, text } of marksOf(column, frame.low[axis], frame.high[axis], Math.max(length / 80, Math.min(2, length / 26)))) {
-      const where = place(value);
-      if (where) put(text, where, 12, this.inks.faint);
-    }
+    // A short edge has two numbers all the same, if need be of a finer step, for which there is more often room.
+    const marks = [1, 2, 4].map((finer) => {
+      const round = marksOf(column, frame.low[axis], frame.high[axis], finer * Math.max(length / 80, Math.min(2, length / 26)));
+      const seen = round.map(({ at: value, text }) => ({ text, where: place(value) })).filter(({ where }) => where !== null);
+      return seen.map(({ text, where }) => ({ text, to: beside(where!, 12) })).filter(({ text, to }) => this.room(text, ...to, align));
+    });
+    for (const { text, to } of marks.find((some) => some.length > 1) ?? marks[0]) this.put(text, ...to, align, this.inks.faint);
   }
 }

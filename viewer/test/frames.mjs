@@ -5,18 +5,14 @@
 // that whatever else the machine does meets both; the ratio is the middle one of all rounds. Beside it stands how long
 // the page's script takes for a frame: what a graphics card does not spare.
 
-import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { launch, root, serve } from "./browser.mjs";
-import { fromDisk } from "./disk.mjs";
+import { serveOlder } from "./older.mjs";
 import { run } from "./visit.mjs";
 
-/** The last page whose points were all alike, before they had weights. */
-const BEFORE = "790439cd";
 const [rounds, frames, budget] = [process.env.ROUNDS ?? 15, process.env.FRAMES ?? 10, process.env.BUDGET ?? 250_000].map(Number);
-const old = process.env.OLD ?? BEFORE;
 
 /** What somebody does while frames are drawn: the view, and a step of the camera. */
 const VIEWS = [
@@ -27,17 +23,6 @@ const VIEWS = [
   ["two columns as points, five times nearer, panned", "axes=x,y&mode=points", 5, "pan"],
   ["two columns as it likes, panned", "axes=x,y", 1, "pan"],
 ];
-
-/** The folder of the page that this revision has. */
-function built(revision, directory) {
-  const to = join(directory, "old");
-  mkdirSync(to);
-  execFileSync("tar", ["x", "-C", to], { input: execFileSync("git", ["-C", root, "archive", revision, "viewer"], { maxBuffer: 1 << 28 }) });
-  symlinkSync(join(root, "viewer/node_modules"), join(to, "viewer/node_modules"));
-  const done = spawnSync(process.execPath, ["build.mjs"], { cwd: join(to, "viewer"), encoding: "utf8" });
-  if (done.status !== 0) throw new Error(`the page of ${revision} cannot be built: ${done.stderr}`);
-  return join(to, "viewer/dist");
-}
 
 /** The example's records as a table. */
 function example(directory) {
@@ -148,7 +133,7 @@ const pointsOf = (page) =>
 const directory = mkdtempSync(join(tmpdir(), "kubist-frames-"));
 const table = process.env.TABLE ? resolve(process.env.TABLE) : example(directory);
 const server = await serve([table]);
-const oldPage = await fromDisk(existsSync(join(old, "app.js")) ? resolve(old) : built(old, directory), server.url, 0);
+const oldPage = await serveOlder(server.url, directory);
 const browser = await launch();
 try {
   console.log(`milliseconds of a frame, middle of ${rounds} rounds of ${frames} frames; budget of ${budget} points`);

@@ -175,6 +175,56 @@ describe("the first look", { skip }, () => {
     await close(page);
   });
 
+  test("numbers stand along the records: two of each axis at least, none beyond", async () => {
+    const page = await newPage(browser, { viewport: { width: 390, height: 844 } });
+    await page.addInitScript(() => {
+      const write = CanvasRenderingContext2D.prototype.fillText;
+      window.written = new Map();
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+        const { e, f } = this.getTransform();
+        if (this.canvas.className === "marks") window.written.set(`${text} ${e} ${f}`, { value: Number(text), left: e, top: f });
+        return write.call(this, text, ...where);
+      };
+    });
+    await page.goto(`${server.url}#table=airway&axes=y,x&budget=40000&color=&mode=points&theme=dark`);
+    await settled(page);
+    const { frame, words } = await page.evaluate(async () => {
+      const { drawing, scene } = window.kubist;
+      window.written.clear();
+      const { frames } = drawing;
+      drawing.invalidate();
+      while (drawing.frames === frames) await new Promise(requestAnimationFrame);
+      return { frame: { low: scene.frame.low, high: scene.frame.high }, words: [...window.written.values()] };
+    });
+    const lowest = Math.max(...words.map(({ top }) => top));
+    const numbers = words.filter(({ value }) => Number.isFinite(value));
+    for (const [axis, along] of [numbers.filter(({ top }) => top === lowest), numbers.filter(({ top }) => top < lowest)].entries()) {
+      assert(along.length >= 2, JSON.stringify(words));
+      for (const { value } of along) assert(value >= frame.low[axis] && value <= frame.high[axis], `${value} is not within ${JSON.stringify(frame)}`);
+    }
+    await close(page);
+  });
+
+  test("more records stand out more, on a light ground as on a dark one", async () => {
+    const page = await open("table=airway&axes=x,y&color=&mode=density&budget=60000");
+    await settled(page, (status) => status.dense);
+    for (const theme of ["dark", "light"]) {
+      await page.evaluate((theme) => window.kubist.setTheme(theme), theme);
+      for (const map of ["inferno", "viridis", "gray"]) {
+        const [few, many] = await page.evaluate((map) => {
+          const { state, drawing } = window.kubist;
+          state.view.map = map;
+          const colors = drawing.colors();
+          const ground = [1, 3, 5].map((at) => parseInt(drawing.inks.background.slice(at, at + 2), 16));
+          const away = (k) => Math.abs([0.2126, 0.7152, 0.0722].reduce((sum, share, channel) => sum + share * (colors[4 * k + channel] - ground[channel]), 0));
+          return [away(0), away(255)];
+        }, map);
+        assert(many > 1.5 * few, `${map} on ${theme}: ${few} and ${many}`);
+      }
+    }
+    await close(page);
+  });
+
   test("all of a table is seen at once", async () => {
     const page = await open("table=airway");
     const out = await page.evaluate(() => {

@@ -207,6 +207,8 @@ describe("the page", { skip }, () => {
     // The page draws them with its next frame.
     await page.waitForFunction(
       () => /mean\(ux\)\s*-?\d/.test(document.querySelector('[aria-label="estimates"]')?.textContent ?? ""), null, { timeout: 30000 });
+    const tall = await page.evaluate(() => [...document.querySelectorAll(".figures td:last-child")].map((cell) => cell.getClientRects()[0].height));
+    assert(tall.length > 0 && tall.every((height) => height < 26), `a figure is one line: ${tall}`);
     const line = await page.getByLabel("Python").textContent();
     assert.match(line, /t\.query\(box=\{"x": \(0\.\d/);
     await page.getByLabel("format").selectOption("csv");
@@ -447,8 +449,10 @@ describe("the page", { skip }, () => {
         scene.controls.update();
         window.kubist.drawing.invalidate();
       }, share);
+    /** How many requests the page waits for. */
+    const waiting = () => page.evaluate(() => window.kubist.requests.current.requests.size);
     await near(0.2);
-    while (held === 0) await page.waitForTimeout(20);
+    while (held === 0 || held < (await waiting())) await page.waitForTimeout(20);
     await page.waitForTimeout(200);
     assert.deepEqual(cut, [], "what is in view is waited for");
     const before = held;

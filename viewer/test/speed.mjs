@@ -1,11 +1,21 @@
-// How soon the page shows points, and how long its frames take: TABLE=path, TIMES=n.
+// How soon the page shows points, beside an older page that shows the same table, and how long its frames take:
+// TABLE=path, TIMES=n, OLD=revision or folder of a page.
+//
+// The two pages are opened in turn, so that whatever else the machine does meets both; the ratios are the middle ones
+// of all pairs.
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { launch, serve } from "./browser.mjs";
+import { serveOlder } from "./older.mjs";
 
 const [table, times] = [process.env.TABLE, Number(process.env.TIMES ?? 11)];
 if (!table) throw new Error("TABLE=path of a table is missing");
 
+const directory = mkdtempSync(join(tmpdir(), "kubist-speed-"));
 const server = await serve([table]);
+const older = await serveOlder(server.url, directory);
 const browser = await launch();
 
 /** Notes when the card, not only the script, has drawn a cell of points. */
@@ -23,32 +33,45 @@ function noteDrawn() {
   };
 }
 
-/** The page in a window of its own, once it shows points. */
-async function open() {
+/** The page at this address in a window of its own, once it shows points. */
+async function open(url) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   await page.addInitScript(noteDrawn);
-  await page.goto(`${server.url}#theme=dark&budget=200000`);
+  await page.goto(`${url}#theme=dark&budget=200000`);
   await page.waitForFunction(() => typeof window.drawn === "number");
   return page;
 }
 
 function print(what, values) {
-  values.sort((a, b) => a - b);
-  const at = (share) => values[Math.min(values.length - 1, Math.floor(share * values.length))].toFixed(0);
-  console.log(`${what}: best ${at(0)}, median ${at(0.5)}, worst ${at(1)} ms, of ${values.length}`);
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))].toFixed(0);
+  console.log(`${what}: best ${at(0)}, median ${at(0.5)}, worst ${at(1)} ms, of ${sorted.length}`);
 }
 
-const [sent, soon] = [[], []];
-for (let k = 0; k < times; k++) {
-  const page = await open();
-  sent.push(await page.evaluate(() => window.kubist.status().firstPoints));
-  soon.push(await page.evaluate(() => window.drawn));
-  await page.close();
-}
-print("first points given to the card, after the page began", sent);
-print("first points drawn, after the page began", soon);
+const middle = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 
-const page = await open();
+const pages = { before: older.url, now: server.url };
+const [sent, soon] = [0, 1].map(() => ({ before: [], now: [] }));
+// The first pair fills caches.
+for (let k = 0; k <= times; k++) {
+  // Who is first changes.
+  for (const which of k % 2 ? ["before", "now"] : ["now", "before"]) {
+    const page = await open(pages[which]);
+    const [given, drawn] = await page.evaluate(() => [window.kubist.status().firstPoints, window.drawn]);
+    if (k > 0) {
+      sent[which].push(given);
+      soon[which].push(drawn);
+    }
+    await page.close();
+  }
+}
+for (const [what, { before, now }] of [["first points given to the card, after the page began", sent], ["first points drawn, after the page began", soon]]) {
+  print(what, now);
+  print(`${what}, of the older page`, before);
+  console.log(`${what}: ${middle(now.map((time, k) => time / before[k])).toFixed(2)} times as late as on the older page`);
+}
+
+const page = await open(server.url);
 await page.waitForFunction(() => window.kubist.status().rows > 150000);
 const frames = await page.evaluate(async () => {
   const app = window.kubist;
@@ -72,4 +95,6 @@ const { rows } = await page.evaluate(() => window.kubist.status());
 print(`frames of ${rows} points while others arrive and the camera turns, ${frames[0].toFixed(0)} ms each until they are drawn`, frames[1]);
 
 await browser.close();
+await older.close();
 await server.stop();
+rmSync(directory, { recursive: true, force: true });

@@ -40,7 +40,7 @@ impl Colors {
             // Settled when the points have fallen on their pixels.
             ends: (!picture.points.is_empty()).then_some(Ends { low: 0.0, high: 1.0 }),
             beyond: (false, false),
-            ramp: Ramp::on(picture.color.map, background),
+            ramp: Ramp::of_density(picture.color.map, background),
             classes: None,
             density: Some(Density::default()),
         };
@@ -48,7 +48,8 @@ impl Colors {
             return density;
         };
         let (label, scale) = (picture.color.label.clone(), picture.color.scale);
-        let nothing = Colors { label, scale, ends: None, density: None, ..density };
+        let ramp = Ramp::on(picture.color.map, background);
+        let nothing = Colors { label, scale, ends: None, density: None, ramp, ..density };
         let is_plain = scale == Scale::Linear && picture.color.ends == (None, None);
         if let Some(classes) = Classes::of(picture.color.kind, values).filter(|_| is_plain) {
             let ends = Some(Ends { low: 0.0, high: 1.0 });

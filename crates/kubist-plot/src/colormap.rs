@@ -124,6 +124,14 @@ impl Ramp {
         Ramp { map, from: first(&apart), to: 1.0 - first(&|less| apart(1.0 - less)) }
     }
 
+    /// For densities: what is more stands out more from `background`, dark on paper and light on a dark ground.
+    pub fn of_density(map: Colormap, background: Color) -> Ramp {
+        let Ramp { from, to, .. } = Ramp::on(map, background);
+        let away = |t: f64| (lightness(map.color(t)) - lightness(background)).abs();
+        let (from, to) = if away(from) > away(to) { (to, from) } else { (from, to) };
+        Ramp { map, from, to }
+    }
+
     /// The colour at a share of the ramp.
     pub fn color(&self, share: f64) -> Color {
         self.map.color(self.from + (self.to - self.from) * share.clamp(0.0, 1.0))
@@ -141,6 +149,19 @@ mod tests {
         assert_eq!(Colormap::Viridis.color(7.0), [0xfd, 0xe7, 0x25]);
         assert_eq!(Colormap::Gray.color(0.5), [128, 128, 128]);
         assert_eq!(Colormap::Gray.color(f64::NAN), [0, 0, 0]);
+    }
+
+    #[test]
+    fn more_records_stand_out_more_on_any_ground() {
+        for map in [Colormap::Viridis, Colormap::Inferno, Colormap::Cividis, Colormap::Turbo, Colormap::Gray] {
+            for ground in [[255; 3], [17, 19, 24]] {
+                let ramp = Ramp::of_density(map, ground);
+                let away = |share| (lightness(ramp.color(share)) - lightness(ground)).abs();
+                assert!(away(1.0) >= away(0.0), "{map:?} on {ground:?}");
+            }
+        }
+        let ramp = Ramp::of_density(Colormap::Gray, [255; 3]);
+        assert_eq!((ramp.color(0.0), ramp.color(1.0)), ([224; 3], [0; 3]));
     }
 
     #[test]

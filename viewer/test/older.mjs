@@ -1,0 +1,27 @@
+// An older page, to be measured beside the present one.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, symlinkSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { root } from "./browser.mjs";
+import { fromDisk } from "./disk.mjs";
+
+/** The last page whose points were all alike, before they had weights. */
+const BEFORE = "790439cd";
+
+/** The folder of the page that this revision has. */
+function built(revision, directory) {
+  const to = join(directory, "old");
+  mkdirSync(to);
+  execFileSync("tar", ["x", "-C", to], { input: execFileSync("git", ["-C", root, "archive", revision, "viewer"], { maxBuffer: 1 << 28 }) });
+  symlinkSync(join(root, "viewer/node_modules"), join(to, "viewer/node_modules"));
+  const done = spawnSync(process.execPath, ["build.mjs"], { cwd: join(to, "viewer"), encoding: "utf8" });
+  if (done.status !== 0) throw new Error(`the page of ${revision} cannot be built: ${done.stderr}`);
+  return join(to, "viewer/dist");
+}
+
+/** Serves the older page (OLD=revision or folder of a page) before the server at this address; it is built in this directory. */
+export function serveOlder(url, directory) {
+  const old = process.env.OLD ?? BEFORE;
+  return fromDisk(existsSync(join(old, "app.js")) ? resolve(old) : built(old, directory), url, 0);
+}
