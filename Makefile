@@ -15,6 +15,9 @@
 # make wheel   a wheel of package and command, the page within, in dist/; tried without Rust
 # make crash   20,000 seeds of simulated crashes, or SEEDS=n
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
+# make stress-mounts   two machines on one folder through a file system that misbehaves: processes, mounts,
+#                     machines and the server killed and stopped, 100 times or ROUNDS=n; needs /dev/fuse
+# make test-mounts    the store, the engine's oracle and live tests on two mounts of that file system
 # make stress-spark   a stream of Spark whose driver and executors are killed, 20 times or ROUNDS=n
 # make bench-spark    Kubist beside Parquet, Delta and Iceberg through Spark; FOLDER=where the tables stay,
 #                     ROWS=100000000, TURNS=n, STORES=kubist,parquet
@@ -71,6 +74,7 @@ BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+        test-mounts stress-mounts \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
 
 # One cargo call builds command and module, so that what they share is compiled
@@ -301,6 +305,20 @@ stress:
 	ROUNDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test processes killed -- --nocapture
 	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test interleave every
 	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test trouble -- --nocapture
+
+stress-mounts: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),100)
+stress-mounts: build $(VENV)/.for-test
+	ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -q -s python/tests/test_mounts.py
+
+# The mounts remember what they know for a tenth of a second.
+MOUNTS := $(CURDIR)/.mounts
+test-mounts:
+	$(PYTHON) scripts/mounts.py up
+	KUBIST_STALE_SECONDS=0.2 KUBIST_TEST_MOUNTS=$(MOUNTS)/one:$(MOUNTS)/other \
+	  cargo test --release --locked --workspace --target-dir target --test shared -- --ignored
+	KUBIST_STALE_SECONDS=0.2 KUBIST_TEST_STORE=$(MOUNTS)/one SEEDS=20 \
+	  cargo test --release --locked --workspace --target-dir target --test oracle --test live
+	$(PYTHON) scripts/mounts.py down
 
 stress-simulations: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),50)
 stress-simulations: build $(VENV)/.for-test

@@ -123,6 +123,23 @@ fn two_machines_keep_the_promises_of_one_store() {
     }
 }
 
+/// The mounts of `scripts/mounts.py up`, by the variable that names both.
+#[test]
+#[ignore = "needs two mounts: make test-mounts"]
+fn two_mounts_that_misbehave_keep_them_too() {
+    let mounts =
+        std::env::var("KUBIST_TEST_MOUNTS").expect("KUBIST_TEST_MOUNTS names two folders, with a colon between");
+    let (one, other) = mounts.split_once(':').expect("two folders");
+    let mut stores = 0;
+    conformance::run(&mut || {
+        stores += 1;
+        let name = format!("store-{}-{stores}", std::process::id());
+        let stores = [one, other].map(|mount| LocalStore::create(&Path::new(mount).join(&name)).unwrap());
+        assert!(!stores[0].capabilities().staleness.is_zero(), "FUSE's file systems are those of several machines");
+        Arc::new(Alternating { stores, calls: AtomicUsize::new(0) })
+    });
+}
+
 #[test]
 fn a_real_directory_that_is_shared_keeps_them_too() {
     let root = tempfile::tempdir().unwrap();
