@@ -96,7 +96,8 @@ class Result:
     def to_arrow(self) -> pa.Table:
         """All records as a `pyarrow.Table`."""
         pa = need("pyarrow", "to_arrow()")
-        return pa.table(self._read().collect())
+        # `pa.table` would load pandas, to see whether it is given a frame of that.
+        return pa.RecordBatchReader.from_stream(self._read().collect()).read_all()
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """All records as a `pandas.DataFrame`; ``options`` go to `pyarrow.Table.to_pandas`."""

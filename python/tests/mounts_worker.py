@@ -76,6 +76,15 @@ def patiently(work: Callable[[], bool]) -> None:
             return
 
 
+def committed(writer: kubist.Writer) -> int:
+    """How many commits it has made, which are numbered from 0."""
+    count = 0
+    for bit in reversed(range(20)):
+        if writer.committed(str(count + (1 << bit) - 1)) is not None:
+            count += 1 << bit
+    return count
+
+
 def write(location: str, writer: int) -> None:
     """Commits one after the other under a token each, so that none comes twice."""
     number: int | None = None
@@ -84,9 +93,7 @@ def write(location: str, writer: int) -> None:
         nonlocal number
         with kubist.open(location) as t, t.writer(f"w{writer}") as w:
             if number is None:
-                number = 0
-                while w.committed(str(number)) is not None:
-                    number += 1
+                number = committed(w)
                 say("begins", number)
             while not END.is_set():
                 w.append(rows(writer, number))

@@ -257,6 +257,22 @@ def test_paths_may_be_pathlike(tmp_path: Path) -> None:
     assert len(kubist.open(tmp_path / "a")) == len(kubist.open(str(tmp_path / "b"))) == 100
 
 
+def test_an_answer_as_arrow_loads_no_pandas(path: Path, run_python: Any) -> None:
+    """It takes more time than most questions."""
+    kubist.create(path, ARROW, ["x"], identity=["id"])
+    script = """
+        import sys
+        import kubist
+        t = kubist.open(sys.argv[1])
+        whole, none = t.query().to_arrow(), t.query(where="x > 1e9").to_arrow()
+        assert "pandas" not in sys.modules
+        assert (whole.num_rows, none.num_rows, none.schema) == (100, 0, whole.schema)
+        print("fine")
+    """
+    done = run_python(script, path)
+    assert done.stdout == "fine\n", done.stderr
+
+
 def test_pyarrow_is_optional(path: Path, run_python: Any) -> None:
     """The package loads, writes and reads by PyCapsules alone."""
     kubist.create(path, ARROW, ["x"], identity=["id"])
