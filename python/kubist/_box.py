@@ -93,7 +93,7 @@ def _terms(text: str) -> list[str]:
             continue
         if letter == quote:
             quote = ""
-        elif not quote and letter in "\"`":
+        elif not quote and letter in '"`':
             quote = letter
         terms[-1] += letter
     if not all(term.strip() for term in terms):
@@ -361,10 +361,10 @@ def units(value: Any) -> list[tuple[str, str]]:
     for column, unit in value.items():
         if not isinstance(column, str) or not isinstance(unit, str):
             raise InvalidInput(f"units: expected a column and its unit, not {column!r}: {unit!r}")
-        if (note := _kubist.unit_note(unit)) is not None:
-            told = _kubist.printable(f"column {column!r}: {note}")
-            warnings.warn(told, UserWarning, stacklevel=4)
-    return list(value.items())
+    pairs = list(value.items())
+    for note in _kubist.unit_notes(pairs):
+        warnings.warn(_kubist.printable(note), UserWarning, stacklevel=4)
+    return pairs
 
 
 def accuracy(value: Any) -> list[tuple[str, float | str]]:
@@ -385,7 +385,9 @@ def bound(column: str, value: Any) -> float | str:
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"accuracy: {column}: expected a number or text, not {value!r}") from None
+        raise InvalidInput(
+            f"accuracy: {column}: expected a number or text, not {value!r}"
+        ) from None
 
 
 def metadata(value: Any) -> str:

@@ -145,7 +145,7 @@ class Result:
         """The records as they come, some at a time; once none, if there are none."""
         stream = self._read()
         names = stream.names()
-        batch = stream.next_batch() or stream.empty_batch()
+        batch: _kubist.Batch | None = stream.next_batch() or stream.empty_batch()
         while batch is not None:
             yield {name: _array(numpy, *batch.column(place)) for place, name in enumerate(names)}
             batch = stream.next_batch()

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+    from ._arguments import Box
+
 __all__ = ["register"]
 
 _OPTIONS = ("box", "columns", "partitions", "path", "precision", "where")
@@ -60,6 +62,12 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(_Source)
 
 
+class _Asked(Part, total=False):
+    """What the options ask for."""
+
+    box: Box
+
+
 class _Source(DataSource):
     @classmethod
     def name(cls) -> str:
@@ -69,7 +77,8 @@ class _Source(DataSource):
         from pyspark.sql.pandas.types import from_arrow_schema
 
         location, asked, _ = _asked(self.options)
-        empty = open_table(location).query(**{**asked, "where": "FALSE"}).to_arrow()
+        nothing: _Asked = {**asked, "where": "FALSE"}
+        empty = open_table(location).query(**nothing).to_arrow()
         return from_arrow_schema(_plain_schema(empty.schema))
 
     def reader(self, schema: StructType) -> _Reader:
@@ -83,7 +92,7 @@ class _Task(InputPartition):
 
 
 class _Reader(DataSourceReader):
-    def __init__(self, location: str, asked: Part, partitions: int) -> None:
+    def __init__(self, location: str, asked: _Asked, partitions: int) -> None:
         self._location = location
         self._asked = asked
         self._partitions = partitions
@@ -100,7 +109,7 @@ class _Reader(DataSourceReader):
             yield _plain_batch(pa.record_batch(batch))
 
 
-def _asked(options: dict[str, str]) -> tuple[str, Part, int]:
+def _asked(options: dict[str, str]) -> tuple[str, _Asked, int]:
     """Where the table is, what is asked of it, and in how many parts; 0: as many as suit it."""
     said = {name.lower(): value for name, value in options.items()}
     unknown = [name for name in said if name not in _OPTIONS]
@@ -108,7 +117,7 @@ def _asked(options: dict[str, str]) -> tuple[str, Part, int]:
         raise InvalidInput(f"unknown option {unknown[0]!r}; there are {', '.join(_OPTIONS)}")
     if not said.get("path"):
         raise InvalidInput("which table? say load(location)")
-    asked: Part = {}
+    asked: _Asked = {}
     try:
         if "box" in said:
             asked["box"] = json.loads(said["box"])

@@ -19,7 +19,7 @@ DIMENSION = "record"
 """The axis of what is selected."""
 
 
-@xarray.register_dataset_accessor("kubist")  # type: ignore[no-untyped-call]
+@xarray.register_dataset_accessor("kubist")  # type: ignore[no-untyped-call,unused-ignore]
 class Accessor:
     """The index of the file that a dataset was opened from."""
 

@@ -16,10 +16,10 @@ pub fn printable_lines(text: &str) -> String {
     kubist::printable_lines(text).into_owned()
 }
 
-/// Why a unit converts to no other one, and what may be meant; None if it is known.
+/// What is to be said of columns and their units: of each that is not known why, and what may be meant.
 #[pyfunction]
-pub fn unit_note(unit: &str) -> Option<String> {
-    kubist::unit_note(unit)
+pub fn unit_notes(units: Vec<(String, String)>) -> Vec<String> {
+    kubist::unit_notes(units.iter().map(|(column, unit)| (column.as_str(), unit.as_str())))
 }
 
 /// A time as text in seconds.

@@ -99,6 +99,20 @@ impl Writer {
         run(py, &self.cancel, || self.state()?.open()?.committed(token))
     }
 
+    /// Takes on what is to come into the table once, in place of what it had taken on before.
+    fn take_on(&self, py: Python<'_>, what: &str) -> PyResult<()> {
+        run(py, &self.cancel, || self.state()?.open()?.take_on(what))
+    }
+
+    /// Gives back what it has taken on.
+    fn give_back(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |state| {
+            if let Some(writer) = &mut state.writer {
+                writer.give_back();
+            }
+        })
+    }
+
     /// Says that this writer has nothing for a step. The commit as JSON.
     fn abandon(&self, py: Python<'_>, step: i64) -> PyResult<String> {
         let committed = run(py, &self.cancel, || self.state()?.open()?.abandon(step))?;

@@ -263,6 +263,21 @@ def test_what_fails_behind_the_calls_is_told(lib: Library, table: c_void_p) -> N
     assert "step 4 was not written" in told[1][1]
 
 
+def test_a_unit_that_is_not_known_is_told(lib: Library, path: Path) -> None:
+    events: list[tuple[int, str]] = []
+    callback = ctypes.CFUNCTYPE(None, c_void_p, c_int32, ctypes.c_char_p)
+    log = callback(lambda user, level, message: events.append((level, message.decode())))
+    columns = {"x": {"type": "f64", "unit": "metr"}, "u": {"type": "f64", "unit": "m/s"}}
+    lib.dll.kubist_set_log(log, None)
+    lib.handle(
+        "table_create", str(path), json.dumps({"columns": columns, "dimensions": {"x": None}})
+    )
+    lib.dll.kubist_set_log(callback(), None)
+    ((level, message),) = events
+    assert level == 1 and message.startswith(f'{path}: column "x": the unit `metr` is not known')
+    assert "did you mean `meter` or `metre`?" in message
+
+
 class Hooks(ctypes.Structure):
     _fields_ = [
         ("size", c_uint64),

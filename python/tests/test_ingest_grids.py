@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ def test_a_place_of_a_grid_is_a_record(tmp_path: Path) -> None:
     ]
     assert table.units["TEMP"] == "degC"
     assert table.metadata["left_out"] == ["bounds"]
-    found = table.query(box={"LAT": (0, 60), "TIME": 30}, where="TEMP > 20").to_arrow()
+    found = table.query(box={"LAT": (0, 60), "TIME": "1990-01-31"}, where="TEMP > 20").to_arrow()
     assert found.num_rows == ((values[1, 15:] > 20) & there[1, 15:]).sum()
     rows = found.to_pylist()
     for row in rows[:20]:
@@ -109,3 +110,121 @@ def test_hdf5_with_scales_and_arrays_of_one_length(tmp_path: Path) -> None:
     assert particles.count() == 5000
     names = [dimension.column for dimension in particles.info().dimensions]
     assert names == ["x", "y", "z"], names
+
+
+def series(path: Path, unit: str, values: np.ndarray, **attributes: str) -> None:
+    """A series of levels, by time."""
+    time = Variable(values, ("time",), {"units": unit, **attributes})
+    level = Variable(np.arange(len(values), dtype="f4"), ("time",), {"units": "m"})
+    netcdf3(path, {"level": level, "time": time}, None, 2)
+
+
+def moments(path: Path, **options: Any) -> np.ndarray:
+    """The times of a table that is made of a file, in order."""
+    table = str(path.with_suffix(".kubist"))
+    kubist.ingest(table, path, **options)
+    return kubist.open(table).query(order_by="level").to_numpy()["time"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "calendar", "values", "expected"),
+    [
+        ("hours since 1970-01-01", "standard", [0, 6.5, -1], ["1970", "1970-01-01T06:30", "1969-12-31T23"]),
+        ("days since 1990-1-1 12:00:0.0", None, [0, 0.1, 1 / 3], ["1990-01-01T12", "1990-01-01T14:24", "1990-01-01T20"]),
+        ("minutes since 2000-01-01 00:00 -6:30", "gregorian", [0, 1], ["2000-01-01T06:30", "2000-01-01T06:31"]),
+        ("Seconds Since 2020-02-29T23:59:59Z", "PROLEPTIC_GREGORIAN", [1], ["2020-03-01"]),
+        # Dates of the standard calendar before 1582-10-15 are Julian.
+        ("days since 1-1-1", "standard", [735_600], ["2015-01-01"]),
+        ("days since 1-1-1", "proleptic_gregorian", [735_600], ["2015-01-03"]),
+        ("days since 1582-10-04", "standard", [0, 1], ["1582-10-14", "1582-10-15"]),
+    ],
+)  # fmt: skip
+def test_times_since_a_date_are_timestamps(
+    tmp_path: Path, unit: str, calendar: str | None, values: list[float], expected: list[str]
+) -> None:
+    path = tmp_path / "a.nc"
+    said = {} if calendar is None else {"calendar": calendar}
+    series(path, unit, np.array(values, "f8"), **said)
+    plan = kubist.ingest(str(tmp_path / "a.kubist"), path, dry_run=True)
+    assert dict((n, k) for n, k, _ in plan.columns)["time"] == "timestamp[us]"
+    assert "read as timestamps, in UTC" in str(plan)
+    assert moments(path).tolist() == np.array(expected, "M8[us]").tolist()
+
+
+def test_a_table_of_times_is_asked_by_dates(tmp_path: Path) -> None:
+    series(tmp_path / "a.nc", "days since 2001-03-01", np.arange(100, dtype="i4"))
+    kubist.ingest(str(tmp_path / "t"), tmp_path / "a.nc")
+    table = kubist.open(str(tmp_path / "t"))
+    april = table.query(box={"time": ("2001-04-01", "2001-04-30")}).to_numpy()
+    assert sorted(april["level"]) == list(range(31, 61))
+    assert table.count(where="time >= '2001-04-01' AND time < '2001-05-01'") == 30
+    # Another file counts from another date.
+    series(tmp_path / "b.nc", "hours since 2002-01-01", np.array([1.5]), calendar="standard")
+    kubist.ingest(str(tmp_path / "t"), tmp_path / "b.nc")
+    assert table.count(where="time = '2002-01-01T01:30:00'") == 1
+
+
+@pytest.mark.parametrize(
+    ("unit", "calendar", "why"),
+    [
+        ("days since 2000-01-01", "360_day", "its calendar is 360_day"),
+        ("days since 2000-01-01", "noleap", "its calendar is noleap"),
+        ("months since 2000-01-01", "standard", "'months' is no time of one length"),
+        ("hours since 0000-01-01", "standard", "'0000-01-01' is no date of its calendar"),
+        ("days since 1582-10-10", "gregorian", "'1582-10-10' is no date of its calendar"),
+    ],
+)
+def test_other_times_stay_numbers_and_that_is_said(
+    tmp_path: Path, unit: str, calendar: str, why: str
+) -> None:
+    series(tmp_path / "a.nc", unit, np.array([0.0, 31.5]), calendar=calendar)
+    command = [str(COMMAND), "ingest", str(tmp_path / "t"), str(tmp_path / "a.nc")]
+    done = subprocess.run([*command, "--dry-run"], capture_output=True, text=True, timeout=120)
+    assert f"note        column 'time': '{unit}' stay numbers: {why}" in done.stdout, done.stderr
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and f"stay numbers: {why}" in done.stderr
+    table = kubist.open(str(tmp_path / "t"))
+    assert table.units["time"] == unit
+    assert sorted(table.query().to_numpy()["time"]) == [0.0, 31.5]
+
+
+def test_numbers_finer_than_a_microsecond_are_nanoseconds(tmp_path: Path) -> None:
+    series(tmp_path / "a.nc", "seconds since 2020-01-01", np.array([0, 1.5e-9, 2e-9]))
+    found = moments(tmp_path / "a.nc")
+    assert found.dtype == "M8[ns]"
+    assert (found - found[0]).astype(int).tolist() == [0, 2, 2]
+    # Those that are too far away for it are no timestamps.
+    series(tmp_path / "b.nc", "days since 1000-01-01", np.array([0.123456789123, 1]))
+    assert moments(tmp_path / "b.nc").dtype == "f8"
+
+
+def test_times_stay_numbers_where_that_is_asked(tmp_path: Path) -> None:
+    series(tmp_path / "a.nc", "days since 2000-01-01", np.array([0.0, 31.5]))
+    assert moments(tmp_path / "a.nc", types={"time": "float64"}).tolist() == [0.0, 31.5]
+    table = kubist.open(str(tmp_path / "a.kubist"))
+    assert table.units["time"] == "days since 2000-01-01"
+    # The next file is as the table.
+    series(tmp_path / "b.nc", "days since 2000-01-01", np.array([7.0]))
+    kubist.ingest(str(tmp_path / "a.kubist"), tmp_path / "b.nc")
+    assert table.count(where="time = 7") == 1
+
+
+def test_calendars_of_hdf5_and_of_an_index(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["time"] = np.array([0, 59], "i8")
+        # As netCDF-4 writes text of variable length.
+        file["time"].attrs["units"] = np.array(["days since 2001-01-01"], h5py.string_dtype())
+        file["time"].attrs["calendar"] = "noleap"
+        file["time"].make_scale("time")
+        file["level"] = np.array([0.0, 1.0])
+        file["level"].dims[0].attach_scale(file["time"])
+    variables = kubist.index(path).about()["variables"]
+    assert {v["name"]: v["calendar"] for v in variables} == {"level": None, "time": "noleap"}
+    assert moments(path).tolist() == [0, 59]
+    with h5py.File(path, "a") as file:
+        file["time"].attrs["calendar"] = np.bytes_("standard")
+    kubist.index(path, refresh=True)
+    expected = np.array(["2001-01-01", "2001-03-01"], "M8[us]")
+    assert moments(path.rename(tmp_path / "b.h5")).tolist() == expected.tolist()

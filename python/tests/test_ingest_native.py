@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +180,55 @@ def test_any_name_can_be_said_to_be_text(tmp_path: Path) -> None:
         "ingest", tmp_path / "u", tmp_path / "stars.asc", "--format", "csv", "--dimensions", "x"
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that has committed a part of ``a.csv`` to the table ``t``, and stands still."""
+    rows = pd.DataFrame({"pid": np.arange(60_000), "x": RNG.random(60_000)})
+    rows.to_csv(tmp_path / "a.csv", index=False)
+    run = [str(COMMAND), "ingest", tmp_path / "t", tmp_path / "a.csv", "--dimensions", "x"]
+    with subprocess.Popen([*run, "--commit-rows", "200"], stderr=subprocess.PIPE) as process:
+        while not (found := count(tmp_path / "t")):
+            assert process.poll() is None
+        process.send_signal(signal.SIGSTOP)
+        assert 0 < found < len(rows)
+        yield process
+        process.kill()
+
+
+def count(table: Path) -> int:
+    try:
+        return kubist.open(table).count()
+    except kubist.NotATable:
+        return 0
+
+
+def test_a_file_that_is_being_ingested_is_refused_at_both_doors(
+    tmp_path: Path, begun: subprocess.Popen[bytes]
+) -> None:
+    table, file = tmp_path / "t", tmp_path / "a.csv"
+    with pytest.raises(kubist.Busy, match=r"a\.csv: writer \"writer-1\" is at work on it"):
+        kubist.ingest(table, file)
+    second = command("ingest", table, file)
+    assert second.returncode == 4 and 'a.csv: writer "writer-1" is at work' in second.stderr
+    # Another file is not waited for, also behind it.
+    (tmp_path / "b.csv").write_text("pid,x\n1,0.5\n")
+    report = kubist.ingest(table, [file, tmp_path / "b.csv"], keep_going=True)
+    assert (list(report.failed), report.rows) == ([str(file)], 1)
+
+
+def test_python_goes_on_with_a_file_of_which_the_command_took_a_part(
+    tmp_path: Path, begun: subprocess.Popen[bytes]
+) -> None:
+    begun.kill()
+    begun.wait()
+    table = kubist.open(tmp_path / "t")
+    before = table.count()
+    assert 0 < before < 60_000
+    report = kubist.ingest(tmp_path / "t", tmp_path / "a.csv")
+    assert report.rows == 60_000 - before
+    assert sorted(table.query(columns=["pid"]).to_numpy()["pid"]) == list(range(60_000))
+    assert kubist.ingest(tmp_path / "t", tmp_path / "a.csv").skipped == 1
+    assert command("ingest", tmp_path / "t", tmp_path / "a.csv").returncode == 0
+    assert table.count() == 60_000

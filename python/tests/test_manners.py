@@ -231,6 +231,26 @@ def test_describe_has_intervals_that_hold(asked: Asked) -> None:
         asked.describe(["speed"])
 
 
+def test_a_count_that_is_known_is_no_estimate(path: Path) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.random(ROWS)
+    data = pa.table({
+        "x": x,
+        "id": np.arange(ROWS),
+        "gaps": pa.array(x, mask=np.arange(ROWS) == 17),
+        "odd": np.where(np.arange(ROWS) == 17, np.nan, x),
+    })  # fmt: skip
+    t = kubist.create(path, data, ["x"])
+    described = t.describe(max_rows=2000)
+    for column, is_known in {"x": True, "id": True, "gaps": False, "odd": False}.items():
+        count = described[column]["count"]
+        assert count.exact == is_known, column
+        assert count.low <= ROWS - (not is_known) <= count.high
+    half = t.estimate("count(id)", box={"x": (None, 0.5)}, max_rows=2000)
+    assert half.exact and half.value == (x <= 0.5).sum()
+    assert not t.estimate("count(id)", where="id % 2 = 0", max_rows=2000).exact
+
+
 def test_columns_that_are_mostly_null_are_described(path: Path) -> None:
     rng = np.random.default_rng(7)
     rare = np.where(rng.random(ROWS) < 0.002, rng.normal(size=ROWS), np.nan)

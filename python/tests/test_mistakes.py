@@ -216,7 +216,7 @@ def test_what_is_no_time(table: kubist.Table, within: Any, said: str) -> None:
 
 
 def test_a_unit_that_is_not_known_is_told_at_every_door(path: Path, tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="column 'x': the unit `metr/foo` is not known") as warned:
+    with pytest.warns(UserWarning, match='column "x": the unit `metr/foo` is not known') as warned:
         t = kubist.create(path, {"x": np.arange(3.0)}, ["x"], units={"x": "metr/foo"})
     assert warned[0].filename == __file__ and t.units == {"x": "metr/foo"}
     with pytest.warns(UserWarning, match="did you mean `meter` or `metre`"):

@@ -320,6 +320,11 @@ fn alike(first: &Member, other: &Member) -> Result<()> {
             let shown = |unit: &Option<String>| unit.clone().unwrap_or_else(|| "nothing".into());
             return Err(differ(format!("{} is in {} and in {}", a.name, shown(&a.unit), shown(&b.unit))));
         }
+        if let (Some(one), Some(two)) = (&a.calendar, &b.calendar)
+            && one != two
+        {
+            return Err(differ(format!("{} is of the calendars {one} and {two}", a.name)));
+        }
         let axes = |member: &Member, variable: &crate::layout::Variable| -> Vec<(String, u64)> {
             let axis = |axis: &usize| {
                 let dimension = &member.layout.dimensions[*axis];
@@ -357,6 +362,8 @@ pub struct AboutVariable {
     #[serde(rename = "type")]
     pub data_type: String,
     pub unit: Option<String>,
+    /// Of a time in `UNIT since DATE`, unless its index is older than that was kept.
+    pub calendar: Option<String>,
     pub dimensions: Vec<String>,
     pub shape: Vec<u64>,
     pub width: u64,
@@ -380,6 +387,7 @@ impl Files {
                 name: variable.name.clone(),
                 data_type: variable.data_type().to_string(),
                 unit: variable.unit.clone(),
+                calendar: variable.calendar.clone(),
                 dimensions: variable.dimensions.iter().map(|axis| layout.dimensions[*axis].name.clone()).collect(),
                 shape: layout.shape(variable),
                 width: variable.number.bytes(),

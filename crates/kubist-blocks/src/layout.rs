@@ -197,6 +197,9 @@ pub struct Variable {
     pub packing: Packing,
     #[serde(default)]
     pub unit: Option<String>,
+    /// Of times, whose unit is `UNIT since DATE`; older indices do not have it.
+    #[serde(default)]
+    pub calendar: Option<String>,
     pub storage: Storage,
 }
 
@@ -410,6 +413,12 @@ impl std::str::FromStr for Block {
         let bytes = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)).filter(|bytes| *bytes >= 64);
         bytes.map(Block::Bytes).ok_or_else(odd)
     }
+}
+
+/// The calendar of a variable in this unit, by the CF conventions; `None` if it is no time of a calendar.
+pub fn calendar(unit: Option<&str>, said: Option<String>) -> Option<String> {
+    let is_time = unit.is_some_and(|unit| unit.to_ascii_lowercase().contains(" since "));
+    is_time.then(|| said.map_or_else(|| "standard".to_string(), |said| said.trim().to_ascii_lowercase()))
 }
 
 impl Variable {

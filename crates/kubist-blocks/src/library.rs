@@ -17,7 +17,7 @@ use kubist_types::{Cancel, Error, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::layout::{Chunk, Layout, Storage};
+use crate::layout::{Chunk, Layout, Storage, calendar};
 use crate::shape::Rect;
 
 /// Runs what answers, `kubist/indexing/library.py`, where Python finds the package, and nothing else of the package: to
@@ -89,6 +89,7 @@ impl Library {
         }
         let mut rows = bytes.chunks_exact(CHUNK_BYTES);
         for (variable, count) in layout.variables.iter_mut().zip(head.chunks) {
+            variable.calendar = calendar(variable.unit.as_deref(), variable.calendar.take());
             let Storage::Chunks { table, .. } = &mut variable.storage else { continue };
             for _ in 0..count {
                 let row = rows.next().ok_or_else(odd)?;

@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Variable};
+use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Variable, calendar};
 
 /// Longer headers are not read.
 const LONGEST_HEADER: u64 = 256 << 20;
@@ -162,6 +162,7 @@ fn described(raw: Raw, stored: Number, storage: Storage) -> Variable {
         number,
         big_endian: true,
         packing: Packing { scale: first("scale_factor"), offset: first("add_offset"), missing },
+        calendar: calendar(text("units").as_deref(), text("calendar")),
         unit: text("units"),
         storage,
     }

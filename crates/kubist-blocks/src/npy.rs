@@ -31,6 +31,7 @@ pub fn layout(path: &Path, reader: &mut dyn Read) -> Result<Layout, String> {
         big_endian: header.element.is_big_endian(),
         packing: Packing::default(),
         unit: None,
+        calendar: None,
         storage: Storage::Contiguous { offset: header.bytes },
     };
     Ok(Layout { format: FileFormat::Npy, dimensions, variables: vec![variable], left_out: Vec::new() })

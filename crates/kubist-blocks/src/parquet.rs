@@ -36,6 +36,7 @@ pub fn layout(columns: &Columns) -> Result<Layout> {
             big_endian: false,
             packing: Packing::default(),
             unit: column.unit.clone(),
+            calendar: None,
             storage: Storage::Pages { leaf: column.leaf, table },
         }))
     };

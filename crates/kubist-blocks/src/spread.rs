@@ -96,6 +96,7 @@ mod tests {
             big_endian: false,
             packing: Packing::default(),
             unit: None,
+            calendar: None,
             storage: Storage::Contiguous { offset: 0 },
         }
     }

@@ -360,6 +360,7 @@ mod tests {
                     big_endian,
                     packing: Packing { scale, offset, missing },
                     unit: None,
+                    calendar: None,
                     storage: Storage::Contiguous { offset: 0 },
                 };
                 let bytes = cells.iter().flat_map(|bits| decode::stored(&variable, *bits)).collect();

@@ -3,9 +3,10 @@
 use std::ffi::c_char;
 
 use kubist::Table;
-use kubist_insitu::{await_other_writers, Failure, Patience, Result};
+use kubist_insitu::{await_other_writers, Failure, Level, Patience, Result};
 
 use crate::hooks::{Call, Hooks, KubistHooks};
+use crate::log::tell;
 use crate::options::{Create, Dropping, Optimizing, Own, Writers};
 use crate::status::{guarded, KubistStatus};
 use crate::text::{hand_out, json, set, text};
@@ -78,6 +79,10 @@ pub unsafe extern "C" fn kubist_table_create(
         let (location, options): (&str, Create) = unsafe { (text("location", location)?, json("options", options)?) };
         let (schema, options) = options.into_engine()?;
         let made = Table::create(location, schema, &options)?;
+        let units = options.units.iter().map(|(column, unit)| (column.as_str(), unit.as_str()));
+        tell(
+            kubist::unit_notes(units).into_iter().map(|note| (Level::Warning, format!("{location}: {note}"))).collect(),
+        );
         // SAFETY: as above.
         unsafe { hand_handle_out(table, KubistTable { table: made, hooks: Hooks::default() }) }
     })

@@ -7,7 +7,7 @@ use kubist::{Metadata, NewColumn, Table, Value};
 
 use crate::args;
 use crate::failure::{Failure, Result};
-use crate::output::remark;
+use crate::output::{remark, tell_units};
 use crate::parse;
 
 pub fn run(command: &args::Alter) -> Result<()> {
@@ -58,9 +58,7 @@ pub fn run(command: &args::Alter) -> Result<()> {
     for (column, unit) in units {
         table.set_unit(column, Some(unit))?;
         report(format!("column {column:?} is in {unit}"));
-        if let Some(note) = kubist::unit_note(unit) {
-            remark(&format!("note: column {column:?}: {note}"));
-        }
+        tell_units([(column.as_str(), unit.as_str())]);
     }
     for column in &command.no_unit {
         table.set_unit(column, None)?;

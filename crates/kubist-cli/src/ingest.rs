@@ -23,7 +23,7 @@ use serde::Serialize;
 use crate::args;
 use crate::failure::{Failure, Kind, Result};
 use crate::location::Location;
-use crate::output::{print_json, remark};
+use crate::output::{print_json, remark, tell_units};
 use crate::progress::Progress;
 use crate::{foreign, human, info, parse};
 
@@ -121,17 +121,10 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
     };
     let table = Table::create(&command.table, schema, &options)?;
     let schema = table.schema()?;
-    tell_units(&schema);
+    let units: Vec<_> =
+        schema.fields().iter().filter_map(|field| Some((field.name(), kubist_plot::unit(field)?))).collect();
+    tell_units(units.iter().map(|(column, unit)| (column.as_str(), unit.as_str())));
     Ok((table, true))
-}
-
-/// Says of which columns the unit is not known.
-fn tell_units(schema: &Schema) {
-    for field in schema.fields() {
-        if let Some(note) = kubist_plot::unit(field).and_then(|unit| kubist::unit_note(&unit)) {
-            remark(&format!("note: column {:?}: {note}", field.name()));
-        }
-    }
 }
 
 /// Columns with the bounds of their errors.
@@ -270,6 +263,10 @@ impl Known {
 impl Ingestion<'_> {
     fn take(&mut self, input: &Input) -> Result<()> {
         let known = Known(if self.again { None } else { Some(known_as(&input.path)?) });
+        if let Some(file) = &known.0 {
+            // The table is looked at afterwards: nobody else commits of this file from now on.
+            self.writer.take_on(file).map_err(|error| Failure::from(error).within(input.path.display()))?;
+        }
         let snapshot = self.table.snapshot()?;
         let committed = |token: Option<String>| token.and_then(|token| snapshot.committed(&token));
         if committed(known.whole()).is_some() {

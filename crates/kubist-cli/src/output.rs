@@ -43,6 +43,11 @@ pub fn remark(line: &str) {
     remark_raw(&kubist::printable_lines(line));
 }
 
+/// Tells of which columns the unit is not known.
+pub fn tell_units<'a>(units: impl IntoIterator<Item = (&'a str, &'a str)>) {
+    kubist::unit_notes(units).iter().for_each(|note| remark(&format!("note: {note}")));
+}
+
 /// The same for programs, as it is.
 pub fn remark_raw(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");

@@ -79,6 +79,8 @@ pub struct Properties {
     pub uses_number_of_records: bool,
     /// It is the number of records.
     pub is_number_of_records: bool,
+    /// It is the number of records in which its argument, a column, has a value.
+    pub is_number_of_values: bool,
     /// It follows from the number of records alone, and is exact where that is known.
     pub follows_from_number_of_records: bool,
     /// It lies between the smallest and the largest value of its first argument.

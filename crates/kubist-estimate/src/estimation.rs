@@ -31,6 +31,7 @@ use crate::group::GroupBy;
 use crate::options::{EstimateOptions, check};
 use crate::records::Records;
 use crate::unit;
+use crate::zones;
 use known::Known;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::Population;
@@ -76,6 +77,8 @@ pub struct Estimation<P = Records> {
     accumulated: Accumulated,
     /// How many records there are, once that is known.
     rows: Option<u64>,
+    /// By aggregate: each record has a value of its argument, where that was asked of zone maps.
+    complete: Vec<bool>,
     /// How many there are in the frame in which they lie, where records are drawn from it.
     framed: Option<u64>,
     /// Priorities are read from `low` on; up to `at` they have been, `end` is the last.
@@ -196,6 +199,7 @@ impl<P: Population> Estimation<P> {
             pilot: None,
             tails,
             rows: known.as_ref().and_then(Known::rows),
+            complete: vec![],
             framed: None,
             known,
             accumulated: Accumulated::default(),
@@ -363,7 +367,19 @@ impl<P: Population> Estimation<P> {
             return Ok(());
         }
         self.rows = self.counted(&self.records.clone(), COUNTED_ROWS)?;
+        if self.rows.is_some() && self.share() < 1.0 {
+            let complete = self.task.aggregates.iter().map(|asked| self.is_complete(asked));
+            self.complete = complete.collect::<Result<_>>()?;
+        }
         Ok(())
+    }
+
+    /// Whether an aggregate counts the values of a column that all records have.
+    fn is_complete(&self, asked: &Asked) -> Result<bool> {
+        let column = asked.bound.arguments.first().and_then(|argument| argument.column());
+        let Some(column) = column.filter(|_| asked.bound.properties.is_number_of_values) else { return Ok(false) };
+        let column = self.records.place(column);
+        Ok(self.in_time(|| zones::is_complete(&self.whole, column, self.deadline))?.unwrap_or(false))
     }
 
     /// How many of some records there are, if that is known or at most `most` must be read for it, and there is

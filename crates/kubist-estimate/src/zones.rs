@@ -1,6 +1,7 @@
 //! What zone maps say about a column's values: between which ends they lie, and, with a
 //! look into the few zones that may hold it, the smallest and the largest of all.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -63,6 +64,24 @@ pub fn bounds(records: &impl Population, column: usize, deadline: Option<Instant
     records.scan(scan, |_| Ok(()), &mut |()| Ok(()))?;
     let seen = seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     Ok(*seen)
+}
+
+/// Whether zone maps say that each record has a value of a stored column: neither null nor NaN.
+pub fn is_complete(records: &impl Population, column: usize, deadline: Option<Instant>) -> Result<bool> {
+    let data_type = plain(records.stored().field(column).data_type()).clone();
+    let (first, last) = order::number_keys(&data_type);
+    let complete = Arc::new(AtomicBool::new(true));
+    let all = complete.clone();
+    let needless = move |zone: Zone| {
+        if zone.nulls != Nulls::None || zone.min < first || zone.max > last {
+            all.store(false, Ordering::Relaxed);
+        }
+        true
+    };
+    let skip = Some(Skip { column, many_at_once: true, needless: Arc::new(needless) });
+    let scan = Scan { wanted: Wanted::default(), range: PriorityRange::ALL, skip, deadline };
+    records.scan(scan, |_| Ok(()), &mut |()| Ok(()))?;
+    Ok(complete.load(Ordering::Relaxed))
 }
 
 /// The smallest or the largest value.

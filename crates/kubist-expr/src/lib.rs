@@ -113,7 +113,7 @@ pub use measured::Meant;
 pub use names::column_index;
 pub use near::nearest;
 pub use steps::{Shape, Steps};
-pub use unit::{error_in, has_direction, seconds, unit_note};
+pub use unit::{error_in, has_direction, seconds, unit_notes};
 pub use value::Value;
 pub use zone::{Nulls, Verdict, Zone};
 

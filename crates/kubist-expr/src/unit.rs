@@ -10,7 +10,7 @@ mod known;
 use crate::error::{ExprError, shortened};
 use crate::number::{Decimal, Number};
 use convert::{Converted, convert, plain};
-pub use known::{has_direction, seconds, unit_note};
+pub use known::{has_direction, seconds, unit_notes};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

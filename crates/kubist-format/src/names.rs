@@ -21,6 +21,8 @@ pub const CHECKPOINTS: &str = "checkpoints/";
 pub const ALTERATIONS: &str = "alterations/";
 pub const GARBAGE: &str = "garbage/";
 pub const LEASES: &str = "leases/";
+/// What writers are at, that is to come into the table once.
+pub const CLAIMS: &str = "claims/";
 
 /// How the names of segments of pages begin; they end with the time of their creation.
 pub const PAGES_SEGMENT: &str = "pages-";

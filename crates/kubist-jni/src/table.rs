@@ -100,6 +100,19 @@ pub extern "system" fn Java_org_kubist_Native_tableCreate(
     })
 }
 
+/// What is to be said of the units of a table's columns, as a list.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_org_kubist_Native_unitNotes(env: Env, _: Class, table: jlong) -> jbyteArray {
+    ended(env, std::ptr::null_mut(), || {
+        let schema = held::<Table>("table", table)?.schema()?;
+        let unit = |field: &'_ Arc<Field>| field.metadata().get("unit").cloned();
+        let units: Vec<_> = schema.fields().iter().filter_map(|field| Some((field.name(), unit(field)?))).collect();
+        let units = units.iter().map(|(column, unit)| (column.as_str(), unit.as_str()));
+        // SAFETY: `env` is this thread's.
+        unsafe { hand_json_out(env, &kubist::unit_notes(units)) }
+    })
+}
+
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_tableOpen(env: Env, _: Class, location: jbyteArray) -> jlong {
     // SAFETY: Java's arguments are what its declaration says.

@@ -5,6 +5,7 @@
 
 pub mod bucket;
 pub mod build;
+mod claim;
 mod grid;
 mod incoming;
 pub mod keys;

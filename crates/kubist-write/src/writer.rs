@@ -15,6 +15,7 @@ use kubist_index::state::Commit;
 use kubist_store::{LogOwner, Segment};
 use rayon::prelude::*;
 
+use crate::claim::Claim;
 use crate::grid::frame_for;
 use crate::incoming::{own, slices};
 use crate::names::{first_free_log, own_log};
@@ -59,6 +60,8 @@ pub trait Behind: Send + Sync {
 /// Appends to a table under a name of its own. Dropping it discards what was
 /// not committed and gives the name back.
 pub struct Writer {
+    /// Given back before the log, the first of all fields.
+    claim: Option<Claim>,
     core: Arc<Core>,
     /// The columns as last looked at: a batch that names others looks again.
     schema: Arc<TableSchema>,
@@ -165,6 +168,7 @@ impl Writer {
         let taken = core.store.segments().map_err(store_error)?;
         let numbers = taken.iter().filter_map(|name| name.strip_prefix(&prefix)?.parse::<u64>().ok());
         Ok(Writer {
+            claim: None,
             // Names are never used again, also after a cleaning: readers hold files open.
             next_segment: (numbers.max().unwrap_or(0) + 1).max(unix_ms()),
             memory: options.memory_bytes.unwrap_or(DEFAULT_MEMORY),
@@ -347,6 +351,25 @@ impl Writer {
     pub fn committed(&self, token: &str) -> Result<Option<u64>> {
         let view = self.core.view(&self.cancel)?;
         Ok(view.history.token(self.name(), token).map(|(_, rows)| rows))
+    }
+
+    /// Takes on `what`, in place of what it had taken on before: no other writer can, until this one takes on
+    /// something else, gives it back or ends. Whether another had committed it already, tokens say, to who looks
+    /// afterwards.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` if another writer has taken it on; `Cancelled`; a storage error.
+    pub fn take_on(&mut self, what: &str) -> Result<()> {
+        self.give_back();
+        self.core.check_process()?;
+        self.claim = Some(Claim::take(&self.core, self.log.writer(), what, &self.cancel)?);
+        Ok(())
+    }
+
+    /// Gives back what it has taken on.
+    pub fn give_back(&mut self) {
+        self.claim = None;
     }
 
     /// After a failed write or sync nobody knows what is on disk.

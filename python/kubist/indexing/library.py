@@ -54,6 +54,9 @@ def sound(text: str | bytes) -> str:
 
 def text(attributes: Any, name: str) -> str | None:
     value = attributes.get(name)
+    if getattr(value, "size", None) == 1 and hasattr(value, "item"):
+        # netCDF-4 writes text of variable length as an array of one.
+        value = value.item()
     return sound(value) if isinstance(value, str | bytes) else None
 
 
@@ -210,6 +213,7 @@ def layout(path: bytes) -> tuple[dict[str, Any], bytes]:
                 "big_endian": dtype.byteorder == ">",
                 "packing": packing,
                 "unit": text(item.attrs, "units"),
+                "calendar": text(item.attrs, "calendar"),
                 "storage": where,
             }
         )

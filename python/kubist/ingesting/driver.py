@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _box, _kubist, _table
 from .._directory import location_of
-from .._errors import Error, InvalidInput, NotATable
+from .._errors import Busy, InvalidInput, NotATable
 from .._libraries import need
 from .._progress import Progress
 from .._writer import LaidOutBehind, Writer
@@ -74,7 +74,13 @@ class Ingestion:
         """The files that are there now, looked at, in order of time."""
         asked = self.asked
         options = Options(
-            asked.topology, asked.time, asked.columns, asked.delimiter, asked.names, asked.limits
+            topology=asked.topology,
+            time=asked.time,
+            columns=asked.columns,
+            delimiter=asked.delimiter,
+            names=asked.names,
+            types=asked.types,
+            limits=asked.limits,
         )
         found = []
         for path in _expanded(self.paths):
@@ -97,7 +103,7 @@ class Ingestion:
     def _fail(self, path: Path, error: BaseException) -> None:
         message = _told(path, error)
         if not self.keep_going:
-            raise InvalidInput(message) from error
+            raise error if isinstance(error, Busy) else InvalidInput(message) from error
         self.report.failed[str(path)] = message
 
     def plan(self, sources: Sequence[Source]) -> Plan:
@@ -124,12 +130,13 @@ class Ingestion:
                 known += committed(f"{key}/{step.label}") is not None
         times = [t for source in sources for t in source.times]
         rows = [source.rows for source in sources]
+        schema = self._columns_of(sources)
         return Plan(
             format=first.format,
             files=[str(source.path) for source in sources],
             columns=[
                 (f.name, str(f.type), (f.metadata or {}).get(b"unit", b"").decode() or None)
-                for f in self._columns_of(sources)
+                for f in schema
             ],
             dimensions=dimensions,
             identity=identity,
@@ -139,6 +146,7 @@ class Ingestion:
             rows=None if None in rows else sum(r for r in rows if r is not None),
             times=(min(times), max(times)) if times else None,
             metadata=dict(first.metadata),
+            notes=self._notes(sources, schema),
         )
 
     # What the table is
@@ -232,11 +240,15 @@ class Ingestion:
             self._check_columns(self._table)
         self._check_atoms(self._table, sources)
         self._schema = self._table.schema
-        self._writer = self._table.writer(
-            self.asked.writer or WRITER,
-            memory_bytes=self.asked.memory_bytes,
-            optimize=self.asked.optimize,
-        )
+        name = self.asked.writer or WRITER
+        try:
+            self._writer = self._table.writer(
+                name, memory_bytes=self.asked.memory_bytes, optimize=self.asked.optimize
+            )
+        except Busy as error:
+            raise Busy(
+                f"{self.location}: writer {name!r} is ingesting already: wait for it, or name another"
+            ) from error
         columns = json.loads(self._table._pinned().columns())
         added = frozenset(column["name"] for column in columns if column["added"])
         self._state = State(schema=self._schema, added=added)
@@ -255,6 +267,14 @@ class Ingestion:
             self._table.set_metadata({"topology": here["topology"]})
             self.report.topology_added = True
 
+    def _notes(self, sources: Sequence[Source], schema: pa.Schema) -> list[str]:
+        """What is to be said of the columns of a new table."""
+        units = [(f.name, (f.metadata or {}).get(b"unit", b"").decode()) for f in schema]
+        of_units = _kubist.unit_notes([(name, unit) for name, unit in units if unit])
+        # Files of a series say the same.
+        of_files = dict.fromkeys(note for source in sources for note in source.notes)
+        return [*of_files, *of_units]
+
     def _create(self, sources: Sequence[Source]) -> _table.Table:
         source = sources[0]
         dimensions, identity, lookup = self._index(sources)
@@ -264,10 +284,7 @@ class Ingestion:
                 f"the dimensions; the columns are {', '.join(source.schema.names)}"
             )
         schema = self._columns_of(sources)
-        for field_ in schema:
-            unit = (field_.metadata or {}).get(b"unit", b"").decode()
-            if unit and (note := _kubist.unit_note(unit)) is not None:
-                self.report.notes.append(f"column {field_.name!r}: {note}")
+        self.report.notes += self._notes(sources, schema)
         domains = {name: source.domains.get(name) for name in dimensions}
         domains.update({k: v for k, v in self.asked.domains.items() if k in domains})
         return _table.create(
@@ -298,16 +315,27 @@ class Ingestion:
                 self._open(sources)
             try:
                 taken += self._take(source, seen)
-            except Error as error:
-                if not isinstance(error, InvalidInput):
-                    raise
+            except (InvalidInput, Busy) as error:
                 self._fail(source.path, error)
         return taken
 
     def _take(self, source: Source, seen: dict[tuple[float, str], Source]) -> int:
-        writer = self._writer
+        assert self._writer is not None
+        key = source.key()
+        if self.asked.again:
+            return self._take_steps(source, key, seen)
+        try:
+            self._writer._writer.take_on(key)
+        except Busy as error:
+            raise Busy(f"{source.path}: {error}") from None
+        try:
+            return self._take_steps(source, key, seen)
+        finally:
+            self._writer._writer.give_back()
+
+    def _take_steps(self, source: Source, key: str, seen: dict[tuple[float, str], Source]) -> int:
+        writer, taken = self._writer, 0
         assert writer is not None and self._state is not None
-        key, taken = source.key(), 0
         steps = iter(source.steps(_under(key, self._committed)))
         while (step := _next(steps, source.path)) is not None:
             if step.time is not None:
@@ -322,7 +350,7 @@ class Ingestion:
                 continue
             next_frame = self._state.next_frame
             try:
-                self._append(writer, source, step)
+                self._append(writer, source, step, self._begun(token))
                 self._tell(writer.pending_rows, source, step, committing=True)
                 committed = writer.commit(token=None if self.asked.again else token)
             except BaseException:
@@ -344,7 +372,16 @@ class Ingestion:
         assert self._table is not None
         return None if self.asked.again else self._table._pinned().committed(token)
 
-    def _append(self, writer: Writer, source: Source, step: Step) -> None:
+    def _begun(self, token: str) -> int:
+        """How many of its first records an ingestion has committed that was stopped
+        (`--commit-rows` of the command)."""
+        rows = 0
+        while more := self._committed(f"{token} from {rows}"):
+            rows += more
+        return rows
+
+    def _append(self, writer: Writer, source: Source, step: Step, begun: int) -> None:
+        """Takes the rows of a step, without so many that are in the table."""
         assert self._schema is not None and self._table is not None and self._state is not None
         row = 0
         parts = step.read(self._state)
@@ -353,10 +390,14 @@ class Ingestion:
         append = behind.append if source.in_order else writer.append
         try:
             while (part := _next(parts, where)) is not None:
-                fitted = self._fitted(part, source, step, row)
-                row += part.num_rows
+                there = min(max(begun - row, 0), part.num_rows)
+                row += there
+                if there == part.num_rows > 0:
+                    continue
+                fitted = self._fitted(part.slice(there), source, step, row)
+                row += fitted.num_rows
                 append(fitted)
-                self._tell(row, source, step)
+                self._tell(row - begun, source, step)
             behind.wait()
         finally:
             behind.close()

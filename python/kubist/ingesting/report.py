@@ -51,6 +51,7 @@ class Plan:
         steps: How many steps there are, and how many of them the table has already.
         rows: How many records, where the format says so beforehand.
         times: The first and the last time, where the format says it.
+        notes: What you should know, as units that are not known, and times that became timestamps.
     """
 
     format: str
@@ -64,6 +65,7 @@ class Plan:
     rows: int | None
     times: tuple[float, float] | None
     metadata: dict[str, Any]
+    notes: list[str]
 
     def __str__(self) -> str:
         width = max(len(name) for name, _, _ in self.columns)
@@ -88,6 +90,7 @@ class Plan:
         for name, value in self.metadata.items():
             text = str(value)
             lines.append(f"metadata    {name} = {text if len(text) < 60 else text[:57] + '...'}")
+        lines += [f"note        {note}" for note in self.notes]
         return "\n".join(lines)
 
 

@@ -29,6 +29,7 @@ class Options:
     columns: Sequence[str] | None = None
     delimiter: str | None = None
     names: Sequence[str] | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -77,6 +78,7 @@ class Source:
             the next ones are read.
         partial: Others of its kind may have columns that it lacks: a new table has those of all.
         file: The engine's own reader of it; then its records may be without a position.
+        notes: What is to be said before a table is made of it.
     """
 
     path: Path
@@ -95,6 +97,7 @@ class Source:
     in_order: bool = False
     partial: bool = False
     file: _kubist.File | None = None
+    notes: Sequence[str] = ()
 
     def key(self) -> str:
         """The name under which its commits are known."""

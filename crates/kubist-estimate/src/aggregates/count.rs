@@ -44,7 +44,12 @@ impl Smooth for Count {
     const WIDTH: usize = 1;
 
     fn properties(&self) -> Properties {
-        Properties { uses_number_of_records: true, is_number_of_records: self.of_all, ..Properties::default() }
+        Properties {
+            uses_number_of_records: true,
+            is_number_of_records: self.of_all,
+            is_number_of_values: !self.of_all,
+            ..Properties::default()
+        }
     }
 
     fn features(&self, values: &Complete, _shifts: &[f64]) -> Vec<Vec<f64>> {

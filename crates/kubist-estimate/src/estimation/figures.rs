@@ -77,9 +77,10 @@ impl<P: Population> Estimation<P> {
         }
         if let Some(rows) = self.rows {
             for figure in &mut figures {
-                let asked = task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
-                let value = match asked.map(|asked| asked.bound.properties) {
-                    Some(known) if known.is_number_of_records => Some(rows as f64),
+                let asked = task.aggregates.iter().position(|asked| asked.name == figure.aggregate);
+                let complete = asked.and_then(|asked| self.complete.get(asked)).copied().unwrap_or(false);
+                let value = match asked.map(|asked| task.aggregates[asked].bound.properties) {
+                    Some(known) if known.is_number_of_records || complete => Some(rows as f64),
                     Some(known) if known.follows_from_number_of_records => figure.value,
                     _ => None,
                 };

@@ -21,18 +21,24 @@ const THEIR_OWN: &str = "\
 /// Shares, which are plain numbers as radians are, and no angles.
 const SHARES: [&str; 4] = ["%", "percent", "ppm", "dimensionless"];
 
-/// Why a unit converts to no other one, and what may be meant; `None` if it is known, or one that stands for
-/// itself, as `mag`.
+/// What is to be said of columns and their units where a table is made or changed: of each that converts to no
+/// other unit why, and what may be meant. Nothing of units that are known, or stand for themselves, as `mag`.
 ///
 /// ```
-/// # use kubist_expr::unit_note;
-/// assert_eq!(unit_note("m/s"), None);
-/// assert_eq!(unit_note("mag"), None);
-/// let note = unit_note("metre/foo").unwrap();
-/// assert!(note.starts_with("the unit `metre/foo` is not known (foo)"));
-/// assert!(unit_note("metr").unwrap().ends_with("; did you mean `meter` or `metre`?"));
+/// # use kubist_expr::unit_notes;
+/// assert!(unit_notes([("u", "m/s"), ("g", "mag")]).is_empty());
+/// let notes = unit_notes([("x", "metre/foo"), ("y", "metr")]);
+/// assert!(notes[0].starts_with("column \"x\": the unit `metre/foo` is not known (foo)"));
+/// assert!(notes[1].ends_with("; did you mean `meter` or `metre`?"));
 /// ```
-pub fn unit_note(unit: &str) -> Option<String> {
+pub fn unit_notes<'a>(units: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let note = |(column, unit)| Some(format!("column {column:?}: {}", unit_note(unit)?));
+    units.into_iter().filter_map(note).collect()
+}
+
+/// Why a unit converts to no other one, and what may be meant; `None` if it is known, or one that stands for
+/// itself.
+fn unit_note(unit: &str) -> Option<String> {
     let is_known = |unit: &str| plain(unit).is_some_and(|asked| convert("1", &asked, &asked).is_some());
     let stands = |word: &str| {
         is_known(word) || THEIR_OWN.split_whitespace().any(|own| own == word) || word.parse::<f64>().is_ok()

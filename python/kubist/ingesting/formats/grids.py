@@ -1,20 +1,25 @@
 """Arrays of netCDF, HDF5 and NumPy as points: a record a place, with its coordinates.
 
 Values and coordinates are those of `kubist.index`: by the CF conventions, through the engine's own
-reader. A place where all variables are missing is no record.
+reader. Times since a date are timestamps where the calendar is everybody's. A place where all
+variables are missing is no record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
+from .. import times
 from ..source import ROWS_AT_ONCE, Options, Source, State, Step, cast, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from ...indexing import FileIndex
 
 MOST_DIMENSIONS = 8
 """Of a table."""
@@ -34,27 +39,37 @@ def look(path: Path, options: Options) -> Source:
     taken = {*values, *beside}
     others = [v["name"] for v in about["variables"] if v["name"] not in taken]
     lengths = next(v["shape"] for v in about["variables"] if v["name"] == values[0])
-    units = {v["name"]: v["unit"] for v in about["variables"]}
+    described = {v["name"]: v for v in about["variables"]}
     columns = [*_placed(axes, beside), *values]
     there = " OR ".join(f"{_quoted(name)} IS NOT NULL" for name in values)
     names = _short(columns)
     nothing = files.query(there, columns=columns, isel={axes[0]: slice(0, 0)}).to_arrow().schema
-    fields = [nothing.field(name) for name in columns]
-    schema = pa.schema(
-        [
-            unit(pa.field(names[field.name], _kind(field.type)), units.get(field.name))
-            for field in fields
-        ]
+    moments, notes = _moments(
+        files, [described[c] for c in columns if c in described], names, options
     )
+    fields = []
+    for name in columns:
+        if name in moments:
+            fields.append(pa.field(names[name], pa.timestamp(moments[name].tick)))
+        else:
+            own = pa.field(names[name], _kind(nothing.field(name).type))
+            fields.append(unit(own, described.get(name, {}).get("unit")))
+    schema = pa.schema(fields)
 
-    def read(_: State) -> Iterator[pa.Table]:
+    def read(state: State) -> Iterator[pa.Table]:
+        # A table may have numbers where this file has times.
+        numbers = [f.name for f in state.schema or () if not pa.types.is_timestamp(f.type)]
         for part in _parts(axes, lengths):
             found = files.query(there, columns=columns, isel=part).to_arrow()
-            arrays = [
-                cast(found[name], field, f"{path}: ")
-                for name, field in zip(columns, schema, strict=True)
-            ]
-            yield pa.table(arrays, schema=schema)
+            arrays = {}
+            for name, field in zip(columns, schema, strict=True):
+                if name not in moments:
+                    arrays[field.name] = cast(found[name], field, f"{path}: ")
+                elif field.name in numbers:
+                    arrays[field.name] = found[name]
+                else:
+                    arrays[field.name] = moments[name].of(found[name])
+            yield pa.table(arrays)
 
     return Source(
         path=path,
@@ -63,7 +78,84 @@ def look(path: Path, options: Options) -> Source:
         steps=lambda _: [Step("rows", read, part=path.name)],
         dimensions=_dimensions(axes, [names[name] for name in columns]),
         metadata={"left_out": others} if others else {},
+        notes=notes,
     )
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """A variable whose numbers are read as moments, in ticks of ``us`` or ``ns``."""
+
+    times: times.Times
+    tick: str
+
+    def of(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        import pyarrow as pa
+
+        kind = pa.timestamp(self.tick)
+        chunks = []
+        for chunk in column.chunks:
+            values, missing = _numbers(chunk)
+            ticks = self.times.ticks(values, self.tick)
+            if ticks is None:
+                raise ValueError("a time changed while the file was read")
+            chunks.append(pa.array(ticks, pa.int64(), mask=missing).cast(kind))
+        return pa.chunked_array(chunks, kind)
+
+
+def _numbers(chunk: pa.Array) -> tuple[Any, Any]:
+    """The values of an array, and which of them are not there."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    missing = np.asarray(pc.is_null(chunk, nan_is_null=True))
+    values = chunk.fill_null(0) if chunk.null_count else chunk
+    return values.to_numpy(zero_copy_only=False), missing
+
+
+def _moments(
+    files: FileIndex,
+    variables: Sequence[Mapping[str, Any]],
+    names: Mapping[str, str],
+    options: Options,
+) -> tuple[dict[str, _Moments], list[str]]:
+    """Those of the variables that are moments, and what is to be said of times."""
+    found: dict[str, _Moments] = {}
+    notes = []
+    for variable in variables:
+        name, unit_, calendar = variable["name"], variable["unit"] or "", variable["calendar"]
+        asked = options.types.get(names[name])
+        if " since " not in unit_.lower() or (asked and not asked.startswith("timestamp")):
+            continue
+        told = f"column {names[name]!r}: {unit_!r}"
+        known: times.Times | str
+        if calendar is None:
+            known = "its index was made before calendars were kept: kubist index --refresh"
+        else:
+            known = times.times(unit_, calendar)
+        tick = None if isinstance(known, str) else _tick(files, variable, known)
+        if isinstance(known, times.Times) and tick is not None:
+            found[name] = _Moments(known, tick)
+            notes.append(f"{told} of the {calendar} calendar are read as timestamps, in UTC")
+        else:
+            why = (
+                known if isinstance(known, str) else "not all of them have a place among timestamps"
+            )
+            notes.append(f"{told} stay numbers: {why}")
+    return found, notes
+
+
+def _tick(files: FileIndex, variable: Mapping[str, Any], known: times.Times) -> str | None:
+    """The coarsest ticks that the numbers of the variable have a place among; None if none are."""
+    name, ticks = variable["name"], ["us", "ns"]
+    for part in _parts(variable["dimensions"], variable["shape"]):
+        column = files.query(columns=[name], isel=part).to_arrow()[name]
+        for chunk in column.chunks:
+            values, _ = _numbers(chunk)
+            ticks = [tick for tick in ticks if known.ticks(values, tick) is not None]
+        if not ticks:
+            return None
+    return ticks[0]
 
 
 def _quoted(name: str) -> str:

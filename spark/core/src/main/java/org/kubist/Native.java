@@ -24,6 +24,8 @@ final class Native {
 
     static native long tableCreate(byte[] location, byte[] options);
 
+    static native byte[] unitNotes(long table);
+
     static native long tableOpen(byte[] location);
 
     static native void tableDrop(byte[] location);

@@ -6,6 +6,8 @@ import java.util.Map;
 
 /** An open table. Threads may share it. */
 public final class Table extends Handle {
+    private static final System.Logger LOG = System.getLogger(Table.class.getName());
+
     private final String location;
 
     private Table(long number, String location) {
@@ -25,7 +27,7 @@ public final class Table extends Handle {
     }
 
     /**
-     * Makes a table where nothing is.
+     * Makes a table where nothing is. Units that are not known are logged as warnings.
      *
      * @param location as of {@link #open}
      * @param options JSON: {@code {"columns": [{"name": "x", "type": "float64"}, ...], "dimensions":
@@ -36,7 +38,11 @@ public final class Table extends Handle {
      * @throws KubistException {@code EXISTS} if something is there
      */
     public static Table create(String location, String options) {
-        return new Table(Native.tableCreate(Native.bytes(location), Native.bytes(options)), location);
+        Table table = new Table(Native.tableCreate(Native.bytes(location), Native.bytes(options)), location);
+        for (Object note : (List<?>) Json.read(Native.text(Native.unitNotes(table.number())))) {
+            LOG.log(System.Logger.Level.WARNING, "{0}: {1}", location, note);
+        }
+        return table;
     }
 
     /**

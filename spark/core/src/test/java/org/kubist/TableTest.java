@@ -10,12 +10,16 @@ import java.io.IOException;
 import java.math.BigDecimal;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.text.MessageFormat;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -173,6 +177,31 @@ class TableTest {
                     types);
             assertFalse(snapshot.fields().get(11).exact(), "milliseconds are stored, microseconds come");
         }
+    }
+
+    @Test
+    void unitsThatAreNotKnownAreLogged() {
+        List<String> told = new ArrayList<>();
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord event) {
+                told.add(event.getLevel() + " " + MessageFormat.format(event.getMessage(), event.getParameters()));
+            }
+
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
+        Logger logger = Logger.getLogger(Table.class.getName());
+        logger.addHandler(handler);
+        String columns = "[{\"name\": \"x\", \"type\": \"float64\", \"unit\": \"metr\"},"
+                + " {\"name\": \"u\", \"type\": \"float64\", \"unit\": \"m/s\"}]";
+        Table.create(location(), "{\"columns\": " + columns + ", \"dimensions\": [{\"column\": \"x\"}]}").close();
+        logger.removeHandler(handler);
+        assertEquals(1, told.size());
+        assertTrue(told.get(0).startsWith("WARNING " + location() + ": column \"x\": the unit `metr` is not known"));
     }
 
     @Test
