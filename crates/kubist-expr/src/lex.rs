@@ -132,6 +132,10 @@ impl<'a> Lexer<'a> {
         // What is glued to a number is its unit, or a mistake, and no second word.
         self.take_while(|c| c.is_alphanumeric() || "_.°".contains(c));
         let text = &self.text[start..self.at];
+        if let Some(date) = date_without_quotes(text, self.rest()) {
+            let why = format!("{date} is a difference of numbers: a date is in quotes, '{date}'");
+            return Err(mistake(self.text, start, why));
+        }
         let Some(number) = Decimal::parse(text) else {
             // A unit is of letters; an `e` begins an exponent.
             let is_unit = |unit: &str| !unit.contains(|c: char| "_.".contains(c) || c.is_ascii_digit());
@@ -165,6 +169,15 @@ impl<'a> Lexer<'a> {
             content.push(quote);
         }
     }
+}
+
+/// The date that a number and what follows it look like: `2020-01-31`, without a blank.
+fn date_without_quotes(number: &str, rest: &str) -> Option<String> {
+    let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (month, day) = (rest.get(..3)?.strip_prefix('-')?, rest.get(3..6)?.strip_prefix('-')?);
+    let is_date = digits(number, 4) && digits(month, 2) && digits(day, 2);
+    let ends = !rest[6..].starts_with(|next: char| next.is_alphanumeric() || "_.".contains(next));
+    (is_date && ends).then(|| format!("{number}-{month}-{day}"))
 }
 
 fn hex(digits: &str) -> Option<Vec<u8>> {

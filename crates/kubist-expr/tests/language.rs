@@ -163,6 +163,7 @@ fn mistakes_name_what_is_wrong() {
         ("x > 1e", "at character 5: `1e` is not a number"),
         ("x > 1_000", "at character 5: `1_000` is not a number"),
         ("x > 0x10", "at character 5: `0x10` is not a number"),
+        ("x > 2020-01-31", "at character 5: 2020-01-31 is a difference of numbers: a date is in quotes, '2020-01-31'"),
         ("x = 'abc", "at character 5: the ' that opens here is never closed"),
         ("x = X'0'", "at character 5: X'...' takes an even number of hexadecimal digits"),
         ("x = \u{1}", "at character 5: unexpected character '\\u{1}'"),

@@ -108,11 +108,11 @@ class Times:
 def times(unit: str, calendar: str) -> Times | str:
     """What the numbers of a variable in this unit stand for; or why they stay numbers."""
     if calendar not in CALENDARS:
-        return f"its calendar is {calendar}, whose dates are not everybody's"
+        return f"its calendar is {calendar}, and timestamps have the Gregorian one"
     name, _, date = re.split(r"(\s+since\s+)", unit.strip(), maxsplit=1, flags=re.IGNORECASE)
     length = _UNITS.get(name.strip().lower())
     if length is None:
-        return f"{name.strip()!r} is no time of one length"
+        return f"{name.strip()!r} is not a fixed length of time"
     begin = _begin(date, calendar)
     if begin is None:
         return f"{date.strip()!r} is no date of its calendar"

@@ -21,7 +21,24 @@ const ALSO: &[(&str, &str)] = &[
     ("Ω", "ohm"),
     ("dimensionless", "1"),
     ("degrees_north", "degree"),
+    ("degree_north", "degree"),
+    ("degrees_N", "degree"),
+    ("degree_N", "degree"),
     ("degrees_east", "degree"),
+    ("degree_east", "degree"),
+    ("degrees_E", "degree"),
+    ("degree_E", "degree"),
+];
+/// What stands in units for degrees of Celsius and Fahrenheit; longer ones first.
+const DEGREES: &[(&str, &str)] = &[
+    ("degrees_Celsius", "celsius"),
+    ("degree_Celsius", "celsius"),
+    ("degrees_C", "celsius"),
+    ("degree_C", "celsius"),
+    ("degC", "celsius"),
+    ("degrees_F", "fahrenheit"),
+    ("degree_F", "fahrenheit"),
+    ("degF", "fahrenheit"),
 ];
 
 /// Stops a calculation that takes too long.
@@ -80,7 +97,8 @@ pub(super) fn plain(unit: &str) -> Option<String> {
         .replace(['·', '⋅'], " ")
         .replace('μ', "µ")
         .replace('\u{212B}', "Å");
-    let unit = unit.replace("degC", "celsius").replace("degF", "fahrenheit").replace("**", "^");
+    let named = |unit: String, (name, degrees): &(&str, &str)| unit.replace(name, degrees);
+    let unit = DEGREES.iter().fold(unit, named).replace("**", "^");
     let letter = |letter: char| letter.is_alphabetic() || "°%µ_".contains(letter);
     let first = unit.chars().next()?;
     let mut digits = 0;

@@ -117,6 +117,7 @@ mod tests {
             "%",
             "°C",
             "degrees_north",
+            "degree_C",
             "hours since 1970-01-01",
         ] {
             assert_eq!(unit_note(unit), None, "{unit}");

@@ -127,7 +127,7 @@ def _moments(
         asked = options.types.get(names[name])
         if " since " not in unit_.lower() or (asked and not asked.startswith("timestamp")):
             continue
-        told = f"column {names[name]!r}: {unit_!r}"
+        column = f"column {names[name]!r}"
         known: times.Times | str
         if calendar is None:
             known = "its index was made before calendars were kept: kubist index --refresh"
@@ -136,12 +136,12 @@ def _moments(
         tick = None if isinstance(known, str) else _tick(files, variable, known)
         if isinstance(known, times.Times) and tick is not None:
             found[name] = _Moments(known, tick)
-            notes.append(f"{told} of the {calendar} calendar are read as timestamps, in UTC")
-        else:
-            why = (
-                known if isinstance(known, str) else "not all of them have a place among timestamps"
+            notes.append(
+                f"{column} becomes timestamps in UTC, from {unit_!r} ({calendar} calendar)"
             )
-            notes.append(f"{told} stay numbers: {why}")
+        else:
+            why = known if isinstance(known, str) else "some are out of the range of timestamps"
+            notes.append(f"{column} stays a number in {unit_!r}: {why}")
     return found, notes
 
 
