@@ -47,7 +47,7 @@ final class Report {
     String text() {
         StringBuilder text = new StringBuilder();
         text.append(String.format(
-                Locale.ROOT, "%n%,d rows; median of %d: seconds; processor seconds; seconds of all tasks; MB read%n%n|", rows, turns));
+                Locale.ROOT, "%n%,d rows; medians of at most %d: seconds; processor seconds; seconds of all tasks; MB read%n%n|", rows, turns));
         stores.forEach(store -> text.append(" | ").append(store.title()));
         text.append(" |\n|---").append("|---:".repeat(stores.size())).append("|\n");
         for (Map.Entry<String, Map<String, List<Watch.Cost>>> question : costs.entrySet()) {

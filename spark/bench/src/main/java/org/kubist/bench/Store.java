@@ -18,6 +18,9 @@ interface Store {
     /** Writes all rows of a source, in its best order. */
     void write(Dataset<Row> source);
 
+    /** Deletes what writing left behind: the rows in their first order. */
+    default void tidy() {}
+
     Dataset<Row> open();
 
     /** The mean of the diameters, to 1 % where that is less work. */
@@ -109,6 +112,11 @@ interface Store {
         }
 
         @Override
+        public void tidy() {
+            spark.sql("VACUUM delta.`" + location + "` RETAIN 0 HOURS").collectAsList();
+        }
+
+        @Override
         public Dataset<Row> open() {
             return spark.read().format("delta").load(location);
         }
@@ -132,6 +140,13 @@ interface Store {
             spark.sql("CALL iceberg.system.rewrite_data_files(table => 'bench.particles', strategy => 'sort',"
                             + " sort_order => 'zorder(x, y, z)', options => map('rewrite-all', 'true',"
                             + " 'target-file-size-bytes', '67108864', 'max-file-group-size-bytes', '1099511627776'))")
+                    .collectAsList();
+        }
+
+        @Override
+        public void tidy() {
+            spark.sql("CALL iceberg.system.expire_snapshots(table => 'bench.particles',"
+                            + " older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)")
                     .collectAsList();
         }
 
