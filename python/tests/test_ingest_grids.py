@@ -200,6 +200,13 @@ def test_numbers_finer_than_a_microsecond_are_nanoseconds(tmp_path: Path) -> Non
     assert moments(tmp_path / "b.nc").dtype == "f8"
 
 
+def test_single_values_are_left_out_and_named(tmp_path: Path) -> None:
+    variables = {"a": Variable(np.arange(3.0), ("x",)), "height": Variable(np.array(2.0), ())}
+    netcdf3(tmp_path / "a.nc", variables, None, 1)
+    plan = kubist.ingest(str(tmp_path / "t"), tmp_path / "a.nc", dry_run=True)
+    assert plan.notes == ["left out: height: it is a single value"]
+
+
 def test_times_stay_numbers_where_that_is_asked(tmp_path: Path) -> None:
     series(tmp_path / "a.nc", "days since 2000-01-01", np.array([0.0, 31.5]))
     assert moments(tmp_path / "a.nc", types={"time": "float64"}).tolist() == [0.0, 31.5]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ... import _kubist
 from ..._errors import InvalidInput
 from .. import times
 from ..source import ROWS_AT_ONCE, Options, Source, State, Step, cast, unit
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from ...indexing import FileIndex
 
+FEW = 5
+"""Things that a message names."""
 MOST_DIMENSIONS = 8
 """Of a table."""
 CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
@@ -47,6 +50,8 @@ def look(path: Path, options: Options) -> Source:
     moments, notes = _moments(
         files, [described[c] for c in columns if c in described], names, options
     )
+    if about["left_out"]:
+        notes.append(_kubist.printable(f"left out: {_few(about['left_out'])}"))
     fields = []
     for name in columns:
         if name in moments:
@@ -156,6 +161,12 @@ def _tick(files: FileIndex, variable: Mapping[str, Any], known: times.Times) -> 
         if not ticks:
             return None
     return ticks[0]
+
+
+def _few(items: Sequence[str]) -> str:
+    """Some of many, and how many more there are."""
+    more = len(items) - FEW
+    return "; ".join([*items[:FEW], *([f"{more} more"] if more > 0 else [])])
 
 
 def _quoted(name: str) -> str:
