@@ -11,12 +11,10 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { found, launch, root, serve } from "./browser.mjs";
 import { compare } from "./compare.mjs";
-import { newPage, run } from "./visit.mjs";
+import { LONGEST, newPage, run } from "./visit.mjs";
 
 const steps = join(root, "examples/airway/steps");
 const python = process.env.PYTHON;
-/** The longest that anything is waited for, in milliseconds: JupyterLab and its kernel start slowly on a busy machine. */
-const LONGEST = 120_000;
 const skip = !found ? "no Chromium here" : !python && "say PYTHON=a Python with kubist[widget] and jupyterlab";
 
 const SELECTED = `

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { found, launch, root, serve } from "./browser.mjs";
 import { compare } from "./compare.mjs";
-import { close, run, settled as arrived, status, visit } from "./visit.mjs";
+import { close, LONGEST, run, settled as arrived, status, visit } from "./visit.mjs";
 
 const steps = join(root, "examples/airway/steps");
 const skip = found ? false : "no Chromium here: apt-get install chromium-headless-shell, or say CHROMIUM=path";
@@ -205,8 +205,7 @@ describe("the page", { skip }, () => {
     // Reading goes to 1 %, and intervals of 95 % may miss: but not by far.
     assert(Math.abs(mean.value - truth) <= 0.05 * Math.abs(truth), `${mean.value} beside ${truth}`);
     // The page draws them with its next frame.
-    await page.waitForFunction(
-      () => /mean\(ux\)\s*-?\d/.test(document.querySelector('[aria-label="estimates"]')?.textContent ?? ""), null, { timeout: 30000 });
+    await page.waitForFunction(() => /mean\(ux\)\s*-?\d/.test(document.querySelector('[aria-label="estimates"]')?.textContent ?? ""));
     const tall = await page.evaluate(() => [...document.querySelectorAll(".figures td:last-child")].map((cell) => cell.getClientRects()[0].height));
     assert(tall.length > 0 && tall.every((height) => height < 26), `a figure is one line: ${tall}`);
     const line = await page.getByLabel("Python").textContent();
@@ -344,7 +343,7 @@ describe("the page", { skip }, () => {
       const time = window.kubist.status().view.time;
       (window.played ??= new Set()).add(time.low);
       return window.played.size >= 5;
-    }, null, { timeout: 30000, polling: 20 });
+    }, null, { polling: 20 });
     await page.getByLabel("pause").click();
     await page.keyboard.press("a");
     await settled(page, (status) => status.view.time === null);
@@ -457,7 +456,7 @@ describe("the page", { skip }, () => {
     assert.deepEqual(cut, [], "what is in view is waited for");
     const before = held;
     await near(0.9);
-    for (const begin = Date.now(); cut.length < before && Date.now() - begin < 30000; ) await page.waitForTimeout(20);
+    for (const begin = Date.now(); cut.length < before && Date.now() - begin < LONGEST; ) await page.waitForTimeout(20);
     assert.equal(cut.length, before, "all that was asked for the place that was left");
     assert(cut.every((error) => error.includes("ABORTED")), cut.join());
     answering = true;
@@ -630,10 +629,10 @@ describe("the page", { skip }, () => {
     const page = await open("", { url: second.url });
     const { rows } = await status(page);
     await second.stop();
-    await page.waitForFunction(() => document.querySelector(".note").textContent.includes("does not answer"), null, { timeout: 30000 });
+    await page.waitForFunction(() => document.querySelector(".note").textContent.includes("does not answer"));
     assert.equal((await status(page)).rows, rows, "what is on the screen stays");
     second = await serve([table], second.port);
-    await page.waitForFunction(() => !window.kubist.status().message, null, { timeout: 30000 });
+    await page.waitForFunction(() => !window.kubist.status().message);
     await page.getByLabel("where").fill("ux > 1");
     await page.keyboard.press("Enter");
     const { total } = await settled(page, (status) => status.view.where === "ux > 1");

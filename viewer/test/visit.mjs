@@ -35,9 +35,13 @@ function lookFromWithin() {
   };
 }
 
+/** The longest that anything is waited for, in milliseconds: far more than it takes on a busy machine. */
+export const LONGEST = 120_000;
+
 /** A page that tests can look at from within; what fails in it is kept. */
 export async function newPage(browser, options) {
   const page = await browser.newPage(options);
+  page.setDefaultTimeout(LONGEST);
   page.failures = [];
   page.on("pageerror", (error) => page.failures.push(String(error)));
   await page.addInitScript(lookFromWithin);
@@ -62,7 +66,7 @@ export async function settled(page, what = (status) => status.rows > 0) {
     });
     const status = isReady ? await page.evaluate(() => window.kubist.status()) : null;
     if (status && !status.busy && what(status)) return status;
-    if (Date.now() - begin > 30000) {
+    if (Date.now() - begin > LONGEST) {
       const last = await page.evaluate(() => window.kubist?.status());
       assert.fail(`still waiting: ${JSON.stringify({ ...last, drawnCells: 0, second: 0 })} ${page.failures}`);
     }
