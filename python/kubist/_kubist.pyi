@@ -56,6 +56,13 @@ class Column:
 class Batches:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+def put_frames(
+    batch: Batch,
+    slot_of_frame: Buffer,
+    place_of_atom: Buffer,
+    filled: Buffer,
+    arrays: list[Any],
+) -> tuple[int, int | None]: ...
 def kept(batches: Batches, stats: str, precision: float) -> Stream: ...
 
 class Given:

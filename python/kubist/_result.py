@@ -141,6 +141,12 @@ class Result:
         parts = list(self._numpy_batches(numpy))
         return {name: _joined(numpy, [part[name] for part in parts]) for name in parts[0]}
 
+    def _batches(self) -> Iterator[_kubist.Batch]:
+        """The records as they come, some at a time."""
+        stream = self._read()
+        while (batch := stream.next_batch()) is not None:
+            yield batch
+
     def _numpy_batches(self, numpy: Any) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
         """The records as they come, some at a time; once none, if there are none."""
         stream = self._read()

@@ -12,6 +12,7 @@ mod column;
 mod error;
 mod estimate;
 mod files;
+mod frames;
 mod given;
 mod indexing;
 mod json;
@@ -45,6 +46,8 @@ mod _kubist {
     use crate::estimate::{Estimates, Figures};
     #[pymodule_export]
     use crate::files::{File, FileRows, common, fingerprint};
+    #[pymodule_export]
+    use crate::frames::put_frames;
     #[pymodule_export]
     use crate::given::{Given, given};
     #[pymodule_export]

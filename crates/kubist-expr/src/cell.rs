@@ -14,6 +14,9 @@ pub(crate) trait Cell: Copy + PartialOrd + Send + Sync {
     fn as_f64(self) -> f64;
     /// The integer itself, if it is one of at most 128 bits.
     fn as_i128(self) -> i128;
+    /// How far a whole number lies above a smaller one, if that fits; else, and of floats, anything that
+    /// is the same for equal values.
+    fn above(self, least: Self) -> usize;
 }
 
 macro_rules! integer_cells {
@@ -32,6 +35,10 @@ macro_rules! integer_cells {
             #[inline(always)]
             fn as_i128(self) -> i128 {
                 self as i128
+            }
+            #[inline(always)]
+            fn above(self, least: Self) -> usize {
+                (self as i64).wrapping_sub(least as i64) as usize
             }
         }
     )*};
@@ -55,6 +62,11 @@ macro_rules! float_cells {
             fn as_i128(self) -> i128 {
                 self.as_f64() as i128
             }
+            #[inline(always)]
+            fn above(self, _: Self) -> usize {
+                // Both zeros are one.
+                (self.as_f64() + 0.0).to_bits() as usize
+            }
         }
     )*};
 }
@@ -75,6 +87,9 @@ impl Cell for i256 {
     }
     fn as_i128(self) -> i128 {
         i256::as_i128(self)
+    }
+    fn above(self, least: Self) -> usize {
+        self.wrapping_sub(least).as_i128() as usize
     }
 }
 

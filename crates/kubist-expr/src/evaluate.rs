@@ -7,6 +7,7 @@
 //! twice, and before each the caller may stop.
 
 pub(crate) mod compute;
+mod listed;
 
 use crate::bound::{Operand, PointList, Sides, Test};
 use crate::cell::{Cell, foreign, with_native_values};
@@ -23,6 +24,7 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer, i256};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 use compute::vector;
+use listed::Listed;
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -386,18 +388,6 @@ fn bytes_within<'a>(
 
 /// Is the value one of the points (`answer`) or not; neither for null, NaN.
 fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanBuffer, ExprError> {
-    fn listed<T: Cell>(values: &[T], points: Vec<T>, answer: bool) -> BooleanBuffer {
-        // A few points are faster compared with all; values that are no numbers
-        // compare with none and answer nothing.
-        let found = |value: T| match points.len() {
-            0..=8 => points.contains(&value),
-            _ => points.binary_search_by(|point| point.partial_cmp(&value).unwrap_or(Ordering::Less)).is_ok(),
-        };
-        match answer {
-            true => pack(values, found),
-            false => pack(values, |value| value.partial_cmp(&value).is_some() && !found(value)),
-        }
-    }
     let found = match (array.data_type(), points) {
         (DataType::Boolean, PointList::Whole(points)) => {
             let values = array.as_boolean().values();
@@ -407,12 +397,12 @@ fn among(array: &dyn Array, points: &PointList, answer: bool) -> Result<BooleanB
         }
         (data_type, PointList::Whole(points)) => with_native_values!(
             array,
-            values => listed(values, points.iter().map(|point| Cell::from_whole(*point)).collect(), answer),
+            values => Listed::whole(points, values.len()).rows(values, answer),
             _ => return Err(foreign(data_type))
         ),
         (data_type, PointList::Float(points)) => with_native_values!(
             array,
-            values => listed(values, points.iter().map(|point| Cell::from_float(*point)).collect(), answer),
+            values => Listed::floats(points).rows(values, answer),
             _ => return Err(foreign(data_type))
         ),
         (_, PointList::Bytes(points)) => with_bytes!(array, row => {

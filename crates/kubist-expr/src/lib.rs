@@ -115,7 +115,7 @@ pub use near::nearest;
 pub use steps::{Shape, Steps};
 pub use unit::{error_in, has_direction, seconds, unit_notes};
 pub use value::Value;
-pub use zone::{Nulls, Verdict, Zone};
+pub use zone::{ALL_INSIDE, KeyRanges, Nulls, SOME_INSIDE, Verdict, Zone};
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBufferBuilder;
@@ -132,19 +132,6 @@ use value::Literal;
 /// For evaluations that are not stopped.
 pub fn never() -> bool {
     false
-}
-
-/// A closed range of one column, in its order keys, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyRange {
-    /// The column's index in the schema.
-    pub column: usize,
-    /// Every value inside has a key in here.
-    pub maybe: (u64, u64),
-    /// Every number with a key in here is inside.
-    pub surely: (u64, u64),
-    /// The keys that are not NaN.
-    pub numbers: (u64, u64),
 }
 
 /// A condition on the rows of a table, bound to its schema.
@@ -242,23 +229,14 @@ impl Predicate {
         self.test.size()
     }
 
-    /// The ranges of order keys that it is made of, if it is nothing but ranges of columns:
+    /// The ranges and lists that it is made of, if it is nothing but ranges and lists of columns:
     /// then zones can be judged column by column, which is quicker than `verdict`.
-    pub fn key_ranges(&self) -> Option<Vec<KeyRange>> {
+    pub fn key_ranges(&self) -> Option<Vec<KeyRanges<'_>>> {
         let tests = match &self.test {
             Test::And(tests) => &tests[..],
             test => std::slice::from_ref(test),
         };
-        let range = |test: &Test| match test {
-            Test::Within { operand: Operand::Column(column), span: Some(span), .. } => Some(KeyRange {
-                column: column.index,
-                maybe: (span.low, span.high),
-                surely: (span.sure_low, span.sure_high),
-                numbers: column.numbers,
-            }),
-            _ => None,
-        };
-        tests.iter().map(range).collect()
+        tests.iter().map(KeyRanges::of).collect()
     }
 
     /// What the zone's statistics, by index in the schema, decide beforehand.

@@ -182,6 +182,56 @@ fn any(parts: impl Iterator<Item = Answers>) -> Answers {
     any
 }
 
+/// What a condition leaves of one column: ranges of its order keys, ascending.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyRanges<'a> {
+    /// The column's index in the schema.
+    pub column: usize,
+    /// The keys that are not NaN.
+    pub numbers: (u64, u64),
+    spans: &'a [Span],
+}
+
+/// Of a zone: some row may be inside.
+pub const SOME_INSIDE: u8 = 1;
+/// All rows are.
+pub const ALL_INSIDE: u8 = 2;
+
+impl<'a> KeyRanges<'a> {
+    pub(crate) fn of(test: &'a Test) -> Option<KeyRanges<'a>> {
+        let (Operand::Column(column), spans) = (match test {
+            Test::Within { operand, span: Some(span), .. } => (operand, std::slice::from_ref(span)),
+            // Whether a row outside is unknown, because of a null, does not matter.
+            Test::Among { operand, points, .. } => (operand, &points.spans[..]),
+            _ => return None,
+        }) else {
+            return None;
+        };
+        Some(KeyRanges { column: column.index, numbers: column.numbers, spans })
+    }
+
+    /// Takes [`SOME_INSIDE`] and [`ALL_INSIDE`] from the zones, of numbers alone with these smallest and
+    /// greatest keys, of which that is not so.
+    pub fn narrow(&self, min: &[u64], max: &[u64], zones: &mut [u8]) {
+        let fits = zones.iter_mut().zip(min.iter().zip(max));
+        match self.spans {
+            [span] => fits.for_each(|(fit, (min, max))| *fit &= inside(span, *min, *max)),
+            spans => fits.for_each(|(fit, (min, max))| {
+                let first = spans.partition_point(|span| span.high < *min);
+                *fit &= spans.get(first).map_or(0, |span| inside(span, *min, *max));
+            }),
+        }
+    }
+}
+
+#[inline(always)]
+fn inside(span: &Span, min: u64, max: u64) -> u8 {
+    let some = min <= span.high && max >= span.low;
+    let all = min >= span.sure_low && max <= span.sure_high;
+    // The bits are one and two.
+    some as u8 | (all as u8) << 1
+}
+
 /// `spans` ascend.
 fn among(numbers: &Numbers, spans: &[Span], null: bool) -> Answers {
     let unknown = numbers.nan || numbers.nulls != Nulls::None;

@@ -3,7 +3,7 @@
 use arrow_array::{Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_array::{NullArray, TimestampMillisecondArray, TimestampSecondArray};
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
-use kubist_expr::{ExprError, Nulls, Predicate, Value, Verdict, Zone, key_range, never};
+use kubist_expr::{ALL_INSIDE, ExprError, Nulls, Predicate, SOME_INSIDE, Value, Verdict, Zone, key_range, never};
 use std::sync::Arc;
 
 fn batch() -> RecordBatch {
@@ -327,29 +327,49 @@ fn zones_decide_what_they_can() {
 #[test]
 fn a_predicate_of_ranges_alone_says_which() {
     let schema = batch().schema();
-    let ranges = |sql: &str| Predicate::parse(sql, &schema).unwrap().key_ranges();
-    let columns = |sql: &str| ranges(sql).map(|ranges| ranges.iter().map(|range| range.column).collect::<Vec<_>>());
+    let columns = |sql: &str| {
+        let predicate = Predicate::parse(sql, &schema).unwrap();
+        predicate.key_ranges().map(|ranges| ranges.iter().map(|range| range.column).collect::<Vec<_>>())
+    };
     assert_eq!(columns("pid >= 2 AND x < 1.5 AND pid <= 3"), Some(vec![0, 2]));
     assert_eq!(columns("pid = 2"), Some(vec![0]));
+    assert_eq!(columns("pid IN (2, 5, NULL) AND x < 1.5"), Some(vec![0, 2]));
     for other in ["pid = 2 OR x < 1", "NOT x < 1", "x < 1 AND x IS NOT NULL", "x + 1 < 2", "pid > 3 AND pid < 3"] {
         assert_eq!(columns(other), None, "{other}");
     }
     // Of a column without nulls or NaN they say what the verdict says.
-    let sql = "pid >= 2 AND pid <= 30";
-    let range = ranges(sql).unwrap()[0];
     let key = |value: i64| (value as u64) ^ 1 << 63;
-    for (min, max) in [(-5, 1), (0, 2), (2, 30), (3, 7), (30, 31), (31, 40), (0, 99)] {
-        let (min, max) = (key(min), key(max));
-        let verdict = Predicate::parse(sql, &schema).unwrap().verdict(&|_| Zone { min, max, nulls: Nulls::None });
-        let some = min <= range.maybe.1 && max >= range.maybe.0;
-        let all = min >= range.surely.0 && max <= range.surely.1;
-        let expected = if all {
-            Verdict::All
-        } else if some {
-            Verdict::Some
-        } else {
-            Verdict::None
-        };
-        assert_eq!(verdict, expected);
+    for sql in ["pid >= 2 AND pid <= 30", "pid IN (2, 3, 30, 31)", "pid >= 3 AND pid IN (3, 30)"] {
+        let predicate = Predicate::parse(sql, &schema).unwrap();
+        let ends = [(-5, 1), (0, 2), (2, 2), (2, 30), (3, 7), (4, 29), (30, 30), (30, 31), (31, 40), (32, 40), (0, 99)];
+        let (min, max): (Vec<u64>, Vec<u64>) = ends.map(|(min, max)| (key(min), key(max))).into_iter().unzip();
+        let mut zones = [SOME_INSIDE | ALL_INSIDE; 11];
+        predicate.key_ranges().unwrap().iter().for_each(|ranges| ranges.narrow(&min, &max, &mut zones));
+        for (zone, (min, max)) in zones.into_iter().zip(min.into_iter().zip(max)) {
+            let expected = match zone {
+                zone if zone & ALL_INSIDE != 0 => Verdict::All,
+                zone if zone & SOME_INSIDE != 0 => Verdict::Some,
+                _ => Verdict::None,
+            };
+            assert_eq!(predicate.verdict(&|_| Zone { min, max, nulls: Nulls::None }), expected, "{sql}");
+        }
+    }
+}
+
+#[test]
+fn a_list_holds_what_stands_in_it_however_far_apart() {
+    let numbers: Vec<i64> = (-700..700).chain([i64::MIN, i64::MIN + 1, i64::MAX - 1, i64::MAX]).collect();
+    let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
+    let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(Int64Array::from(numbers.clone()))]).unwrap();
+    let near: Vec<i64> = (-40..40).map(|number| number * 7).collect();
+    let far: Vec<i64> = near.iter().copied().chain([i64::MAX, i64::MIN, 1 << 40]).collect();
+    let high: Vec<i64> = (0..50).map(|number| i64::MAX - 3 * number).collect();
+    for listed in [&near[..], &far, &high, &near[..9], &near[..2]] {
+        let list = listed.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+        for (sql, wanted) in [(format!("n IN ({list})"), true), (format!("n NOT IN ({list})"), false)] {
+            let found = Predicate::parse(&sql, &schema).unwrap().evaluate(&batch, &never).unwrap();
+            let expected: Vec<bool> = numbers.iter().map(|number| listed.contains(number) == wanted).collect();
+            assert_eq!(found.iter().flatten().collect::<Vec<_>>(), expected, "{sql}");
+        }
     }
 }

@@ -151,6 +151,11 @@ impl Steps {
         best.0
     }
 
+    /// Do all steps follow the scale?
+    fn is_plain(&self) -> bool {
+        self.low == self.base && self.high == self.top
+    }
+
     /// The steps before those of the scale.
     fn before(&self) -> u64 {
         u64::from(self.low > self.base)
@@ -393,10 +398,47 @@ pub fn read(reader: &mut Reader<'_>, zones: usize, most_bits: u32) -> Result<(Ve
         Ok(values)
     };
     let (mut low, mut high) = (unpacked()?, unpacked()?);
-    for (low, high) in low.iter_mut().zip(&mut high) {
-        (*low, *high) = (steps.low(*low), steps.high(low.wrapping_add(*high)));
+    high.iter_mut().zip(&low).for_each(|(high, low)| *high = low.wrapping_add(*high));
+    match steps.scale {
+        Scale::Keys { shift } if steps.is_plain() => of_even_keys(&mut low, &mut high, &steps, shift),
+        Scale::Even { values: Values::F32, first, width } if steps.is_plain() => {
+            of_even_floats(&mut low, &mut high, &steps, first, width);
+        }
+        _ => {
+            low.iter_mut().for_each(|low| *low = steps.low(*low));
+            high.iter_mut().for_each(|high| *high = steps.high(*high));
+        }
     }
     Ok((low, high))
+}
+
+bits::vectorised! {
+    /// As [`Steps::low`] and [`Steps::high`], of plain steps of equal keys.
+    fn of_even_keys(low: &mut [u64], high: &mut [u64], steps: &Steps, shift: u32) {
+        let last = (steps.high - steps.low) >> shift;
+        let first_key = |step: u64| if step > last { steps.high } else { steps.low + (step << shift) };
+        low.iter_mut().for_each(|low| *low = first_key(*low));
+        // Behind the last step there is none.
+        high.iter_mut().for_each(|high| *high = if *high >= last { steps.top } else { first_key(*high + 1) - 1 });
+    }
+}
+
+bits::vectorised! {
+    /// The same of plain steps of equal floats.
+    fn of_even_floats(low: &mut [u64], high: &mut [u64], steps: &Steps, first: f64, width: f64) {
+        let key = |step: u64| u64::from(((first + width * f64::from(step as u32)) as f32).key());
+        let most = steps.inner;
+        for low in low {
+            let key = if *low == 0 { steps.low } else { key(*low) };
+            *low = if (*low >= most) | (key > steps.high) { steps.high } else { key };
+        }
+        for high in high {
+            let next = high.saturating_add(1);
+            let key = key(next);
+            let is_last = (next >= most) | (key > steps.high);
+            *high = if is_last { steps.high } else { key.saturating_sub(1).max(steps.low) };
+        }
+    }
 }
 
 /// A number behind the count of its bytes.

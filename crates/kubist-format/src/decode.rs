@@ -44,17 +44,20 @@ impl Pick {
     }
 
     /// The page that it is of.
+    #[inline]
     pub fn page(&self) -> usize {
         self.zones.start / ZONES_PER_PAGE
     }
 
     /// How many rows are wanted.
+    #[inline]
     pub fn count(&self, map: &ZoneMap) -> usize {
         self.some.map_or_else(|| map.rows_of(&self.zones), |rows| rows.count_ones() as usize)
     }
 }
 
 /// Adds a zone behind all others, of which all rows are wanted.
+#[inline]
 pub fn pick_zone(picks: &mut Vec<Pick>, zone: usize) {
     match picks.last_mut() {
         Some(Pick { zones, some: None }) if zones.end == zone && zone % ZONES_PER_PAGE != 0 => zones.end += 1,
@@ -70,9 +73,15 @@ pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) 
         first += map.rows_of(&(next..zones.start));
         let indices = first..first + map.rows_of(zones);
         (next, first) = (zones.end, indices.end);
-        match (some, spans.last_mut()) {
-            (None, Some(Span { indices: last, some: None })) if last.end == indices.start => last.end = indices.end,
-            _ => spans.push(Span { indices, some: *some }),
+        let span = match some {
+            None => Span { indices, some: None },
+            Some(rows) => Span::around(indices.start, *rows),
+        };
+        match (&span, spans.last_mut()) {
+            (Span { indices, some: None }, Some(Span { indices: last, some: None })) if last.end == indices.start => {
+                last.end = indices.end;
+            }
+            _ => spans.push(span),
         }
     }
 }

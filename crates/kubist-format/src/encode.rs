@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrowPrimitiveType, UInt32Array};
+use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, IntervalUnit};
 use arrow_select::take::take;
 use kubist_index::order::{self, Keyed};
@@ -135,6 +136,17 @@ fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut V
     for page in zones.chunks(ZONES_PER_PAGE) {
         let (rows, later) = rest.split_at(page.iter().map(|rows| *rows as usize).sum());
         rest = later;
+        let is_null = |nulls: &NullBuffer| {
+            nulls.null_count() == nulls.len() || rows.iter().all(|row| nulls.is_null(*row as usize))
+        };
+        if how.compression.is_some() && nulls.is_some_and(is_null) {
+            // Most pages, where few rows have values.
+            out.zones.min.resize(out.zones.min.len() + page.len(), 0);
+            out.zones.max.resize(out.zones.max.len() + page.len(), 0);
+            out.zones.nulls.extend_from_slice(page);
+            out.chunks.push((vec![numbers::ALL_NULL], None));
+            continue;
+        }
         keys.clear();
         put_keys(rows, &mut keys);
         let valid: Option<Vec<bool>> =

@@ -19,6 +19,17 @@ pub struct Span {
 }
 
 impl Span {
+    /// From the first of some rows of a zone to the last; the zone begins at this index.
+    pub(crate) fn around(begin: usize, rows: Rows) -> Span {
+        let (first, end) = (rows.trailing_zeros(), Rows::BITS - rows.leading_zeros());
+        if rows == 0 {
+            return Span { indices: begin..begin, some: None };
+        }
+        let rows = rows >> first;
+        let is_dense = rows.count_ones() == end - first;
+        Span { indices: begin + first as usize..begin + end as usize, some: (!is_dense).then_some(rows) }
+    }
+
     pub fn count(&self) -> usize {
         self.some.map_or(self.indices.len(), |rows| rows.count_ones() as usize)
     }

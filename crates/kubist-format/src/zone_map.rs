@@ -46,6 +46,7 @@ pub struct ColumnZones {
 }
 
 impl ColumnZones {
+    #[inline]
     pub fn nulls_of(&self, zone: usize) -> u8 {
         self.nulls.get(zone).copied().unwrap_or(0)
     }
@@ -122,29 +123,35 @@ pub struct ZoneMap {
 }
 
 impl ZoneMap {
+    #[inline]
     pub fn zones(&self) -> usize {
         self.rows.len()
     }
 
+    #[inline]
     pub fn pages(&self) -> usize {
         self.zones().div_ceil(ZONES_PER_PAGE)
     }
 
+    #[inline]
     pub fn chunk(&self, page: usize, column: usize) -> Chunk {
         self.chunks[page * self.columns.len() + column]
     }
 
     /// The zones of a page.
+    #[inline]
     pub fn page_zones(&self, page: usize) -> std::ops::Range<usize> {
         page * ZONES_PER_PAGE..((page + 1) * ZONES_PER_PAGE).min(self.zones())
     }
 
     /// The rows of a page.
+    #[inline]
     pub fn page_rows(&self, page: usize) -> usize {
         self.rows_of(&self.page_zones(page))
     }
 
     /// The rows of some zones.
+    #[inline]
     pub fn rows_of(&self, zones: &std::ops::Range<usize>) -> usize {
         self.rows[zones.clone()].iter().map(|rows| *rows as usize).sum()
     }

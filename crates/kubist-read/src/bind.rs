@@ -63,6 +63,8 @@ pub struct BoundQuery {
     pub(crate) most_scratch: Option<u64>,
     /// What lookups are asked for.
     pub(crate) sought: Vec<Sought>,
+    /// The priorities of all rows that the predicate selects, where it leaves the identity few values.
+    of_values: Option<PriorityRange>,
     pub(crate) trace: Option<Trace>,
 }
 
@@ -120,6 +122,7 @@ impl BoundQuery {
             memory_bytes: run.memory_bytes,
             most_scratch: run.most_scratch,
             sought: Vec::new(),
+            of_values: None,
             trace: run.trace.clone(),
         };
         query.confine();
@@ -135,6 +138,11 @@ impl BoundQuery {
     /// The priorities that its records can have; `None` if no record can match.
     pub fn range(&self) -> Option<PriorityRange> {
         self.range
+    }
+
+    /// Have all rows that the predicate selects a priority in `range`, as it alone tells?
+    pub(crate) fn keeps_to(&self, range: PriorityRange) -> bool {
+        self.of_values.is_some_and(|of_values| range.first <= of_values.first && of_values.last <= range.last)
     }
 
     /// Does nothing but ends of dimensions decide which records are asked for?
@@ -181,8 +189,8 @@ impl BoundQuery {
         if let Some(values) = of_identity {
             let of_values = priorities(&[values.as_ref()], values.len(), seed);
             let ends = of_values.iter().min().zip(of_values.iter().max());
-            let between = ends.map(|(first, last)| PriorityRange { first: *first, last: *last });
-            self.range = self.range.zip(between).and_then(|(range, between)| range.intersect(between));
+            self.of_values = ends.map(|(first, last)| PriorityRange { first: *first, last: *last });
+            self.range = self.range.zip(self.of_values).and_then(|(range, of_values)| range.intersect(of_values));
         }
         self.sought = sought;
     }

@@ -26,11 +26,12 @@ const BUCKET_ROWS: usize = 512;
 /// Each open bucket costs a cache line.
 const MOST_BUCKET_BITS: u32 = 11;
 
-/// Where rows go.
+/// Where rows go: of each its new index.
+pub struct Places(pub Vec<u32>);
+
+/// Rows in buckets, in key order.
 pub struct Buckets {
-    /// Of each row its new index.
-    indices: Vec<u32>,
-    /// Of each bucket, in key order.
+    pub places: Places,
     pub rows: Vec<Range<usize>>,
 }
 
@@ -55,13 +56,15 @@ impl Buckets {
             *slot += 1;
             *slot - 1
         });
-        Some(Buckets { indices: indices.collect(), rows })
+        Some(Buckets { places: Places(indices.collect()), rows })
     }
+}
 
+impl Places {
     /// Brings values to their indices.
     pub fn scatter<T: Copy + Default>(&self, values: impl Iterator<Item = T>) -> Vec<T> {
-        let mut scattered = vec![T::default(); self.indices.len()];
-        for (index, value) in self.indices.iter().zip(values) {
+        let mut scattered = vec![T::default(); self.0.len()];
+        for (index, value) in self.0.iter().zip(values) {
             scattered[*index as usize] = value;
         }
         scattered
@@ -78,8 +81,8 @@ impl Buckets {
             cancel.check()?;
             let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(column).as_ref()).collect();
             with_exact_primitive!(parts[0].data_type(), T => return Ok(self.scatter_values::<T>(&parts)), _ => {});
-            let mut from = vec![0u32; self.indices.len()];
-            self.indices.iter().zip(0..).for_each(|(index, row)| from[*index as usize] = row);
+            let mut from = vec![0u32; self.0.len()];
+            self.0.iter().zip(0..).for_each(|(index, row)| from[*index as usize] = row);
             take(&concat(&parts).map_err(Error::kernel)?, &UInt32Array::from(from), None).map_err(Error::kernel)
         });
         RecordBatch::try_new(schema, columns.collect::<Result<Vec<ArrayRef>>>()?).map_err(Error::kernel)
@@ -94,10 +97,10 @@ impl Buckets {
             let values = parts.iter().flat_map(|part| part.values().iter().copied());
             return Arc::new(PrimitiveArray::<T>::new(self.scatter(values).into(), None).with_data_type(data_type));
         }
-        let mut values = vec![T::default_value(); self.indices.len()];
-        let mut valid = BooleanBufferBuilder::new(self.indices.len());
-        valid.append_n(self.indices.len(), false);
-        let mut rest = &self.indices[..];
+        let mut values = vec![T::default_value(); self.0.len()];
+        let mut valid = BooleanBufferBuilder::new(self.0.len());
+        valid.append_n(self.0.len(), false);
+        let mut rest = &self.0[..];
         for part in parts {
             let (indices, later) = rest.split_at(part.len());
             rest = later;
@@ -136,8 +139,9 @@ mod tests {
             let batch =
                 RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap();
             let buckets = Buckets::new(&keys).unwrap();
-            let moved =
-                buckets.scatter_batches(&[batch.slice(0, 123), batch.slice(123, 150_000 - 123)], &Cancel::default());
+            let moved = buckets
+                .places
+                .scatter_batches(&[batch.slice(0, 123), batch.slice(123, 150_000 - 123)], &Cancel::default());
             let moved = moved.unwrap();
             let rows: Vec<i64> = moved.column(0).as_primitive::<arrow_array::types::Int64Type>().values().to_vec();
             let from = UInt32Array::from_iter_values(rows.iter().map(|row| *row as u32));
@@ -145,7 +149,7 @@ mod tests {
             let mut all = rows.clone();
             all.sort_unstable();
             assert!(all.into_iter().eq(0..150_000));
-            let moved_keys = buckets.scatter(keys.iter().copied());
+            let moved_keys = buckets.places.scatter(keys.iter().copied());
             let filled: Vec<&[MortonKey]> =
                 buckets.rows.iter().map(|rows| &moved_keys[rows.clone()]).filter(|keys| !keys.is_empty()).collect();
             assert!(filled.windows(2).all(|pair| pair[0].iter().max() < pair[1].iter().min()));

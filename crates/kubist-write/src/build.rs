@@ -93,9 +93,9 @@ impl SortedRows {
         let (batch, keys, priorities) = match &buckets {
             None => (concat_batches(schema, batches).map_err(Error::kernel)?, keys, priorities),
             Some(buckets) => {
-                let batch = buckets.scatter_batches(batches, cancel)?;
-                let move_keys = || buckets.scatter(keys.iter().copied());
-                let (keys, priorities) = rayon::join(move_keys, || buckets.scatter(priorities.iter().copied()));
+                let batch = buckets.places.scatter_batches(batches, cancel)?;
+                let move_keys = || buckets.places.scatter(keys.iter().copied());
+                let (keys, priorities) = rayon::join(move_keys, || buckets.places.scatter(priorities.iter().copied()));
                 (batch, keys, priorities)
             }
         };
@@ -122,7 +122,7 @@ impl SortedRows {
     pub fn arranged<T: Copy + Default>(&self, values: Vec<T>) -> Vec<T> {
         let values = match &self.buckets {
             None => values,
-            Some(buckets) => buckets.scatter(values.into_iter()),
+            Some(buckets) => buckets.places.scatter(values.into_iter()),
         };
         self.order.iter().map(|row| values[*row as usize]).collect()
     }
@@ -395,7 +395,7 @@ mod tests {
             let mut keys: Vec<MortonKey> = (0..rows).map(|_| rng.random::<u128>() >> 32 & mask).collect();
             let buckets = Buckets::new(&keys);
             if let Some(buckets) = &buckets {
-                keys = buckets.scatter(keys.into_iter());
+                keys = buckets.places.scatter(keys.into_iter());
             }
             let ranges = buckets.as_ref().map_or(&[][..], |buckets| &buckets.rows);
             let sorted = sort(&keys, ranges, &Cancel::default()).unwrap();

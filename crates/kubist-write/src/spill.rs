@@ -16,6 +16,7 @@ use kubist_index::cube::{CubeId, KEY_BITS, MortonKey};
 use kubist_store::Scratch;
 use rayon::prelude::*;
 
+use crate::bucket::Places;
 use kubist_catalog::error::store_error;
 use kubist_catalog::frame::Frame;
 use kubist_types::cancel::Cancel;
@@ -144,7 +145,7 @@ impl Spill {
                 return Ok(());
             }
             let distributed: Vec<Vec<(usize, Stored)>> =
-                few.into_par_iter().map(|batch| self.distribute(&batch)).collect::<Result<_>>()?;
+                few.into_par_iter().map(|batch| self.distribute(&batch, cancel)).collect::<Result<_>>()?;
             for (part, mut more) in distributed.into_iter().flatten() {
                 let part = &mut self.stored[part];
                 part.rows += more.rows;
@@ -155,7 +156,7 @@ impl Spill {
     }
 
     /// One batch, part by part.
-    fn distribute(&self, batch: &RecordBatch) -> Result<Vec<(usize, Stored)>> {
+    fn distribute(&self, batch: &RecordBatch, cancel: &Cancel) -> Result<Vec<(usize, Stored)>> {
         let keys = self.frame.keys(batch);
         let parts: Vec<u32> = keys.iter().map(|key| self.part_of(*key) as u32).collect();
         let mut ends = vec![0usize; self.cubes.len() + 1];
@@ -164,12 +165,13 @@ impl Spill {
             ends[index] += ends[index - 1];
         }
         let mut next = ends.clone();
-        let mut order = vec![0u32; parts.len()];
-        for (row, part) in parts.iter().enumerate() {
-            order[next[*part as usize]] = row as u32;
-            next[*part as usize] += 1;
-        }
-        let sorted = take_record_batch(batch, &UInt32Array::from(order)).map_err(Error::kernel)?;
+        let place = |part: &u32| {
+            let next = &mut next[*part as usize];
+            *next += 1;
+            *next as u32 - 1
+        };
+        let places = Places(parts.iter().map(place).collect());
+        let sorted = places.scatter_batches(std::slice::from_ref(batch), cancel)?;
         let filled = (0..self.cubes.len()).filter(|part| ends[*part] < ends[part + 1]);
         filled
             .map(|part| {

@@ -250,7 +250,9 @@ fn rids(batches: &[RecordBatch]) -> Vec<i64> {
 fn look_up(rng: &mut SmallRng, case: &Case, query: &mut Query, matching: &mut Vec<usize>) {
     let Some(name) = case.lookup.choose(rng) else { return };
     let column = plain(case.truth.column_by_name(name).unwrap());
-    let rows: Vec<usize> = (0..rng.random_range(1..4)).map(|_| rng.random_range(0..case.truth.num_rows())).collect();
+    // Few values are compared one by one, many looked up.
+    let count = if rng.random_bool(0.7) { rng.random_range(1..4) } else { rng.random_range(9..70) };
+    let rows: Vec<usize> = (0..count).map(|_| rng.random_range(0..case.truth.num_rows())).collect();
     let listed: Vec<String> = rows.iter().map(|row| literal(&column, *row).unwrap_or("NULL".into())).collect();
     let mut filter = match &listed[..] {
         [one] => format!("{name} = {one}"),
@@ -314,6 +316,13 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
         2 => {
             query.filter = Some("NOT (rid < 50 OR rid IN (60, 61, 70))".into());
             matching.retain(|row| *row >= 50 && ![60, 61, 70].contains(row));
+        }
+        3 => {
+            let step = *[1, 7, 10_000].choose(rng).unwrap();
+            let listed: Vec<usize> = (0..60).map(|number| 13 + number * step).collect();
+            query.filter =
+                Some(format!("rid IN ({})", listed.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")));
+            matching.retain(|row| listed.contains(row));
         }
         _ => {}
     }

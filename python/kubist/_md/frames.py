@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _kubist
 from .._errors import InvalidInput
 from .._shown import counted
 from .._table import Snapshot, Table
@@ -176,44 +177,35 @@ class Frames:
             where=" AND ".join(conditions) or None,
             columns=["frame", "atom", *columns],
         )
-        rows, filled = 0, np.zeros(len(frames) * len(atoms), bool)
-        number = np.int32 if 3 * len(filled) < 2**31 else np.int64
-        slot_of_frame = np.full(len(self), -1, number)
+        rows, filled = 0, np.zeros(len(frames) * len(atoms), np.uint8)
+        slot_of_frame = np.full(len(self), -1, np.int64)
         slot_of_frame[frames] = np.arange(len(frames)) * len(atoms)
-        slot_of_atom = np.full(self.total_atoms, -1, number)
-        slot_of_atom[atoms] = np.arange(len(atoms))
-        flat = {name: array.reshape(-1) for name, array in arrays.items()}
+        place_of_atom = np.full(self.total_atoms, -1, np.int32)
+        place_of_atom[atoms] = np.arange(len(atoms))
         # What has come is put in its place while more is read.
-        for found in result._numpy_batches(np):
-            if found["atom"].max(initial=0) >= self.total_atoms:
+        for batch in result._batches():
+            put, beyond = _kubist.put_frames(
+                batch, slot_of_frame, place_of_atom, filled, list(arrays.values())
+            )
+            if beyond is not None:
                 raise InvalidInput(
-                    f"{self.table.location}: there is an atom {found['atom'].max()}, although each "
+                    f"{self.table.location}: there is an atom {beyond}, although each "
                     f"frame has {self.total_atoms}; read it as points, with query()"
                 )
-            of_atom = slot_of_atom[found["atom"]]
-            slots = slot_of_frame[found["frame"]] + of_atom
-            if len(atoms) < self.total_atoms:
-                wanted = of_atom >= 0
-                slots = slots[wanted]
-                found = {name: values[wanted] for name, values in found.items()}
-            filled[slots] = True
-            rows += len(slots)
-            slots *= 3
-            for axis in range(3):
-                for name, array in flat.items():
-                    array[slots] = found[layout.VECTORS[name][axis]]
-                slots += 1
+            rows += put
         if rows != len(filled) or not filled.all():
             self._refuse(frames, atoms)
 
     def _narrowed(self, frames: Array, atoms: Array) -> tuple[dict[str, Any], list[str]]:
         """Box and conditions that leave out what is not wanted, perhaps not all of it."""
         low, high = int(frames.min()), int(frames.max())
-        # All frames are no condition: lookups then need no walk over the tree.
-        box: dict[str, Any] = {} if high - low + 1 == len(self) else {"frame": (low, high)}
+        box: dict[str, Any] = {}
         conditions = []
         if len(frames) < high - low + 1:
             conditions.append(f"frame IN ({', '.join(map(str, frames.tolist()))})")
+        elif len(frames) < len(self):
+            # All frames are no condition: lookups then need no walk over the tree.
+            box["frame"] = (low, high)
         if len(atoms) < self.total_atoms:
             if len(atoms) > NAMED_ATOMS:
                 box["atom"] = (int(atoms[0]), int(atoms[-1]))
@@ -262,5 +254,16 @@ class Frames:
         if len(self.atoms) < self.total_atoms:
             chosen = np.isin(found["atom"], self.atoms)
             found = {name: values[chosen] for name, values in found.items()}
-        order = np.lexsort((found["atom"], found["frame"]))
+        order = _ascending(found["frame"], found["atom"])
         return {name: found[name][order] for name in columns}
+
+
+def _ascending(frames: Array, atoms: Array) -> Array:
+    """The order by frame and atom, both from 0 on."""
+    order = np.arange(len(frames))
+    # NumPy sorts numbers of 16 bits by counting them.
+    for numbers in (atoms, frames):
+        for digit in range(0, int(numbers.max(initial=0)).bit_length(), 16):
+            digits = (numbers >> digit).astype(np.uint16)
+            order = order[np.argsort(digits[order], kind="stable")]
+    return order

@@ -224,7 +224,7 @@ pub fn condition(rng: &mut Rng, depth: usize) -> Cond {
         }
         10..=11 => {
             let index = column(rng, &|_| true);
-            let items = (0..1 + rng.below(12)).map(|_| literal(rng, &sample(index))).collect();
+            let items = (0..1 + rng.below(24)).map(|_| literal(rng, &sample(index))).collect();
             Cond::In(rng.chance(30), index, items)
         }
         12 => Cond::IsNull(rng.chance(50), column(rng, &|_| true)),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema;
 use bytes::Bytes;
-use kubist_expr::{KeyRange, Nulls, Verdict, Zone};
+use kubist_expr::{ALL_INSIDE, KeyRanges, Nulls, SOME_INSIDE, Verdict, Zone};
 use kubist_index::cube::GridBox;
 use kubist_index::priority::PriorityRange;
 
@@ -59,8 +59,9 @@ struct Judged {
     by_priority: bool,
     /// The grids in whose space rows are judged.
     by_place: BTreeSet<u32>,
-    /// Does the predicate ask for nothing but a part of space?
-    in_space: bool,
+    /// Do most open zones have a row that matches? They do where nothing but a part of space is asked
+    /// for, because a zone at its edge seldom has no row inside, and where a lookup names them.
+    found_in_most: bool,
 }
 
 struct Reading<'a> {
@@ -165,19 +166,23 @@ impl Reading<'_> {
                 whole.push(RunPicks { run, picks: Pick::everything(map) });
                 continue;
             }
-            let ranges = ranges.as_ref().filter(|_| of_run == Verdict::Some);
+            let listed = visit.zones.as_deref();
+            // Of few zones each is judged on its own.
+            let ranges = ranges.as_ref().filter(|_| of_run == Verdict::Some && listed.is_none());
             let by_ranges = ranges.is_some_and(|ranges| judge_by_ranges(ranges, zones_of, &mut verdicts));
             let (mut run_whole, mut run_open) = (Vec::new(), Vec::new());
-            for (zone, priorities) in map.priorities.iter().enumerate() {
-                if zone % ZONES_A_LOOK == ZONES_A_LOOK - 1 {
+            for number in 0..listed.map_or(map.zones(), <[u32]>::len) {
+                if number % ZONES_A_LOOK == ZONES_A_LOOK - 1 {
                     self.query.cancel.check()?;
                 }
+                let zone = listed.map_or(number, |zones| zones[number] as usize);
                 if by_ranges && verdicts[zone] == Verdict::None {
                     continue;
                 }
-                let out = visit.zones.as_ref().is_some_and(|zones| zones.binary_search(&(zone as u32)).is_err());
+                // A damaged lookup may name a zone that is not there.
+                let Some(priorities) = map.priorities.get(zone) else { break };
                 let meets = run_inside || range.meets(priorities.first, priorities.last);
-                if out || !meets || skip.is_some_and(|skip| skip(map, zone)) {
+                if !meets || skip.is_some_and(|skip| skip(map, zone)) {
                     continue;
                 }
                 let verdict = match of_run {
@@ -232,28 +237,30 @@ impl Reading<'_> {
         let schema = &query.snapshot.view.schema;
         let asked = query.predicate.columns().into_iter();
         let mut columns: BTreeSet<usize> = asked.map(|column| schema.stored_index[column]).collect();
-        let in_space = columns.iter().all(|column| schema.dimensions.contains(column));
+        let sought: BTreeSet<usize> = query.sought.iter().map(|sought| sought.column).collect();
+        let by_lookup = open.iter().all(|run| self.visits[run.run].zones.is_some());
+        let found_in_most =
+            columns.iter().all(|column| schema.dimensions.contains(column) || by_lookup && sought.contains(column));
         let reaches_out = |run: &RunPicks| {
             let (first, last) = self.visits[run.run].run.priorities;
             let mut zones = run.picks.iter().flat_map(|pick| &self.maps[run.run].priorities[pick.zones.clone()]);
             let mut out = |zone: &PriorityRange| zone.first < range.first || zone.last > range.last;
             (first < range.first || last > range.last) && zones.any(&mut out)
         };
-        let by_priority = open.iter().any(reaches_out);
+        let by_priority = !query.keeps_to(range) && open.iter().any(reaches_out);
         let by_place: BTreeSet<u32> =
             open.iter().flat_map(|run| self.visits[run.run].within.iter().map(|within| within.grid)).collect();
         if by_priority {
             columns.extend(&schema.identity);
         }
         by_place.iter().for_each(|grid| columns.extend(query.grids.dimensions(*grid)));
-        Judged { columns: columns.into_iter().collect(), by_priority, by_place, in_space }
+        Judged { columns: columns.into_iter().collect(), by_priority, by_place, found_in_most }
     }
 
     /// Reads at once what is needed anyway, or most likely: for zones whose rows all match
-    /// what is asked for, and for open ones too if only their place is in doubt, because
-    /// a zone at the edge of a box seldom has no row inside.
+    /// what is asked for, and for open ones too if most of them have a row that does.
     fn load_ahead(&mut self, whole: &[RunPicks], wanted: &[usize], open: &[RunPicks], judged: &Judged) -> Result<()> {
-        match judged.in_space {
+        match judged.found_in_most {
             true => {
                 let mut columns = judged.columns.clone();
                 columns.extend(wanted.iter().filter(|column| !judged.columns.contains(column)));
@@ -451,28 +458,23 @@ impl Reading<'_> {
 /// What ranges say of each zone of a run; false if one of the columns is not there, or has
 /// nulls or NaN, for which ranges are not enough.
 fn judge_by_ranges<'a>(
-    ranges: &[KeyRange],
+    ranges: &[KeyRanges<'_>],
     zones_of: impl Fn(usize) -> &'a ZonesOfRun<'a>,
     verdicts: &mut Vec<Verdict>,
 ) -> bool {
     const FITS: [Verdict; 4] = [Verdict::None, Verdict::Some, Verdict::None, Verdict::All];
     let mut fits: Vec<u8> = Vec::new();
-    for range in ranges {
-        let zones_of_column = zones_of(range.column);
+    for ranges in ranges {
+        let zones_of_column = zones_of(ranges.column);
         let (ZonesOfRun::Written(_, _, zones), Zone { min, max, nulls }) = (zones_of_column, zones_of_column.whole())
         else {
             return false;
         };
-        if nulls != Nulls::None || min < range.numbers.0 || max > range.numbers.1 {
+        if nulls != Nulls::None || min < ranges.numbers.0 || max > ranges.numbers.1 {
             return false;
         }
-        fits.resize(zones.min.len(), 3);
-        // The lower bit says that some row may be inside, the higher one that all are.
-        for (fit, (min, max)) in fits.iter_mut().zip(zones.min.iter().zip(&zones.max)) {
-            let some = *min <= range.maybe.1 && *max >= range.maybe.0;
-            let all = *min >= range.surely.0 && *max <= range.surely.1;
-            *fit &= some as u8 | (all as u8) << 1;
-        }
+        fits.resize(zones.min.len(), SOME_INSIDE | ALL_INSIDE);
+        ranges.narrow(&zones.min, &zones.max, &mut fits);
     }
     verdicts.clear();
     verdicts.extend(fits.into_iter().map(|fit| FITS[fit as usize]));

@@ -1,0 +1,104 @@
+//! Which values are in a list: one bit answers for most of them.
+
+use super::pack;
+use crate::cell::Cell;
+use arrow_buffer::{BooleanBuffer, i256};
+use std::cmp::Ordering;
+
+/// With up to so many points each value is compared.
+const FEW: usize = 8;
+/// Bits of a sieve for each point: of values that are not in the list one of so many passes.
+const SIEVE_BITS: usize = 64;
+/// A sieve of more bits is no longer near the processor.
+const MOST_SIEVE_BITS: usize = 1 << 17;
+
+/// Ascending points, none of them twice.
+pub(super) enum Listed<T> {
+    Few(Vec<T>),
+    /// A bit for each whole number from the least point to the greatest.
+    Near {
+        least: T,
+        greatest: T,
+        bits: Vec<u64>,
+    },
+    /// A bit for each hash, set where a point has it.
+    Far {
+        points: Vec<T>,
+        bits: Vec<u64>,
+    },
+}
+
+impl<T: Cell> Listed<T> {
+    /// Whole numbers, to be looked for among so many values.
+    pub(super) fn whole(points: &[i256], values: usize) -> Listed<T> {
+        let cells = |points: &[i256]| points.iter().map(|point| T::from_whole(*point)).collect();
+        let (Some(first), Some(last)) = (points.first(), points.last()) else { return Listed::Few(Vec::new()) };
+        let between = last.checked_sub(*first).and_then(|all| all.to_i128());
+        // Making the bits takes no longer than looking at the values.
+        match between.and_then(|between| usize::try_from(between).ok()) {
+            Some(between) if points.len() > FEW && between / 8 <= values => {
+                let mut bits = vec![0; between / 64 + 1];
+                let least = T::from_whole(*first);
+                points.iter().for_each(|point| set(&mut bits, T::from_whole(*point).above(least)));
+                Listed::Near { least, greatest: T::from_whole(*last), bits }
+            }
+            _ => Listed::any(cells(points)),
+        }
+    }
+
+    pub(super) fn floats(points: &[f64]) -> Listed<T> {
+        Listed::any(points.iter().map(|point| T::from_float(*point)).collect())
+    }
+
+    fn any(points: Vec<T>) -> Listed<T> {
+        if points.len() <= FEW {
+            return Listed::Few(points);
+        }
+        let size = (points.len().saturating_mul(SIEVE_BITS)).min(MOST_SIEVE_BITS).next_power_of_two();
+        let mut bits = vec![0; size / 64];
+        points.iter().for_each(|point| set(&mut bits, hash(*point, points[0], size)));
+        Listed::Far { points, bits }
+    }
+
+    /// The values that are in the list (`answer`), or that are not; values that are no numbers
+    /// compare with none and answer nothing.
+    pub(super) fn rows(&self, values: &[T], answer: bool) -> BooleanBuffer {
+        match self {
+            Listed::Few(points) => told(values, answer, |value| points.contains(&value)),
+            Listed::Near { least, greatest, bits } => told(values, answer, |value| {
+                (value >= *least) & (value <= *greatest) && is_set(bits, value.above(*least))
+            }),
+            Listed::Far { points, bits } => {
+                let size = 64 * bits.len();
+                let is_listed = |value: T| {
+                    points.binary_search_by(|point| point.partial_cmp(&value).unwrap_or(Ordering::Less)).is_ok()
+                };
+                told(values, answer, |value| is_set(bits, hash(value, points[0], size)) && is_listed(value))
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn told<T: Cell>(values: &[T], answer: bool, found: impl Fn(T) -> bool) -> BooleanBuffer {
+    match answer {
+        true => pack(values, found),
+        false => pack(values, |value| value.partial_cmp(&value).is_some() && !found(value)),
+    }
+}
+
+/// A number below `size`, a power of two.
+#[inline(always)]
+fn hash<T: Cell>(value: T, least: T, size: usize) -> usize {
+    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+    ((value.above(least) as u64).wrapping_mul(GOLDEN) >> (64 - size.trailing_zeros())) as usize
+}
+
+fn set(bits: &mut [u64], at: usize) {
+    bits[at / 64] |= 1 << (at % 64);
+}
+
+#[inline(always)]
+fn is_set(bits: &[u64], at: usize) -> bool {
+    bits.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
+}
