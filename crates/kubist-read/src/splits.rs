@@ -37,6 +37,8 @@ const MOST_SAMPLED: u64 = 1 << 20;
 const MOST_PARTS: usize = 1 << 16;
 /// A cut may miss its place by this share of the records, for a more compact part.
 const SLACK: f64 = 0.05;
+/// And by this share for a border of larger cubes, which divides fewer runs and zones.
+const LEEWAY: f64 = 0.02;
 
 /// The form in which a split is written; a process of another version refuses it.
 const VERSION: u32 = 2;
@@ -288,18 +290,63 @@ fn best_cut(
     for d in 0..geometry.dimensions() {
         let mut column: Vec<u32> = points.iter().map(|point| point[d]).collect();
         gradual::sort(&mut column, cancel)?;
-        let (Some(low), Some(high)) = (column.first().copied(), column.last().copied()) else { continue };
-        let at = column[wanted.min(column.len() - 1)];
-        // Points of one coordinate stay together: before or behind them.
-        let behind = column.get(column.partition_point(|value| *value <= at)).copied();
-        let cuts = [Some(at), behind].into_iter().flatten().filter(|cut| *cut > low);
-        let misses = cuts.map(|cut| (column.partition_point(|value| *value < cut).abs_diff(wanted), cut));
-        let Some((miss, cut)) = misses.min() else { continue };
+        let Some((miss, cut)) = cut(&column, wanted) else { continue };
         let near = miss as f64 <= points.len() as f64 * SLACK;
-        let worth = if near { (high - low) as u64 } else { points.len() as u64 - miss as u64 };
+        let worth =
+            if near { (column[column.len() - 1] - column[0]) as u64 } else { points.len() as u64 - miss as u64 };
         if best.is_none_or(|(was_near, was_worth, ..)| (near, worth) > (was_near, was_worth)) {
             best = Some((near, worth, d, cut));
         }
     }
     Ok(best.map(|(_, _, d, cut)| (d, cut)))
+}
+
+/// Where a half begins of which so many sorted coordinates are before, and by how many it misses that;
+/// `None`: all of them are one.
+fn cut(column: &[u32], wanted: usize) -> Option<(usize, u32)> {
+    let (lowest, last) = (*column.first()?, column.len() - 1);
+    let missed = |cut: u32| (column.partition_point(|value| *value < cut).abs_diff(wanted), cut);
+    let leeway = (column.len() as f64 * LEEWAY) as usize;
+    let (below, upto) = (column[wanted.saturating_sub(leeway + 1)], column[(wanted + leeway).min(last)]);
+    if below < upto {
+        return Some(missed(coarsest(below, upto)));
+    }
+    // Points of one coordinate stay together: before or behind them.
+    let behind = column.get(column.partition_point(|value| *value <= upto)).copied();
+    [Some(upto), behind].into_iter().flatten().filter(|cut| *cut > lowest).map(missed).min()
+}
+
+/// Of the coordinates above one and up to another, the one at which the largest cubes begin.
+fn coarsest(below: u32, upto: u32) -> u32 {
+    let bit = (below ^ upto).ilog2();
+    upto >> bit << bit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_coarsest_coordinate_has_the_most_zeros() {
+        let zeros = |coordinate: u32| coordinate.trailing_zeros();
+        for below in 0..200 {
+            for upto in below + 1..200 {
+                let found = coarsest(below, upto);
+                assert!(below < found && found <= upto, "{found} of {below} to {upto}");
+                assert!((below + 1..=upto).all(|other| zeros(other) <= zeros(found)), "{found} of {below} to {upto}");
+            }
+        }
+        assert_eq!(coarsest(0, u32::MAX), 1 << 31);
+    }
+
+    #[test]
+    fn a_cut_is_at_a_border_near_its_place() {
+        let column: Vec<u32> = (0..1000).map(|place| place * 1000).collect();
+        assert_eq!(cut(&column, 500), Some((8, 15 << 15)));
+        // Points of one coordinate are on one side.
+        assert_eq!(cut(&[5; 100], 50), None);
+        assert_eq!(cut(&[vec![5; 70], vec![9; 30]].concat(), 50), Some((20, 9)));
+        assert_eq!(cut(&[vec![5; 20], vec![9; 80]].concat(), 50), Some((30, 9)));
+        assert_eq!(cut(&[], 0), None);
+    }
 }

@@ -74,10 +74,7 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics {
         if (!question.where().isEmpty()) {
             return question.limit(-1).specs(null, null).stream().mapToLong(snapshot::expected).sum();
         }
-        double share = question.windows() == null
-                ? 1
-                : question.windows().stream().mapToDouble(window -> window[1] - window[0]).sum();
-        return (long) Math.ceil(snapshot.rows() * share);
+        return (long) Math.ceil(snapshot.rows() * question.sampled());
     }
 
     @Override
@@ -105,18 +102,22 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics {
     static InputPartition[] planned(
             KubistTable table, Snapshot snapshot, StructType columns, Question question, long rows) {
         String location = table.options().location();
-        List<InputPartition> parts = new ArrayList<>();
-        for (String spec : question.specs(columns, table.options().inclusion())) {
-            if (question.limit() >= 0) {
-                // A limit takes the lowest priorities of all: one task finds them.
-                parts.add(new KubistReader.Part(location, new Split(spec, rows, List.of()), snapshot.token()));
-                continue;
-            }
-            for (Split split : snapshot.splits(spec, parts(table, rows))) {
-                parts.add(new KubistReader.Part(location, split, null));
+        List<String> specs = question.specs(columns, table.options().inclusion());
+        if (question.limit() >= 0) {
+            // A limit takes the lowest priorities of all: one task finds them.
+            Split whole = new Split(specs.get(0), rows, List.of());
+            return new InputPartition[] {new KubistReader.Part(location, whole, snapshot.token())};
+        }
+        List<InputPartition> planned = new ArrayList<>();
+        int parts = parts(table, rows);
+        for (int index = 0; index < specs.size(); index++) {
+            // Windows share the parts by their widths, and each has one at least.
+            int of = (int) Math.max(1, Math.round(parts * question.share(index)));
+            for (Split split : snapshot.splits(specs.get(index), of)) {
+                planned.add(new KubistReader.Part(location, split, null));
             }
         }
-        return parts.toArray(InputPartition[]::new);
+        return planned.toArray(InputPartition[]::new);
     }
 
     private static int parts(KubistTable table, long rows) {

@@ -36,6 +36,20 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
         return new Question(where, sampled, limit, steps);
     }
 
+    /** Which part of all records is sampled. */
+    double sampled() {
+        return windows == null ? 1 : windows.stream().mapToDouble(Question::width).sum();
+    }
+
+    /** Which part of the sample one of {@link #specs} asks for. */
+    double share(int spec) {
+        return windows == null ? 1 : width(windows.get(spec)) / sampled();
+    }
+
+    private static double width(double[] window) {
+        return window[1] - window[0];
+    }
+
     Question limit(int rows) {
         return new Question(where, windows, rows, steps);
     }

@@ -76,6 +76,13 @@ class CostTest {
             assertEquals(1, tasks(rows.sample(0.1)));
             assertEquals(1, tasks(rows.filter("x > 2D")));
             assertEquals(7, tasks(spark.read().format("kubist").option("partitions", "7").load(location)));
+            // A sample of two windows has no more, but for one of which a window is worth none.
+            Dataset<Row> windows =
+                    spark.read().format("kubist").option("seed", "window").option("partitions", "6").load(location);
+            for (int seed = 0; seed < 5; seed++) {
+                int tasks = tasks(windows.sample(0.9, seed));
+                assertTrue(tasks == 6 || tasks == 7, tasks + " tasks");
+            }
         } finally {
             spark.stop();
         }
