@@ -168,14 +168,10 @@ where
     T::Native: Keyed,
 {
     let array = array.as_primitive::<T>();
-    let numbers = array.values().iter().map(|value| value.number());
-    match array.nulls() {
-        None => scale.coordinates(numbers, bits),
-        Some(nulls) => {
-            let numbers = numbers.zip(nulls).map(|(number, valid)| if valid { number } else { f64::NAN });
-            scale.coordinates(numbers, bits)
-        }
-    }
+    let Some(nulls) = array.nulls() else { return scale.coordinates(array.values(), bits) };
+    let numbers = array.values().iter().zip(nulls);
+    let numbers = numbers.map(|(value, valid)| if valid { value.number() } else { f64::NAN });
+    scale.coordinates(&numbers.collect::<Vec<f64>>(), bits)
 }
 
 /// The values of a dimension as numbers, for learning a scale; NaN for null.

@@ -335,7 +335,12 @@ bits::vectorised! {
     fn told_apart(steps: &Steps, bounds: &[u64]) -> usize {
         let mut seen = [0u8; 1 << MOST_FITTED_BITS];
         steps.each_step(bounds, |step| seen[step as usize % seen.len()] = 1);
-        seen.iter().map(|seen| u32::from(*seen)).sum::<u32>() as usize
+        // Added up in bytes as far as these hold the sum.
+        let mut sums = [0u8; 32];
+        for some in seen.as_chunks::<32>().0 {
+            sums.iter_mut().zip(some).for_each(|(sum, seen)| *sum += seen);
+        }
+        sums.iter().map(|sum| usize::from(*sum)).sum()
     }
 }
 

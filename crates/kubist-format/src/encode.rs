@@ -93,12 +93,15 @@ where
 bits::vectorised! {
     /// Appends the keys of some rows. Values are gathered first, so that the keys of several are made at once.
     fn put_keys<T: Keyed, W: Word>(values: &[T], rows: &[u32], gathered: &mut Vec<T>, keys: &mut Vec<W>) {
+        // All at once, and not row by row.
+        let last = rows.iter().fold(0, |last, row| last.max(*row));
+        assert!(rows.is_empty() || (last as usize) < values.len(), "row {last} of {}", values.len());
+        // SAFETY: there is a value for the last row, and for those before.
+        let value = |row: &u32| unsafe { *values.get_unchecked(*row as usize) };
         gathered.clear();
         let (some, others) = rows.as_chunks::<8>();
-        some.iter().for_each(|rows| {
-            gathered.extend_from_slice(&std::array::from_fn::<T, 8, _>(|index| values[rows[index] as usize]));
-        });
-        gathered.extend(others.iter().map(|row| values[*row as usize]));
+        some.iter().for_each(|rows| gathered.extend_from_slice(&rows.each_ref().map(value)));
+        gathered.extend(others.iter().map(value));
         keys.extend(gathered.iter().map(|value| W::truncate(value.key())));
     }
 }

@@ -27,11 +27,8 @@ pub type Sample = [Vec<f64>];
 /// Records that boxes examine for each that they return.
 pub fn examined(geometry: &Geometry, scales: &[Scale], sample: &Sample) -> f64 {
     let records = sample.first().map_or(0, Vec::len);
-    let columns: Vec<Vec<u32>> = scales
-        .iter()
-        .zip(sample)
-        .map(|(scale, values)| scale.coordinates(values.iter().copied(), geometry.bits()))
-        .collect();
+    let columns: Vec<Vec<u32>> =
+        scales.iter().zip(sample).map(|(scale, values)| scale.coordinates(values, geometry.bits())).collect();
     let mut keys = Vec::new();
     Interleaver::new(*geometry).keys(&columns, &mut keys);
     let mut order: Vec<usize> = (0..records).collect();

@@ -99,10 +99,8 @@ impl SortedRows {
                 (batch, keys, priorities)
             }
         };
-        let sorted = sort(&keys, buckets.as_ref().map_or(&[], |buckets| &buckets.rows), cancel)?;
-        drop(keys);
-        let order = each(&sorted, |entry| *entry as u32);
-        let keys = each(&sorted, |entry| entry >> 32);
+        let order = sort(&keys, buckets.as_ref().map_or(&[], |buckets| &buckets.rows), cancel)?;
+        let keys = each(&order, |row| keys[*row as usize]);
         cancel.check()?;
         let priorities = each(&order, |row| priorities[*row as usize]);
         Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities, encoding, outside })
@@ -318,16 +316,16 @@ fn each<T: Sync, R: Send>(of: &[T], made: impl Fn(&T) -> R + Sync + Send) -> Vec
     }
 }
 
-/// Keys with their row numbers below them (`key << 32 | row`), sorted; `buckets` are
-/// in order already, if there are any.
-fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result<Vec<u128>> {
-    let mut sorted = vec![0u128; keys.len()];
+/// Rows in the order of their keys, and of their numbers where these are equal; `buckets` are in
+/// order already, if there are any.
+fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result<Vec<u32>> {
+    let mut order = vec![0u32; keys.len()];
     if buckets.is_empty() {
-        sort_rows(keys, 0..keys.len(), &mut sorted);
-        return Ok(sorted);
+        sort_rows(keys, 0..keys.len(), &mut order);
+        return Ok(order);
     }
     let mut parts = Vec::with_capacity(buckets.len());
-    let mut rest = &mut sorted[..];
+    let mut rest = &mut order[..];
     for rows in buckets {
         let (part, later) = rest.split_at_mut(rows.len());
         parts.push((rows.clone(), part));
@@ -338,40 +336,69 @@ fn sort(keys: &[MortonKey], buckets: &[Range<usize>], cancel: &Cancel) -> Result
         sort_rows(keys, rows, part);
         Ok::<_, Error>(())
     })?;
-    Ok(sorted)
+    Ok(order)
 }
 
 /// Fewer rows are sorted at once, more by the highest bits in which they differ first.
 const SORTED_AT_ONCE: usize = 1 << 10;
 
-fn sort_rows(keys: &[MortonKey], rows: Range<usize>, sorted: &mut [u128]) {
-    let entry = |row: usize| keys[row] << 32 | row as u128;
-    if rows.len() <= SORTED_AT_ONCE {
-        sorted.iter_mut().zip(rows).for_each(|(slot, row)| *slot = entry(row));
-        sorted.sort_unstable();
-        return;
+/// Sorts words: of each key as many of the bits in which the keys differ as there is room for, and its
+/// row below them.
+fn sort_rows(keys: &[MortonKey], rows: Range<usize>, order: &mut [u32]) {
+    let (first, keys) = (rows.start as u32, &keys[rows]);
+    let Some(last) = keys.len().checked_sub(1) else { return };
+    let row_bits = usize::BITS - last.leading_zeros();
+    let key_bits = 128 - keys.iter().fold(0, |bits, key| bits | (key ^ keys[0])).leading_zeros();
+    let left_out = key_bits.saturating_sub(u64::BITS - row_bits);
+    // What is above the bits in which keys differ may stay: it is the same in all.
+    let word = |(row, key): (usize, &MortonKey)| ((key >> left_out) as u64) << row_bits | row as u64;
+    let mut words: Vec<u64> = keys.iter().enumerate().map(word).collect();
+    match words.len() <= SORTED_AT_ONCE {
+        true => words.sort_unstable(),
+        false => words = sorted_by_digit(&words, key_bits - left_out + row_bits),
     }
-    let first = keys[rows.start];
-    let differing = keys[rows.clone()].iter().fold(0, |bits, key| bits | (key ^ first));
+    if left_out > 0 {
+        sort_rest(keys, row_bits, &mut words);
+    }
+    let mask = u32::MAX.checked_shr(u32::BITS - row_bits).unwrap_or(0);
+    order.iter_mut().zip(words).for_each(|(slot, word)| *slot = first + (word as u32 & mask));
+}
+
+/// Words of which only the lowest `bits` differ.
+fn sorted_by_digit(words: &[u64], bits: u32) -> Vec<u64> {
     // About eight rows each, if they are spread evenly.
-    let bits = (rows.len() / 8).ilog2().min(12);
-    let shift = (128 - differing.leading_zeros()).saturating_sub(bits);
-    let digit = |key: MortonKey| (key >> shift) as usize & ((1 << bits) - 1);
-    let mut ends = vec![0u32; 1 << bits];
-    keys[rows.clone()].iter().for_each(|key| ends[digit(*key)] += 1);
+    let digit_bits = (words.len() / 8).ilog2().min(12);
+    let shift = bits.saturating_sub(digit_bits);
+    let digit = |word: u64| (word >> shift) as usize & ((1 << digit_bits) - 1);
+    let mut ends = vec![0u32; 1 << digit_bits];
+    words.iter().for_each(|word| ends[digit(*word)] += 1);
     let mut sum = 0;
     for end in &mut ends {
         sum += std::mem::replace(end, sum);
     }
-    for row in rows {
-        let slot = &mut ends[digit(keys[row])];
-        sorted[*slot as usize] = entry(row);
+    let mut sorted = vec![0; words.len()];
+    for word in words {
+        let slot = &mut ends[digit(*word)];
+        sorted[*slot as usize] = *word;
         *slot += 1;
     }
     let mut start = 0;
     for end in ends {
         sorted[start..end as usize].sort_unstable();
         start = end as usize;
+    }
+    sorted
+}
+
+/// Sorts rows by their whole keys where words, which are sorted, do not tell them apart.
+fn sort_rest(keys: &[MortonKey], row_bits: u32, words: &mut [u64]) {
+    let are_alike = |a: &u64, b: &u64| (a ^ b) >> row_bits == 0;
+    if !words.iter().zip(&words[1..]).fold(false, |any, (a, b)| any | are_alike(a, b)) {
+        return;
+    }
+    let row = |word: &u64| (word & ((1 << row_bits) - 1)) as usize;
+    for alike in words.chunk_by_mut(are_alike) {
+        alike.sort_by_key(|word| keys[row(word)]);
     }
 }
 
@@ -388,8 +415,12 @@ mod tests {
             (0usize, u128::MAX),
             (100, u128::MAX),
             (50_000, u128::MAX),
+            (1, u128::MAX),
             (50_000, 0),
             (40_000, 0xff),
+            // Words have no room for the lowest bits, and few of the others differ.
+            (1000, 3 << 94 | 0xf),
+            (50_000, 0xff << 88 | 0xff),
             (200_000, u128::MAX),
         ] {
             let mut keys: Vec<MortonKey> = (0..rows).map(|_| rng.random::<u128>() >> 32 & mask).collect();
@@ -398,10 +429,9 @@ mod tests {
                 keys = buckets.places.scatter(keys.into_iter());
             }
             let ranges = buckets.as_ref().map_or(&[][..], |buckets| &buckets.rows);
-            let sorted = sort(&keys, ranges, &Cancel::default()).unwrap();
-            assert!(sorted.is_sorted());
-            let mut rows_seen: Vec<u32> = sorted.iter().map(|entry| *entry as u32).collect();
-            assert!(sorted.iter().all(|entry| keys[*entry as u32 as usize] == entry >> 32));
+            let order = sort(&keys, ranges, &Cancel::default()).unwrap();
+            assert!(order.is_sorted_by_key(|row| (keys[*row as usize], *row)));
+            let mut rows_seen = order;
             rows_seen.sort_unstable();
             assert!(rows_seen.into_iter().eq(0..rows as u32));
         }

@@ -195,8 +195,10 @@ impl Runs<'_> {
         let ancestors: Vec<(CubeId, Threshold)> =
             geometry.ancestors(cube).map(|ancestor| (ancestor, above[&ancestor])).collect();
         let highest = ancestors.iter().map(|(_, cutoff)| *cutoff).max().unwrap_or(Threshold::NONE);
-        let (kept, own): (Vec<u32>, Vec<u32>) =
-            sorted.all().partition(|row| highest.admits(sorted.priorities[*row as usize]));
+        let (kept, own): (Vec<u32>, Vec<u32>) = match highest {
+            Threshold::NONE => (Vec::new(), sorted.all().collect()),
+            _ => sorted.all().partition(|row| highest.admits(sorted.priorities[*row as usize])),
+        };
         let mut kept_by: BTreeMap<CubeId, Vec<u32>> = BTreeMap::new();
         for row in kept {
             let mut admitting = ancestors.iter().filter(|(_, cutoff)| cutoff.admits(sorted.priorities[row as usize]));

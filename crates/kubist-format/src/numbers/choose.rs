@@ -113,17 +113,37 @@ fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>);
     [above, apart, dictionary, (runs_bits(ends, runs, keys.len()), Idea::Runs(runs))]
 }
 
-/// Some of the keys, from all over the page.
+/// For each key of a sample, where it lies between the places that are equally far apart, in 24 bits:
+/// rows may repeat a pattern.
+const WITHIN: [u32; SAMPLED] = {
+    let mut within = [0; SAMPLED];
+    let mut index = 0;
+    while index < SAMPLED {
+        within[index] = (index as u32).wrapping_mul(0x9e37_79b1) >> 8;
+        index += 1;
+    }
+    within
+};
+
+/// Some of the keys, from all over the page; there are more.
 #[inline(always)]
 fn sampled<W: Word>(keys: &[W]) -> [W; SAMPLED] {
-    // Not at equal distances: rows may repeat a pattern. Pages have fewer than 2^16 rows.
-    let (rows, apart) = (keys.len() as u32, (keys.len() / SAMPLED) as u64);
-    let mut places = [0u32; SAMPLED];
-    for (place, index) in places.iter_mut().zip(0u32..) {
-        let within = (u64::from(index.wrapping_mul(0x9e37_79b1)) * apart) >> 32;
-        *place = index * rows / SAMPLED as u32 + within as u32;
+    let places = places(keys.len());
+    // SAFETY: as many places are smaller than the count of keys, as the assertion there says.
+    places.map(|place| unsafe { *keys.get_unchecked(place as usize) })
+}
+
+/// The rows of a sample of so many.
+#[inline(always)]
+fn places(rows: usize) -> [u32; SAMPLED] {
+    // Nothing overflows, and no place reaches the next of those that are equally far apart.
+    assert!((SAMPLED..1 << 15).contains(&rows), "a sample of a page of {rows} rows");
+    let (rows, apart) = (rows as u32, (rows / SAMPLED) as u32);
+    let mut places = [0; SAMPLED];
+    for (index, (place, within)) in places.iter_mut().zip(WITHIN).enumerate() {
+        *place = index as u32 * rows / SAMPLED as u32 + (within * apart >> 24);
     }
-    places.map(|place| keys[place as usize])
+    places
 }
 
 /// A place in a table of 2^`bits` places, for any key.
@@ -136,8 +156,8 @@ fn hashed<W: Word>(key: W, bits: u32) -> usize {
 
 /// How often keys stand in a sample, about: keys of one hash are taken for one.
 struct Counted {
-    /// How often keys of each hash stand there.
-    of_hash: Vec<u16>,
+    /// The hashes have so many bits.
+    bits: u32,
     /// How often the key stands that stands most often.
     times: usize,
     different: usize,
@@ -145,28 +165,38 @@ struct Counted {
 }
 
 impl Counted {
+    /// Bits of the hashes of more than half a sample, mostly.
+    const USUAL_BITS: u32 = (4 * SAMPLED).trailing_zeros();
+
     #[inline(always)]
     fn of<W: Word>(sample: &[W]) -> Counted {
-        let mut of_hash = vec![0u16; 4 * sample.len().next_power_of_two()];
-        let bits = of_hash.len().trailing_zeros();
-        for key in sample {
-            of_hash[hashed(*key, bits)] += 1;
+        let bits = 2 + sample.len().next_power_of_two().trailing_zeros();
+        match bits {
+            Self::USUAL_BITS => Self::by_hash(sample, Self::USUAL_BITS, &mut [0; 4 * SAMPLED]),
+            _ => Self::by_hash(sample, bits, &mut vec![0; 1 << bits]),
         }
+    }
+
+    #[inline(always)]
+    fn by_hash<W: Word>(sample: &[W], bits: u32, of_hash: &mut [u16]) -> Counted {
+        let mut count = |key: &W| of_hash[hashed(*key, bits)] += 1;
+        let (some, others) = sample.as_chunks::<4>();
+        some.iter().for_each(|keys| keys.iter().for_each(&mut count));
+        others.iter().for_each(&mut count);
         let (mut times, mut different, mut once) = (0, 0, 0);
-        for count in &of_hash {
+        for count in of_hash.iter() {
             times = times.max(*count);
             different += (*count > 0) as u16;
             once += (*count == 1) as u16;
         }
-        Counted { of_hash, times: times.into(), different: different.into(), once: once.into() }
+        Counted { bits, times: times.into(), different: different.into(), once: once.into() }
     }
 
     /// The key of that sample that stands most often; of several the one that did first.
     fn common<W: Word>(&self, sample: &[W]) -> W {
-        let bits = self.of_hash.len().trailing_zeros();
-        let mut of_hash = vec![0; self.of_hash.len()];
+        let mut of_hash = vec![0; 1 << self.bits];
         let mut is_common = |key: &&W| {
-            let times = &mut of_hash[hashed(**key, bits)];
+            let times = &mut of_hash[hashed(**key, self.bits)];
             *times += 1;
             *times == self.times
         };
@@ -181,15 +211,9 @@ impl Counted {
 #[inline(always)]
 fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
     let (low, high): (u64, u64) = (ends.0.into(), ends.1.into());
-    // How many keys are so many bits from the smallest, and from the largest: of 64 bits are the first.
-    let (mut from_low, mut from_high) = ([0u32; 65], [0u32; 65]);
-    for key in sample {
-        let key: u64 = (*key).into();
-        from_low[(key - low).leading_zeros() as usize] += 1;
-        from_high[(high - key).leading_zeros() as usize] += 1;
-    }
+    let (from_low, from_high) = (widths(sample, |key| key.minus(ends.0)), widths(sample, |key| ends.1.minus(key)));
     let whole = width(ends);
-    let (count, mut below, mut above, mut second) = (sample.len(), 0, sample.len(), whole);
+    let (count, mut below, mut beyond, mut second) = (sample.len(), 0, 0, whole);
     let mut best = (usize::MAX, high);
     for (first, more) in from_low.into_iter().rev().enumerate().take(whole) {
         // A wider first frame of the same keys is no better.
@@ -198,19 +222,36 @@ fn border<W: Word>(sample: &[W], ends: Ends<W>) -> (usize, W) {
         }
         below += more as usize;
         // The narrowest second frame that has all the others.
-        while second > 0 && above - from_high[64 - second] as usize + below >= count {
-            above -= from_high[64 - second] as usize;
-            second -= 1;
+        while second > 0 {
+            let more = beyond + from_high[64 - second] as usize;
+            if more > below {
+                break;
+            }
+            (beyond, second) = (more, second - 1);
         }
         let (bits, border) = match first < second {
             true => (below * first + (count - below) * second, low + (1 << first)),
-            false => (above * second + (count - above) * first, high - ((1 << second) - 1)),
+            false => ((count - beyond) * second + beyond * first, high - ((1 << second) - 1)),
         };
         if bits < best.0 {
             best = (bits, border);
         }
     }
     (count + best.0, W::truncate(best.1))
+}
+
+/// How many keys are so many bits from an end, as `from_end` says: of 64 bits are the first.
+#[inline(always)]
+fn widths<W: Word>(sample: &[W], from_end: impl Fn(W) -> W) -> [u32; 65] {
+    let mut counts = [0; 65];
+    let mut count = |far: W| counts[Into::<u64>::into(far).leading_zeros() as usize] += 1;
+    let (some, others) = sample.as_chunks::<8>();
+    for keys in some {
+        // First all differences, which are made at once.
+        keys.map(&from_end).into_iter().for_each(&mut count);
+    }
+    others.iter().for_each(|key| count(from_end(*key)));
+    counts
 }
 
 /// The dictionary of keys, if they take fewer bits so.
@@ -385,5 +426,23 @@ fn split<W: Word>(keys: &[W], is_second: impl Fn(W) -> bool, which: &mut Vec<u8>
 fn put_parts<W: Word>(parts: &[Vec<W>; 2], ends: [Ends<W>; 2], out: &mut Vec<u8>) {
     for (values, ends) in parts.iter().zip(ends) {
         bits::pack(values, ends.0, width(ends) as u32, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_whole_products() {
+        for rows in SAMPLED as u32..1 << 15 {
+            let exact = (0..SAMPLED as u32).map(|index| {
+                let within = u64::from(index.wrapping_mul(0x9e37_79b1)) * u64::from(rows / SAMPLED as u32) >> 32;
+                index * rows / SAMPLED as u32 + within as u32
+            });
+            let places = places(rows as usize);
+            assert!(places.iter().copied().eq(exact), "{rows}");
+            assert!(places.is_sorted() && places[SAMPLED - 1] < rows, "{rows}");
+        }
     }
 }
