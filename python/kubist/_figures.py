@@ -629,6 +629,10 @@ class Cleaning:
     bytes_deleted: int
     segments_waiting: int
     """Not needed any more, and deleted by a call after the retention time."""
+    bytes_released: int
+    """Parts that were not needed of files that stay, given back."""
+    bytes_waiting: int
+    """The same, given back by a call after the retention time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -508,8 +508,8 @@ class Table(InDirectory["Table"]):
     def clean(self, retention: Seconds = 86_400) -> Cleaning:
         """Deletes files that have not been needed for ``retention``: seconds, or ``"2 days"``.
 
-        The first call notes what is not needed; a later one deletes it. Snapshots
-        taken longer ago may then raise `kubist.SnapshotExpired`.
+        The first call notes what is not needed; a later one deletes it, and gives back such
+        parts of files that stay. Snapshots taken longer ago may then raise `kubist.SnapshotExpired`.
         """
         self._check()
         return parse(

@@ -298,6 +298,9 @@ impl Store for Cached {
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
         self.store.read_sound_log(writer, from)
     }
+    fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()> {
+        self.store.punch(segment, ranges)
+    }
     fn hosts(&self) -> Vec<String> {
         self.store.hosts()
     }

@@ -90,7 +90,13 @@ impl Store for CassandraStore {
 
     fn capabilities(&self) -> Capabilities {
         let fencing = Fencing::Claim { lapse: epochs::HELD };
-        Capabilities { locality: Locality::Hosts, latency: Latency::Network, fencing, staleness: Duration::ZERO }
+        Capabilities {
+            locality: Locality::Hosts,
+            latency: Latency::Network,
+            fencing,
+            staleness: Duration::ZERO,
+            punches: false,
+        }
     }
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {

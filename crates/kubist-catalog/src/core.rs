@@ -14,13 +14,15 @@ use bytes::Bytes;
 use kubist_format::error::EntryError;
 use kubist_format::header::{self, Header};
 use kubist_format::history::Declared;
+use kubist_format::location::Location;
 use kubist_format::names::{DROPPED, TABLE, UNFINISHED, WRITERS};
 use kubist_index::priority;
+use kubist_index::state::Run;
 use kubist_store::Store;
 use kubist_types::{Cancel, Error, Result};
 
 use crate::directory::Runs;
-use crate::error::{bad_entry, store_error};
+use crate::error::{bad_entry, is_unread, store_error};
 use crate::fetch::{self, Fetched, Piece};
 use crate::files::{HALF_COPIED, HALF_DROPPED, TableFiles};
 use crate::follow;
@@ -209,6 +211,36 @@ impl Core {
     /// is missing or too short; a storage error.
     pub fn fetch(&self, pieces: &[Piece]) -> Result<Fetched> {
         fetch::fetch(self, pieces).map_err(|unread| unread.explained(self, |segment| self.is_needed(segment)))
+    }
+
+    /// An error of bytes that were not as they were written, as a snapshot of `seen` gets it: once
+    /// what they were of does not live any more, they may have been given back.
+    pub fn explained(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool, damage: Error) -> Error {
+        match self.is_replaced(seen, lives) {
+            Ok(false) => damage,
+            Ok(true) => {
+                let (location, why) = (self.store.location().into(), format!("it was cleaned away ({damage})"));
+                Error::SnapshotExpired { location, why: format!("{why}; take a fresh snapshot") }
+            }
+            // Whether it lives cannot be known now.
+            Err(error) if is_unread(&error) || matches!(error, Error::Cancelled) => error,
+            Err(_) => damage,
+        }
+    }
+
+    /// Is nothing of what lived as of `seen` left, where that may be given back?
+    fn is_replaced(&self, seen: &View, lives: impl Fn(&Run<Location>) -> bool) -> Result<bool> {
+        let cancel = Cancel::default();
+        // What dies is removed by a rewrite.
+        if !self.store.capabilities().punches || self.view(&cancel)?.rewrites == seen.rewrites {
+            return Ok(false);
+        }
+        let (_, found) = self.view_with(&cancel, |runs| {
+            let mut found = false;
+            runs.each(self, &cancel, |run| found |= lives(run))?;
+            Ok(found)
+        })?;
+        Ok(!found)
     }
 
     /// Is it a segment of the runs of the table as it is now?

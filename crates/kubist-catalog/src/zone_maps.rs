@@ -12,6 +12,11 @@ use crate::fetch::Piece;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
+    /// Damage in the bytes of a run, unless it was replaced since and they were given back.
+    pub fn explained(&self, run: &Run<Location>, damage: Error) -> Error {
+        self.core.explained(&self.view, |live| live.id == run.id, damage)
+    }
+
     /// The zone maps of runs, from the cache or the store, and what reading them cost.
     ///
     /// # Errors
@@ -39,10 +44,10 @@ impl Snapshot {
         let mut decoded = Vec::with_capacity(missing.len());
         for ((run, slot), bytes) in missing.into_iter().zip(fetched.pieces) {
             let location = &run.payload;
-            let damaged = |what: String| Error::Damaged {
-                file: segment_file(self.core.store.location(), &location.segment),
-                offset: location.map_offset,
-                what: format!("{what} (cube {:#x})", run.cube.to_u128()),
+            let damaged = |what: String| {
+                let file = segment_file(self.core.store.location(), &location.segment);
+                let what = format!("{what} (cube {:#x})", run.cube.to_u128());
+                self.explained(run, Error::Damaged { file, offset: location.map_offset, what })
             };
             let map = ZoneMap::decode(&bytes).map_err(damaged)?;
             let rows: u64 = map.rows.iter().map(|rows| *rows as u64).sum();

@@ -62,9 +62,11 @@ pub fn clean(command: &args::Clean) -> Result<()> {
         return print_json(&report);
     }
     print(&format!(
-        "{} deleted ({}), {} waiting\n",
+        "{} deleted ({}), {} waiting; {} of others given back, {} waiting\n",
         human::counted(report.segments_deleted, "file"),
         human::bytes(report.bytes_deleted),
-        human::counted(report.segments_waiting, "file")
+        human::counted(report.segments_waiting, "file"),
+        human::bytes(report.bytes_released),
+        human::bytes(report.bytes_waiting)
     ))
 }

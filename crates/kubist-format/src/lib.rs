@@ -17,6 +17,7 @@ pub mod error;
 pub mod grid;
 pub mod header;
 pub mod history;
+pub mod holes;
 pub mod location;
 pub mod lookup;
 pub mod lookups;

@@ -23,6 +23,8 @@ pub const GARBAGE: &str = "garbage/";
 pub const LEASES: &str = "leases/";
 /// What writers are at, that is to come into the table once.
 pub const CLAIMS: &str = "claims/";
+/// Notes of parts of segments that are not needed any more.
+pub const HOLES: &str = "holes/";
 
 /// How the names of segments of pages begin; they end with the time of their creation.
 pub const PAGES_SEGMENT: &str = "pages-";

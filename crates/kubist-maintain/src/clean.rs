@@ -4,30 +4,48 @@
 //! deleted by a later call once it has been garbage for the retention time, so
 //! that readers of older snapshots have that long to finish. A segment that a
 //! live writer may still append to is left alone, and so are the logs; that of a rewrite
-//! or a checkpoint is not noted for ten minutes after it was made. A rewriter that publishes
+//! or a checkpoint is not noted for ten minutes after it was made, unless a rewrite names it (it was
+//! published, and died since) or there is a later checkpoint. A rewriter that publishes
 //! later either sees the note and gives up, or is seen by the cleaner (`publish`).
 //!
-//! Garbage is deleted before anything is written: users clean when the disk is full.
+//! Most bytes that are not needed lie in segments that live runs have in common with dead ones. Where
+//! the store can (`Capabilities::punches`), these parts are noted together, in one object, and given
+//! back by a later call after the retention time. What is dead stays dead (I6), so a note is
+//! right as long as its rewrites are durable: the fence comes before it. A part is given back only if no run lives
+//! there by then either. Of a segment that a live writer may append to, it is what lies before its last live run.
+//!
+//! What is due is deleted and given back before anything is written: users clean when the disk is full.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use kubist_catalog::core::Core;
-use kubist_catalog::error::store_error;
+use kubist_catalog::error::{bad_entry, is_damage, store_error};
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::stop::stoppable;
+use kubist_catalog::view::View;
 use kubist_catalog::{checkpoint, write_checkpoint};
-use kubist_format::names::REWRITE_SEGMENT;
-use kubist_format::names::{CHECKPOINTS, GARBAGE, PAGES_SEGMENT};
-use kubist_format::names::{REWRITES, number_of};
+use kubist_format::entry::RewriteEntry;
+use kubist_format::holes::{self, Holes};
+use kubist_format::names::{CHECKPOINTS, GARBAGE, HOLES, PAGES_SEGMENT};
+use kubist_format::names::{REWRITE_SEGMENT, REWRITES, number_of};
+use kubist_store::{BLOCK_BYTES, LogOwner};
 use kubist_types::Cancel;
 use kubist_types::error::Result;
-use kubist_write::publish::{KEPT_REWRITES, SHARED_REWRITE_TIME, fence, note_of};
+use kubist_write::publish::{KEPT_REWRITES, SHARED_REWRITE_TIME, fence, note_of, rewrite_name};
+
+use crate::holes::LiveParts;
 
 /// A rewrite or a checkpoint that takes longer than this, from its segment to its entry, may
 /// find the segment noted, and is then given up.
 const REWRITE_TIME: Duration = Duration::from_secs(600);
+/// Logs that are held at a time.
+const HELD_LOGS: usize = 64;
+/// Ranges that are given back between two looks at the switch.
+const PUNCHED_AT_ONCE: usize = 1024;
+/// The log of a writer is looked at only for so many bytes behind its last live run.
+const LEAST_TAIL: u64 = 64 << 10;
 
 /// What `Table::clean` did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -36,9 +54,13 @@ pub struct Cleaning {
     pub bytes_deleted: u64,
     /// Noted as garbage, for a later call.
     pub segments_waiting: u64,
+    /// Of segments that stay: parts that no run lives in, given back.
+    pub bytes_released: u64,
+    /// The same, for a later call.
+    pub bytes_waiting: u64,
 }
 
-/// Deletes what has been garbage for `retention`, and notes what is garbage
+/// Deletes and gives back what has been garbage for `retention`, and notes what is garbage
 /// now. Snapshots taken longer ago may then answer `SnapshotExpired`. Whatever stops it, the
 /// next call goes on from there.
 ///
@@ -57,17 +79,18 @@ pub fn clean(core: &Arc<Core>, retention: Duration, cancel: &Cancel) -> Result<C
 pub fn clean_as_of(core: &Arc<Core>, retention: Duration, now: u64, cancel: &Cancel) -> Result<Cleaning> {
     core.check_process()?;
     core.check_still_there()?;
-    let mut report = Cleaning::default();
-    let mut round = Round { core, retention, now, cancel, report: &mut report };
+    let mut round = Round { core, retention, now, cancel, report: Cleaning::default(), live: None };
     stoppable(cancel, || -> Result<()> {
         // What no fence is needed for may make room for the fence.
         round.free(false)?;
+        round.release_noted()?;
+        round.release()?;
         write_checkpoint::write(core, cancel)?;
         round.note()?;
         round.report.segments_waiting = round.free(true)?;
         Ok(())
     })?;
-    Ok(report)
+    Ok(round.report)
 }
 
 /// One call of [`clean`].
@@ -77,15 +100,52 @@ struct Round<'a> {
     /// Milliseconds since 1970.
     now: u64,
     cancel: &'a Cancel,
-    report: &'a mut Cleaning,
+    report: Cleaning,
+    /// Where runs live as of the last view: the whole list of runs is read for it.
+    live: Option<(Arc<View>, Arc<LiveParts>)>,
+}
+
+/// The segments that the table needs as it is now, those of checkpoints included.
+struct Needed {
+    pages: HashSet<String>,
+    live: Arc<LiveParts>,
+}
+
+impl Needed {
+    fn contains(&self, segment: &str) -> bool {
+        self.pages.contains(segment) || self.live.contains(segment)
+    }
 }
 
 impl Round<'_> {
+    fn needed(&mut self) -> Result<Needed> {
+        let mut pages: HashSet<String> = self.core.page_segments()?.into_iter().collect();
+        let (view, live) = self.live()?;
+        pages.extend(view.runs.base.as_ref().map(|base| base.segment.to_string()));
+        Ok(Needed { pages, live })
+    }
+
+    /// The table as it is now, and where its runs live; read anew only if it has changed.
+    fn live(&mut self) -> Result<(Arc<View>, Arc<LiveParts>)> {
+        let now = self.core.view(self.cancel)?;
+        let same = |view: &View| view.rewrites == now.rewrites && view.positions == now.positions;
+        if let Some((_, live)) = self.live.as_ref().filter(|(view, _)| same(view)) {
+            return Ok((now, live.clone()));
+        }
+        let (core, cancel) = (self.core, self.cancel);
+        let (view, live) = core.view_with(cancel, |runs| {
+            let mut live = LiveParts::default();
+            runs.each(core, cancel, |run| live.add(run))?;
+            Ok(live)
+        })?;
+        Ok(self.live.insert((view, Arc::new(live))).clone())
+    }
+
     /// Segments that the table does not need, without those that may be published yet, and
     /// how many of the latter there are.
-    fn garbage(&self) -> Result<(Vec<String>, Vec<String>, u64)> {
+    fn garbage(&mut self) -> Result<(Vec<String>, Vec<String>, u64)> {
         let segments = self.core.store.segments().map_err(store_error)?;
-        let needed = needed(self.core, self.cancel)?;
+        let needed = self.needed()?;
         for note in self.core.store.list(GARBAGE).map_err(store_error)? {
             self.cancel.check()?;
             let segment = &note[GARBAGE.len()..];
@@ -98,19 +158,55 @@ impl Round<'_> {
                 self.core.store.delete(&note).map_err(store_error)?;
             }
         }
-        let is_late = !self.core.store.capabilities().staleness.is_zero();
-        let time = if is_late { SHARED_REWRITE_TIME } else { REWRITE_TIME };
-        let is_new = |segment: &String| match made(segment) {
-            Some((_, at)) if is_of_no_writer(segment) => self.now.saturating_sub(at) < time.as_millis() as u64,
-            _ => false,
-        };
-        let unneeded = segments.iter().filter(|segment| !needed.contains(*segment)).cloned();
-        let (new, garbage): (Vec<String>, Vec<String>) = unneeded.partition(is_new);
+        let unneeded: Vec<String> = segments.iter().filter(|segment| !needed.contains(segment)).cloned().collect();
+        let newest = newest_checkpoint(self.core)?;
+        let young = unneeded.iter().filter(|segment| self.is_young(segment) && !self.is_too_late(segment, newest));
+        let young: HashSet<&String> = young.collect();
+        let published = self.published(young.iter().copied())?;
+        let is_new = |segment: &String| young.contains(segment) && !published.contains(segment.as_str());
+        let (new, garbage): (Vec<String>, Vec<String>) = unneeded.iter().cloned().partition(is_new);
+        // What was published by then has died if it does not live now.
+        let needed = self.needed()?;
+        let garbage = garbage.into_iter().filter(|segment| !needed.contains(segment)).collect();
         Ok((garbage, segments, new.len() as u64))
     }
 
+    /// May what others did be seen late?
+    fn is_late(&self) -> bool {
+        !self.core.store.capabilities().staleness.is_zero()
+    }
+
+    /// Was a segment that is no writer's made so short a time ago that it may be published yet?
+    fn is_young(&self, segment: &str) -> bool {
+        let time = if self.is_late() { SHARED_REWRITE_TIME } else { REWRITE_TIME };
+        is_of_no_writer(segment)
+            && made(segment).is_some_and(|(_, at)| self.now.saturating_sub(at) < time.as_millis() as u64)
+    }
+
+    /// Has a segment pages of a checkpoint that nobody will take for the newest one?
+    fn is_too_late(&self, segment: &str, newest: Option<u64>) -> bool {
+        !self.is_late() && checkpoint_of(segment).is_some_and(|own| newest.is_some_and(|newest| own <= newest))
+    }
+
+    /// The segments that rewrites name, as far as these may be of some segments; none where rewrites
+    /// may be seen late.
+    fn published<'a>(&self, segments: impl Iterator<Item = &'a String>) -> Result<HashSet<Arc<str>>> {
+        let mut published = HashSet::new();
+        let Some(first) = segments.filter_map(|segment| rewrite_of(segment)).min().filter(|_| !self.is_late()) else {
+            return Ok(published);
+        };
+        for name in self.core.store.list_after(REWRITES, &rewrite_name(first.saturating_sub(1))).map_err(store_error)? {
+            self.cancel.check()?;
+            let Some(bytes) = self.core.store.get(&name).map_err(store_error)? else { continue };
+            let entry = self.core.decoded(|forest| RewriteEntry::decode(&bytes, forest));
+            let entry = entry.map_err(|error| bad_entry(self.core.store.location(), &name, 0, error))?;
+            published.extend(entry.rewrite.runs.iter().map(|run| run.payload.segment.clone()));
+        }
+        Ok(published)
+    }
+
     /// Notes what is garbage now.
-    fn note(&self) -> Result<()> {
+    fn note(&mut self) -> Result<()> {
         for segment in self.garbage()?.0 {
             self.cancel.check()?;
             self.core.store.put_if_absent(&note_of(&segment), &self.now.to_le_bytes()).map_err(store_error)?;
@@ -141,7 +237,11 @@ impl Round<'_> {
         // that is behind notices the gap and starts from the checkpoint.
         let held = checkpoint::load(core, self.cancel)?.map_or(0, |held| held.state.rewrites());
         let mut rewrites = core.store.list(REWRITES).map_err(store_error)?;
-        rewrites.retain(|name| number_of(name) + KEPT_REWRITES < held);
+        // And those that say which young segments were published.
+        let young = segments.iter().filter(|segment| !self.is_late() && self.is_young(segment));
+        let young = young.filter_map(|segment| rewrite_of(segment));
+        let held = held.saturating_sub(KEPT_REWRITES).min(young.min().unwrap_or(u64::MAX));
+        rewrites.retain(|name| number_of(name) < held);
         if !due.is_empty() || !rewrites.is_empty() {
             // Another machine may have named one just now, and begun the next since the list. And
             // the checkpoint is seen by all before a rewrite goes.
@@ -153,47 +253,214 @@ impl Round<'_> {
         if due.iter().any(|segment| may_get_a_checkpoint(core, segment).unwrap_or(true)) {
             write_checkpoint::write_anew(core, self.cancel)?;
         }
-        for segment in due {
-            self.cancel.check()?;
-            if may_get_a_checkpoint(core, &segment)?
-                || !delete_if_free(core, &segment, &segments, self.report, self.cancel)?
-            {
-                waiting += 1;
-                continue;
-            }
-            core.store.delete(&note_of(&segment)).map_err(store_error)?;
-        }
+        waiting += self.delete(&due, &segments)?;
         for name in rewrites {
             self.cancel.check()?;
             core.store.delete(&name).map_err(store_error)?;
         }
         Ok(waiting)
     }
+
+    /// Deletes segments and their notes, and says how many stay: those that are named by now, or
+    /// that a writer who is alive may still name, or a checkpoint.
+    fn delete(&mut self, due: &[String], all: &[String]) -> Result<u64> {
+        let core = self.core;
+        let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
+        let mut of_owners: HashMap<Option<String>, Vec<&String>> = HashMap::new();
+        for segment in due {
+            let Some((owner, _)) = made(segment) else { continue };
+            let of_writer = Some(owner).filter(|owner| !is_of_no_writer(segment) || logs.contains(owner));
+            of_owners.entry(of_writer).or_default().push(segment);
+        }
+        let newest = newest(all, &logs);
+        let of_owners: Vec<(Option<String>, Vec<&String>)> = of_owners.into_iter().collect();
+        let mut deleted = 0;
+        for some in of_owners.chunks(HELD_LOGS) {
+            let (mut held, mut free): (Vec<Box<dyn LogOwner>>, Vec<&String>) = (Vec::new(), Vec::new());
+            for (owner, segments) in some {
+                self.cancel.check()?;
+                match owner.as_ref().map(|owner| (owner, core.store.own_log(owner))) {
+                    None => free.extend(segments),
+                    Some((_, Ok(log))) => {
+                        held.push(log);
+                        free.extend(segments);
+                    }
+                    // In its newest segment a commit may be under way.
+                    Some((owner, Err(kubist_store::Error::Busy { .. }))) => {
+                        free.extend(segments.iter().filter(|segment| newest.get(owner) != Some(*segment)));
+                    }
+                    Some((_, Err(error))) => return Err(store_error(error)),
+                }
+            }
+            // Looked at again while nobody can commit into them.
+            let needed = self.needed()?;
+            for segment in free.into_iter().filter(|segment| !needed.contains(segment)) {
+                self.cancel.check()?;
+                if may_get_a_checkpoint(core, segment)? {
+                    continue;
+                }
+                let bytes = core.store.segment_bytes(segment).map_err(store_error)?.unwrap_or(0);
+                core.store.delete_segment(segment).map_err(store_error)?;
+                core.store.delete(&note_of(segment)).map_err(store_error)?;
+                deleted += 1;
+                self.report.bytes_deleted += bytes;
+            }
+            drop(held);
+        }
+        self.report.segments_deleted += deleted;
+        Ok(due.len() as u64 - deleted)
+    }
+
+    /// Gives back what was noted for the retention time. Notes that say nothing go.
+    fn release_noted(&mut self) -> Result<()> {
+        let core = self.core;
+        for name in core.store.list(HOLES).map_err(store_error)? {
+            self.cancel.check()?;
+            let age = self.now.checked_sub(number_of(&name)).map(Duration::from_millis);
+            if age.is_some_and(|age| age < self.retention) {
+                continue;
+            }
+            // One of later than now is of a clock that was put back.
+            let noted = match age {
+                Some(_) => read_note(core, &name)?,
+                None => Vec::new(),
+            };
+            let (_, live) = self.live()?;
+            let still = |Holes { segment, ranges }| Holes { ranges: live.holes_in(&segment, &ranges), segment };
+            // What no run lives in goes as a whole, or is of a writer who may commit into it.
+            let noted = noted.into_iter().filter(|of| live.contains(&of.segment));
+            self.punch(noted.map(still))?;
+            core.store.delete(&name).map_err(store_error)?;
+        }
+        Ok(())
+    }
+
+    /// Gives back the parts of segments in which no run lives now, or notes them for later.
+    fn release(&mut self) -> Result<()> {
+        let core = self.core;
+        if !core.store.capabilities().punches {
+            return Ok(());
+        }
+        let (holes, bytes) = self.holes()?;
+        if holes.is_empty() {
+            return Ok(());
+        }
+        if self.retention.is_zero() {
+            fence(core)?;
+            return self.punch(holes.into_iter());
+        }
+        self.report.bytes_waiting = bytes;
+        // A few notes at a time: each has all that is dead.
+        let notes = core.store.list(HOLES).map_err(store_error)?;
+        let is_young = |name: &String| {
+            let age = self.now.checked_sub(number_of(name)).map(Duration::from_millis);
+            age.is_some_and(|age| age < self.retention / 4)
+        };
+        if !notes.iter().any(is_young) {
+            fence(core)?;
+            let name = format!("{HOLES}{:020}", self.now);
+            core.store.put_if_absent(&name, &holes::encode(&holes)).map_err(store_error)?;
+        }
+        Ok(())
+    }
+
+    /// The parts of segments in which no run lives and none can be committed, but for those that
+    /// were given back before; and how many bytes they take.
+    fn holes(&mut self) -> Result<(Vec<Holes>, u64)> {
+        let core = self.core;
+        // Listed before the table is looked at: whoever has a newer segment has committed all
+        // of the older one.
+        let segments = core.store.segments().map_err(store_error)?;
+        let logs: HashSet<String> = core.store.logs().map_err(store_error)?.into_iter().collect();
+        let newest = newest(&segments, &logs);
+        let idle = self.idle_logs(&newest)?;
+        // Looked at while nobody can commit into the newest segments of idle writers.
+        let (_, live) = self.live()?;
+        let (mut holes, mut bytes) = (Vec::new(), 0);
+        for segment in segments.into_iter().filter(|segment| live.contains(segment)) {
+            self.cancel.check()?;
+            let length = core.store.segment_len(&segment).map_err(store_error)?.unwrap_or(0);
+            let taken = core.store.segment_bytes(&segment).map_err(store_error)?.unwrap_or(0);
+            let is_open = made(&segment).is_some_and(|(owner, _)| {
+                newest.get(&owner) == Some(&segment) && !idle.iter().any(|log| log.writer() == owner)
+            });
+            let ranges = live.holes(&segment, if is_open { length.min(live.end(&segment)) } else { length });
+            let left = length - ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+            // A file system needs a little to know of holes.
+            if taken > left + BLOCK_BYTES * (2 + ranges.len() as u64 / 64) {
+                bytes += taken - left;
+                holes.push(Holes { segment, ranges });
+            }
+        }
+        Ok((holes, bytes))
+    }
+
+    /// The logs of writers that are not at work, as far as much lies behind the last live run of
+    /// their newest segment: nothing can be committed there while these are held.
+    fn idle_logs(&mut self, newest: &HashMap<String, String>) -> Result<Vec<Box<dyn LogOwner>>> {
+        let core = self.core;
+        let ((_, live), mut idle) = (self.live()?, Vec::new());
+        for (owner, segment) in newest.iter().filter(|(_, segment)| live.contains(segment)) {
+            self.cancel.check()?;
+            let length = core.store.segment_len(segment).map_err(store_error)?.unwrap_or(0);
+            if length.saturating_sub(live.end(segment)) < LEAST_TAIL || idle.len() >= HELD_LOGS {
+                continue;
+            }
+            match core.store.own_free_log(owner) {
+                Ok(log) => idle.push(log),
+                Err(kubist_store::Error::Busy { .. }) => {}
+                Err(error) => return Err(store_error(error)),
+            }
+        }
+        Ok(idle)
+    }
+
+    fn punch(&mut self, holes: impl Iterator<Item = Holes>) -> Result<()> {
+        let core = self.core;
+        let taken =
+            |segment: &str| -> Result<u64> { Ok(core.store.segment_bytes(segment).map_err(store_error)?.unwrap_or(0)) };
+        for Holes { segment, ranges } in holes {
+            let before = taken(&segment)?;
+            for some in ranges.chunks(PUNCHED_AT_ONCE) {
+                self.cancel.check()?;
+                match core.store.punch(&segment, some) {
+                    // Somebody else cleans too.
+                    Err(kubist_store::Error::Missing { .. }) => break,
+                    punched => punched.map_err(store_error)?,
+                }
+            }
+            self.report.bytes_released += before.saturating_sub(taken(&segment)?);
+        }
+        Ok(())
+    }
+}
+
+/// What a note says; nothing, if it is damaged.
+fn read_note(core: &Core, name: &str) -> Result<Vec<Holes>> {
+    match core.store.get(name).map_err(store_error) {
+        Err(error) if is_damage(&error) => Ok(Vec::new()),
+        bytes => Ok(bytes?.and_then(|bytes| holes::decode(&bytes).ok()).unwrap_or_default()),
+    }
 }
 
 /// Has a segment pages of a checkpoint whose number, or a later one, nobody has taken?
 fn may_get_a_checkpoint(core: &Core, segment: &str) -> Result<bool> {
-    let number = |name: &str| name.split('-').next()?.parse::<u64>().ok();
-    let Some(own) = segment.strip_prefix(PAGES_SEGMENT).and_then(number) else { return Ok(false) };
-    let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
-    Ok(names.last().and_then(|name| number(&name[CHECKPOINTS.len()..])).is_none_or(|newest| newest < own))
+    let Some(own) = checkpoint_of(segment) else { return Ok(false) };
+    Ok(newest_checkpoint(core)?.is_none_or(|newest| newest < own))
 }
 
-/// The segments that the table needs as it is now, those of checkpoints included.
-fn needed(core: &Core, cancel: &Cancel) -> Result<HashSet<String>> {
-    let mut needed: HashSet<String> = core.page_segments()?.into_iter().collect();
-    let (view, of_runs) = core.view_with(cancel, |runs| {
-        let mut segments: HashSet<Arc<str>> = HashSet::new();
-        runs.each(core, cancel, |run| {
-            if !segments.contains(&run.payload.segment) {
-                segments.insert(run.payload.segment.clone());
-            }
-        })?;
-        Ok(segments)
-    })?;
-    needed.extend(view.runs.base.as_ref().map(|base| base.segment.to_string()));
-    needed.extend(of_runs.iter().map(|segment| segment.to_string()));
-    Ok(needed)
+fn newest_checkpoint(core: &Core) -> Result<Option<u64>> {
+    Ok(core.store.list(CHECKPOINTS).map_err(store_error)?.last().map(|name| number_of(name)))
+}
+
+/// The number of the checkpoint whose pages a segment has.
+fn checkpoint_of(segment: &str) -> Option<u64> {
+    segment.strip_prefix(PAGES_SEGMENT)?.split('-').next()?.parse().ok()
+}
+
+/// The number that the rewrite has at least which a segment is of.
+fn rewrite_of(segment: &str) -> Option<u64> {
+    segment.strip_prefix(REWRITE_SEGMENT)?.split('-').next()?.parse().ok()
 }
 
 /// Who made a segment, and when, by its name.
@@ -202,35 +469,19 @@ fn made(segment: &str) -> Option<(String, u64)> {
     Some((owner.to_string(), number.parse().ok()?))
 }
 
-fn is_of_no_writer(segment: &str) -> bool {
-    [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix))
-}
-
-/// Deletes a segment unless it is named, or a writer that is alive may still name it: in
-/// its newest segment a commit may be under way.
-fn delete_if_free(core: &Core, segment: &str, all: &[String], report: &mut Cleaning, cancel: &Cancel) -> Result<bool> {
-    let Some((owner, number)) = made(segment) else { return Ok(false) };
-    let mut log = None;
-    if !is_of_no_writer(segment) || core.store.logs().map_err(store_error)?.contains(&owner) {
-        match core.store.own_log(&owner) {
-            Ok(own) => log = Some(own),
-            Err(kubist_store::Error::Busy { .. }) => {
-                let newer = all.iter().filter_map(|other| made(other)).any(|(o, n)| o == owner && n > number);
-                if !newer {
-                    return Ok(false);
-                }
-            }
-            Err(error) => return Err(store_error(error)),
+/// The newest segment of each writer.
+fn newest(segments: &[String], logs: &HashSet<String>) -> HashMap<String, String> {
+    let mut newest: HashMap<String, (u64, &String)> = HashMap::new();
+    for segment in segments {
+        let Some((owner, number)) = made(segment) else { continue };
+        if !is_of_no_writer(segment) || logs.contains(&owner) {
+            let known = newest.entry(owner).or_insert((number, segment));
+            *known = (*known).max((number, segment));
         }
     }
-    // Looked at again while nobody can commit into it.
-    if needed(core, cancel)?.contains(segment) {
-        return Ok(false);
-    }
-    let bytes = core.store.segment_bytes(segment).map_err(store_error)?.unwrap_or(0);
-    core.store.delete_segment(segment).map_err(store_error)?;
-    drop(log);
-    report.segments_deleted += 1;
-    report.bytes_deleted += bytes;
-    Ok(true)
+    newest.into_iter().map(|(owner, (_, segment))| (owner, segment.clone())).collect()
+}
+
+fn is_of_no_writer(segment: &str) -> bool {
+    [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix))
 }

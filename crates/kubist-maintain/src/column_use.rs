@@ -109,7 +109,7 @@ fn add(
     for page in 0..map.pages() {
         let (chunk, rows) = (map.chunk(page, column), map.page_rows(page));
         let bytes = &data[chunk.offset as usize..][..chunk.length as usize];
-        let damaged = |what: String| runs::damaged(snapshot, run, chunk.offset, what);
+        let damaged = |what: String| snapshot.explained(run, runs::damaged(snapshot, run, chunk.offset, what));
         let begun = Instant::now();
         let mut decoded = decode::column(data_type, rows);
         let all = Span { indices: 0..rows, some: None };

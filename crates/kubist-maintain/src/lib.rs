@@ -9,6 +9,7 @@ pub mod column_use;
 pub mod copy;
 pub mod disk_use;
 pub mod drop;
+pub mod holes;
 pub mod learn;
 pub mod lease;
 pub mod optimize;

@@ -113,7 +113,13 @@ impl Store for ObjectStore {
 
     fn capabilities(&self) -> Capabilities {
         let fencing = Fencing::Claim { lapse: LAPSE };
-        Capabilities { locality: Locality::Here, latency: Latency::Network, fencing, staleness: Duration::ZERO }
+        Capabilities {
+            locality: Locality::Here,
+            latency: Latency::Network,
+            fencing,
+            staleness: Duration::ZERO,
+            punches: false,
+        }
     }
 
     fn identity(&self) -> Option<u128> {

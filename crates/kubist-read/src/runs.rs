@@ -143,7 +143,8 @@ fn append_chunk(
     let bytes = &data[(chunk.offset - start) as usize..][..chunk.length as usize];
     if crc32c::crc32c(bytes) != chunk.checksum {
         let name = snapshot.view.schema.stored.field(column).name();
-        return Err(damaged(format!("the checksum does not match (column {name:?}, page {page})")));
+        let what = format!("the checksum does not match (column {name:?}, page {page})");
+        return Err(snapshot.explained(run, damaged(what)));
     }
     builder.append(&PageColumn { rows: map.page_rows(page), frame: chunk.frame, bytes }, spans).map_err(damaged)
 }

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use crate::{Error, Fencing, Kept, LogTail, Store};
+use crate::{BLOCK_BYTES, Error, Fencing, Kept, LogTail, Store};
 
 /// Runs all checks, each on a fresh, empty store from `make`. Panics, saying
 /// which promise was broken, if one was.
@@ -30,6 +30,7 @@ pub fn run(make: &mut dyn FnMut() -> Arc<dyn Store>) {
     several_segments_are_read_at_once(&*make());
     reads_outside_a_segment_are_damage(&*make());
     segments_are_made_once_listed_and_deleted(&*make());
+    parts_of_segments_are_given_back(&*make());
     logs_give_back_what_was_appended(&*make());
     logs_are_read_from_any_position(&*make());
     a_log_has_one_owner(&*make());
@@ -230,6 +231,33 @@ fn segments_are_made_once_listed_and_deleted(store: &dyn Store) {
     assert_eq!(store.segment_len("b").unwrap(), None);
     let answer = store.read("b", &[0..0]);
     assert!(matches!(answer, Err(Error::Missing { .. })), "{answer:?}");
+}
+
+/// Whatever an engine makes of it, all other bytes stay.
+fn parts_of_segments_are_given_back(store: &dyn Store) {
+    let (bytes, block) = (noise(40 * BLOCK_BYTES as usize, 4), BLOCK_BYTES);
+    let mut segment = store.create_segment("s").unwrap();
+    let first = segment.append(&[&bytes]).unwrap();
+    segment.sync().unwrap();
+    let length = segment.len();
+    let taken = store.segment_bytes("s").unwrap().unwrap();
+    let (one, other) = (first + 3 * block + 5..first + 9 * block, first + 20 * block..first + 31 * block + 7);
+    for _ in 0..2 {
+        store.punch("s", &[one.clone(), first + 12 * block..first + 12 * block + 9, other.clone()]).unwrap();
+    }
+    assert_eq!(store.segment_len("s").unwrap(), Some(length));
+    let left = store.segment_bytes("s").unwrap().unwrap();
+    // All whole blocks, or none where the place does not know how.
+    assert!(left == taken || store.capabilities().punches && (14..=17).contains(&((taken - left) / block)), "{left}");
+    let later = segment.append(&[b"later"]).unwrap();
+    segment.sync().unwrap();
+    let kept = [first..one.start, one.end..other.start, other.end..first + bytes.len() as u64];
+    for (read, range) in store.read("s", &kept).unwrap().iter().zip(&kept) {
+        assert!(read == &bytes[(range.start - first) as usize..(range.end - first) as usize], "{range:?} has changed");
+    }
+    assert_eq!(store.read("s", &[later..later + 5]).unwrap(), ["later"]);
+    let gone = store.read("s", &[one.clone(), other]).unwrap();
+    assert_eq!(gone[0].len() as u64, one.end - one.start, "a read of what was given back is whole");
 }
 
 fn logs_give_back_what_was_appended(store: &dyn Store) {

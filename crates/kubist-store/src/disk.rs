@@ -79,6 +79,8 @@ pub struct Found {
     pub sort: Sort,
     /// Its length, if it is a file.
     pub bytes: u64,
+    /// What of that takes space: less if it has holes.
+    pub taken: u64,
 }
 
 /// A name in a directory.
@@ -270,6 +272,16 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     ///
     /// The operating system's.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
+
+    /// Makes a hole of whole blocks inside the file, which reads as zeros and takes no space. A
+    /// crash soon afterwards may undo it, or a part of it.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` if the file system has none; else the operating system's.
+    fn punch(&self, _blocks: Range<u64>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Makes the file's bytes and length durable. After an error, what is on
     /// disk is unknown, and a second call proves nothing.

@@ -45,6 +45,6 @@ pub use memory::{Memories, MemoryStore};
 pub use scheme::{Found, PATHS, Scheme, StoreLocation, locate, register};
 pub use stop::stoppable;
 pub use store::{
-    Answers, BrokenEntry, CacheUse, Capabilities, Chain, Fencing, Kept, Latency, Locality, LogEntry, LogOwner, LogTail,
-    ReplicaLocation, Request, Scratch, Segment, Size, SoundLog, Store, Traffic, Watch,
+    Answers, BLOCK_BYTES, BrokenEntry, CacheUse, Capabilities, Chain, Fencing, Kept, Latency, Locality, LogEntry,
+    LogOwner, LogTail, ReplicaLocation, Request, Scratch, Segment, Size, SoundLog, Store, Traffic, Watch,
 };

@@ -231,7 +231,14 @@ impl Store for LocalStore {
 
     fn capabilities(&self) -> Capabilities {
         let fencing = if self.is_shared() { Fencing::Claim { lapse: LAPSE } } else { Fencing::Lock };
-        Capabilities { locality: Locality::Here, latency: Latency::Device, fencing, staleness: self.staleness() }
+        Capabilities {
+            locality: Locality::Here,
+            latency: Latency::Device,
+            fencing,
+            staleness: self.staleness(),
+            // What another machine reads at that moment is for its file server to say.
+            punches: !self.is_shared(),
+        }
     }
 
     /// Logs that were one machine's go on behind their last byte. Whoever owns one is refused
@@ -311,6 +318,10 @@ impl Store for LocalStore {
         segments::len(self, segment)
     }
 
+    fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
+        segments::taken(self, segment)
+    }
+
     fn segments(&self) -> Result<Vec<String>> {
         segments::names(self)
     }
@@ -318,6 +329,14 @@ impl Store for LocalStore {
     fn delete_segment(&self, segment: &str) -> Result<()> {
         self.check_alone()?;
         segments::delete(self, segment)
+    }
+
+    fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()> {
+        self.check_alone()?;
+        match self.is_shared() {
+            true => Ok(()),
+            false => segments::punch(self, segment, ranges),
+        }
     }
 
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {

@@ -76,6 +76,7 @@ impl Store for MemoryStore {
             latency: Latency::Memory,
             fencing: Fencing::Lock,
             staleness: Duration::ZERO,
+            punches: false,
         }
     }
 

@@ -304,6 +304,10 @@ impl DiskFile for SimFile {
         self.machine.truncate(self.process, self.handle, bytes)
     }
 
+    fn punch(&self, blocks: Range<u64>) -> io::Result<()> {
+        self.machine.punch(self.process, self.handle, blocks)
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.machine.sync_data(self.process, self.handle)
     }

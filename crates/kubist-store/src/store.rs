@@ -19,6 +19,9 @@ use bytes::Bytes;
 
 use crate::{Error, Result};
 
+/// What [`Store::punch`] gives back are whole blocks of so many bytes.
+pub const BLOCK_BYTES: u64 = 4096;
+
 /// What keeps objects, segments and logs. See the crate's head for what
 /// every engine guarantees.
 ///
@@ -223,7 +226,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn segment_len(&self, segment: &str) -> Result<Option<u64>>;
 
     /// The bytes that a segment takes; `None` if there is no such segment. Fewer than
-    /// [`Store::segment_len`] where offsets leave some out.
+    /// [`Store::segment_len`] where offsets leave some out, or parts were given back.
     ///
     /// # Errors
     ///
@@ -246,6 +249,21 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn delete_segment(&self, segment: &str) -> Result<()>;
+
+    /// Gives back the space of ranges of a segment that nobody needs any more, as far as whole
+    /// blocks of [`BLOCK_BYTES`] lie in them, if the engine can: [`Capabilities::punches`].
+    ///
+    /// From then on a read of these bytes gives them, zeros or some of both, after a crash too,
+    /// and no error. All other bytes stay as they are, whatever happens meanwhile, and so do
+    /// offsets and the segment's length. The segment may be appended to meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// `Missing` if there is no such segment; `InvalidName`; `Io` if the engine fails, and then
+    /// some of the ranges may be given back.
+    fn punch(&self, _segment: &str, _ranges: &[Range<u64>]) -> Result<()> {
+        Ok(())
+    }
 
     /// Takes the log of `writer`, making it if there is none, and makes all of
     /// its entries durable. [`Error::Busy`](crate::Error) while another process
@@ -395,6 +413,9 @@ pub struct Capabilities {
     /// For how long it may not be seen yet what others did; zero: it is seen at once. What is
     /// seen is whole and right all the same.
     pub staleness: Duration,
+    /// Can parts of a segment be given back ([`Store::punch`])? Not everywhere that this says so: a
+    /// file system may not know how.
+    pub punches: bool,
 }
 
 /// Where the bytes are, as seen from a process that reads them.

@@ -159,7 +159,8 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
     }
 }
 
-fn rewrite_name(number: u64) -> String {
+/// The object of a rewrite.
+pub fn rewrite_name(number: u64) -> String {
     format!("{REWRITES}{number:020}")
 }
 

@@ -41,8 +41,9 @@ use kubist_types::thinned::Thinned;
 
 /// More rows than this are distributed over parts of space before they are sorted.
 const ONE_PART_ROWS: u64 = 1 << 19;
-/// A segment larger than this is followed by a new one.
-const SEGMENT_BYTES: u64 = 1 << 30;
+/// A segment larger than this is followed by a new one: as long as its writer is at work, the newest
+/// cannot be deleted.
+const SEGMENT_BYTES: u64 = 256 << 20;
 
 /// What works behind a writer's commits, and may make them wait.
 pub trait Behind: Send + Sync {

@@ -345,8 +345,9 @@ pub struct Optimize {
 ///
 /// After the optimizer rewrote records, their old files stay for readers that are
 /// still at work. This notes what is not needed, and deletes what was noted longer
-/// ago than the retention time. With a retention of 0 nothing has to be noted, so that
-/// room can be made on a full disk.
+/// ago than the retention time. Of files that hold other records too, the parts that are not
+/// needed are given back, where the table lies in a directory of one machine. With a retention of 0
+/// nothing has to be noted, so that room can be made on a full disk.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

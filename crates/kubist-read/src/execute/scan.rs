@@ -439,7 +439,8 @@ impl Reading<'_> {
             self.query.cancel.check()?;
             let (piece, chunk) = (before + piece, self.maps[run].chunk(page, column));
             if crc32c::crc32c(&self.pieces[piece][start..][..chunk.length as usize]) != chunk.checksum {
-                return Err(self.damaged(run, page, column, "the checksum does not match".into()));
+                let damage = self.damaged(run, page, column, "the checksum does not match".into());
+                return Err(self.query.snapshot.explained(&self.visits[run].run, damage));
             }
             let place = page * self.maps[run].columns.len() + column;
             self.loaded[run].chunks[place] = Some(Place { piece, start });

@@ -18,7 +18,7 @@ use kubist_format::zone_map::ZoneMap;
 use kubist_read::postings::read_postings;
 use kubist_read::runs;
 use kubist_types::cancel::Cancel;
-use kubist_types::error::Result;
+use kubist_types::error::{Error, Result};
 
 use crate::verify::VerifyReport;
 
@@ -67,7 +67,7 @@ impl Postings {
         }
         for (first, lookup) in covering(runs.iter().map(|run| run.as_ref())) {
             cancel.check()?;
-            match postings.read_one(snapshot, first, lookup) {
+            match postings.read_one(snapshot, first, lookup).map_err(|error| explained(snapshot, lookup, error)) {
                 Err(error) if is_damage(&error) || is_unread(&error) => {
                     match is_damage(&error) {
                         true => report.find(format!("{error}: costs no row by itself, for what it covers is scanned")),
@@ -134,5 +134,14 @@ impl Postings {
                 }
             }
         }
+    }
+}
+
+/// Damage in a lookup, unless all that it covers was replaced since and its bytes given back.
+fn explained(snapshot: &Snapshot, lookup: &Lookup, error: Error) -> Error {
+    let covers = |live: &Run<Location>| live.payload.lookup.as_ref().is_some_and(|other| other.key() == lookup.key());
+    match is_damage(&error) {
+        true => snapshot.core.explained(&snapshot.view, covers, error),
+        false => error,
     }
 }

@@ -147,7 +147,10 @@ impl Disk for OsDisk {
     fn find(&self, path: &Path) -> io::Result<Option<Found>> {
         let found = self.at(path).and_then(|at| Ok(at.stat()?));
         match found {
-            Ok(stat) => Ok(Some(Found { sort: sort(&stat), bytes: stat.st_size as u64 })),
+            Ok(stat) => {
+                let (bytes, on_disk) = (stat.st_size as u64, stat.st_blocks as u64 * 512);
+                Ok(Some(Found { sort: sort(&stat), bytes, taken: bytes.min(on_disk) }))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -298,6 +301,13 @@ impl DiskFile for OsFile {
 
     fn truncate(&self, bytes: u64) -> io::Result<()> {
         self.0.set_len(bytes)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn punch(&self, blocks: Range<u64>) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(retry_on_intr(|| fallocate(&self.0, hole, blocks.start, blocks.end - blocks.start))?)
     }
 
     fn sync_data(&self) -> io::Result<()> {

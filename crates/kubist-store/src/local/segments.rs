@@ -8,6 +8,9 @@
 //! In a shared store a sync closes the file too, because an error may show only then and other
 //! machines may see nothing before; the next append opens it again. Readers open a file again
 //! that seems too short, or that another machine has deleted.
+//!
+//! Parts of a segment that nobody needs any more are given back as holes in its file. Nothing else
+//! of it changes, so that readers and the owner go on.
 
 use std::io;
 use std::ops::Range;
@@ -17,9 +20,9 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use crate::disk::{DiskFile, Open, Sort, irregular, write_all};
+use crate::disk::{DiskFile, Found, Open, Sort, irregular, write_all};
 use crate::format::{Kind, header};
-use crate::{Error, Result, Segment, names};
+use crate::{BLOCK_BYTES, Error, Result, Segment, names};
 
 use super::LocalStore;
 use super::open_files::check_range;
@@ -203,11 +206,23 @@ pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
             Err(error) => Err(Error::io("open", &path, error)),
         };
     }
-    match store.disk.find(&path) {
-        Ok(None) => Ok(None),
-        Ok(Some(found)) if found.sort == Sort::File => Ok(Some(found.bytes)),
-        Ok(Some(found)) => Err(Error::io("measure", &path, irregular(&path, found.sort, Sort::File))),
-        Err(error) => Err(Error::io("measure", &path, error)),
+    Ok(find(store, &path)?.map(|found| found.bytes))
+}
+
+pub(super) fn taken(store: &LocalStore, name: &str) -> Result<Option<u64>> {
+    if store.is_shared() {
+        return len(store, name);
+    }
+    names::check_part(name)?;
+    Ok(find(store, &path_of(store, name))?.map(|found| found.taken))
+}
+
+fn find(store: &LocalStore, path: &Path) -> Result<Option<Found>> {
+    match store.disk.find(path) {
+        Ok(Some(found)) if found.sort != Sort::File => {
+            Err(Error::io("measure", path, irregular(path, found.sort, Sort::File)))
+        }
+        found => found.map_err(|error| Error::io("measure", path, error)),
     }
 }
 
@@ -223,6 +238,35 @@ pub(super) fn delete(store: &LocalStore, name: &str) -> Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("delete", &path, error)),
         _ => Ok(()),
     }
+}
+
+pub(super) fn punch(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Result<()> {
+    names::check_part(name)?;
+    let path = path_of(store, name);
+    let opened = store.disk.open(&path, Open::ReadWrite).and_then(|file| Ok((file, store.disk.names_of(&path)?)));
+    let file = match opened {
+        // Somebody has made a copy of the table by hard links, which has these bytes in common.
+        Ok((_, 2..)) => return Ok(()),
+        Ok((file, _)) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Error::Missing { file: path.display().to_string() });
+        }
+        Err(error) => return Err(Error::io("open", &path, error)),
+    };
+    for range in ranges {
+        // The header's block is never one of them.
+        let start = range.start.max(1).next_multiple_of(BLOCK_BYTES);
+        let blocks = start..range.end / BLOCK_BYTES * BLOCK_BYTES;
+        if blocks.is_empty() {
+            continue;
+        }
+        match file.punch(blocks) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(()),
+            Err(error) => return Err(Error::io("give back a part of", &path, error)),
+        }
+    }
+    Ok(())
 }
 
 fn path_of(store: &LocalStore, name: &str) -> PathBuf {

@@ -31,7 +31,10 @@ pub(super) fn sizes(store: &LocalStore) -> Result<Vec<Size>> {
     let mut sizes: Vec<Size> = Vec::new();
     let mut count = |kind: Kept, name: String, path: &Path| {
         match store.disk.find(path) {
-            Ok(Some(found)) if found.sort != Sort::Directory => sizes.push(Size { kind, name, bytes: found.bytes }),
+            Ok(Some(found)) if found.sort != Sort::Directory => {
+                let bytes = if kind == Kept::Segment { found.taken } else { found.bytes };
+                sizes.push(Size { kind, name, bytes });
+            }
             Ok(_) => {}
             Err(error) => return Err(Error::io("measure", path, error)),
         }

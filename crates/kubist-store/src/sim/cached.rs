@@ -1,18 +1,23 @@
 //! Files and directories as two things at once: what processes see (the cache)
 //! and what a crash leaves (the disk), and the changes between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::chance::{Chance, Survival};
 
 /// What a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
+/// What a hole consists of.
+const BLOCK_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct CachedFile {
     pub seen: Vec<u8>,
     on_disk: Vec<u8>,
     unsynced: Vec<Change>,
+    /// The blocks that are holes.
+    holes: BTreeSet<usize>,
 }
 
 #[derive(Debug)]
@@ -24,6 +29,9 @@ enum Change {
 impl CachedFile {
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         put(&mut self.seen, offset, bytes);
+        (offset / BLOCK_BYTES..(offset + bytes.len()).div_ceil(BLOCK_BYTES)).for_each(|block| {
+            self.holes.remove(&block);
+        });
         // The rest of a write that came up short: what it adds to a sector reaches the disk
         // with the bytes before it in there, as one.
         if let Some(Change::Write { offset: first, bytes: before }) = self.unsynced.last_mut()
@@ -39,7 +47,33 @@ impl CachedFile {
 
     pub fn truncate(&mut self, bytes: usize) {
         self.seen.resize(bytes, 0);
+        self.holes.retain(|block| block * BLOCK_BYTES < bytes);
         self.unsynced.push(Change::Truncate { bytes });
+    }
+
+    /// Whole blocks become zeros, in any part once the power fails.
+    pub fn punch(&mut self, blocks: Range<usize>) {
+        let blocks = blocks.start..blocks.end.min(self.seen.len());
+        if !blocks.is_empty() {
+            self.write(blocks.start, &vec![0; blocks.len()]);
+            self.holes.extend(blocks.start / BLOCK_BYTES..blocks.end.div_ceil(BLOCK_BYTES));
+        }
+    }
+
+    /// What takes space of its bytes.
+    pub fn taken(&self) -> u64 {
+        let holes = self.holes.iter().map(|block| (self.seen.len() - block * BLOCK_BYTES).min(BLOCK_BYTES) as u64);
+        self.seen.len() as u64 - holes.sum::<u64>()
+    }
+
+    /// Shows what the disk has.
+    fn look_again(&mut self) {
+        self.seen.clone_from(&self.on_disk);
+        let seen = &self.seen;
+        self.holes.retain(|block| {
+            let rest = seen.get(block * BLOCK_BYTES..).unwrap_or_default();
+            !rest.is_empty() && rest.iter().take(BLOCK_BYTES).all(|byte| *byte == 0)
+        });
     }
 
     pub fn sync(&mut self) {
@@ -56,14 +90,14 @@ impl CachedFile {
     pub fn fail_to_sync(&mut self, chance: &mut Chance) {
         self.keep_some(chance);
         if chance.once_in(2) {
-            self.seen.clone_from(&self.on_disk);
+            self.look_again();
         }
     }
 
     /// The cache is lost.
     pub fn crash(&mut self, chance: &mut Chance) {
         self.keep_some(chance);
-        self.seen.clone_from(&self.on_disk);
+        self.look_again();
     }
 
     /// The device or a careless hand changes the bytes.
@@ -71,6 +105,7 @@ impl CachedFile {
         self.sync();
         change(&mut self.seen);
         self.on_disk.clone_from(&self.seen);
+        self.look_again();
     }
 
     fn keep_some(&mut self, chance: &mut Chance) {

@@ -122,6 +122,9 @@ impl DiskFile for LiarFile {
     fn truncate(&self, bytes: u64) -> Result<()> {
         self.0.truncate(bytes)
     }
+    fn punch(&self, blocks: Range<u64>) -> Result<()> {
+        self.0.punch(blocks)
+    }
     fn sync_data(&self) -> Result<()> {
         match self.1 {
             Lie::Bytes(_) => Ok(()),

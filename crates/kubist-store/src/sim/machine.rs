@@ -2,6 +2,7 @@
 //! succeeds, and what it may leave behind when it does not.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -91,11 +92,11 @@ impl Machine {
     pub fn find(&self, process: ProcessId, path: &Path) -> io::Result<Option<Found>> {
         self.call(process, Call::Find, |state, _| match state.node(path) {
             Ok(node) => {
-                let bytes = match &state.nodes[node] {
-                    Inode::File(file) => file.seen.len() as u64,
-                    Inode::Directory(_) => 4096,
+                let (bytes, taken) = match &state.nodes[node] {
+                    Inode::File(file) => (file.seen.len() as u64, file.taken()),
+                    Inode::Directory(_) => (4096, 4096),
                 };
-                Ok(Some(Found { sort: state.nodes[node].sort(), bytes }))
+                Ok(Some(Found { sort: state.nodes[node].sort(), bytes, taken }))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -239,6 +240,15 @@ impl Machine {
             let node = state.writable(handle)?;
             state.stops_here(fate)?;
             state.file(node)?.truncate(bytes as usize);
+            Ok(())
+        })
+    }
+
+    pub fn punch(&self, process: ProcessId, handle: HandleId, blocks: Range<u64>) -> io::Result<()> {
+        self.call(process, Call::Punch, |state, fate| {
+            let node = state.writable(handle)?;
+            state.stops_here(fate)?;
+            state.file(node)?.punch(blocks.start as usize..blocks.end as usize);
             Ok(())
         })
     }

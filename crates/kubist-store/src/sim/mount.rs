@@ -182,6 +182,7 @@ impl Disk for MountedProcess {
         let seen = node.and_then(|node| self.mount.network.closed_before(self.mount.number, node));
         if let Some((found, seen)) = found.as_mut().zip(seen) {
             found.bytes = seen.len() as u64;
+            found.taken = found.taken.min(found.bytes);
         }
         match found {
             None => self.mount.remember_name(path, None),

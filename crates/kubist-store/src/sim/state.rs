@@ -37,6 +37,8 @@ pub enum Call {
     Write,
     /// Set a file's length.
     Truncate,
+    /// Make a hole in a file.
+    Punch,
     /// Make a file's bytes durable.
     Sync,
     /// Lock a file.
@@ -45,7 +47,7 @@ pub enum Call {
 
 impl Call {
     /// All of them.
-    pub const ALL: [Call; 14] = [
+    pub const ALL: [Call; 15] = [
         Call::Open,
         Call::Create,
         Call::Find,
@@ -58,6 +60,7 @@ impl Call {
         Call::Read,
         Call::Write,
         Call::Truncate,
+        Call::Punch,
         Call::Sync,
         Call::Lock,
     ];
@@ -319,7 +322,7 @@ impl State {
         }
         self.handles.values().for_each(|handle| counted[handle.node] = true);
         let bytes = |(node, counted): (&Inode, bool)| match node {
-            Inode::File(file) if counted => file.seen.len() as u64,
+            Inode::File(file) if counted => file.taken(),
             _ => 0,
         };
         self.nodes.iter().zip(counted).map(bytes).sum()

@@ -29,7 +29,13 @@ impl Store for Bucket {
     fn location(&self) -> &str { &self.location }
     fn capabilities(&self) -> Capabilities {
         let fencing = Fencing::Claim { lapse: Duration::from_secs(30) };
-        Capabilities { locality: Locality::Here, latency: Latency::Network, fencing, staleness: Duration::ZERO }
+        Capabilities {
+            locality: Locality::Here,
+            latency: Latency::Network,
+            fencing,
+            staleness: Duration::ZERO,
+            punches: false,
+        }
     }
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
         check_object(name)?;

@@ -121,6 +121,12 @@ impl DiskFile for StoppingFile {
     fn truncate(&self, bytes: u64) -> std::io::Result<()> {
         self.file.truncate(bytes)
     }
+    fn punch(&self, blocks: Range<u64>) -> std::io::Result<()> {
+        if is_last_call() {
+            stop("punch", &self.path);
+        }
+        self.file.punch(blocks)
+    }
     fn sync_data(&self) -> std::io::Result<()> {
         if is_last_call() {
             stop("sync", &self.path);
