@@ -28,14 +28,9 @@ fn position(writer: &str, number: u64) -> String { format!("log/{writer}/{number
 impl Store for Bucket {
     fn location(&self) -> &str { &self.location }
     fn capabilities(&self) -> Capabilities {
+        let (locality, latency) = (Locality::Here, Latency::Network);
         let fencing = Fencing::Claim { lapse: Duration::from_secs(30) };
-        Capabilities {
-            locality: Locality::Here,
-            latency: Latency::Network,
-            fencing,
-            staleness: Duration::ZERO,
-            punches: false,
-        }
+        Capabilities { locality, latency, fencing, staleness: Duration::ZERO, punches: false }
     }
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
         check_object(name)?;
