@@ -77,7 +77,9 @@ def measured(
     """What is printed of each way."""
     output = folder / "output"
     output.mkdir()
-    command = ["mpirun.openmpi", "-n", ranks, program, output, particles, steps, work, *ways]
+    # Open MPI binds a rank and its threads to one core, on which a queue cannot write beside the solver.
+    command = ["mpirun.openmpi", "--bind-to", "none", "-n", ranks]
+    command += [program, output, particles, steps, work, *ways]
     try:
         done = subprocess.run(
             list(map(str, command)),
