@@ -73,7 +73,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build compile install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         test-mounts stress-mounts \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
 
@@ -84,6 +84,10 @@ build: $(VENV)/.for-build page
 	cargo build --release --locked --workspace --target-dir target
 	install -m 755 target/release/kubist $(BIN)/kubist
 	$(USE_MODULE)
+
+# The tests of Rust, and the examples; not run.
+compile:
+	cargo test --release --locked --workspace --target-dir target --no-run
 
 define USE_MODULE
 install -m 755 target/release/lib_kubist.so python/kubist/_kubist.abi3.so

@@ -32,10 +32,12 @@ HEAD = (
     "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
 WALL_HEAD = (
-    "| way | ranks | solver's wall time | more than without output | s a step | copies |\n"
-    "|---|---:|---:|---:|---:|---:|"
+    "| way | ranks | solver's wall time | more than without output | s a step | copies "
+    "| s to show 1 % | output and showing |\n"
+    "|---|---:|---:|---:|---:|---:|---:|---:|"
 )
-WALL = ["no-output", "memcpy", "file-per-rank", "parallel-hdf5"]
+WALL = ["no-output", "memcpy", "gathered-csv", "gathered-binary", "file-per-rank", "parallel-hdf5"]
+WALL += ["adios2-no-mpi"]
 WALL += [f"kubist-{who}-{how}" for who in ("rank", "node") for how in ("sync", "async")]
 # Of a particle a step: forces, a search of its cell, some output of the flow that it is in.
 WORK = "5"
@@ -107,10 +109,12 @@ def row(found: list[str]) -> str:
 def wall_rows(found: list[list[str]]) -> list[str]:
     without = float(found[0][5])
     rows = []
-    for name, ranks, _, mean, _, total, _, _, copies, *_ in found:
-        more = 100 * (float(total) / without - 1)
-        cells = [name, ranks, f"{float(total):.2f} s", f"{more:.1f} %", f"{float(mean):.4f}"]
-        rows.append("| " + " | ".join([*cells, copies]) + " |")
+    for name, ranks, _, mean, _, total, _, _, copies, show, shown in found:
+        added = float(total) - without
+        more = 100 * added / without
+        cells = [name, ranks, f"{float(total):.2f} s", f"{more:.1f} %", f"{float(mean):.4f}", copies]
+        cells += [show, f"{added + float(show):.2f} s"] if int(shown) else ["", ""]
+        rows.append("| " + " | ".join(cells) + " |")
     return rows
 
 
@@ -141,7 +145,10 @@ def main(prefix: Path) -> None:
         for ranks in numbers("RANKS", "1 2"):
             found = measured(program, folder, ranks, counts[0], steps, work, *WALL)
             print("\n".join(wall_rows(found)), flush=True)
-        print("\nWhat is queued is written while the solver computes, on the same cores.")
+        print(
+            "\nWhat is queued is written while the solver computes, on the same cores. Output and "
+            "showing: what output added to the solver's time, and showing its sample thereafter."
+        )
         missing += solvers.main(prefix.resolve(), folder)
     for peer in missing:
         print(f"\nNot measured, for it is not there: {peer}.")
