@@ -36,7 +36,7 @@
 # make bench-view   20 clients that pan over 100 million rows; ROWS=n, CLIENTS=n, SECONDS=n, TABLE=path;
 #                   of a TABLE also how soon the page shows it in a browser, beside that of a revision: OLD=revision
 # make bench-frames   how long the page's frames take without a graphics card, beside the page of a revision:
-#                     TABLE=path, OLD=revision, ROUNDS=n, FRAMES=n, BUDGET=points
+#                     TABLE=path, OLD=revision, ROUNDS=n, FRAMES=n, BUDGET=points; and what of a frame the processor takes
 # make bench-directory   a table of 10 million runs: memory, and round trips of a small question
 # make bench-cluster  a table on the nodes of `make cassandra-up` beside the same rows as CQL rows
 # make bench-insitu   what output costs an MPI program, in eleven ways, and OpenFOAM and LAMMPS;
@@ -221,6 +221,7 @@ bench-view: page
 
 bench-frames: build
 	node viewer/test/frames.mjs
+	node viewer/test/share.mjs
 
 # STORES=folder says on which disk. Peers that cannot be had are named by the tables.
 bench-insitu: $(VENV)/adios2/.ready $(VENV)/lammps/.ready

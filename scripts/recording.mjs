@@ -83,6 +83,10 @@ try {
   await page.locator(".stage canvas").first().focus();
   await page.keyboard.press("v");
   await take(900);
+  // Of all records estimates with their intervals, of the few in a box what is exactly so.
+  await settled(page, (status) => status.figures !== null);
+  await page.getByLabel("estimates").scrollIntoViewIfNeeded();
+  await take(1800);
   await page.keyboard.press("b");
   await settled(page, (status) => status.inRoi !== null && status.figures !== null);
   await page.getByLabel("estimates").scrollIntoViewIfNeeded();

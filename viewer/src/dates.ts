@@ -9,7 +9,7 @@ const STEPS = [1, 10, 100, SECOND, 5 * SECOND, 15 * SECOND, 30 * SECOND, MINUTE,
 export function millisecondsOf(type: string): number | null {
   if (type.startsWith("Date32")) return DAY;
   if (type.startsWith("Date64")) return 1;
-  const unit = /^Timestamp\((\w+)/.exec(type)?.[1];
+  const unit = /^Timestamp\(([^),]+)/.exec(type)?.[1];
   return { s: 1000, ms: 1, us: 1e-3, "µs": 1e-3, ns: 1e-6 }[unit ?? ""] ?? null;
 }
 

@@ -47,6 +47,7 @@ export class Drawing {
   foot = 40;
   private scheduled = false;
   private counted = { at: -1, points: 0 };
+  private made: { key: string; colors: Uint8Array } = { key: "", colors: new Uint8Array() };
   inks: Inks = { ink: "", faint: "", background: "", accent: "" };
 
   constructor(
@@ -209,7 +210,7 @@ export class Drawing {
     const flat = low.length < 3;
     const aspect = flat ? this.scene.width / this.scene.height : 1;
     this.scene.isParallel = camera !== null && view.parallel && !flat;
-    this.scene.setFrame(new Frame(low, high, view.stretch, aspect, profile!.mirrors(view.axes)), camera);
+    this.scene.setFrame(new Frame(low, high, view.stretch === true, aspect, profile!.mirrors(view.axes)), camera);
     this.roi.set(view.roi, view.axes);
   }
 
@@ -254,11 +255,17 @@ export class Drawing {
     this.applyColors();
   }
 
-  /** The 256 colours of the map on the present background. */
+  /** The 256 colours of the map on the present background. They are asked for with each frame, and made where they change. */
   colors(): Uint8Array {
     const { categories, shade, shown, view } = this.state;
-    if (shown.dense && shade === "records") return densityRamp(view.map, this.background);
-    return categories ? palette(categories.map(({ number }) => number), this.background) : ramp(view.map, this.background);
+    const isDensity = shown.dense && shade === "records";
+    const numbers = isDensity ? null : categories?.map(({ number }) => number);
+    const key = `${view.map} ${this.inks.background} ${isDensity} ${numbers}`;
+    if (this.made.key !== key) {
+      const colors = numbers ? palette(numbers, this.background) : (isDensity ? densityRamp : ramp)(view.map, this.background);
+      this.made = { key, colors };
+    }
+    return this.made.colors;
   }
 
   private get background(): Rgb {

@@ -70,10 +70,25 @@ new ResizeObserver(() => {
 if (matchMedia("(max-width: 700px)").matches) document.body.classList.add("wide");
 
 /** What makes boxes read more than they need to, if it is a good part of the records. */
-function layout({ rows, rows_outside, rows_to_move }: TableInfo): string {
+function layout({ rows, rows_outside, rows_to_move }: TableInfo): string[] {
   const share = (some: number) => `${Math.round((100 * some) / rows)} %`;
-  const outside = rows_outside > 0.05 * rows ? `, ${share(rows_outside)} outside of the domain` : "";
-  return outside + (rows_to_move > 0 ? `, ${share(rows_to_move)} wait to move to a grid that fits` : "");
+  const outside = rows_outside > 0.05 * rows ? [`${share(rows_outside)} outside of the domain`] : [];
+  return rows_to_move > 0 ? [...outside, `${share(rows_to_move)} wait to move to a grid that fits`] : outside;
+}
+
+let told = "";
+
+/** Tells as much of this as there is room for, the first always; the pointer over it shows all. */
+function head(parts: string[]): void {
+  const line = rows.parentElement!;
+  const all = parts.join(", ");
+  if (told === `${all} ${line.clientWidth}`) return;
+  told = `${all} ${line.clientWidth}`;
+  rows.title = all;
+  for (let count = parts.length; count > 0; count--) {
+    rows.textContent = parts.slice(0, count).join(", ");
+    if (line.scrollWidth <= line.clientWidth) return;
+  }
 }
 
 let waiting = false;
@@ -88,7 +103,7 @@ function redraw(): void {
     if (profile) {
       const { name, rows: all } = profile.info;
       title.textContent = name;
-      rows.textContent = `${counted(all, "record")}${added ? `, ${signed(added)} since it was opened, ${signed(lastAdded)} at last` : ""}${layout(profile.info)}`;
+      head([counted(all, "record"), ...(added ? [`${signed(added)} since it was opened`, `${signed(lastAdded)} at last`] : []), ...layout(profile.info)]);
       document.title = `${name} · Kubist`;
     }
     note.textContent = message ?? "";

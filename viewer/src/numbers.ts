@@ -1,6 +1,9 @@
 /** Formats numbers for readers. */
 
-export const grouped = (value: number) => Math.round(value).toLocaleString("en-US").replaceAll(",", "\u202f");
+// Made once: each toLocaleString would make its own, and texts are written with every frame.
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+
+export const grouped = (value: number) => whole.format(Math.round(value)).replaceAll(",", "\u202f");
 
 /** A number of things. */
 export const counted = (value: number, thing: string) => `${grouped(value)} ${thing}${value === 1 ? "" : "s"}`;
@@ -11,9 +14,12 @@ export const signed = (value: number) => `${value < 0 ? "−" : "+"}${grouped(Ma
 export function brief(value: number): string {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e6 || size < 1e-3) return value.toExponential(2).replace("e+", "e").replace(/\.?0+e/, "e");
+  if (size >= 1e6 || size < 1e-3) return powered(value, 3);
   return String(Number(value.toPrecision(4)));
 }
+
+/** So many digits, and a power of ten. */
+export const powered = (value: number, digits: number) => value.toExponential(digits - 1).replace("e+", "e").replace(/\.?0+e/, "e");
 
 export function percent(share: number): string {
   if (share >= 1) return "100 %";

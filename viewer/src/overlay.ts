@@ -32,6 +32,8 @@ export interface Content {
 /** The height of a line of text, and of its letters. */
 const LINE = 13;
 const SIZE = 12;
+/** Texts whose widths are known at most. */
+const KNOWN = 500;
 
 /** Left, top, right, bottom. */
 type Box = [number, number, number, number];
@@ -49,6 +51,7 @@ export class Overlay {
   private shapes: Shape[] = [];
   /** The rectangles of this frame's texts. */
   private readonly taken: Box[] = [];
+  private readonly widths = new Map<string, number>();
 
   /** `context` measures texts in letters of this family. */
   constructor(
@@ -77,9 +80,20 @@ export class Overlay {
     return this.shapes;
   }
 
+  /** The same texts are placed in frame after frame. */
+  private widthOf(text: string): number {
+    let wide = this.widths.get(text);
+    if (wide === undefined) {
+      if (this.widths.size >= KNOWN) this.widths.clear();
+      wide = this.context.measureText(text).width;
+      this.widths.set(text, wide);
+    }
+    return wide;
+  }
+
   /** Where a text would stand; null: it would cover another one or leave the picture. */
   private room(text: string, x: number, y: number, align: Align): Box | null {
-    const wide = this.context.measureText(text).width;
+    const wide = this.widthOf(text);
     const left = align === "left" ? x : align === "right" ? x - wide : x - wide / 2;
     const box: Box = [left - 4, y - LINE / 2, left + wide + 4, y + LINE / 2];
     if (box[0] < 2 || box[2] > this.width - 2 || box[1] < this.head || box[3] > this.height - this.foot) return null;
@@ -130,35 +144,48 @@ export class Overlay {
     }
   }
 
-  /** Round numbers along the left and the lower side. */
+  /** Round numbers along the left and the lower side of the records or, where these reach beyond the picture, of that. */
   private flat(scene: Scene, columns: Column[]): void {
     const { at, width, height } = this;
+    const { frame } = scene;
     const { faint, ink } = this.inks;
     const corner = (x: number, y: number) => at.set(x, y, 0).unproject(scene.camera);
     corner(-1, -1);
     const low = [scene.frame.toTable(at, 0), scene.frame.toTable(at, 1)];
     corner(1, 1);
     const high = [scene.frame.toTable(at, 0), scene.frame.toTable(at, 1)];
-    const bottom = height - this.foot - 8;
-    this.put(labelOf(columns[0]), width - 12, bottom - 20, "right", ink);
-    this.put(labelOf(columns[1]), 10, this.head + 10, "left", ink);
+    const across = (value: number) => ((value - low[0]) / (high[0] - low[0])) * width;
+    const down = (value: number) => (1 - (value - low[1]) / (high[1] - low[1])) * height;
     const tick = (left: number, top: number, width: number, height: number) => this.shapes.push({ kind: "fill", rect: { left, top, width, height }, color: faint });
     /** Numbers stand along what is seen of the records, two at least; beyond them only where nothing else is seen. */
     const marks = (axis: number, pixels: number, apart: number) => {
-      const { frame } = scene;
       const [from, to] = [Math.max(low[axis], frame.low[axis]), Math.min(high[axis], frame.high[axis])];
       if (from >= to) return marksOf(columns[axis], low[axis], high[axis], pixels / apart);
       const length = (pixels * (to - from)) / (high[axis] - low[axis]);
       return marksOf(columns[axis], from, to, Math.max(length / apart, Math.min(2, length / 26)));
     };
-    for (const { at: value, text } of marks(1, height, 80)) {
-      const y = (1 - (value - low[1]) / (high[1] - low[1])) * height;
-      if (y < bottom - 20 && this.put(text, 20, y, "left", faint)) tick(8, y, 6, 1);
+    const lowest = height - this.foot - 8;
+    const bottom = Math.min(lowest, Math.max(this.head + 100, down(frame.low[1]) + 18));
+    const upward = marks(1, height, 80);
+    const side = across(frame.low[0]) - 10;
+    const isBeside = side - this.widest(upward) > 14 && side < width - 100;
+    const [left, right] = [across(Math.max(low[0], frame.low[0])), across(Math.min(high[0], frame.high[0]))];
+    const names = columns.map(labelOf);
+    if (bottom + 20 > lowest || left >= right || !this.put(names[0], (left + right) / 2, bottom + 20, "center", ink)) this.put(names[0], width - 12, bottom - 20, "right", ink);
+    if (!isBeside || !this.put(names[1], side - 6, down(frame.high[1]) - 14, "center", ink)) this.put(names[1], 10, this.head + 10, "left", ink);
+    for (const { at: value, text } of upward) {
+      const y = down(value);
+      if (y < bottom - 14 && this.put(text, isBeside ? side : 20, y, isBeside ? "right" : "left", faint)) tick(isBeside ? side + 3 : 8, y, 6, 1);
     }
     for (const { at: value, text } of marks(0, width, 110)) {
-      const x = ((value - low[0]) / (high[0] - low[0])) * width;
+      const x = across(value);
       if (this.put(text, x, bottom, "center", faint)) tick(x, bottom - 13, 1, 6);
     }
+  }
+
+  /** The width of the widest of these texts. */
+  private widest(marks: { text: string }[]): number {
+    return Math.max(0, ...marks.map(({ text }) => this.widthOf(text)));
   }
 
   /** Names and round numbers of each axis, beside the edge of the box where they cover least. */
@@ -210,24 +237,30 @@ export class Overlay {
     const across = [-(high[1] - low[1]) / Math.max(1, length), (high[0] - low[0]) / Math.max(1, length)];
     const side = across[0] * (center[0] - middle[0]) + across[1] * (center[1] - middle[1]) < 0 ? -1 : 1;
     const off = [across[0] * side, across[1] * side];
-    const align = off[0] < -0.35 ? "right" : off[0] > 0.35 ? "left" : "center";
+    // On the inner side texts are aligned the other way.
+    const alignOf = (by: number): Align => (off[0] * by < -0.35 * Math.abs(by) ? "right" : off[0] * by > 0.35 * Math.abs(by) ? "left" : "center");
     const beside = (where: [number, number], by: number) => [where[0] + off[0] * by, where[1] + off[1] * by] as const;
     if (name) {
       const label = labelOf(column);
-      if (this.put(label, ...beside(center, length < 60 ? 14 : 34 + (align === "center" ? 0 : 16)), align, this.inks.ink)) return;
-      // Where a narrow screen has no room beside it, beyond one of its ends.
+      // Beyond the numbers.
+      const numbers = alignOf(1) === "center" ? 22 : this.widest(marksOf(column, frame.low[axis], frame.high[axis], length / 80)) + 12;
+      const away = length < 60 ? 14 : 12 + numbers;
+      if (this.put(label, ...beside(center, away), alignOf(1), this.inks.ink)) return;
+      // Where there is no room beside it, beyond one of its ends.
       for (const [end, sign] of [[high, 1], [low, -1]] as const) {
         const by = (sign * 16) / Math.max(1, length);
         if (this.put(label, end[0] + by * (high[0] - low[0]), end[1] + by * (high[1] - low[1]), "center", this.inks.ink)) return;
       }
+      this.put(label, ...beside(center, -away), alignOf(-1), this.inks.ink);
       return;
     }
-    // A short edge has two numbers all the same, if need be of a finer step, for which there is more often room.
-    const marks = [1, 2, 4].map((finer) => {
+    // A short edge has two numbers all the same, if need be of a finer step, for which there is more often room, or on
+    // its inner side.
+    const marks = [12, -12].flatMap((by) => [1, 2, 4].map((finer) => {
       const round = marksOf(column, frame.low[axis], frame.high[axis], finer * Math.max(length / 80, Math.min(2, length / 26)));
       const seen = round.map(({ at: value, text }) => ({ text, where: place(value) })).filter(({ where }) => where !== null);
-      return seen.map(({ text, where }) => ({ text, to: beside(where!, 12) })).filter(({ text, to }) => this.room(text, ...to, align));
-    });
-    for (const { text, to } of marks.find((some) => some.length > 1) ?? marks[0]) this.put(text, ...to, align, this.inks.faint);
+      return seen.map(({ text, where }) => ({ text, to: beside(where!, by), align: alignOf(by) })).filter(({ text, to, align }) => this.room(text, ...to, align));
+    }));
+    for (const { text, to, align } of marks.find((some) => some.length > 1) ?? marks[0]) this.put(text, ...to, align, this.inks.faint);
   }
 }

@@ -64,7 +64,7 @@ export class Panel {
       app.state.tables.length > 1
         ? row("table", choice("table", app.state.tables, app.state.view.table, (name) => void app.go(name)))
         : null;
-    const stretch = tick("stretch each axis", app.state.view.stretch, (value) => app.setStretch(value));
+    const stretch = tick("stretch each axis", app.state.view.stretch === true, (value) => app.setStretch(value));
     const along = app.state.view.axes.map((name, axis) => el("button", { textContent: name, ariaLabel: `look along ${name}`, onclick: () => app.lookAlong(axis) }));
     const perspective = el("button", { textContent: "perspective", ariaLabel: "perspective", title: "O", onclick: () => app.scene.setParallel(false) });
     const look = along.length === 3 ? el("div", { className: "row views" }, el("span", { className: "name", textContent: "along" }), ...along, perspective) : null;

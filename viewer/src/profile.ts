@@ -79,7 +79,7 @@ export class TableProfile {
     const times = axes.filter((axis) => this.isTimeLike(axis)).length;
     if (times > 0 && times < axes.length) return true;
     const units = new Set(axes.map((axis) => this.column(axis).unit));
-    const spans = axes.map((axis) => this.extent(axis)).map(([low, high]) => high - low);
+    const spans = axes.map((axis) => this.extent(axis)).map(([low, high]) => high - low).filter((span) => span > 0);
     return units.size > 1 || Math.max(...spans) > 100 * Math.min(...spans);
   }
 

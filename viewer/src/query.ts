@@ -28,9 +28,10 @@ export function complete(view: ViewSpec, profile: TableProfile): void {
   const possible = new Set(profile.axisColumns.map((column) => column.name));
   if (view.axes.length < 2 || !view.axes.every((axis) => possible.has(axis))) {
     view.axes = profile.axes;
-    view.stretch = profile.differ(view.axes);
+    view.stretch = null;
     view.roi = view.frame = view.camera = null;
   }
+  view.stretch ??= profile.differ(view.axes);
   if (!profile.knows(view.color)) view.color = null;
   if (view.color === null && !host.address().includes("color=")) {
     const excluded = [...view.axes, ...profile.info.identity];

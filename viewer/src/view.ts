@@ -26,8 +26,8 @@ export interface ViewSpec {
   table: string;
   /** Two or three columns. */
   axes: string[];
-  /** Every axis fills the view, instead of all having one scale. */
-  stretch: boolean;
+  /** Every axis fills the view, instead of all having one scale; null: where one scale would be useless. */
+  stretch: boolean | null;
   color: string | null;
   map: string;
   log: boolean;
@@ -89,7 +89,7 @@ export const MOST_KEPT = 9;
 export const PLAIN: ViewSpec = {
   table: "",
   axes: [],
-  stretch: false,
+  stretch: null,
   color: null,
   map: "inferno",
   log: false,
@@ -138,7 +138,7 @@ export function toAddress(view: ViewSpec): string {
   const put = (key: string, value: string | null | undefined) => value && out.append(key, value);
   put("table", view.table);
   put("axes", view.axes.join(","));
-  put("stretch", view.stretch ? "1" : "");
+  if (view.stretch !== null) put("stretch", view.stretch ? "1" : "0");
   put("color", view.color);
   if (view.map !== PLAIN.map) put("map", view.map);
   put("log", view.log ? "1" : "");
@@ -190,7 +190,8 @@ export function fromAddress(text: string): ViewSpec {
   };
   view.table = parameters.get("table") ?? "";
   view.axes = parameters.get("axes")?.split(",").filter(Boolean).slice(0, 3) ?? [];
-  view.stretch = parameters.get("stretch") === "1";
+  const stretch = parameters.get("stretch");
+  view.stretch = stretch === "1" ? true : stretch === "0" ? false : null;
   view.color = parameters.get("color");
   view.map = parameters.get("map") ?? PLAIN.map;
   view.log = parameters.get("log") === "1";

@@ -26,7 +26,7 @@ describe("the first look", { skip }, () => {
     const line = (_, k) => `${9223372036854775807n + BigInt(7919 * k)},2023-11-${14 + (k % 5)}T0${k % 10}:00:00,${(k * 0.37) % 11},${"abcdefghijkl"[k % 12]}`;
     const lines = Array.from({ length: 3000 }, line);
     writeFileSync(join(directory, "series.csv"), `id,time,level,kind\n${lines.join("\n")}\n`);
-    run("ingest", made("series"), join(directory, "series.csv"), "--dimensions", "time,level", "--identity", "id", "--types", "id=uint64,time=timestamp[s]");
+    run("ingest", made("series"), join(directory, "series.csv"), "--dimensions", "time,level", "--identity", "id", "--types", "id=uint64,time=timestamp[us]");
     // Discs whose diameters are a column, far from each other; and a sheet of even distances.
     const discs = [[1, 1, 0.2], [3, 1, 0.4], [1, 3, 0.8], [3, 3, 0.1]].map((disc, k) => [k, ...disc, 0.5].join());
     writeFileSync(join(directory, "discs.csv"), `id,x,y,wide,z\n${discs.join("\n")}\n`);
@@ -34,7 +34,11 @@ describe("the first look", { skip }, () => {
     const sheet = Array.from({ length: 3600 }, (_, k) => `${k},${(k % 60) + 0.5},${Math.floor(k / 60) + 0.5}`);
     writeFileSync(join(directory, "sheet.csv"), `id,x,y\n${sheet.join("\n")}\n`);
     run("ingest", made("sheet"), join(directory, "sheet.csv"), "--dimensions", "x,y", "--identity", "id");
-    server = await serve(["airway", "young", "series", "discs", "sheet"].map(made));
+    // In the coordinates of a map.
+    const survey = Array.from({ length: 500 }, (_, k) => `${k},${636000 + ((k * 37) % 1100)},${848900 + ((k * 101) % 600)},${400 + ((k * 7) % 110)}`);
+    writeFileSync(join(directory, "survey.csv"), `id,x,y,z\n${survey.join("\n")}\n`);
+    run("ingest", made("survey"), join(directory, "survey.csv"), "--dimensions", "x,y,z", "--identity", "id");
+    server = await serve(["airway", "young", "series", "discs", "sheet", "survey"].map(made));
     browser = await launch();
   });
 
@@ -188,20 +192,58 @@ describe("the first look", { skip }, () => {
     });
     await page.goto(`${server.url}#table=airway&axes=y,x&budget=40000&color=&mode=points&theme=dark`);
     await settled(page);
-    const { frame, words } = await page.evaluate(async () => {
+    const { frame, box, words } = await page.evaluate(async () => {
       const { drawing, scene } = window.kubist;
       window.written.clear();
       const { frames } = drawing;
       drawing.invalidate();
       while (drawing.frames === frames) await new Promise(requestAnimationFrame);
-      return { frame: { low: scene.frame.low, high: scene.frame.high }, words: [...window.written.values()] };
+      const { low, high } = scene.frame;
+      return { frame: { low, high }, box: { left: window.placed(low)[0], bottom: window.placed(low)[1] }, words: [...window.written.values()] };
     });
-    const lowest = Math.max(...words.map(({ top }) => top));
     const numbers = words.filter(({ value }) => Number.isFinite(value));
+    const lowest = Math.max(...numbers.map(({ top }) => top));
     for (const [axis, along] of [numbers.filter(({ top }) => top === lowest), numbers.filter(({ top }) => top < lowest)].entries()) {
       assert(along.length >= 2, JSON.stringify(words));
       for (const { value } of along) assert(value >= frame.low[axis] && value <= frame.high[axis], `${value} is not within ${JSON.stringify(frame)}`);
     }
+    // Beside the box, not at the other end of the screen.
+    for (const { left, top } of numbers) assert(top === lowest ? top - box.bottom < 40 : box.left - left < 60, JSON.stringify([box, numbers]));
+    await close(page);
+  });
+
+  test("the name of an axis stands beyond its numbers, however many digits they have", async () => {
+    const page = await newPage(browser, { viewport: { width: 1280, height: 800 } });
+    await page.addInitScript(() => {
+      const write = CanvasRenderingContext2D.prototype.fillText;
+      window.written = [];
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+        const left = this.getTransform().e;
+        if (this.canvas.className === "marks") window.written.push({ text, left, right: left + this.measureText(text).width });
+        return write.call(this, text, ...where);
+      };
+    });
+    await page.goto(`${server.url}#table=survey&axes=x,y,z&theme=dark`);
+    await settled(page);
+    const words = await page.evaluate(async () => {
+      const { drawing } = window.kubist;
+      window.written = [];
+      const { frames } = drawing;
+      drawing.invalidate();
+      while (drawing.frames === frames) await new Promise(requestAnimationFrame);
+      return window.written;
+    });
+    const [name] = words.filter(({ text }) => text === "y");
+    const numbers = words.filter(({ text }) => /^849\d{3}$/.test(text));
+    assert(numbers.length > 1, JSON.stringify(words));
+    for (const { left } of numbers) assert(name.right < left, JSON.stringify(words));
+    // Where the line below leaves no room beneath an edge, they stand above it.
+    await page.setViewportSize({ width: 680, height: 420 });
+    await page.goto("about:blank");
+    await page.goto(`${server.url}#table=survey&axes=x,z,y&theme=dark&camera=0,0.95,1.45,0,0,0,1`);
+    await settled(page);
+    const seen = await page.evaluate(() => window.written.map(({ text }) => text));
+    assert(new Set(seen.filter((text) => /^63[67]\d{3}$/.test(text))).size > 1 && seen.includes("x"), `${seen}`);
     await close(page);
   });
 
@@ -252,6 +294,23 @@ describe("the first look", { skip }, () => {
     assert.equal(new Set(colors).size, 12, "each kind has its colour");
     const hint = await page.getByLabel("where").getAttribute("placeholder");
     assert.match(hint, /^where: level > /);
+    // Days along its time, which is as wide as the picture; also where an address asks for these axes.
+    for (const axes of [["time", "level"], ["level", "time"]]) {
+      await page.goto("about:blank");
+      await page.addInitScript(() => {
+        const write = CanvasRenderingContext2D.prototype.fillText;
+        window.written = new Set();
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+          window.written.add(text);
+          return write.call(this, text, ...where);
+        };
+      });
+      await page.goto(`${server.url}#theme=dark&table=series&axes=${axes}`);
+      const { view: { stretch } } = await settled(page);
+      assert(stretch);
+      const written = await page.evaluate(() => [...window.written]);
+      assert(written.some((text) => /^2023-11-1\d$/.test(text)), `${written}`);
+    }
     await close(page);
   });
 
@@ -542,6 +601,18 @@ describe("the first look", { skip }, () => {
       const [shown, whole] = await page.evaluate(() => [document.querySelector(".readout").clientWidth, document.querySelector(".readout").scrollWidth]);
       assert(whole <= shown, `${whole} pixels of text in ${shown}`);
     }
+    // The line above tells what there is room for, its first part always.
+    await page.evaluate(() => {
+      const { state } = window.kubist;
+      [state.added, state.lastAdded] = [123_456, 1_234];
+      state.redraw();
+    });
+    await page.waitForFunction(() => /\+1\u202f234 at last/.test(document.querySelector(".head span").title));
+    const line = await page.evaluate(() => {
+      const { scrollWidth, clientWidth, textContent } = document.querySelector(".head");
+      return { scrollWidth, clientWidth, textContent };
+    });
+    assert(line.scrollWidth <= line.clientWidth && /records/.test(line.textContent), JSON.stringify(line));
     assert(readout.bottom <= player.top || readout.top >= player.bottom || readout.right <= player.left);
     assert(head.right <= toggle.left + 1);
     assert.equal(side.height, 0, "the picture comes first");

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rowsOf } from "../src/api";
+import { rowsOf, type Column } from "../src/api";
+import { marksOf } from "../src/axismarks";
 import { FrameReader, type Frame } from "../src/frames";
 import { categories, contrast, COLORMAPS, palette, ramp, type Rgb } from "../src/colormaps";
 import { dateTicks, millisecondsOf } from "../src/dates";
@@ -157,6 +158,15 @@ test("ticks are round", () => {
   assert.deepEqual(ticks(1, 1, 5), []);
 });
 
+test("marks of different values have different texts", () => {
+  const column = (data_type: string) => ({ name: "a", data_type, kind: "number", unit: null }) as Column;
+  for (const [low, high] of [[0, 1], [4e6, 4.02e6], [1.7e15, 1.71e15], [636000, 637100], [4e-4, 4.02e-4], [-1e20, 1e20]]) {
+    const texts = marksOf(column("Float64"), low, high, 6).map(({ text }) => text);
+    assert(texts.length > 2 && new Set(texts).size === texts.length, `${texts}`);
+    for (const { at, text } of marksOf(column("Float64"), low, high, 6)) assert(Math.abs(Number(text) - at) <= 1e-9 * Math.max(Math.abs(low), Math.abs(high)), `${text} at ${at}`);
+  }
+});
+
 test("a value in quotes is one value", () => {
   assert.deepEqual(rowsOf('a,b\n1,"x, ""y""\nz"\n,2\n'), [["a", "b"], ["1", 'x, "y"\nz'], ["", "2"]]);
   assert.deepEqual(rowsOf("a,b\r\n"), [["a", "b"]]);
@@ -231,5 +241,5 @@ test("dates on axes are round", () => {
   assert.deepEqual(texts("2023-01-20T00:00", "2023-06-20T00:00"), ["2023-02", "2023-03", "2023-04", "2023-05", "2023-06"]);
   assert.deepEqual(texts("1900-01-01T00:00", "2020-01-02T00:00", 3), ["1900", "1950", "2000"]);
   assert.deepEqual(texts("2023-11-14T00:00:01", "2023-11-14T00:00:04"), ["00:00:01", "00:00:02", "00:00:03", "00:00:04"].filter((text) => text));
-  assert.deepEqual([millisecondsOf("Timestamp(ns, UTC)"), millisecondsOf("Date32"), millisecondsOf("Float64")], [1e-6, 86400000, null]);
+  assert.deepEqual([millisecondsOf("Timestamp(ns, UTC)"), millisecondsOf("Timestamp(µs)"), millisecondsOf("Date32"), millisecondsOf("Float64")], [1e-6, 1e-3, 86400000, null]);
 });
