@@ -41,20 +41,22 @@ function told(at: number, step: number): string {
   return step >= MINUTE ? time.slice(0, 5) : step >= SECOND ? time.slice(0, 8) : time.slice(0, 12);
 }
 
-/** Round points in time, `about` this many, and their texts; all in units of the column. */
+/** Round points in time, `about` this many but two at least, and their texts; all in units of the column. */
 export function dateTicks(low: number, high: number, about: number, unit: number): { at: number; text: string }[] {
   const [from, to] = [low * unit, high * unit];
   const rough = (to - from) / Math.max(1, about);
   if (!(rough > 0) || !Number.isFinite(rough)) return [];
   const step = STEPS.find((one) => one >= rough);
   const of = (at: number, step: number) => ({ at: at / unit, text: told(at, step) });
+  const out = [];
   if (step) {
-    const out = [];
     for (let k = Math.ceil(from / step); k * step <= to && out.length < 50; k++) out.push(of(k * step, step));
-    return out;
+  } else {
+    const months = [1, 3, 6, 12, 24, 60, 120, 240, 600, 1200].find((count) => count * 30.4 * DAY >= rough) ?? 12000;
+    out.push(...monthly(from, to, months).map((at) => of(at, months * 30.4 * DAY)));
   }
-  const months = [1, 3, 6, 12, 24, 60, 120, 240, 600, 1200].find((count) => count * 30.4 * DAY >= rough) ?? 12000;
-  return monthly(from, to, months).map((at) => of(at, months * 30.4 * DAY));
+  // One alone would say nothing of the scale.
+  return out.length < 2 && about < 30 ? dateTicks(low, high, 2 * Math.max(1, about), unit) : out;
 }
 
 /** One point in time, to the second. */

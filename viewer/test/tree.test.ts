@@ -239,6 +239,7 @@ test("dates on axes are round", () => {
   assert.deepEqual(texts("2023-11-14T00:00", "2023-11-18T12:00"), ["2023-11-14", "2023-11-15", "2023-11-16", "2023-11-17", "2023-11-18"]);
   assert.deepEqual(texts("2023-11-14T22:30", "2023-11-15T04:00"), ["23:00", "2023-11-15", "01:00", "02:00", "03:00", "04:00"].filter((_, k) => k % 3 === 1));
   assert.deepEqual(texts("2023-01-20T00:00", "2023-06-20T00:00"), ["2023-02", "2023-03", "2023-04", "2023-05", "2023-06"]);
+  assert.deepEqual(texts("2023-11-14T00:00", "2024-03-09T00:00", 2.5), ["2023-12", "2024-01", "2024-02", "2024-03"]);
   assert.deepEqual(texts("1900-01-01T00:00", "2020-01-02T00:00", 3), ["1900", "1950", "2000"]);
   assert.deepEqual(texts("2023-11-14T00:00:01", "2023-11-14T00:00:04"), ["00:00:01", "00:00:02", "00:00:03", "00:00:04"].filter((text) => text));
   assert.deepEqual([millisecondsOf("Timestamp(ns, UTC)"), millisecondsOf("Timestamp(µs)"), millisecondsOf("Date32"), millisecondsOf("Float64")], [1e-6, 1e-3, 86400000, null]);
