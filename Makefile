@@ -2,7 +2,7 @@
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make test    all tests of Rust, Python and the page
 # make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
-# make test-index     indices beside 6,000 random files, against numpy and pyarrow
+# make test-index     indices beside 9,000 random files, against numpy and pyarrow; SEEDS=n, FIRST=seed
 # make demo-insitu   droplets that are looked at while they are computed: OpenFOAM where it is installed;
 #                    SHORT=1 for seconds, NO_BROWSER=1
 # make test-openfoam   OpenFOAM writes its droplets into tables; gets it from Debian's packages (120 MB)
@@ -146,7 +146,8 @@ test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
 
 # Thousands of random files of arrays, each with questions, against numpy.
 test-index: build $(VENV)/.for-test $(VENV)/.for-formats
-	KUBIST_INDEX_SEEDS=1000 $(BIN)/python -m pytest -q python/tests/test_indexing.py python/tests/test_indexing_parquet.py
+	KUBIST_INDEX_SEEDS=$(or $(SEEDS),1000) KUBIST_INDEX_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest -q \
+	  python/tests/test_indexing.py python/tests/test_indexing_samples.py python/tests/test_indexing_parquet.py
 
 # Where OpenFOAM is not installed it comes from Debian's packages, whose headers come from their source.
 test-openfoam: build $(VENV)/.for-test openfoam

@@ -7,6 +7,7 @@ specification, so that no library is needed for it.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,6 +19,13 @@ import numpy as np
 AXES = ("time", "depth", "lat", "lon")
 TYPES = {"i1": 1, "i2": 3, "i4": 4, "f4": 5, "f8": 6, "u1": 7, "u2": 8, "u4": 9, "i8": 10, "u8": 11}
 """Of the classic format: those from 7 on are of CDF-5."""
+
+
+def seeds(each: int = 1) -> range:
+    """Random files of each kind; `make test-index` asks for thousands, and says which."""
+    first = int(os.environ.get("KUBIST_INDEX_FIRST", "0"))
+    count = int(os.environ.get("KUBIST_INDEX_SEEDS", "8"))
+    return range(each * first, each * (first + count))
 
 
 @dataclass

@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arrays import Variable, World, netcdf3, world
+from arrays import Variable, World, netcdf3, seeds, world
 from servers import COMMAND
 
 import kubist
 
 pa = pytest.importorskip("pyarrow")
-
-SEEDS = int(os.environ.get("KUBIST_INDEX_SEEDS", "8"))
-"""Random files of each kind; `make test-index` asks for thousands."""
 
 
 def has_h5py() -> bool:
@@ -110,7 +107,7 @@ def positions(table: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_files_answer_as_numpy_does(tmp_path: Path, kind: str) -> None:
-    for seed in range(SEEDS):
+    for seed in seeds():
         rng = np.random.default_rng([seed, 1])
         made = world(tmp_path / f"w{seed}.{ENDINGS[kind]}", seed, kind)
         names = [name for name in made.variables if name in ("a", "b", made.path.stem)]
@@ -334,6 +331,8 @@ def test_a_damaged_chunk_is_named_and_the_rest_answers(tmp_path: Path) -> None:
     with path.open("r+b") as file:
         file.seek(offset + 5)
         file.write(b"\xff\xff\xff")
+    # What cannot be read gets no sorted copy either.
+    kubist.index(path, sorted=1.0)
     files = kubist.index(path)
     assert "chunk 4 of variable" in files.about()["damaged"][0]
     with pytest.raises(kubist.Damaged, match="d.h5.*chunk 4 of variable"):
@@ -352,7 +351,7 @@ def test_hostile_hdf5_ends_no_process(tmp_path: Path) -> None:
         file.create_dataset("a", data=np.arange(500, dtype="f8"), chunks=(50,), compression="gzip")
     data = path.read_bytes()
     rng = np.random.default_rng(4)
-    for _ in range(max(SEEDS // 2, 4)):
+    for _ in range(max(len(seeds()) // 2, 4)):
         damaged = bytearray(data)
         for place in rng.integers(8, min(len(data), 3000), 4):
             damaged[place] = rng.integers(0, 256)
@@ -443,9 +442,22 @@ def test_the_command_indexes_and_asks(tmp_path: Path) -> None:
     os.utime(path, ns=(stamp, stamp))
     other = tmp_path / "sea2.nc"
     classic(other, values + 200_000)
-    both = run("query", path, other, path.with_name("sea.nc.kubix"), "--box", "a=199999:200001", "--format", "csv")
+    both = run(
+        "query",
+        path,
+        other,
+        path.with_name("sea.nc.kubix"),
+        "--box",
+        "a=199999:200001",
+        "--format",
+        "csv",
+    )
     assert both.returncode == 0, both.stderr
-    assert [line.split(",")[-1] for line in both.stdout.splitlines()[1:]] == ["199999.0", "200000.0", "200001.0"]
+    assert [line.split(",")[-1] for line in both.stdout.splitlines()[1:]] == [
+        "199999.0",
+        "200000.0",
+        "200001.0",
+    ]
     assert run("query", path, other, "--box", "y_index=:2", "--count").stdout == "300\n"
     mistaken = run("query", path, "--window", "0:0.1")
     assert mistaken.returncode == 2 and "--window is for tables" in mistaken.stderr

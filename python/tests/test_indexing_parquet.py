@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from arrays import seeds
 from servers import COMMAND
 
 import kubist
@@ -17,8 +18,6 @@ import kubist
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
-SEEDS = int(os.environ.get("KUBIST_INDEX_SEEDS", "8"))
-"""Random files; `make test-index` asks for thousands."""
 TYPES = (
     "int8",
     "int16",
@@ -70,7 +69,7 @@ def made(rng: np.random.Generator, path: Path) -> pa.Table:
 
 
 def test_random_files_answer_as_pyarrow_reads_them(tmp_path: Path) -> None:
-    for seed in range(3 * SEEDS):
+    for seed in seeds(3):
         rng = np.random.default_rng([seed, 86])
         path = tmp_path / f"p{seed}.parquet"
         table = made(rng, path)

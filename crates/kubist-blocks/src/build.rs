@@ -1,5 +1,8 @@
-//! Making an index: one pass over a file, and a second one over the few blocks that get a sorted copy.
+//! Making an index in one pass over a file. Which blocks get a sorted copy is known at its end. Where blocks are decoded,
+//! copies of those that are likely to be chosen are made on the way, and a few blocks are decoded twice; others are read
+//! again.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -13,9 +16,9 @@ use crate::layout::{Block, Storage, Variable};
 use crate::schedule::{self, Policy};
 use crate::shape::{Rect, Tiling};
 use crate::sidecar::{Index, Indexed, Writing};
-use crate::sorted::{self, Sorted};
+use crate::sorted::{self, Sorted, SortedBlock};
 use crate::source::{Reads, Source};
-use crate::spread::{self, Looked};
+use crate::spread::{self, Likely, Looked};
 use crate::summary::{Summaries, Summary};
 
 /// Bytes that a task reads: they are looked at while they are in a core's own cache.
@@ -29,6 +32,12 @@ const GAP: u64 = 1 << 20;
 const CHECKED: usize = 512;
 /// Damaged blocks that are named one by one.
 const NAMED: usize = 100;
+/// Tasks whose sorted copies are held at once.
+const WAVE: usize = 16;
+/// Of so many tasks the first is looked at before the others: it tells which blocks are likely to get a sorted copy.
+const FIRST: usize = 16;
+/// Bytes of sorted copies that are held until it is known which of them are kept.
+const HELD: u64 = 256 << 20;
 
 /// How an index is made.
 #[derive(Clone, Debug)]
@@ -162,19 +171,49 @@ impl Making<'_> {
         let known = |block: u64| known(block).filter(|_| trusted);
         let needed: Vec<u64> = blocks.iter().copied().filter(|block| known(*block).is_none()).collect();
         let tasks = tasks(variable, &tiling, &needed);
-        let task = |index: usize| self.summaries(variable, &tiling, &tasks[index]);
-        let (found, _) = schedule::run(tasks.len(), self.options.workers, Policy::default(), self.cancel, &task)?;
+        let (found, copies) = self.looked(variable, &tiling, &tasks)?;
         for block in blocks {
             if let Some(summary) = known(block) {
                 summaries.set(block, summary);
             }
         }
-        let found: Vec<Looked> = found.into_iter().flatten().collect();
         for (block, summary, _) in &found {
             summaries.set(*block, *summary);
         }
-        let sorted = (self.sorted > 0.0).then(|| self.sorted(variable, &tiling, &found, writing));
+        let sorted = (self.sorted > 0.0).then(|| self.sorted(variable, &tiling, &found, copies, writing));
         Ok(Indexed { tiling: tiling.clone(), summaries, sorted: sorted.transpose()? })
+    }
+
+    /// What is known of the blocks of some tasks, with sorted copies of some of those that are decoded.
+    fn looked(&self, variable: &Variable, tiling: &Tiling, tasks: &[Vec<u64>]) -> Result<(Vec<Looked>, Copies)> {
+        let run = |tasks: &[&Vec<u64>], copying: Option<&Copying>| -> Result<Vec<Looked>> {
+            let task = |index: usize| self.summaries(variable, tiling, tasks[index], copying);
+            let (found, _) = schedule::run(tasks.len(), self.options.workers, Policy::default(), self.cancel, &task)?;
+            Ok(found.into_iter().flatten().collect())
+        };
+        let is_decoded = match &variable.storage {
+            Storage::Chunks { filters, .. } => !filters.is_empty(),
+            Storage::Pages { .. } => true,
+            _ => false,
+        };
+        if self.sorted == 0.0 || !is_decoded || tasks.len() < FIRST {
+            return Ok((run(&tasks.iter().collect::<Vec<_>>(), None)?, Copies::new()));
+        }
+        // Some from everywhere first: they tell which of the others are likely to be chosen.
+        let is_first = |at: usize| at % FIRST == 0;
+        let part = |first: bool| -> Vec<&Vec<u64>> {
+            tasks.iter().enumerate().filter(|(at, _)| is_first(*at) == first).map(|(_, task)| task).collect()
+        };
+        let mut found = run(&part(true), None)?;
+        let values = found.iter().map(|(block, ..)| tiling.rect(*block).len()).sum();
+        let copying = Copying {
+            likely: Likely::of(&found, values, self.sorted),
+            copies: Mutex::default(),
+            bytes: AtomicU64::new(0),
+        };
+        found.extend(run(&part(false), Some(&copying))?);
+        found.sort_by_key(|(block, ..)| *block);
+        Ok((found, copying.copies.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// What the older index knows of a block whose bytes lie where they lay. Without sorted copies only: they
@@ -226,7 +265,7 @@ impl Making<'_> {
         old.extend(last.filter(|last| !old.contains(last)));
         old.sort_unstable();
         for some in tasks(variable, tiling, &old) {
-            let now = self.summaries(variable, tiling, &some)?;
+            let now = self.summaries(variable, tiling, &some, None)?;
             if now.iter().any(|(block, summary, _)| known(*block) != Some(*summary)) {
                 return Ok(false);
             }
@@ -234,30 +273,41 @@ impl Making<'_> {
         Ok(true)
     }
 
-    fn summaries(&self, variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Result<Vec<Looked>> {
+    fn summaries(
+        &self,
+        variable: &Variable,
+        tiling: &Tiling,
+        blocks: &[u64],
+        copying: Option<&Copying>,
+    ) -> Result<Vec<Looked>> {
         let rects: Vec<Rect> = blocks.iter().map(|block| tiling.rect(*block)).collect();
-        let look = |found: &Found<'_>| {
+        let look = |block: u64, found: &Found<'_>| {
             let sample = if self.sorted > 0.0 { spread::sampled(variable, found) } else { Vec::new() };
-            (Summary::of_found(variable, found), sample)
+            let summary = Summary::of_found(variable, found);
+            if let Some(copying) = copying {
+                copying.look(variable, block, &summary, found);
+            }
+            (summary, sample)
         };
-        let one = |rects: &[Rect]| -> Result<Vec<(Summary, Vec<u64>)>> {
+        let one = |blocks: &[u64], rects: &[Rect]| -> Result<Vec<(Summary, Vec<u64>)>> {
             let fetched = self.source.fetch(variable, rects, GAP, false, &Reads::default(), self.cancel)?;
-            rects.iter().map(|rect| Ok(look(&fetched.found(rect)?))).collect()
+            blocks.iter().zip(rects).map(|(block, rect)| Ok(look(*block, &fetched.found(rect)?))).collect()
         };
-        let found = match one(&rects) {
+        let found = match one(blocks, &rects) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 // One at a time: the others may be sound.
-                let each = rects.iter().map(|rect| match one(std::slice::from_ref(rect)) {
-                    Err(error) if error.kind() == ErrorKind::Corrupt => {
-                        let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
-                        let message = error.to_string();
-                        if damaged.len() < NAMED && !damaged.contains(&message) {
-                            damaged.push(message);
+                let each =
+                    blocks.iter().zip(&rects).map(|(block, rect)| match one(&[*block], std::slice::from_ref(rect)) {
+                        Err(error) if error.kind() == ErrorKind::Corrupt => {
+                            let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+                            let message = error.to_string();
+                            if damaged.len() < NAMED && !damaged.contains(&message) {
+                                damaged.push(message);
+                            }
+                            Ok(vec![(Summary::unknown(), Vec::new())])
                         }
-                        Ok(vec![(Summary::unknown(), Vec::new())])
-                    }
-                    other => other,
-                });
+                        other => other,
+                    });
                 each.collect::<Result<Vec<_>>>()?.concat()
             }
             other => other?,
@@ -271,34 +321,70 @@ impl Making<'_> {
         Ok(blocks.iter().zip(found).map(|(block, (summary, keys))| (*block, summary, keys)).collect())
     }
 
-    fn sorted(&self, variable: &Variable, tiling: &Tiling, found: &[Looked], writing: &mut Writing) -> Result<Sorted> {
+    fn sorted(
+        &self,
+        variable: &Variable,
+        tiling: &Tiling,
+        found: &[Looked],
+        mut copies: Copies,
+        writing: &mut Writing,
+    ) -> Result<Sorted> {
         if variable.needs_library().is_some() {
             return Ok(Sorted::default());
         }
         let values = Rect::whole(tiling.shape()).len();
         let chosen = spread::chosen(found, values, (found.len() as f64 * self.sorted.min(1.0)).floor() as usize);
         let mut sorted = Sorted::default();
-        for batch in chosen.chunks(64) {
-            let task = |index: usize| {
-                let rect = tiling.rect(batch[index]);
-                let fetched = self.source.fetch(
-                    variable,
-                    std::slice::from_ref(&rect),
-                    GAP,
-                    false,
-                    &Reads::default(),
-                    self.cancel,
-                )?;
-                Ok(sorted::encode(variable, &fetched.found(&rect)?))
-            };
-            let (made, _) = schedule::run(batch.len(), self.options.workers, Policy::default(), self.cancel, &task)?;
-            for (block, made) in batch.iter().zip(made) {
-                let Some((mut copy, bytes)) = made else { continue };
-                copy.offset = writing.put(&bytes)?;
-                sorted.blocks.push((*block, copy));
+        let mut put = |block: u64, (mut copy, bytes): Made| -> Result<()> {
+            copy.offset = writing.put(&bytes)?;
+            sorted.blocks.push((block, copy));
+            Ok(())
+        };
+        let mut others = Vec::new();
+        for block in chosen {
+            match copies.remove(&block) {
+                Some(copy) => put(block, copy)?,
+                None => others.push(block),
             }
         }
+        drop(copies);
+        // What is decoded as one is decoded once.
+        let tasks = tasks(variable, tiling, &others);
+        for wave in tasks.chunks(WAVE) {
+            let task = |index: usize| {
+                let rects: Vec<Rect> = wave[index].iter().map(|block| tiling.rect(*block)).collect();
+                let fetched = self.source.fetch(variable, &rects, 0, false, &Reads::default(), self.cancel)?;
+                rects.iter().map(|rect| Ok(sorted::encode(variable, &fetched.found(rect)?))).collect::<Result<Vec<_>>>()
+            };
+            let (made, _) = schedule::run(wave.len(), self.options.workers, Policy::default(), self.cancel, &task)?;
+            for (block, made) in wave.iter().flatten().zip(made.into_iter().flatten()) {
+                made.map_or(Ok(()), |copy| put(*block, copy))?;
+            }
+        }
+        sorted.blocks.sort_by_key(|(block, _)| *block);
         Ok(sorted)
+    }
+}
+
+/// A sorted copy on its way to the index, and such copies by block.
+type Made = (SortedBlock, Vec<u8>);
+type Copies = HashMap<u64, Made>;
+
+/// Sorted copies that are made while blocks are decoded.
+struct Copying {
+    likely: Likely,
+    copies: Mutex<Copies>,
+    bytes: AtomicU64,
+}
+
+impl Copying {
+    fn look(&self, variable: &Variable, block: u64, summary: &Summary, found: &Found<'_>) {
+        if self.bytes.load(Ordering::Relaxed) >= HELD || !self.likely.has(summary) {
+            return;
+        }
+        let Some(copy) = sorted::encode(variable, found) else { return };
+        self.bytes.fetch_add(copy.1.len() as u64, Ordering::Relaxed);
+        self.copies.lock().unwrap_or_else(PoisonError::into_inner).insert(block, copy);
     }
 }
 
@@ -332,17 +418,34 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
     let width = variable.number.bytes();
     let most = if matches!(variable.storage, Storage::Pages { .. }) { TASK_BYTES_OF_PAGES } else { TASK_BYTES };
     let mut tasks: Vec<Vec<u64>> = Vec::new();
-    let (mut bytes, mut chunk) = (u64::MAX, 0);
+    let (mut bytes, mut chunk, mut end) = (0u64, u64::MAX, u64::MAX);
     for block in blocks.iter().copied() {
         let rect = tiling.rect(block);
         if rect.is_empty() {
             continue;
         }
-        let own = rect.len() * width;
-        // A chunk is decoded once.
-        let apart = tiling.chunk_of(block) != chunk || !matches!(variable.storage, Storage::Chunks { .. });
+        let whole = rect.len() * width;
+        // What the block adds in memory, and whether it goes to the task before or to one of its own in any case.
+        let (own, together) = match &variable.storage {
+            // A chunk is decoded once.
+            Storage::Chunks { shape, filters, .. } if !filters.is_empty() => match tiling.chunk_of(block) == chunk {
+                true => (0, Some(true)),
+                false => (shape.iter().product::<u64>() * width, None),
+            },
+            Storage::Pages { table, .. } => {
+                let begin = rect.start[0];
+                let page =
+                    &table[table.partition_point(|page| page.first_row + page.rows <= begin).min(table.len() - 1)];
+                // No page is decoded twice where a task ends with one.
+                let is_full = bytes >= TASK_BYTES && page.first_row == begin;
+                let apart = if begin == end { 0 } else { page.rows * width };
+                end = begin + rect.count[0];
+                (whole + apart, is_full.then_some(false))
+            }
+            _ => (whole, None),
+        };
         match tasks.last_mut() {
-            Some(task) if !apart || bytes.saturating_add(own) <= most => {
+            Some(task) if together.unwrap_or(bytes.saturating_add(own) <= most) => {
                 task.push(block);
                 bytes += own;
             }

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_select::take::take;
 use kubist_types::{Cancel, Error, Result};
 
 use crate::decode;
@@ -327,6 +328,23 @@ impl Fetched<'_> {
             Found::Stored(bytes) => decode::array(self.variable, &bytes),
             Found::Array(values) => values,
         })
+    }
+
+    /// The same at some of its places.
+    ///
+    /// # Errors
+    ///
+    /// As of `fetch`.
+    pub fn at(&self, rect: &Rect, places: &[u32]) -> Result<ArrayRef> {
+        match self.found(rect)? {
+            Found::Stored(bytes) => {
+                let width = self.variable.number.bytes() as usize;
+                let mut cells = Vec::with_capacity(places.len() * width);
+                places.iter().for_each(|at| cells.extend_from_slice(&bytes[*at as usize * width..][..width]));
+                Ok(decode::array(self.variable, &cells))
+            }
+            Found::Array(values) => take(&values, &UInt32Array::from(places.to_vec()), None).map_err(Error::kernel),
+        }
     }
 
     /// The rows of a rectangle, where they came of pages.

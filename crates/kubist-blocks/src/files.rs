@@ -24,6 +24,9 @@ use crate::summary;
 
 /// The arrays of several `.npy` files, which have no names of their own, where they are asked together.
 const UNNAMED: &str = "value";
+/// Files of which a thread opens that many are opened by several, but not by more than [`MOST_OPENING`].
+const FILES_EACH: usize = 32;
+const MOST_OPENING: usize = 16;
 /// Variables of fewer axes are held whole up to this size.
 const HELD: u64 = 8 << 20;
 
@@ -259,7 +262,7 @@ impl Files {
         cancel: &Cancel,
     ) -> Result<Files> {
         let open = |at: usize| Member::indexed(&paths[at], into, library);
-        let (members, _) = schedule::run(paths.len(), build::workers(), Policy::default(), cancel, &open)?;
+        let (members, _) = schedule::run(paths.len(), opening(paths.len()), Policy::default(), cancel, &open)?;
         Files::of(members)
     }
 
@@ -278,7 +281,7 @@ impl Files {
             Err(Error::Missing { .. }) => Member::plain(&paths[at], library, cancel),
             outcome => outcome,
         };
-        let (members, _) = schedule::run(paths.len(), build::workers(), Policy::default(), cancel, &open)?;
+        let (members, _) = schedule::run(paths.len(), opening(paths.len()), Policy::default(), cancel, &open)?;
         Files::of(members)
     }
 
@@ -295,6 +298,11 @@ impl Files {
         }
         Ok(Files { members })
     }
+}
+
+/// Threads that open so many files: of many, more than run at once, as most wait for a disk or a network.
+fn opening(files: usize) -> usize {
+    build::workers().max((files / FILES_EACH).min(MOST_OPENING))
 }
 
 /// Whether a file's only array has no name, and is called after its file.

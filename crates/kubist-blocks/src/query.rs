@@ -6,6 +6,7 @@ mod kept;
 mod plan;
 mod population;
 mod report;
+mod sample;
 mod values;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use kubist_index::priority::Threshold;
 use kubist_types::{Cancel, Error, Result};
 
 pub use self::hits::Hit;
@@ -42,6 +44,8 @@ struct Cell {
     all: bool,
     /// What is read of its sorted copy: block, and keys of the values.
     sorted: Option<(u64, u64, u64)>,
+    /// The places of the sample in it; `None`: they are not chosen yet, or there is no sample.
+    places: Option<Vec<u32>>,
 }
 
 /// Blocks that one worker reads together.
@@ -124,26 +128,43 @@ impl Files {
         let grids = self.grids(question)?;
         let schema = self.schema_of(&grids[0]);
         let drawn = if question.limit.is_some() { Drawn::Places } else { Drawn::Nothing };
-        let asking = Asking { rows, ..Asking::new(self, &grids, &schema, question, options, drawn, cancel) };
+        let mut asking = Asking { rows, ..Asking::new(self, &grids, &schema, question, options, drawn, cancel) };
         let mut report = Report { files: self.members.len(), workers: options.workers, ..Report::default() };
         report.gap = asking.gap(0);
-        let mut tasks = asking.plan(&mut report)?;
-        if let Some((part, parts)) = question.split {
-            tasks = share(tasks, part, parts);
+        let cells = asking.cells(&mut report)?;
+        let limit = question.limit.filter(|_| rows);
+        if let Some(limit) = limit {
+            asking.below = asking.first_look(limit, &cells);
         }
-        let mut kept = Kept::new(question.limit.filter(|_| rows));
-        for wave in tasks.chunks(WAVE) {
-            let task = |index: usize| asking.found(&wave[index]);
-            let (found, balance) = schedule::run(wave.len(), options.workers, options.policy, cancel, &task)?;
-            report.balance.slowest += balance.slowest;
-            report.balance.fastest += balance.fastest;
-            for found in found.into_iter().flatten() {
-                report.rows += found.count;
-                kept.take(found, take)?;
+        loop {
+            let mut tasks = asking.tasks(cells.clone(), &mut report)?;
+            if let Some((part, parts)) = question.split {
+                tasks = share(tasks, part, parts);
+            }
+            let mut kept = Kept::new(limit);
+            report.rows = 0;
+            for wave in tasks.chunks(WAVE) {
+                let task = |index: usize| asking.found(&wave[index]);
+                let (found, balance) = schedule::run(wave.len(), options.workers, options.policy, cancel, &task)?;
+                report.balance.slowest += balance.slowest;
+                report.balance.fastest += balance.fastest;
+                for found in found.into_iter().flatten() {
+                    report.rows += found.count;
+                    kept.take(found, take)?;
+                }
+            }
+            // Of a sample that has as many answers as are asked for, those of lowest priority are those of all.
+            match limit {
+                Some(limit) if report.rows < limit && asking.below != asking.asked() => {
+                    asking.below = asking.next_look(limit, report.rows, &cells);
+                }
+                _ => {
+                    report.selectivity = report.rows as f64 / (report.positions as f64).max(1.0);
+                    report.rows = kept.finish(report.rows, take)?;
+                    break;
+                }
             }
         }
-        report.selectivity = report.rows as f64 / (report.positions as f64).max(1.0);
-        report.rows = kept.finish(report.rows, take)?;
         for member in &self.members {
             if member.is_open() {
                 member.source()?.unchanged()?;
@@ -185,6 +206,8 @@ struct Asking<'a> {
     options: &'a RunOptions,
     rows: bool,
     drawn: Drawn,
+    /// Places of a priority below it are looked at; `None`: all.
+    below: Option<Threshold>,
     cancel: &'a Cancel,
     reads: Reads,
     sorted: Reads,
@@ -212,6 +235,7 @@ impl<'a> Asking<'a> {
             options,
             rows: true,
             drawn,
+            below: question.precision.map(Threshold::from_fraction),
             cancel,
             reads: Reads::default(),
             sorted: Reads::default(),
@@ -236,7 +260,9 @@ impl Asking<'_> {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (report.bytes, report.requests) = (count(&self.reads.bytes), count(&self.reads.requests));
         (report.sorted_bytes, report.sorted_requests) = (count(&self.sorted.bytes), count(&self.sorted.requests));
-        (report.by_library, report.blocks_spared) = (count(&self.reads.by_library), count(&self.spared));
+        report.by_library = count(&self.reads.by_library);
+        report.blocks_spared =
+            (self.question.precision.is_none() && self.question.limit.is_none()).then(|| count(&self.spared));
         report.damaged = self.damaged.into_inner().unwrap_or_else(PoisonError::into_inner);
         let member = &self.files.members[0];
         let grid = &self.grids[0];

@@ -281,7 +281,7 @@ impl Tiling {
     }
 }
 
-fn unravel(mut number: u64, lengths: &[u64]) -> Vec<u64> {
+pub fn unravel(mut number: u64, lengths: &[u64]) -> Vec<u64> {
     let mut at = vec![0; lengths.len()];
     for axis in (0..lengths.len()).rev() {
         at[axis] = number % lengths[axis].max(1);

@@ -3,6 +3,7 @@
 //! Whoever opens one may have got it from a stranger: lengths are held against the file's size, sums are
 //! checked, and what the layout says is checked against the indexed file before a byte of it is read.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
@@ -26,6 +27,8 @@ type Outcome<T> = std::result::Result<T, String>;
 const MAGIC: &[u8; 8] = b"KUBIX\r\n\x1a";
 const VERSION: u32 = 1;
 const HEADER: usize = 120;
+/// Bytes that are read of an index at once, before it is known how long its parts are.
+const FIRST_READ: u64 = 64 << 10;
 /// Bytes of a chunk, or of a page, in the tables of where they lie.
 const PIECE: usize = 28;
 /// A description is JSON of a bounded length.
@@ -236,11 +239,13 @@ pub fn open(path: &Path) -> Result<Index> {
     let damaged = |what: String| Error::Damaged { file: path.display().to_string(), offset: 0, what };
     let file = File::open(path).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
-    let mut header = [0; HEADER];
     if length < HEADER as u64 {
         return Err(damaged("it is too short for an index".into()));
     }
-    file.read_exact_at(&mut header, 0).map_err(io)?;
+    // Most indices come whole with their first bytes.
+    let mut head = vec![0; length.min(FIRST_READ) as usize];
+    file.read_exact_at(&mut head, 0).map_err(io)?;
+    let header = &head[..HEADER];
     if header[..8] != *MAGIC {
         return Err(damaged("it is no index".into()));
     }
@@ -269,8 +274,14 @@ pub fn open(path: &Path) -> Result<Index> {
         if bytes > most || at.checked_add(bytes).is_none_or(|end| end > length) {
             return Err(damaged("it was cut short".into()));
         }
-        let mut section = vec![0; bytes as usize];
-        file.read_exact_at(&mut section, at).map_err(io)?;
+        let section: Cow<'_, [u8]> = match head.get(at as usize..(at + bytes) as usize) {
+            Some(section) => section.into(),
+            None => {
+                let mut section = vec![0; bytes as usize];
+                file.read_exact_at(&mut section, at).map_err(io)?;
+                section.into()
+            }
+        };
         if crc32c::crc32c(&section) != sum {
             return Err(damaged("its checksum is wrong".into()));
         }
@@ -281,12 +292,12 @@ pub fn open(path: &Path) -> Result<Index> {
     Ok(index)
 }
 
-pub fn parsed(sections: &[Vec<u8>], key: Key) -> Outcome<Index> {
+pub fn parsed(sections: &[impl AsRef<[u8]>], key: Key) -> Outcome<Index> {
     let [json, tables, blocks] = sections else { return Err("sections are missing".into()) };
-    let mut description: Description =
-        serde_json::from_slice(json).map_err(|error| format!("its description: {error}"))?;
-    let mut layout = description.layout.clone();
-    let mut reading = Reading::of(tables);
+    let description: Description =
+        serde_json::from_slice(json.as_ref()).map_err(|error| format!("its description: {error}"))?;
+    let mut layout = description.layout;
+    let mut reading = Reading::of(tables.as_ref());
     let lengths: Vec<u64> = layout.dimensions.iter().map(|dimension| dimension.length).collect();
     for variable in &mut layout.variables {
         if !matches!(variable.storage, Storage::Chunks { .. } | Storage::Pages { .. }) {
@@ -316,11 +327,11 @@ pub fn parsed(sections: &[Vec<u8>], key: Key) -> Outcome<Index> {
         }
     }
     layout.check(key.bytes).map_err(|error| error.to_string())?;
-    let parts = std::mem::take(&mut description.variables);
+    let parts = description.variables;
     if parts.len() != layout.variables.len() {
         return Err("its parts do not fit together".into());
     }
-    let mut reading = Reading::of(blocks);
+    let mut reading = Reading::of(blocks.as_ref());
     let mut variables = Vec::new();
     for (variable, part) in layout.variables.iter().zip(parts) {
         let Some(part) = part else {

@@ -46,37 +46,92 @@ fn numbers(values: &ArrayRef) -> Vec<u64> {
 /// A block, what is known of it, and keys of some of its values.
 pub type Looked = (u64, Summary, Vec<u64>);
 
+/// How values of an array are spread, by a sample of them and the ends of blocks.
+pub struct Scale {
+    sample: Vec<u64>,
+    least: Vec<u64>,
+    greatest: Vec<u64>,
+    values: f64,
+}
+
+impl Scale {
+    /// Of blocks with so many values.
+    pub fn of(blocks: &[Looked], values: u64) -> Scale {
+        let ordered = |keys: &mut dyn Iterator<Item = u64>| {
+            let mut keys: Vec<u64> = keys.collect();
+            keys.sort_unstable();
+            keys
+        };
+        let numbers = || blocks.iter().filter(|(_, summary, _)| summary.least <= summary.greatest);
+        Scale {
+            sample: ordered(&mut blocks.iter().flat_map(|(_, _, keys)| keys.iter().copied())),
+            least: ordered(&mut numbers().map(|(_, summary, _)| summary.least)),
+            greatest: ordered(&mut numbers().map(|(_, summary, _)| summary.greatest)),
+            values: (values as f64).max(1.0),
+        }
+    }
+
+    /// What share of questions hits a block, in log-odds; of a block of equal values, of none, or of unknown ones, nothing.
+    pub fn span(&self, summary: &Summary) -> Option<f64> {
+        let odds = |key: u64| self.below(key).ln() - self.above(key).ln();
+        let differ = summary.least < summary.greatest && !summary.is_unreadable();
+        differ.then(|| odds(summary.greatest) - odds(summary.least))
+    }
+
+    fn below(&self, key: u64) -> f64 {
+        let up_to = |keys: &[u64]| keys.partition_point(|own| *own <= key);
+        self.share(up_to(&self.sample), up_to(&self.least))
+    }
+
+    fn above(&self, key: u64) -> f64 {
+        let behind = |keys: &[u64]| keys.len() - keys.partition_point(|own| *own < key);
+        self.share(behind(&self.sample), behind(&self.greatest))
+    }
+
+    /// An end of a block is one value at least.
+    fn share(&self, of_sample: usize, of_ends: usize) -> f64 {
+        (of_sample as f64 / (self.sample.len() as f64).max(1.0)).max(of_ends as f64 / self.values)
+    }
+}
+
 /// The `count` blocks that gain most, ascending, of an array of so many values. Those of equal values gain nothing.
 pub fn chosen(blocks: &[Looked], values: u64, count: usize) -> Vec<u64> {
-    let ordered = |keys: &mut dyn Iterator<Item = u64>| {
-        let mut keys: Vec<u64> = keys.collect();
-        keys.sort_unstable();
-        keys
-    };
-    let numbers = || blocks.iter().filter(|(_, summary, _)| summary.least <= summary.greatest);
-    let sample = ordered(&mut blocks.iter().flat_map(|(_, _, keys)| keys.iter().copied()));
-    let least = ordered(&mut numbers().map(|(_, summary, _)| summary.least));
-    let greatest = ordered(&mut numbers().map(|(_, summary, _)| summary.greatest));
-    // An end of a block is one value at least.
-    let (sampled, values) = ((sample.len() as f64).max(1.0), (values as f64).max(1.0));
-    let share = |of_sample: usize, of_ends: usize| (of_sample as f64 / sampled).max(of_ends as f64 / values);
-    let below = |key: u64| share(sample.partition_point(|own| *own <= key), least.partition_point(|own| *own <= key));
-    let above = |key: u64| {
-        let behind = |keys: &[u64]| keys.len() - keys.partition_point(|own| *own < key);
-        share(behind(&sample), behind(&greatest))
-    };
-    let span = |summary: &Summary| {
-        let odds = |key: u64| below(key).ln() - above(key).ln();
-        odds(summary.greatest) - odds(summary.least)
-    };
-    let mut spans: Vec<(u64, f64)> = numbers()
-        .filter(|(_, summary, _)| summary.least < summary.greatest)
-        .map(|(block, summary, _)| (*block, span(summary)))
-        .collect();
-    spans.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let mut chosen: Vec<u64> = spans.into_iter().take(count).map(|(block, _)| block).collect();
+    let mut chosen: Vec<u64> =
+        spans(&Scale::of(blocks, values), blocks).into_iter().take(count).map(|(block, _)| block).collect();
     chosen.sort_unstable();
     chosen
+}
+
+/// Blocks with their spans, those that gain most first.
+fn spans(scale: &Scale, blocks: &[Looked]) -> Vec<(u64, f64)> {
+    let of = |(block, summary, _): &Looked| Some((*block, scale.span(summary)?));
+    let mut spans: Vec<(u64, f64)> = blocks.iter().filter_map(of).collect();
+    spans.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    spans
+}
+
+/// Blocks that will be chosen, as a part of all blocks lets expect: their copies are made while they are decoded.
+pub struct Likely {
+    scale: Scale,
+    /// The least span of a block that may be chosen.
+    least: f64,
+}
+
+impl Likely {
+    /// From some blocks with so many values, of which a share will be chosen. Twice as many are likely, as some blocks
+    /// are not all.
+    pub fn of(blocks: &[Looked], values: u64, share: f64) -> Likely {
+        let scale = Scale::of(blocks, values);
+        let spans = spans(&scale, blocks);
+        let last = (2.0 * share * blocks.len() as f64).ceil() as usize;
+        let least = spans.get(last).map_or(f64::NEG_INFINITY, |(_, span)| *span);
+        Likely { scale, least }
+    }
+
+    pub fn has(&self, summary: &Summary) -> bool {
+        // A block beyond all that was seen has no span: it is in a tail.
+        self.scale.span(summary).is_some_and(|span| span.is_nan() || span >= self.least)
+    }
 }
 
 #[cfg(test)]

@@ -213,11 +213,12 @@ fn tell(command: &args::Query, report: &Report) -> Result<()> {
         report.requests + report.sorted_requests,
     );
     if report.files_scanned > 0 {
-        let spared = 100.0 * report.blocks_spared as f64 / (report.blocks as f64).max(1.0);
-        line += &format!(
-            "; scanned without an index, which would have spared {spared:.1} % of the blocks (kubist index {})",
-            command.table
-        );
+        line += "; scanned without an index";
+        if let Some(spared) = report.blocks_spared {
+            let share = 100.0 * spared as f64 / (report.blocks as f64).max(1.0);
+            line += &format!(", which would have spared {share:.1} % of the blocks");
+        }
+        line += &format!(" (kubist index {})", command.table);
     }
     remark(&line);
     Ok(())

@@ -77,8 +77,9 @@ class Costs:
     balance: dict[str, float]
     """Seconds of the slowest and of the fastest worker."""
     seconds: float
-    blocks_spared: int
-    """Of a scan: blocks that an index would have left out."""
+    blocks_spared: int | None
+    """Of a scan: blocks that an index would have left out; None of a sample, which looks at some
+    places of a block."""
     damaged: list[str]
     """What could not be read, if ``skip_damaged`` was given."""
 
@@ -95,7 +96,7 @@ class Costs:
             f"{_kubist.size(int(self.expected['bytes']))}, "
             f"{self.expected['requests']:,.0f} requests"
         )
-        if self.files_scanned and self.blocks:
+        if self.files_scanned and self.blocks and self.blocks_spared is not None:
             spared = self.blocks_spared / self.blocks
             line += f"; an index would have spared {_kubist.fraction(spared)} of the blocks"
         return line + ">"

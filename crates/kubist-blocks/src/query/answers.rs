@@ -8,12 +8,12 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray,
 use arrow_schema::{Field, Schema};
 use arrow_select::take::take;
 use kubist_expr::{Nulls, Verdict, Zone};
-use kubist_index::priority::{Threshold, priorities};
+use kubist_index::priority::priorities;
 use kubist_types::{Error, ErrorKind, Result};
 
 use super::kept::Found;
 use super::values::Values;
-use super::{Asking, Cell, Drawn, Task, population};
+use super::{Asking, Cell, Drawn, Task, population, sample};
 use crate::files::Member;
 use crate::grid::Grid;
 use crate::shape::Rect;
@@ -92,26 +92,25 @@ impl Asking<'_> {
         Ok(found.into_iter().map(|(_, found)| found).collect())
     }
 
-    /// The places in a cell that answer, after the sample.
+    /// The places in a cell that answer, of the sample.
     fn places(&self, values: &Values<'_>, cell: &Cell, member: &Member) -> Result<Vec<u32>> {
-        let rows =
-            u32::try_from(cell.rect.len()).map_err(|_| Error::invalid("a block has more than 2^32 positions"))?;
-        let all: Vec<u32> = (0..rows).collect();
-        let places = if cell.all {
-            all
-        } else {
-            let grid = values.grid;
-            let columns =
-                grid.read.iter().map(|column| values.at(*column, &cell.rect, &all)).collect::<Result<Vec<_>>>()?;
-            if member.index.is_none() {
-                self.spare(grid, &columns);
-            }
-            let batch = batch(grid, &grid.read, columns, rows as usize)?;
-            let selected = grid.predicate.evaluate(&batch, &|| self.cancel.is_set())?;
-            let values = selected.values();
-            values.set_indices_u32().collect()
+        let places = match (&cell.places, self.below) {
+            (Some(places), _) => places.clone(),
+            (None, Some(below)) => sample::chosen(&cell.rect, below)?,
+            (None, None) => (0..sample::countable(&cell.rect)?).collect(),
         };
-        Ok(self.sampled(&cell.rect, places))
+        if cell.all || places.is_empty() {
+            return Ok(places);
+        }
+        let grid = values.grid;
+        let columns =
+            grid.read.iter().map(|column| values.at(*column, &cell.rect, &places)).collect::<Result<Vec<_>>>()?;
+        if member.index.is_none() && self.below.is_none() {
+            self.spare(grid, &columns);
+        }
+        let batch = batch(grid, &grid.read, columns, places.len())?;
+        let selected = grid.predicate.evaluate(&batch, &|| self.cancel.is_set())?;
+        Ok(selected.values().set_indices_u32().map(|at| places[at as usize]).collect())
     }
 
     /// Counts a block of a scan that an index would have spared.
@@ -127,13 +126,6 @@ impl Asking<'_> {
         if grid.predicate.verdict(&|column| zone(column).unwrap_or(unknown)) == Verdict::None {
             self.spared.fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    fn sampled(&self, rect: &Rect, places: Vec<u32>) -> Vec<u32> {
-        let Some(share) = self.question.precision else { return places };
-        let threshold = Threshold::from_fraction(share);
-        let priorities = priorities_of(rect, &places);
-        places.into_iter().zip(priorities).filter(|(_, own)| threshold.admits(*own)).map(|(place, _)| place).collect()
     }
 
     fn row(&self, at: usize, rect: &Rect, places: &[u32], values: &dyn Fn(usize) -> Result<ArrayRef>) -> Result<Found> {
@@ -204,11 +196,10 @@ impl Asking<'_> {
         let mut rows: Vec<u32> = selected.values().set_indices_u32().filter(is_inside).collect();
         // In the order of the file, as without the copy.
         rows.sort_by_key(|row| slice.places[*row as usize]);
-        if let Some(share) = self.question.precision {
-            let threshold = Threshold::from_fraction(share);
+        if let Some(below) = self.below {
             let places: Vec<u32> = rows.iter().map(|row| slice.places[*row as usize]).collect();
             let mut own = priorities_of(&whole, &places).into_iter();
-            rows.retain(|_| own.next().is_some_and(|own| threshold.admits(own)));
+            rows.retain(|_| own.next().is_some_and(|own| below.admits(own)));
         }
         if rows.is_empty() {
             return Ok(None);

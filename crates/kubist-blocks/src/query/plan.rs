@@ -4,6 +4,7 @@ use kubist_expr::{Keys, Nulls, Verdict, Zone};
 use kubist_index::order::Keyed;
 use kubist_types::{Error, Result};
 
+use super::sample::Placed;
 use super::{Asking, Cell, Report, Task};
 use crate::fetch;
 use crate::files::Member;
@@ -21,34 +22,50 @@ const SPAN: u64 = 64 << 20;
 const MOST_UNWRITTEN: u64 = 1 << 20;
 
 impl Asking<'_> {
+    /// What is read for a question, by tasks.
     pub(super) fn plan(&self, report: &mut Report) -> Result<Vec<Task>> {
-        let mut tasks = Vec::new();
+        self.tasks(self.cells(report)?, report)
+    }
+
+    /// The cells of all files that can hold an answer, by the index alone.
+    pub(super) fn cells(&self, report: &mut Report) -> Result<Vec<Placed>> {
+        let mut cells = Vec::new();
         for (at, member) in self.files.members.iter().enumerate() {
             self.cancel.check()?;
             match &member.index {
                 Some(index) => crate::source::is_still(&member.path, &index.key)?,
                 None => report.files_scanned += 1,
             }
-            let before = tasks.len();
-            self.plan_member(at, member, &mut tasks, report)?;
-            report.files_read += usize::from(tasks.len() > before);
+            let grid = &self.grids[at];
+            let tiling = member.tiling(grid.driver)?;
+            report.positions += Rect::whole(tiling.shape()).len();
+            report.blocks += tiling.filled();
+            let looking = Looking { asking: self, member, grid, tiling: &tiling, keys: self.sortable(member, grid) };
+            cells.extend(looking.cells()?.into_iter().map(|(extent, cell)| (at, extent, cell)));
+        }
+        Ok(cells)
+    }
+
+    /// Of these cells those that the sample has places in, by tasks.
+    pub(super) fn tasks(&self, cells: Vec<Placed>, report: &mut Report) -> Result<Vec<Task>> {
+        let cells = self.sampled(cells)?;
+        let mut tasks = Vec::new();
+        report.files_read = 0;
+        for of_file in cells.chunk_by(|(one, ..), (other, ..)| one == other) {
+            for (_, _, cell) in of_file {
+                report.blocks_all += u64::from(cell.all);
+                let read = if cell.sorted.is_some() { &mut report.blocks_sorted } else { &mut report.blocks_read };
+                *read += 1;
+            }
+            report.files_read += 1;
+            self.shared_out(of_file, &mut tasks);
         }
         Ok(tasks)
     }
 
-    fn plan_member(&self, at: usize, member: &Member, tasks: &mut Vec<Task>, report: &mut Report) -> Result<()> {
-        let grid = &self.grids[at];
-        let tiling = member.tiling(grid.driver)?;
-        report.positions += Rect::whole(tiling.shape()).len();
-        report.blocks += tiling.filled();
-        let looking = Looking { asking: self, member, grid, tiling: &tiling, keys: self.sortable(member, grid) };
-        let cells = looking.cells(report)?;
-        self.shared_out(at, cells, tasks);
-        Ok(())
-    }
-
-    /// Cells that lie close together are one task.
-    fn shared_out(&self, at: usize, cells: Vec<(Extent, Cell)>, tasks: &mut Vec<Task>) {
+    /// Cells of a file that lie close together are one task.
+    fn shared_out(&self, cells: &[Placed], tasks: &mut Vec<Task>) {
+        let Some((at, ..)) = cells.first().cloned() else { return };
         let variable = &self.files.members[at].layout().variables[self.grids[at].driver];
         let width = variable.number.bytes();
         // What is decoded is decoded by chunks, each of them once.
@@ -60,7 +77,7 @@ impl Asking<'_> {
         };
         let gap = self.gap(at);
         let (mut end, mut bytes, mut begin) = (0u64, u64::MAX, 0);
-        for ((start, stop), cell) in cells {
+        for (_, (start, stop), cell) in cells.iter().cloned() {
             let near = start <= end.saturating_add(gap) && bytes != u64::MAX && start != u64::MAX;
             let inside = stop <= end && matches!(variable.storage, Storage::Chunks { .. } | Storage::Pages { .. });
             let own = chunk.unwrap_or_else(|| cell.rect.len() * width);
@@ -96,7 +113,7 @@ impl Asking<'_> {
 }
 
 /// From the first byte of a cell's values to the last; those without bytes of their own come last.
-type Extent = (u64, u64);
+pub(super) type Extent = (u64, u64);
 
 /// The blocks of a file, looked at one by one, and those that were never written in large pieces.
 struct Looking<'a> {
@@ -110,7 +127,7 @@ struct Looking<'a> {
 
 impl Looking<'_> {
     /// The cells that can hold an answer, in the order of their bytes.
-    fn cells(&self, report: &mut Report) -> Result<Vec<(Extent, Cell)>> {
+    fn cells(&self) -> Result<Vec<(Extent, Cell)>> {
         let grid = self.grid;
         // Variables in the same blocks are judged by these.
         let in_same_blocks = |column: &Column| match column {
@@ -128,7 +145,7 @@ impl Looking<'_> {
                 None => zone(self.member, grid, column, &rect),
             });
             if verdict != Verdict::None {
-                cells.push(self.cell(block, rect, verdict == Verdict::All, report)?);
+                cells.push(self.cell(block, rect, verdict == Verdict::All)?);
             }
             Ok(())
         };
@@ -144,22 +161,17 @@ impl Looking<'_> {
         }
         cells.sort_by_key(|(place, _)| place.0);
         let fill = summary::of_fill(variable);
-        self.unwritten(unwritten, fill.as_ref(), &mut cells, report)?;
+        self.unwritten(unwritten, fill.as_ref(), &mut cells)?;
         Ok(cells)
     }
 
-    fn cell(&self, block: u64, rect: Rect, all: bool, report: &mut Report) -> Result<(Extent, Cell)> {
+    fn cell(&self, block: u64, rect: Rect, all: bool) -> Result<(Extent, Cell)> {
         let grid = self.grid;
-        report.blocks_all += u64::from(all);
         let has_copy = || self.member.known(grid.driver)?.sorted.as_ref()?.find(block);
         let sorted = self.keys.filter(|_| !all && has_copy().is_some()).map(|(low, high)| (block, low, high));
-        match sorted.is_some() {
-            true => report.blocks_sorted += 1,
-            false => report.blocks_read += 1,
-        }
         let variable = &self.member.layout().variables[grid.driver];
         let extent = fetch::extent(self.member.layout(), variable, &rect)?.unwrap_or((u64::MAX, u64::MAX));
-        Ok((extent, Cell { rect, all, sorted }))
+        Ok((extent, Cell { rect, all, sorted, places: None }))
     }
 
     /// The chunks of a region that were written; the rest of it goes to `unwritten`, in pieces as large as can be.
@@ -187,13 +199,7 @@ impl Looking<'_> {
     }
 
     /// Cells of what was never written: where they only are counted, as large as a verdict holds for them.
-    fn unwritten(
-        &self,
-        mut open: Vec<Rect>,
-        fill: Option<&Summary>,
-        cells: &mut Vec<(Extent, Cell)>,
-        report: &mut Report,
-    ) -> Result<()> {
+    fn unwritten(&self, mut open: Vec<Rect>, fill: Option<&Summary>, cells: &mut Vec<(Extent, Cell)>) -> Result<()> {
         let (grid, asking) = (self.grid, self.asking);
         let mut made = 0;
         while let Some(rect) = open.pop() {
@@ -218,9 +224,7 @@ impl Looking<'_> {
                             self.member.layout().variables[grid.driver].name
                         )));
                     }
-                    report.blocks_all += u64::from(all);
-                    report.blocks_read += 1;
-                    cells.push(((u64::MAX, u64::MAX), Cell { rect, all, sorted: None }));
+                    cells.push(((u64::MAX, u64::MAX), Cell { rect, all, sorted: None, places: None }));
                 }
             }
         }

@@ -37,8 +37,9 @@ pub struct Report {
     pub workers: usize,
     pub balance: Balance,
     pub seconds: f64,
-    /// What of a scan an index would have spared: blocks that cannot hold an answer.
-    pub blocks_spared: u64,
+    /// What of a scan an index would have spared: blocks that cannot hold an answer. `None` of a sample, which does not
+    /// look at all of a block.
+    pub blocks_spared: Option<u64>,
     pub damaged: Vec<String>,
 }
 

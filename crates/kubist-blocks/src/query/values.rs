@@ -74,22 +74,21 @@ impl<'a> Values<'a> {
             Column::Index { axis } => return Ok(Grid::index(rect, *axis, places)),
             Column::Variable { variable, axes } => (*variable, axes),
         };
-        let part = rect.project(axes);
-        let (array, whole) = match self.held.get(&variable) {
-            Some(held) => (held.clone(), Some(self.member.layout().shape(&self.member.layout().variables[variable]))),
-            None => {
-                let there = self.fetched.get(&variable).into_iter().flatten().find(|(have, _)| have.contains(&part));
-                let (_, fetched) = there.ok_or_else(|| Error::internal("values of a block were not read"))?;
-                (fetched.array(&part)?, None)
-            }
-        };
-        if whole.is_none() && axes.len() == rect.count.len() && places.len() as u64 == rect.len() {
-            return Ok(array);
+        if let Some(held) = self.held.get(&variable) {
+            let whole = self.member.layout().shape(&self.member.layout().variables[variable]);
+            let places = UInt64Array::from(Grid::projected(rect, axes, Some(&whole), places));
+            return take(held, &places, None).map_err(Error::kernel);
         }
-        let places = match whole.is_none() && axes.len() == rect.count.len() {
-            true => UInt64Array::from_iter_values(places.iter().map(|place| u64::from(*place))),
-            false => UInt64Array::from(Grid::projected(rect, axes, whole.as_deref(), places)),
-        };
-        take(&array, &places, None).map_err(Error::kernel)
+        let part = rect.project(axes);
+        let there = self.fetched.get(&variable).into_iter().flatten().find(|(have, _)| have.contains(&part));
+        let (_, fetched) = there.ok_or_else(|| Error::internal("values of a block were not read"))?;
+        match (axes.len() == rect.count.len(), places.len() as u64 == rect.len()) {
+            (true, true) => fetched.array(&part),
+            (true, false) => fetched.at(&part, places),
+            (false, _) => {
+                let places = UInt64Array::from(Grid::projected(rect, axes, None, places));
+                take(&fetched.array(&part)?, &places, None).map_err(Error::kernel)
+            }
+        }
     }
 }
