@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import os
+import random
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from ingested import DATA, RNG, need, rows
+from servers import COMMAND
 
 import kubist
 
@@ -32,12 +37,98 @@ def test_laz_whose_chunks_are_broken(tmp_path: Path, damage: str) -> None:
     (tmp_path / "a.laz").write_bytes(broken)
     (tmp_path / "b.laz").write_bytes(whole)
     table = tmp_path / "t.kubist"
-    with pytest.raises(kubist.InvalidInput, match=r"a\.laz: no points can be read after the first 0 of "):
+    first = {
+        "cut": r"0 of 1,065: the table",
+        "flipped": r"540 of 1,065: the chunk from byte 16,480 ",
+    }
+    told = rf"a\.laz: no points can be read after the first {first[damage]}"
+    with pytest.raises(kubist.InvalidInput, match=told):
         kubist.ingest(table, str(tmp_path / "*.laz"))
     assert len(kubist.open(table)) == 0
     report = kubist.ingest(table, str(tmp_path / "*.laz"), keep_going=True)
     assert [Path(name).name for name in report.failed] == ["a.laz"]
     assert report.rows == len(kubist.open(table)) > 1000
+
+
+def damaged_laz(whole: bytes, rng: random.Random, begin: int) -> tuple[str, bytearray]:
+    """A file with some bytes changed from ``begin`` on, and how."""
+    how, out = rng.choice(["bit", "bytes", "zeros", "ones", "cut", "table"]), bytearray(whole)
+    at = rng.randrange(begin, len(out))
+    end = min(len(out), at + rng.randrange(1, 400))
+    if how == "bit":
+        out[at] ^= 1 << rng.randrange(8)
+    elif how == "bytes":
+        for _ in range(20):
+            out[rng.randrange(begin, len(out))] = rng.randrange(256)
+    elif how in ("zeros", "ones"):
+        out[at:end] = (b"\0" if how == "zeros" else b"\xff") * (end - at)
+    elif how == "cut":
+        del out[at:]
+    else:
+        points = int.from_bytes(out[96:100], "little")
+        table = int.from_bytes(out[points : points + 8], "little")
+        out[rng.choice([points + rng.randrange(8), table + rng.randrange(24)])] = rng.randrange(256)
+    return how, out
+
+
+@pytest.mark.parametrize("begin", ["header", "points"])
+def test_random_damages_of_laz_end_with_an_error(tmp_path: Path, begin: str) -> None:
+    """A sixth of these end lazrs by a signal. DAMAGES=n: so many of both kinds."""
+    need("laspy")
+    need("lazrs")
+    whole = (DATA / "lidar" / "simple.copc.laz").read_bytes()
+    tries = int(os.environ.get("DAMAGES", "30"))
+    first = 0 if begin == "header" else int.from_bytes(whole[96:100], "little")
+    seed = int(os.environ.get("SEED", "1"))
+    ends: dict[str, int] = {}
+    for number in range(seed, seed + tries):
+        how, damaged = damaged_laz(whole, random.Random(number), first)
+        file, table = tmp_path / f"{number}.laz", tmp_path / f"{number}.kubist"
+        file.write_bytes(damaged)
+        try:
+            found = kubist.ingest(table, file, dimensions=["x", "y", "z"]).rows
+            # Points have no checksum: some are other ones now.
+            assert found <= 1_065 or begin == "header", (number, how, found)
+            end = "read"
+        except kubist.InvalidInput as error:
+            assert f"{number}.laz" in str(error), (number, how, error)
+            place = re.search(r"byte \d[\d,]*|its header cannot be read", str(error))
+            assert begin == "header" or place, (number, how, error)
+            assert not table.exists() or len(kubist.open(table)) == 0, (number, how)
+            end = "refused"
+        ends[end] = ends.get(end, 0) + 1
+    assert ends["refused"] > tries / 4, ends
+
+
+def test_laz_that_ends_its_decompressor(tmp_path: Path) -> None:
+    """The error is that of a damaged file, at both doors, and names the bytes."""
+    need("laspy")
+    need("lazrs")
+    whole = (DATA / "lidar" / "simple.copc.laz").read_bytes()
+    points = int.from_bytes(whole[96:100], "little")
+    table = int.from_bytes(whole[points : points + 8], "little")
+    huge = bytearray(whole)
+    huge[table + 4 : table + 8] = b"\xff\xff\xff\x7f"
+    lost = bytearray(whole)
+    lost[points : points + 8] = (1 << 40).to_bytes(8, "little")
+    chunk = bytearray(whole)
+    chunk[points + 8 + 60 : points + 8 + 120] = b"\xff" * 60
+    told = {
+        "huge": f"the table of its chunks, which byte {points:,} points to, is damaged",
+        "lost": f"the table of its chunks, which byte {points:,} points to, is damaged",
+        "chunk": rf"the chunk from byte {points + 8:,} to [\d,]+ is damaged or cut off",
+    }
+    for name, damaged in {"huge": huge, "lost": lost, "chunk": chunk}.items():
+        file = tmp_path / f"{name}.laz"
+        file.write_bytes(damaged)
+        what = rf"{name}\.laz: no points can be read after the first 0 of 1,065: {told[name]}"
+        with pytest.raises(kubist.InvalidInput, match=what):
+            kubist.ingest(tmp_path / "t.kubist", file)
+        run = [str(COMMAND), "ingest", str(tmp_path / "c.kubist"), str(file)]
+        done = subprocess.run(run, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 2 and re.search(what, done.stderr), done.stderr
+    # What it decompresses is what was there.
+    assert kubist.ingest(tmp_path / "t.kubist", DATA / "lidar" / "simple.copc.laz").rows == 1_065
 
 
 def test_a_compressed_dump_that_is_broken(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 1.0
 # A file that cannot be read and has not changed for so long is not in the writing.
 SETTLED_SECONDS = 30.0
-WRITER = "ingest"
+# What an ingestion claims that numbers frames: the numbers of one go on where those of another end.
+FRAMES = "frames"
 
 
 class Ingestion:
@@ -56,6 +57,7 @@ class Ingestion:
         self._schema: pa.Schema | None = None
         self._state: State | None = None
         self._total: int | None = None
+        self._numbers_frames = False
         # Steps that were committed, or counted as known: files are looked at again and again.
         self._met: set[str] = set()
         self._begin = clock.monotonic()
@@ -240,22 +242,13 @@ class Ingestion:
             self._check_columns(self._table)
         self._check_atoms(self._table, sources)
         self._schema = self._table.schema
-        name = self.asked.writer or WRITER
-        try:
-            self._writer = self._table.writer(
-                name, memory_bytes=self.asked.memory_bytes, optimize=self.asked.optimize
-            )
-        except Busy as error:
-            raise Busy(
-                f"{self.location}: writer {name!r} is ingesting already: wait for it, or name another"
-            ) from error
+        self._writer = self._table.writer(
+            self.asked.writer, memory_bytes=self.asked.memory_bytes, optimize=self.asked.optimize
+        )
         columns = json.loads(self._table._pinned().columns())
         added = frozenset(column["name"] for column in columns if column["added"])
         self._state = State(schema=self._schema, added=added)
         self._keep_topology(source)
-        if "frame" in self._schema.names and len(self._table):
-            frames = self._table.query(where="atom = 0", columns=["frame"]).to_numpy()["frame"]
-            self._state.next_frame = int(frames.max(initial=-1)) + 1
 
     def _keep_topology(self, source: Source) -> None:
         """Puts it into a table that was made without, so that it can be given later."""
@@ -321,17 +314,38 @@ class Ingestion:
 
     def _take(self, source: Source, seen: dict[tuple[float, str], Source]) -> int:
         assert self._writer is not None
-        key = source.key()
+        key, writer = source.key(), self._writer._writer
+        if source.numbers_frames:
+            self._number_frames(source)
+            return self._take_steps(source, key, seen)
+        self._numbers_frames = False
         if self.asked.again:
+            writer.give_back()
             return self._take_steps(source, key, seen)
         try:
-            self._writer._writer.take_on(key)
+            writer.take_on(key)
         except Busy as error:
             raise Busy(f"{source.path}: {error}") from None
         try:
             return self._take_steps(source, key, seen)
         finally:
-            self._writer._writer.give_back()
+            writer.give_back()
+
+    def _number_frames(self, source: Source) -> None:
+        """From now on nobody else appends frames of a file; those to come follow the last one."""
+        assert self._writer is not None and self._table is not None and self._state is not None
+        if self._numbers_frames:
+            return
+        try:
+            self._writer._writer.take_on(FRAMES)
+        except Busy as error:
+            raise Busy(
+                f"{source.path}: the frames of {self.location} are being numbered by another "
+                f"ingestion: wait for it ({error})"
+            ) from None
+        frames = self._table.query(where="atom = 0", columns=["frame"]).to_numpy()["frame"]
+        self._state.next_frame = int(frames.max(initial=-1)) + 1
+        self._numbers_frames = True
 
     def _take_steps(self, source: Source, key: str, seen: dict[tuple[float, str], Source]) -> int:
         writer, taken = self._writer, 0

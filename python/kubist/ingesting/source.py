@@ -77,6 +77,7 @@ class Source:
         in_order: Its rows come in the order of a dimension: parts of a step are then laid out while
             the next ones are read.
         partial: Others of its kind may have columns that it lacks: a new table has those of all.
+        numbers_frames: Its frames get the numbers behind those that the table has.
         file: The engine's own reader of it; then its records may be without a position.
         notes: What is to be said before a table is made of it.
     """
@@ -96,6 +97,7 @@ class Source:
     grows: bool = False
     in_order: bool = False
     partial: bool = False
+    numbers_frames: bool = False
     file: _kubist.File | None = None
     notes: Sequence[str] = ()
 

@@ -1,4 +1,4 @@
-"""LAS, LAZ and COPC: points of laser scanners, through laspy."""
+"""LAS, LAZ and COPC: points of laser scanners, through laspy; `laz` decompresses those of LAZ."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
 from ..source import NOT_OF_FILES, ROWS_AT_ONCE, Options, Source, State, Step, arrow_table, unit
+from . import laz
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,6 +39,8 @@ def look(path: Path, options: Options) -> Source:
         empty = laspy.ScaleAwarePointRecord.zeros(0, header=header)
         schema = _columns(empty).schema
         scales, offsets = header.scales.tolist(), header.offsets.tolist()
+        if header.are_points_compressed:
+            laz.need(path)
         rows = header.point_count
         low, high = header.mins.tolist(), header.maxs.tolist()
         about = {
@@ -60,24 +63,23 @@ def look(path: Path, options: Options) -> Source:
 
     def read(_: State) -> Iterator[pa.Table]:
         found = 0
-        with laspy.open(path) as reader:
-            parts = reader.chunk_iterator(ROWS_AT_ONCE)
-            while True:
-                try:
-                    points = next(parts, None)
-                except NOT_OF_FILES:
-                    raise
-                except BaseException as error:
-                    raise InvalidInput(
-                        f"{path}: no points can be read after the first {found:,} of {rows:,}: "
-                        "it is damaged or cut off"
-                    ) from error
-                if points is None:
-                    break
-                found += len(points)
-                yield _columns(points)
-            if found != rows:
-                raise ValueError(f"{path}: its header says {rows} points, there are {found}")
+        parts = _points(path)
+        while True:
+            try:
+                points = next(parts, None)
+            except (InvalidInput, *NOT_OF_FILES):
+                raise
+            except BaseException as error:
+                raise InvalidInput(
+                    f"{path}: no points can be read after the first {found:,} of {rows:,}: "
+                    "it is damaged or cut off"
+                ) from error
+            if points is None:
+                break
+            found += len(points)
+            yield _columns(points)
+        if found != rows:
+            raise ValueError(f"{path}: its header says {rows} points, there are {found}")
 
     domains = {name: (low[i], high[i]) for i, name in enumerate("xyz") if low[i] < high[i]}
     return Source(
@@ -90,6 +92,22 @@ def look(path: Path, options: Options) -> Source:
         metadata={"las": about},
         rows=rows,
     )
+
+
+def _points(path: Path) -> Iterator[Any]:
+    """In parts."""
+    import laspy
+
+    with laspy.open(path) as reader:
+        header = reader.header
+        if not header.are_points_compressed:
+            yield from reader.chunk_iterator(ROWS_AT_ONCE)
+            return
+        for part in laz.unpacked(path, header):
+            packed = laspy.PackedPointRecord.from_buffer(part, header.point_format)
+            yield laspy.ScaleAwarePointRecord(
+                packed.array, packed.point_format, header.scales, header.offsets
+            )
 
 
 # Who defines the records of a header that say where its points are, and their numbers: WKT and

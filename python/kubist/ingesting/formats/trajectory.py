@@ -71,6 +71,7 @@ def look(path: Path, options: Options) -> Source:
         times=times,
         grows=True,
         in_order=True,
+        numbers_frames=True,
     )
 
 

@@ -1,0 +1,127 @@
+"""Points of LAZ, decompressed by lazrs in a process of its own: damaged files may end it."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..._errors import InvalidInput
+from ..source import ROWS_AT_ONCE
+
+PROGRAM = Path(__file__).with_name("unpack.py")
+RECORD = "LasZipVlr"
+"""The record of a header that says how its points are compressed."""
+POINTS_A_BYTE = 1000
+"""Of a file, at most: points that are all alike come to 150."""
+
+
+class _Broken(Exception):
+    """No more points come; ``reads`` are the bytes that lazrs had last, None: the table of chunks."""
+
+    def __init__(self, reads: list[int] | None, why: str) -> None:
+        super().__init__(why)
+        self.reads = reads
+
+
+def need(path: Path) -> None:
+    """Raises ImportError: lazrs is missing; the message has the command."""
+    if importlib.util.find_spec("lazrs") is None:
+        raise ImportError(f"{path}: LAZ is read with lazrs: pip install 'kubist[lidar]'")
+
+
+def unpacked(path: Path, header: Any) -> Iterator[bytes]:
+    """All points, as they are before compression, in parts.
+
+    Args:
+        header: As laspy has read it.
+
+    Raises:
+        InvalidInput: It is damaged; the message names the bytes.
+    """
+    records = header.vlrs.get(RECORD)
+    if not records:
+        raise InvalidInput(f"{path}: no record of its header says how its points are compressed")
+    record, size = records[0].record_data, path.stat().st_size
+    if header.point_count > POINTS_A_BYTE * size:
+        raise InvalidInput(
+            f"{path}: byte {247 if header.version.minor >= 4 else 107}: the header says "
+            f"{header.point_count:,} points, which do not fit into {size:,} bytes"
+        )
+    found, width = 0, header.point_format.size
+    try:
+        for part in _parts(path, header, record, 0, alone=False):
+            found += len(part) // width
+            yield part
+    except _Broken as broken:
+        found, reads = _chunk(path, header, record, found, broken)
+        if reads is None:
+            where = (
+                f"the table of its chunks, which byte {header.offset_to_point_data:,} points to,"
+            )
+        else:
+            where = f"the chunk from byte {reads[0]:,} to {reads[1]:,}"
+        raise InvalidInput(
+            f"{path}: no points can be read after the first {found:,} of {header.point_count:,}: "
+            f"{where} is damaged or cut off"
+        ) from broken
+
+
+def _chunk(
+    path: Path, header: Any, record: bytes, found: int, broken: _Broken
+) -> tuple[int, list[int] | None]:
+    """Which of the chunks that were read together it is, and how many points come before it."""
+    if broken.reads is not None:
+        try:
+            for part in _parts(path, header, record, found, alone=True):
+                found += len(part) // header.point_format.size
+        except _Broken as alone:
+            return found, alone.reads
+    return found, broken.reads
+
+
+def _parts(path: Path, header: Any, record: bytes, first: int, alone: bool) -> Iterator[bytes]:
+    asked = {
+        "modules": sys.path,
+        "path": str(path),
+        "offset": header.offset_to_point_data,
+        "about": base64.b64encode(record).decode(),
+        "width": header.point_format.size,
+        "first": first,
+        "points": header.point_count - first,
+        "most": ROWS_AT_ONCE,
+        "alone": alone,
+    }
+    # What it says on its way to an end is not for people.
+    process = subprocess.Popen(
+        [sys.executable, "-P", str(PROGRAM)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    with process:
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(asked).encode() + b"\n")
+            process.stdin.close()
+            reads: list[int] | None = None
+            while line := process.stdout.readline():
+                head = json.loads(line)
+                data = process.stdout.read(head["bytes"])
+                if "error" in head:
+                    raise _Broken(reads, head["error"])
+                if len(data) < head["bytes"]:
+                    break
+                if head.get("done"):
+                    return
+                reads = head.get("reads", reads)
+                if data:
+                    yield data
+            raise _Broken(reads, f"lazrs ended its process ({process.wait()})")
+        finally:
+            process.kill()
