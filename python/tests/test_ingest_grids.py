@@ -237,3 +237,92 @@ def test_calendars_of_hdf5_and_of_an_index(tmp_path: Path) -> None:
     kubist.index(path, refresh=True)
     expected = np.array(["2001-01-01", "2001-03-01"], "M8[us]")
     assert moments(path.rename(tmp_path / "b.h5")).tolist() == expected.tolist()
+
+
+def ocean(path: Path, kind: str) -> np.ndarray:
+    """A surface as NEMO writes it: curved coordinates, and the corners of each place, on as many axes."""
+    rng = np.random.default_rng(5)
+    height = rng.normal(size=(4, 6, 5)).astype("f4")
+    lat, lon = np.indices((6, 5)).astype("f4")
+    edges = np.array([[0, 31], [31, 59], [59, 90], [90, 120]], "f8")
+    corners = np.zeros((6, 5, 4), "f4")
+    surface = ("time_counter", "y", "x")
+    variables = {
+        "nav_lat": Variable(lat, ("y", "x"), {"units": "degrees_north", "bounds": "bounds_lat"}),
+        "nav_lon": Variable(lon, ("y", "x"), {"units": "degrees_east", "bounds": "bounds_lon"}),
+        "bounds_lat": Variable(corners, ("y", "x", "nvertex")),
+        "bounds_lon": Variable(corners, ("y", "x", "nvertex")),
+        "time_counter": Variable(
+            edges.mean(axis=1),
+            ("time_counter",),
+            {"units": "days since 2001-01-01", "climatology": "time_counter_bounds"},
+        ),
+        "time_counter_bounds": Variable(edges, ("time_counter", "axis_nbounds")),
+        "sossheig": Variable(height, surface, {"units": "m"}),
+    }
+    if kind == "classic":
+        netcdf3(path, variables, None, 2)
+        return height
+    h5py = pytest.importorskip("h5py")
+    lengths = {"y": 6, "x": 5, "nvertex": 4, "axis_nbounds": 2, "time_counter": 4}
+    with h5py.File(path, "w") as file:
+        for axis, length in lengths.items():
+            if axis not in variables:
+                file[f"run/{axis}"] = np.arange(length, dtype="f4")
+                file[f"run/{axis}"].make_scale(
+                    "This is a netCDF dimension but not a netCDF variable"
+                )
+        for name, variable in variables.items():
+            file[f"run/{name}"] = variable.stored
+            file[f"run/{name}"].attrs.update(variable.attributes)
+        file["run/time_counter"].make_scale("time_counter")
+        for name, variable in variables.items():
+            for place, axis in enumerate(variable.axes):
+                if name != axis:
+                    file[f"run/{name}"].dims[place].attach_scale(file[f"run/{axis}"])
+    return height
+
+
+@pytest.mark.parametrize("kind", ["classic", "hdf5"])
+def test_bounds_of_cells_are_no_data(tmp_path: Path, kind: str) -> None:
+    """What another variable names as its bounds is not what a file is about."""
+    path = tmp_path / "surface.nc"
+    height = ocean(path, kind)
+    kubist.ingest(str(tmp_path / "t"), path)
+    table = kubist.open(str(tmp_path / "t"))
+    assert {"time_counter", "y_index", "x_index", "nav_lat", "sossheig"} <= set(table.schema.names)
+    assert table.count() == height.size and table.units["sossheig"] == "m"
+    assert table.count(where="sossheig > 1 AND nav_lat >= 3") == (height[:, 3:] > 1).sum()
+    left_out = [name.rsplit("/", 1)[-1] for name in table.metadata["left_out"]]
+    assert sorted(left_out) == ["bounds_lat", "bounds_lon", "time_counter_bounds"]
+    # Named, they are data as any other.
+    corner = "bounds_lat" if kind == "classic" else "run/bounds_lat"
+    columns = [corner.rsplit("/", 1)[-1], "y_index", "x_index", "nvertex_index"]
+    kubist.ingest(str(tmp_path / "b"), path, columns=columns)
+    assert kubist.open(str(tmp_path / "b")).count() == 120
+    done = command(["ingest", "c", path.name], tmp_path)
+    assert (done.returncode, done.stderr.count("120 records")) == (0, 1), done.stderr
+    # An index keeps it.
+    assert command(["index", path.name], tmp_path).returncode == 0
+    done = command(["ingest", "d", path.name], tmp_path)
+    assert (done.returncode, done.stderr.count("120 records")) == (0, 1), done.stderr
+
+
+def test_a_file_with_bounds_and_one_variable_need_not_be_told_which(tmp_path: Path) -> None:
+    rain = np.arange(12, dtype="f4").reshape(3, 4)
+    lat = Variable(np.arange(3.0), ("lat",), {"bounds": "lat_bnds"})
+    variables = {
+        "rain": Variable(rain, ("lat", "lon")),
+        "lat": lat,
+        "lat_bnds": Variable(np.zeros((3, 2)), ("lat", "bnds")),
+    }
+    netcdf3(tmp_path / "rain.nc", variables, None, 2)
+    found = kubist.index(tmp_path / "rain.nc").query(isel={"lat": 1}).to_arrow()
+    assert found["rain"].to_pylist() == rain[1].tolist()
+    done = command(["query", "rain.nc", "--limit", "3"], tmp_path)
+    assert done.returncode == 0 and done.stdout.splitlines()[0].endswith("rain"), done
+
+
+def command(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    run = [str(COMMAND), *arguments]
+    return subprocess.run(run, cwd=folder, capture_output=True, text=True, timeout=120)

@@ -378,6 +378,8 @@ pub struct AboutVariable {
     /// Positions of a block along each axis; none if it is not indexed.
     pub block: Option<Vec<u64>>,
     pub sorted_blocks: usize,
+    /// It holds the bounds of the cells of another variable.
+    pub is_bounds: bool,
 }
 
 impl Files {
@@ -401,6 +403,7 @@ impl Files {
                 width: variable.number.bytes(),
                 block: known.map(|known| known.tiling.block().to_vec()),
                 sorted_blocks: known.and_then(|known| known.sorted.as_ref()).map_or(0, |sorted| sorted.blocks.len()),
+                is_bounds: layout.bounds.contains(&variable.name),
             }
         };
         let indices = || self.members.iter().filter_map(|member| member.index.as_ref());

@@ -192,11 +192,18 @@ fn driver(layout: &Layout, names: &[Name], named: &[usize]) -> Result<usize> {
         .collect();
     variables.sort_unstable();
     let Some(most) = variables.iter().map(rank).max() else {
-        let data: Vec<usize> =
-            (0..layout.variables.len()).filter(|at| !layout.is_coordinate(&layout.variables[*at])).collect();
+        // As a file is ingested: what has most axes is what it is about.
+        let data = || (0..layout.variables.len()).filter(|at| layout.is_data(&layout.variables[*at]));
+        let most = data().map(|at| rank(&at)).max();
+        let data: Vec<usize> = data().filter(|at| Some(rank(at)) == most).collect();
+        let names = || data.iter().map(|at| layout.variables[*at].name.as_str()).collect::<Vec<_>>().join(", ");
         return match data[..] {
             [only] => Ok(only),
-            _ => Err(Error::invalid("which variables? Name them in the condition or as columns")),
+            [] => Err(Error::invalid("it has no variables but coordinates: name one in the condition or as a column")),
+            _ => Err(Error::invalid(format!(
+                "which variables? Name some in the condition or as columns: there are {}",
+                names()
+            ))),
         };
     };
     variables

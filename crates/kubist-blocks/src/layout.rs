@@ -218,6 +218,10 @@ pub struct Layout {
     /// What the file has that cannot be asked, and why.
     #[serde(default)]
     pub left_out: Vec<String>,
+    /// Names of variables that hold the bounds of the cells of others, as those say by the attributes `bounds` and
+    /// `climatology` of the CF conventions; older indices do not have it.
+    #[serde(default)]
+    pub bounds: Vec<String>,
 }
 
 impl Layout {
@@ -238,6 +242,11 @@ impl Layout {
         let [axis] = variable.dimensions[..] else { return false };
         self.dimensions[axis].name == variable.name
             && self.variables.iter().any(|other| other.dimensions.len() > 1 && other.dimensions.contains(&axis))
+    }
+
+    /// Whether a variable holds values of its own: it is neither a coordinate nor bounds of others.
+    pub fn is_data(&self, variable: &Variable) -> bool {
+        !self.is_coordinate(variable) && !self.bounds.contains(&variable.name)
     }
 
     /// The blocks of a variable as `wanted`; those of coordinates are short, as blocks of other variables

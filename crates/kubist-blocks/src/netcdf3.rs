@@ -10,6 +10,8 @@ const LONGEST_HEADER: u64 = 256 << 20;
 const DIMENSION: u32 = 10;
 const VARIABLE: u32 = 11;
 const ATTRIBUTE: u32 = 12;
+/// Attributes that name the variable with the bounds of a variable's cells.
+const BOUNDS: [&str; 2] = ["bounds", "climatology"];
 /// The number of records where a writer died before it said it.
 const STREAMING: [u64; 2] = [u32::MAX as u64, u64::MAX];
 
@@ -103,8 +105,10 @@ fn assemble(
     if let Some(record) = record {
         dimensions[record].length = records;
     }
-    let mut layout = Layout { format: FileFormat::NetCdf3, dimensions, variables: Vec::new(), left_out: Vec::new() };
+    let (variables, left_out, bounds) = (Vec::new(), Vec::new(), Vec::new());
+    let mut layout = Layout { format: FileFormat::NetCdf3, dimensions, variables, left_out, bounds };
     for variable in raw {
+        layout.bounds.extend(BOUNDS.iter().filter_map(|name| text(&variable, name)));
         let reason = match number(variable.kind) {
             None => Some("its type is not numeric"),
             Some(_) if variable.axes.is_empty() => Some("it is a single value"),
@@ -130,13 +134,15 @@ fn assemble(
     Ok(layout)
 }
 
+fn text(raw: &Raw, name: &str) -> Option<String> {
+    raw.attributes.iter().find_map(|(own, value)| match value {
+        Attribute::Text(text) if own == name => Some(text.clone()),
+        _ => None,
+    })
+}
+
 fn described(raw: Raw, stored: Number, storage: Storage) -> Variable {
-    let text = |name: &str| {
-        raw.attributes.iter().find_map(|(own, value)| match value {
-            Attribute::Text(text) if own == name => Some(text.clone()),
-            _ => None,
-        })
-    };
+    let text = |name: &str| text(&raw, name);
     let numbers = |name: &str| {
         raw.attributes.iter().find_map(|(own, value)| match value {
             Attribute::Numbers(floats, wholes) if own == name => Some((floats.clone(), wholes.clone())),

@@ -34,5 +34,11 @@ pub fn layout(path: &Path, reader: &mut dyn Read) -> Result<Layout, String> {
         calendar: None,
         storage: Storage::Contiguous { offset: header.bytes },
     };
-    Ok(Layout { format: FileFormat::Npy, dimensions, variables: vec![variable], left_out: Vec::new() })
+    Ok(Layout {
+        format: FileFormat::Npy,
+        dimensions,
+        variables: vec![variable],
+        left_out: Vec::new(),
+        bounds: Vec::new(),
+    })
 }

@@ -42,5 +42,5 @@ pub fn layout(columns: &Columns) -> Result<Layout> {
     };
     let variables = numbers.iter().filter_map(|column| variable(column).transpose()).collect::<Result<_>>()?;
     let dimensions = vec![Dimension { name: AXIS.into(), length: rows }];
-    Ok(Layout { format: FileFormat::Parquet, dimensions, variables, left_out })
+    Ok(Layout { format: FileFormat::Parquet, dimensions, variables, left_out, bounds: Vec::new() })
 }

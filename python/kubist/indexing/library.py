@@ -8,6 +8,7 @@ says. HDF5 runs nowhere else, so a file that makes it crash or take memory ends 
 from __future__ import annotations
 
 import json
+import posixpath
 import resource
 import sys
 from typing import Any, BinaryIO
@@ -99,6 +100,12 @@ def axes(file: Any, dataset: Any) -> list[str]:
     )
 
 
+def bounds_of(name: str, dataset: Any) -> list[str]:
+    """The names of the datasets that hold the bounds of a dataset's cells, by the CF conventions."""
+    said = [text(dataset.attrs, attribute) for attribute in ("bounds", "climatology")]
+    return [posixpath.normpath(f"/{name}/../{of}").lstrip("/") for of in said if of]
+
+
 def filters(dataset: Any) -> list[Any]:
     """What is done to each chunk, in order."""
     pipeline = dataset.id.get_create_plist()
@@ -165,6 +172,7 @@ def layout(path: bytes) -> tuple[dict[str, Any], bytes]:
     dimensions: dict[tuple[str, int], int] = {}
     variables: list[dict[str, Any]] = []
     left_out: list[str] = []
+    bounds: list[str] = []
     counts: list[int] = []
     tables: list[bytes] = []
 
@@ -183,6 +191,7 @@ def layout(path: bytes) -> tuple[dict[str, Any], bytes]:
             left_out.append(f"{name}: {said(error)}")
 
     def add(name: str, item: Any) -> None:
+        bounds.extend(bounds_of(name, item))
         kind = number(item.dtype)
         if kind is None or not item.shape:
             why = (
@@ -223,7 +232,13 @@ def layout(path: bytes) -> tuple[dict[str, Any], bytes]:
     with h5py.File(path, "r") as file:
         file.visititems(visit)
     names = [{"name": name, "length": length} for name, length in dimensions]
-    found = {"format": "hdf5", "dimensions": names, "variables": variables, "left_out": left_out}
+    found = {
+        "format": "hdf5",
+        "dimensions": names,
+        "variables": variables,
+        "left_out": left_out,
+        "bounds": bounds,
+    }
     return {"layout": found, "chunks": counts}, b"".join(tables)
 
 

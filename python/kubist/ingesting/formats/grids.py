@@ -189,7 +189,8 @@ def _grid(
     Raises:
         InvalidInput: Several have as many axes, and none was chosen.
     """
-    chosen = [v for v in variables if wanted is None or _is_named(v, wanted)] or list(variables)
+    data = [v for v in variables if not v["is_bounds"]] or list(variables)
+    chosen = [v for v in variables if wanted is not None and _is_named(v, wanted)] or data
     grids: dict[tuple[str, ...], list[str]] = {}
     for variable in chosen:
         if not _is_coordinate(variable):
