@@ -14,12 +14,14 @@ use crate::names;
 use crate::parse;
 use crate::rows::{Rows, parts};
 use crate::types::HUGE;
+use crate::unit::Unit;
 use crate::vector::{Values, Vector};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Decimal256Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_buffer::{NullBuffer, i256};
 use arrow_schema::{DataType, Schema};
+use std::collections::HashMap;
 
 /// A number for each row of a table, bound to its schema.
 #[derive(Clone, Debug)]
@@ -73,12 +75,22 @@ impl Expression {
         }
     }
 
-    /// The unit of its values, if they have one.
+    /// The unit of its values, if they have one that can be told: of `x * 1e6` nobody knows whether it is metres, or
+    /// x in micrometres.
     pub fn unit(&self) -> Option<&str> {
+        self.known_unit().filter(|unit| !unit.scaled).map(|unit| &*unit.name)
+    }
+
+    fn known_unit(&self) -> Option<&Unit> {
         match &self.of {
-            Of::Number(compute) => compute.unit.as_ref().map(|unit| &*unit.name),
+            Of::Number(compute) => compute.unit.as_deref(),
             Of::Truth(_) => None,
         }
+    }
+
+    /// The metadata of a column with its values, so that what is computed from that meets the same unit.
+    pub fn metadata(&self) -> HashMap<String, String> {
+        self.known_unit().map(names::metadata_of).unwrap_or_default()
     }
 
     /// What a text with a unit, as `20um`, is in the unit of its values; `None` if the text has none.

@@ -83,19 +83,7 @@ pub(crate) fn settled(
         | Function::Hypot => alike(operands, units, quantity),
         // The angle of two lengths has none.
         Function::Atan2 => Ok((alike(operands, units, quantity)?.0, None)),
-        Function::Multiply | Function::Divide => {
-            let mut found: Of = None;
-            for (index, operand) in operands.iter_mut().enumerate() {
-                let Some(next) = taken(operand, units)? else { continue };
-                let below = index > 0 && function == Function::Divide;
-                found = match found {
-                    Some(unit) => unit.times(&next, if below { -1 } else { 1 }).map(Arc::new),
-                    None if below => next.to_the(-1.0).map(Arc::new),
-                    None => Some(next),
-                };
-            }
-            Ok((operands, found))
-        }
+        Function::Multiply | Function::Divide => product(operands, function == Function::Divide, units),
         Function::Power => {
             let power = match operands.get(1) {
                 Some(Meaning::Literal(Literal::Number(power))) => Some(power.as_f64()),
@@ -119,6 +107,36 @@ pub(crate) fn settled(
             Ok((operands, of))
         }
         _ => Ok((operands, None)),
+    }
+}
+
+/// Two factors, or a dividend and a divisor. Of one kind of unit nothing is left in a quotient: it is a plain number,
+/// whatever the units, and `time / 1day` counts days.
+fn product(mut operands: Vec<Meaning>, divides: bool, units: &Arc<Units>) -> Result<(Vec<Meaning>, Of), ExprError> {
+    let scales = operands.iter().any(scales);
+    let of: Vec<Of> = operands.iter_mut().map(|operand| taken(operand, units)).collect::<Result<_, _>>()?;
+    let found = match &of[..] {
+        [Some(one), Some(other)] => {
+            let wanted = if divides { Some((**one).clone()) } else { one.to_the(-1.0) };
+            if let Some(change) = wanted.map(|unit| unit.factor_from(other)).transpose()?.flatten() {
+                let last = operands.pop().map(|operand| change.of(operand));
+                operands.extend(last);
+                return Ok((operands, None));
+            }
+            one.times(other, if divides { -1 } else { 1 })
+        }
+        [None, Some(other)] if divides => other.to_the(-1.0),
+        _ => of.into_iter().flatten().next().map(|unit| (*unit).clone()),
+    };
+    let found = found.map(|unit| if scales { unit.times_a_number() } else { unit });
+    Ok((operands, found.map(Arc::new)))
+}
+
+/// Is it a plain number that changes what it is a factor of?
+fn scales(factor: &Meaning) -> bool {
+    match factor {
+        Meaning::Literal(Literal::Number(number)) => number.as_f64().abs() != 1.0,
+        _ => false,
     }
 }
 
@@ -165,7 +183,7 @@ fn alike(
         }
     };
     let Some((what, unit)) = found else { return Ok((operands, None)) };
-    let mut known = true;
+    let (mut known, mut scaled) = (true, unit.scaled);
     let mut alike = Vec::with_capacity(operands.len());
     for operand in operands {
         if let Some(quantity) = quantity(&operand) {
@@ -178,15 +196,29 @@ fn alike(
         };
         let change = unit.change_from(&of, [&what, &other])?;
         known &= !matches!(change, Change::Unknown);
-        alike.push(match operand {
-            Meaning::Operand(operand) => changed(*operand, change).into(),
-            other => other,
-        });
+        scaled |= of.scaled;
+        alike.push(change.of(operand));
     }
+    let unit = if scaled { Arc::new(unit.times_a_number()) } else { unit };
     Ok((alike, known.then_some(unit)))
 }
 
-/// A number in another unit.
+impl Change {
+    /// A number in another unit.
+    fn of(self, of: Meaning) -> Meaning {
+        match (of, self) {
+            (Meaning::Operand(operand), change) => changed(*operand, change).into(),
+            (Meaning::Literal(Literal::Number(Number::Finite(number))), Change::Times(by)) => {
+                Meaning::from(Number::Finite(number.times(&by)))
+            }
+            (Meaning::Literal(Literal::Number(number)), Change::Over(by)) => {
+                Meaning::from(Number::from_f64(number.as_f64() / by.as_f64()))
+            }
+            (other, _) => other,
+        }
+    }
+}
+
 fn changed(operand: Operand, change: Change) -> Operand {
     let (function, by) = match change {
         Change::None | Change::Unknown => return operand,

@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// The key of a unit in a field's metadata.
 const UNIT: &str = "unit";
+/// That of a unit which cannot be told, as a plain number is a factor of the values.
+const SCALED: &str = "unit of a multiple";
 
 /// Column names that an error lists before it only counts.
 const LISTED: usize = 20;
@@ -93,7 +95,9 @@ impl<'a> Names<'a> {
             let field = self.schema.field(index);
             let data_type = value_type(field.data_type()).clone();
             let numbers = order::number_keys(&data_type);
-            let unit = unit_of(field).map(|unit| Arc::new(Unit::new(unit, &self.units)));
+            let scaled = field.metadata().contains_key(SCALED);
+            let unit = unit_of(field).map(|unit| Unit::new(unit, &self.units));
+            let unit = unit.map(|unit| Arc::new(if scaled { unit.times_a_number() } else { unit }));
             Arc::new(Column { index, name: field.name().clone(), data_type, numbers, unit })
         };
         self.mentioned.borrow_mut().entry(index).or_insert_with(make).clone()
@@ -107,6 +111,12 @@ pub(crate) fn unit_of(field: &Field) -> Option<&str> {
         // Plain numbers, as those who must name a unit name them.
         _ => field.metadata().get(UNIT).map(|unit| unit.trim()).filter(|unit| !matches!(*unit, "" | "1")),
     }
+}
+
+/// What the metadata of a column in this unit says.
+pub(crate) fn metadata_of(unit: &Unit) -> HashMap<String, String> {
+    let key = if unit.scaled { [UNIT, SCALED].as_slice() } else { &[UNIT] };
+    key.iter().map(|key| ((*key).to_owned(), unit.name.to_string())).collect()
 }
 
 /// The unit in which a type counts time.
@@ -151,7 +161,7 @@ fn unknown(schema: &Schema, name: &str, quoted: bool) -> ExprError {
 
 /// The same error; where a column that is no plain word stands in the text, as `B-V`, it says so.
 pub(crate) fn hinted(error: ExprError, text: &str, schema: &Schema) -> ExprError {
-    let ExprError::UnknownColumn { name, .. } = &error else { return error };
+    let ExprError::UnknownColumn { name, hint, available } = &error else { return error };
     let is_word = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || "_.".contains(letter));
     let text = text.to_lowercase();
     let columns = schema.fields().iter().map(|field| field.name());
@@ -162,8 +172,17 @@ pub(crate) fn hinted(error: ExprError, text: &str, schema: &Schema) -> ExprError
             hint: format!("; `{column}` is a column: write \"{column}\""),
             available: format!("there are {} columns", schema.fields().len()),
         },
+        // As in `country = FR`.
+        None if hint.is_empty() && text.contains('=') && schema.fields().iter().any(|field| is_text(field)) => {
+            let hint = format!("; a text takes single quotes: '{name}'");
+            ExprError::UnknownColumn { name: name.clone(), hint, available: available.clone() }
+        }
         None => error,
     }
+}
+
+fn is_text(field: &Field) -> bool {
+    matches!(value_type(field.data_type()), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 #[cfg(test)]
@@ -172,12 +191,14 @@ mod tests {
 
     #[test]
     fn slips_of_fingers_and_beginnings_are_near() {
-        let names = ["diameter", "mag", "classification", "kind", "id"];
+        let names = ["diameter", "mag", "classification", "kind", "id", "count_distinct"];
         let near = |name: &str| nearest(name, names.into_iter());
         assert_eq!(near("diametr"), ["diameter"]);
         assert_eq!(near("mga"), ["mag"]);
         assert_eq!(near("class"), ["classification"]);
         assert_eq!(near("KIDN"), ["kind"]);
+        assert_eq!(near("distinct"), ["count_distinct"]);
+        assert_eq!(near("countdist"), ["count_distinct"]);
         assert!(near("speed").is_empty() && near("cl").is_empty());
     }
 }

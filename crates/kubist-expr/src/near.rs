@@ -6,8 +6,10 @@ const LEAST_BEGINNING: usize = 3;
 /// Up to three names that may be meant by one that there is not, the nearest first.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let lower = name.to_lowercase();
+    let joined = |name: &str| name.replace('_', "");
+    let both = |candidate: &str| distance(&lower, candidate).min(distance(&joined(&lower), &joined(candidate)));
     let mut near: Vec<(usize, &str)> = candidates
-        .map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate))
+        .map(|candidate| (both(&candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len().min(name.len()) / 4)
         .collect();
     near.sort_unstable();
@@ -17,13 +19,13 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec
 
 /// How many characters must change, appear, go or change places with the next to make one name the
 /// other (optimal string alignment); far for names that are too long to compare. The beginning of
-/// a name is near it.
+/// a name is near it, and so is a word of it.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().max(b.len()) > 64 {
         return usize::MAX;
     }
-    if a.len() >= LEAST_BEGINNING && b.starts_with(&a) {
+    if a.len() >= LEAST_BEGINNING && (b.starts_with(&a) || b.split(|letter| *letter == '_').any(|word| *word == *a)) {
         return 1;
     }
     let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());

@@ -50,7 +50,12 @@ impl Quantity {
 
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.number, shortened(&self.unit))
+        let value = self.number.as_f64();
+        // As people write it, unless that would be long.
+        match value == 0.0 || (1e-4..1e15).contains(&value.abs()) {
+            true => write!(f, "{value} {}", shortened(&self.unit)),
+            false => write!(f, "{} {}", self.number, shortened(&self.unit)),
+        }
     }
 }
 
@@ -144,6 +149,9 @@ pub(crate) struct Unit {
     factors: Vec<(Arc<str>, i32)>,
     /// As fend-core reads it; `None` if that is no unit.
     asked: Option<String>,
+    /// A plain number is a factor of what has it, as of `x * 1e6`: whether that number changes the unit or the
+    /// quantity, nobody can tell.
+    pub scaled: bool,
     units: Arc<Units>,
 }
 
@@ -197,7 +205,12 @@ impl Unit {
     pub fn new(name: &str, units: &Arc<Units>) -> Unit {
         let name = name.trim();
         let factors = factors(name).unwrap_or_else(|| vec![(name.into(), PARTS)]);
-        Unit { name: name.into(), factors, asked: plain(name), units: units.clone() }
+        Unit { name: name.into(), factors, asked: plain(name), scaled: false, units: units.clone() }
+    }
+
+    /// The same of what has a plain number as a factor.
+    pub fn times_a_number(&self) -> Unit {
+        Unit { scaled: true, ..self.clone() }
     }
 
     /// A quantity that is compared with `subject`, as a number in this unit.
@@ -286,6 +299,18 @@ impl Unit {
         }
     }
 
+    /// How numbers of another unit become those of this one, if both are of one kind and have one zero.
+    pub fn factor_from(&self, other: &Unit) -> Result<Option<Change>, ExprError> {
+        if self.is(other) {
+            return Ok(Some(Change::None));
+        }
+        let (Some(from), Some(to)) = (&other.asked, &self.asked) else { return Ok(None) };
+        Ok(match self.units.relation(from, to)? {
+            Relation::Factor(factor) => Some(Change::by(factor.number)),
+            _ => None,
+        })
+    }
+
     fn is(&self, other: &Unit) -> bool {
         self.factors.len() == other.factors.len() && self.factors.iter().all(|factor| other.factors.contains(factor))
     }
@@ -300,7 +325,8 @@ impl Unit {
                 None => factors.push((name.clone(), power * parts)),
             }
         }
-        self.of(factors)
+        let found = self.of(factors)?;
+        Some(Unit { scaled: self.scaled || other.scaled, ..found })
     }
 
     /// This unit to a power; `None` if that is no power of units.
@@ -323,7 +349,7 @@ impl Unit {
         let asked = |(name, parts): &(Arc<str>, i32)| Some(format!("({})^{}", plain(name)?, exponent(*parts)));
         let asked = factors.iter().map(asked).collect::<Option<Vec<_>>>();
         let asked = asked.map(|factors| format!("({})", factors.join(" * ")));
-        Some(Unit { name: written(&factors).into(), factors, asked, units: self.units.clone() })
+        Some(Unit { name: written(&factors).into(), factors, asked, scaled: self.scaled, units: self.units.clone() })
     }
 }
 

@@ -4,7 +4,6 @@
 //! finds them for its records; the largest values and the counts of all writers are joined by
 //! whoever joins their shares, and every writer comes to the same answer.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{Float64Array, RecordBatch};
@@ -12,9 +11,6 @@ use arrow_schema::{DataType, Field, Schema};
 use kubist_expr::{Expression, Predicate, never};
 
 use crate::failure::{Failure, Result};
-
-/// Where the unit of a column stands in its metadata.
-const UNIT: &str = "unit";
 
 /// Numbers of one condition, at most.
 pub const MOST: usize = 8;
@@ -65,9 +61,9 @@ impl Persist {
             if let Some(of) = &number.of {
                 let of = Expression::parse(of, schema).map_err(|error| wrong(error.to_string()))?;
                 // The largest value of a column has its unit, a number of records has none.
-                let unit = of.unit().filter(|_| number.what != What::Count);
-                let metadata = unit.map(|unit| (UNIT.to_string(), unit.to_string()));
-                field = field.with_metadata(metadata.into_iter().collect::<HashMap<_, _>>());
+                if number.what != What::Count {
+                    field = field.with_metadata(of.metadata());
+                }
             }
             fields.push(field);
         }

@@ -20,7 +20,6 @@ use crate::aggregates::share::NO_CONDITION;
 use crate::call::{Call, split, unquoted};
 use crate::interval::{Conditions, Interval};
 use crate::sums::{Spread, Sums};
-use kubist_types::metadata::UNIT;
 
 /// What can be combined.
 pub const COMBINED: &str = "sum, count, mean (avg) and share";
@@ -104,12 +103,10 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
         rest.push_str(&text[at..begin]);
         rest.push_str(&format!("\"{}\"", column.replace('"', "\"\"")));
         let unit = match kind {
-            Kind::Sum | Kind::Mean => arguments[argument].unit().map(|unit| (UNIT.to_owned(), unit.to_owned())),
-            Kind::Records | Kind::Count => None,
+            Kind::Sum | Kind::Mean => arguments[argument].metadata(),
+            Kind::Records | Kind::Count => HashMap::new(),
         };
-        names.push(
-            Field::new(column, DataType::Float64, true).with_metadata(unit.into_iter().collect::<HashMap<_, _>>()),
-        );
+        names.push(Field::new(column, DataType::Float64, true).with_metadata(unit));
         terms.push(Term { kind, argument });
         at = inner.end + 1;
     }
