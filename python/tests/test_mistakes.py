@@ -6,6 +6,7 @@ import datetime as dt
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -107,6 +108,48 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"zzz\.pdb does not exist$"):
         kubist.ingest(tmp_path / "t", tmp_path / "tile.laz", topology=tmp_path / "zzz.pdb")
     assert not (tmp_path / "t").exists()
+
+
+def test_what_is_meant_instead(tmp_path: Path) -> None:
+    """Tables for tables, files for files, texts for texts; the same words from Python and the command."""
+    columns = {"x": np.arange(9.0), "country": np.array(["FR", "DE", "IT"] * 3)}
+    kubist.create(tmp_path / "cities.kubist", columns, ["x"])
+    (tmp_path / "citis.py").write_text("")
+    (tmp_path / "stars.csv").write_text("x\n1\n")
+
+    def said(*asked: str) -> str:
+        run = [str(COMMAND), *asked]
+        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode in (2, 3), done
+        return done.stderr
+
+    meant = r"citi\.kubist does not exist; did you mean .*cities\.kubist\?"
+    with pytest.raises(kubist.NotATable, match=meant):
+        kubist.open(tmp_path / "citi.kubist")
+    assert re.search(meant, said("info", "citi.kubist"))
+    with pytest.raises(kubist.NotATable, match=r"citis does not exist$"):
+        kubist.open(tmp_path / "citis")
+    asked = ["ingest", "t", "star.csv", "--dimensions", "x"]
+    assert "star.csv does not exist; did you mean stars.csv?" in said(*asked)
+    with pytest.raises(
+        FileNotFoundError, match=r"star\.csv does not exist; did you mean .*stars\."
+    ):
+        kubist.ingest(tmp_path / "t", tmp_path / "star.csv", dimensions=["x"])
+    t = kubist.open(tmp_path / "cities.kubist")
+    texts = r"no column `FR`; a text takes single quotes: 'FR'"
+    with pytest.raises(kubist.InvalidInput, match=texts):
+        t.count(where="country = FR")
+    assert re.search(texts, said("query", "cities.kubist", "--where", "country = FR"))
+    apart = kubist.create(tmp_path / "u.kubist", {"x": np.ones(1)}, ["x"], units={"x": "m"})
+    with pytest.raises(kubist.InvalidInput, match=r"in m, and cannot be compared with 0\.5 s:"):
+        apart.count(where="x > 0.5s")
+    with pytest.raises(kubist.InvalidInput, match="did you mean count_distinct?"):
+        t.estimate("distinct(country)")
+    # A box the wrong way.
+    reversed_ = r"box: x: the lower end 5(\.0)? is above the upper end 1"
+    with pytest.raises(kubist.InvalidInput, match=reversed_):
+        t.count(box={"x": (5, 1)})
+    assert re.search(reversed_, said("query", "cities.kubist", "--box", "x=5:1"))
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path, table: kubist.Table) -> None:

@@ -195,7 +195,7 @@ def test_an_error_has_a_unit(asked: kubist.Table) -> None:
         ("count()", "1 cm", r"count\(\) is a number without a unit, so 1 cm is no error of it"),
         ("mean(x)", "1 foo", "the unit `foo` of 1 foo is not known"),
         ("mean(x)", "0 mm", "absolute must be above 0, found 0 mm"),
-        ("mean(x)", "1..2 m", "absolute: '?\"?1..2 m"),
+        ("mean(x)", "1..2 m", "the goal: '?\"?1..2 m"),
         ("mean(x)", "five cm", "error: expected a share"),
     ):
         with pytest.raises(kubist.InvalidInput, match=message):

@@ -55,8 +55,12 @@ impl TableLocation {
                 let (location, others) = (self.to_string(), self.0.others());
                 let name = |location: &'_ str| location.rsplit('/').next().unwrap_or_default().to_string();
                 let names: Vec<String> = others.iter().map(|other| name(other)).collect();
-                let near = nearest(&name(&location), names.iter().map(String::as_str)).first().copied();
-                let meant = near.and_then(|near| others.get(names.iter().position(|name| name == near)?));
+                let near = nearest(&name(&location), names.iter().map(String::as_str));
+                let places = near.into_iter().filter_map(|near| names.iter().position(|name| name == near));
+                // What cannot be asked is no table that anybody would open.
+                let is_table =
+                    |other: &&String| TableLocation::of(other).is_ok_and(|it| it.has_table().unwrap_or(false));
+                let meant = places.filter_map(|place| others.get(place)).find(is_table);
                 let hint = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
                 return Err(Error::Missing { location, hint });
             }

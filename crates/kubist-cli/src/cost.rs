@@ -9,7 +9,8 @@ pub fn cost(stats: &Stats, precision: f64) -> String {
     let per_record = if stats.rows_returned == 0 {
         String::new()
     } else {
-        format!(", {:.2} each", stats.rows_read as f64 / stats.rows_returned as f64)
+        let each = format!("{:.2}", stats.rows_read as f64 / stats.rows_returned as f64);
+        format!(", {} each", human::grouped(&each))
     };
     let looked_up = match stats.runs_looked_up {
         0 => String::new(),

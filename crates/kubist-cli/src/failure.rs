@@ -50,11 +50,11 @@ impl Failure {
             ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::IsADirectory => Kind::Usage,
             _ => Kind::System,
         };
-        let why = match error.kind() {
-            ErrorKind::NotFound => "no such file or directory".to_string(),
-            _ => error.to_string(),
+        let message = match error.kind() {
+            ErrorKind::NotFound => absent(path),
+            _ => format!("{}: {error}", path.display()),
         };
-        Failure { kind, message: format!("{}: {why}", path.display()) }
+        Failure { kind, message }
     }
 
     /// The same failure, with where it happened in front.
@@ -66,6 +66,18 @@ impl Failure {
     pub fn noting(self, note: impl Display) -> Failure {
         Failure { message: format!("{}; {note}", self.message), ..self }
     }
+}
+
+/// That there is nothing at a path, and what is beside it that may be meant.
+pub fn absent(path: &Path) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names: Vec<String> = beside.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let near = kubist::nearest(&name, names.iter().map(String::as_str));
+    let meant = near.first().map(|near| path.with_file_name(near));
+    let meant = meant.map_or(String::new(), |meant| format!("; did you mean {}?", meant.display()));
+    format!("{} does not exist{meant}", path.display())
 }
 
 impl From<kubist_files::Error> for Failure {
@@ -125,9 +137,6 @@ mod tests {
     fn a_missing_file_is_named() {
         let error = std::fs::File::open("no/such/file").unwrap_err();
         let failure = Failure::io(Path::new("no/such/file"), &error);
-        assert_eq!(
-            (failure.kind, failure.message.as_str()),
-            (Kind::Existence, "no/such/file: no such file or directory")
-        );
+        assert_eq!((failure.kind, failure.message.as_str()), (Kind::Existence, "no/such/file does not exist"));
     }
 }

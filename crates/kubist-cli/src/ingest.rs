@@ -21,7 +21,7 @@ use kubist_files::{Input, Limits, Options, fit, known_as};
 use serde::Serialize;
 
 use crate::args;
-use crate::failure::{Failure, Kind, Result};
+use crate::failure::{Failure, Kind, Result, absent};
 use crate::location::Location;
 use crate::output::{print_json, remark, tell_units};
 use crate::progress::Progress;
@@ -50,7 +50,10 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
     };
     let look = |path: &PathBuf| {
         cancel.check()?;
-        Ok(Input::inspect(path, &options)?)
+        match path.try_exists() {
+            Ok(false) => Err(Failure { kind: Kind::Existence, message: absent(path) }),
+            _ => Ok(Input::inspect(path, &options)?),
+        }
     };
     let inputs: Vec<Input> = command.files.iter().map(look).collect::<Result<_>>()?;
     let (table, created) = open_or_create(command, &inputs)?;

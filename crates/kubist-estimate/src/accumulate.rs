@@ -16,6 +16,7 @@ use crate::group::GroupBy;
 use crate::sums::Sums;
 use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
+use kubist_types::human::count;
 
 /// Groups of an answer, at most.
 pub const MOST_GROUPS: usize = 10_000;
@@ -321,9 +322,10 @@ impl Accumulated {
     fn found(&mut self, key: u64, group: Group, task: &Task) -> Result<usize> {
         if self.groups.len() >= MOST_GROUPS {
             return Err(Error::invalid(format!(
-                "group_by {}: there are more than {MOST_GROUPS} groups; group by something coarser, or ask for a part \
-                 of them with a box or a condition",
-                task.grouped_by()
+                "group_by {}: there are more than {} groups; group by something coarser, or ask for a part of them \
+                 with a box or a condition",
+                task.grouped_by(),
+                count(MOST_GROUPS as u64)
             )));
         }
         check_size(&group, self.groups.len() + 1, task)?;

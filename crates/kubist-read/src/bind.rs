@@ -245,9 +245,7 @@ fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Opti
     };
     if let (Some(low), Some(high)) = (number(low), number(high)) {
         if low > high {
-            return Err(Error::invalid(format!(
-                "box: {name:?} goes from {low} to {high}, but low must not exceed high"
-            )));
+            return Err(Error::invalid(format!("box: {name}: the lower end {low} is above the upper end {high}")));
         }
     }
     if !has_end(bound) {
@@ -257,7 +255,7 @@ fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Opti
     if let (Some(low), Some(high)) = (low, high)
         && are_reversed(visible, name, low, high)?
     {
-        return Err(Error::invalid(format!("box: {name:?} goes from {low} to {high}, but low must not exceed high")));
+        return Err(Error::invalid(format!("box: {name}: the lower end {low} is above the upper end {high}")));
     }
     Ok(Some(range))
 }

@@ -67,7 +67,7 @@ pub use kubist_estimate::{
     Absolute, Estimate, EstimateOptions, Estimation, Figure, Outlook, Own, Stop, bin_in_words, estimate_of,
     estimates_of, in_words, texts_in_words, values_in_words,
 };
-pub use kubist_expr::{ExprError, Meant, column_index, in_unit_of, seconds, unit_notes};
+pub use kubist_expr::{ExprError, Meant, column_index, in_unit_of, nearest, seconds, unit_notes};
 pub use kubist_format::history::Declared;
 pub use kubist_maintain::background::ReadOptimizer;
 pub use kubist_maintain::clean::Cleaning;

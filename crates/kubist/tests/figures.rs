@@ -151,7 +151,7 @@ fn groups_are_of_any_expression() {
     }
     // As many groups as records: bounded, and it says so.
     let error = refused("floor(x * 1e6)");
-    assert!(error.to_string().contains("there are more than 10000 groups; group by something coarser"), "{error}");
+    assert!(error.to_string().contains("there are more than 10,000 groups; group by something coarser"), "{error}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ POINTS_A_BYTE = 1000
 
 
 class _Broken(Exception):
-    """No more points come; ``reads`` are the bytes that lazrs had last, None: the table of chunks."""
+    """No more points come; ``reads`` are the bytes that lazrs had last, None: its table."""
 
     def __init__(self, reads: list[int] | None, why: str) -> None:
         super().__init__(why)

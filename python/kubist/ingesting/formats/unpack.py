@@ -1,4 +1,4 @@
-"""Points of LAZ, decompressed for `laz`: a process of its own, which imports nothing of the package.
+"""Points of LAZ, decompressed for `laz`: a process that imports nothing else of the package.
 
 Damaged bytes make lazrs take absurd amounts of memory, or read where nothing is: that ends this
 process alone. It is asked by a line of JSON. Each answer is a line of JSON, and as many bytes as
