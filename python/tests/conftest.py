@@ -9,12 +9,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from libkubist import Library, built
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Where a table may be made."""
     return tmp_path / "t.kubist"
+
+
+@pytest.fixture
+def lib() -> Library:
+    """The C library."""
+    return Library(built() / "libkubist_capi.so")
 
 
 @pytest.fixture

@@ -1,14 +1,17 @@
 """The C library as ctypes sees it, and its installation for programs that tests compile."""
 
 import ctypes
+import json
 import os
 import shutil
 import subprocess
 import sys
-from ctypes import byref, c_char_p, c_double, c_int64, c_uint64, c_void_p
+from collections.abc import Sequence
+from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,3 +127,22 @@ def crossing(value: Any) -> Any:
         return c_int64(value)
     return value
 
+
+TABLE = json.dumps(
+    {
+        "columns": {"x": "f64", "pid": "i64", "hot": "bool"},
+        "dimensions": {"x": [0, 1]},
+        "identity": ["pid"],
+    }
+)
+
+
+def put(lib: Library, writer: c_void_p, column: str, kind: int, values: Sequence[float]) -> None:
+    array = np.array(values, dtype={F32: "f4", F64: "f8", I64: "i8", BOOL: "u1"}[kind])
+    lib.put(writer, column, c_int32(kind), c_void_p(array.ctypes.data), len(array), 0)
+
+
+def put_all(lib: Library, writer: c_void_p, x: Sequence[float]) -> None:
+    put(lib, writer, "x", F64, x)
+    put(lib, writer, "pid", I64, range(len(x)))
+    put(lib, writer, "hot", BOOL, [n % 2 for n in range(len(x))])

@@ -4,52 +4,42 @@ from __future__ import annotations
 
 import ctypes
 import json
-import mmap
 import os
 import re
 import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from ctypes import byref, c_int32, c_int64, c_uint64, c_void_p
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from libkubist import BOOL, CRATE, F32, F64, I64, Failed, Library, built, install, need, run
-
-import kubist
-
-TABLE = json.dumps(
-    {
-        "columns": {"x": "f64", "pid": "i64", "hot": "bool"},
-        "dimensions": {"x": [0, 1]},
-        "identity": ["pid"],
-    }
+from libkubist import (
+    BOOL,
+    CRATE,
+    F32,
+    F64,
+    I64,
+    TABLE,
+    Failed,
+    Library,
+    built,
+    install,
+    need,
+    put,
+    put_all,
+    run,
 )
 
-
-@pytest.fixture
-def lib() -> Library:
-    return Library(built() / "libkubist_capi.so")
+import kubist
 
 
 @pytest.fixture
 def table(lib: Library, path: Path) -> c_void_p:
     return lib.handle("table_create", str(path), TABLE)
-
-
-def put(lib: Library, writer: c_void_p, column: str, kind: int, values: Sequence[float]) -> None:
-    array = np.array(values, dtype={F32: "f4", F64: "f8", I64: "i8", BOOL: "u1"}[kind])
-    lib.put(writer, column, c_int32(kind), c_void_p(array.ctypes.data), len(array), 0)
-
-
-def put_all(lib: Library, writer: c_void_p, x: Sequence[float]) -> None:
-    put(lib, writer, "x", F64, x)
-    put(lib, writer, "pid", I64, range(len(x)))
-    put(lib, writer, "hot", BOOL, [n % 2 for n in range(len(x))])
 
 
 def refused(status: str, *words: str, call: Callable[[], object]) -> None:
@@ -465,205 +455,6 @@ def test_a_fork_is_refused(lib: Library, table: c_void_p, queue: int) -> None:
     lib.writer_close(writer, 1.0)
 
 
-RANK = """
-    import sys, os, mmap
-    sys.path.insert(0, {here!r})
-    from test_capi import *
-    lib = Library(built() / "libkubist_capi.so")
-    table = lib.handle("table_open", {path!r})
-    with open({shared!r}, "r+b") as file:
-        memory = mmap.mmap(file.fileno(), 0)
-    first = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    place = c_void_p(first), len(memory)
-    def say(*words):
-        os.write(1, (" ".join(map(str, words)) + chr(10)).encode())
-    def attach(rank):
-        options = '{{"timeout_seconds": 60}}'
-        return lib.handle("writer_attach", table, options, *place, rank)
-"""
-
-
-class Node:
-    """Processes that share a ring: each runs a script behind RANK."""
-
-    def __init__(self, path: Path, ranks: int, lane_bytes: int = 0) -> None:
-        lib = ctypes.CDLL(str(built() / "libkubist_capi.so"))
-        lib.kubist_ring_bytes.restype = c_uint64
-        self.shared = path.with_suffix(".ring")
-        self.shared.write_bytes(bytes(lib.kubist_ring_bytes(ranks, c_uint64(lane_bytes))))
-        self.head = textwrap.dedent(RANK).format(
-            here=str(Path(__file__).parent), path=str(path), shared=str(self.shared)
-        )
-        self.processes: list[subprocess.Popen[str]] = []
-
-    def start(self, script: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", self.head + textwrap.dedent(script)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.processes.append(process)
-        return process
-
-    def __enter__(self) -> Node:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in self.processes:
-            process.kill()
-            process.communicate()
-
-
-def heard(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-LEADER = """
-    leader = lib.handle("leader_start", table, '{"name": "node"}', *place, 2)
-    say("leads")
-    try:
-        lib.leader_close(leader, 60.0)
-        say("ended")
-    except Failed as failure:
-        say(failure)
-"""
-
-
-def test_a_rank_that_dies_takes_the_step_with_it_and_others_are_told(
-    table: c_void_p, lib: Library, path: Path
-) -> None:
-    """Its step is not written for the others either: it would be taken for the whole."""
-    with Node(path, 2) as node:
-        leader = node.start(LEADER)
-        assert heard(leader) == "leads"
-        survivor = node.start(
-            """
-            writer = attach(0)
-            for step in (1, 2):
-                lib.begin_step(writer, step)
-                put_all(lib, writer, [0.5] * 10)
-                lib.end_step(writer, None, None)
-                say("ended", step)
-            try:
-                lib.wait(writer, 2, 60.0)
-            except Failed as failure:
-                say(failure)
-            """
-        )
-        assert [heard(survivor), heard(survivor)] == ["ended 1", "ended 2"]
-        victim = node.start(
-            """
-            writer = attach(1)
-            lib.begin_step(writer, 1)
-            put_all(lib, writer, [0.25] * 5)
-            lib.end_step(writer, None, None)
-            lib.wait(writer, 1, 60.0)
-            lib.begin_step(writer, 2)
-            put_all(lib, writer, [0.25] * 5)
-            say("in step 2")
-            sys.stdin.read()
-            """
-        )
-        assert heard(victim) == "in step 2"
-        victim.kill()
-        victim.wait(60)
-        told = f"rank 1 of this node, process {victim.pid}, has died: step 2 is not written"
-        assert told in heard(survivor)
-        assert told in heard(leader)
-    assert lib.rows(table) == 15
-
-
-def test_a_leader_that_dies_is_noticed(table: c_void_p, lib: Library, path: Path) -> None:
-    with Node(path, 2, lane_bytes=8192) as node:
-        leader = node.start(LEADER)
-        assert heard(leader) == "leads"
-        rank = node.start(
-            """
-            writer = attach(0)
-            lib.begin_step(writer, 1)
-            put_all(lib, writer, [0.5] * 10)
-            lib.end_step(writer, None, None)
-            lib.begin_step(writer, 2)
-            say("in step 2")
-            try:
-                while True:
-                    put(lib, writer, "x", F64, [0.5] * 100_000)
-            except Failed as failure:
-                say(failure)
-            try:
-                lib.writer_close(writer, 60.0)
-            except Failed as failure:
-                say(failure.status)
-            """
-        )
-        assert heard(rank) == "in step 2"
-        leader.kill()
-        leader.wait(60)
-        told = heard(rank)
-        assert told.startswith("unavailable") and f"process {leader.pid}, has ended" in told
-        assert heard(rank) in ("unavailable", "expired")
-    assert lib.rows(table) == 0
-
-
-def test_a_full_ring_waits_for_room_or_fails_at_once(
-    table: c_void_p, lib: Library, path: Path
-) -> None:
-    with Node(path, 2, lane_bytes=8192) as node:
-        assert heard(node.start(LEADER)) == "leads"
-        rank = node.start(
-            """
-            writer = lib.handle("writer_attach", table, '{"when_full": "fail"}', *place, 0)
-            lib.begin_step(writer, 1)
-            try:
-                put(lib, writer, "x", F64, [0.5] * 2000)
-            except Failed as failure:
-                say(failure)
-            put_all(lib, writer, [0.5] * 10)
-            lib.end_step(writer, None, None)
-            # The other rank has not come yet: this one gets no further than the ring is long.
-            try:
-                for step in range(2, 1000):
-                    lib.begin_step(writer, step)
-                    put_all(lib, writer, [0.5] * 100)
-                    lib.end_step(writer, None, None)
-            except Failed as failure:
-                say(failure)
-            other = attach(1)
-            for earlier in range(1, step):
-                lib.begin_step(other, earlier)
-                lib.end_step(other, None, None)
-            lib.abandon_step(writer)
-            lib.begin_step(other, step)
-            lib.abandon_step(other)
-            lib.writer_close(other, 60.0)
-            lib.writer_close(writer, 60.0)
-            say("wrote", 10 + 100 * (step - 2))
-            """
-        )
-        assert heard(rank).startswith("invalid_input: 16064 bytes do not fit into the ring")
-        assert heard(rank).startswith("busy: the ring is full")
-        wrote = heard(rank)
-        assert wrote.startswith("wrote")
-    assert lib.rows(table) == int(wrote.split()[1])
-
-
-def test_memory_that_is_promised_and_not_there_is_told(
-    lib: Library, table: c_void_p, tmp_path: Path
-) -> None:
-    """Who touches a page of a full /dev/shm is killed; so is who touches a file's missing end."""
-    pages = 64
-    with open(tmp_path / "window", "wb+") as file:
-        file.truncate(pages * mmap.PAGESIZE)
-        memory = mmap.mmap(file.fileno(), pages * mmap.PAGESIZE)
-        file.truncate(pages // 2 * mmap.PAGESIZE)
-    place = c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
-    with pytest.raises(Failed, match="262144 bytes.*are not there.*see to /dev/shm") as failed:
-        lib.handle("leader_start", table, '{"name": "node-0"}', place, c_uint64(len(memory)), 2)
-    assert failed.value.status == "unavailable"
-
-
 def test_programs_find_the_installed_library(tmp_path: Path) -> None:
     need("cc", "pkg-config", "cmake")
     prefix = install(tmp_path / "prefix")
@@ -689,7 +480,7 @@ def test_programs_find_the_installed_library(tmp_path: Path) -> None:
 
 
 def test_floating_point_exceptions_are_left_to_the_solver(tmp_path: Path) -> None:
-    """Many solvers end when one is raised. What is computed here raises some, on NaN for example."""
+    """Many solvers end when one is raised. What is computed here raises some, as NaN does."""
     need("gcc", "g++")
     prefix, program = install(tmp_path / "prefix"), tmp_path / "memory"
     run("gcc", "-c", CRATE / "tests/traps.c", "-o", tmp_path / "traps.o")

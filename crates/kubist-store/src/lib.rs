@@ -23,6 +23,7 @@
 
 #![deny(missing_docs)]
 
+mod capabilities;
 pub mod claims;
 pub mod conformance;
 pub mod disk;
@@ -38,13 +39,16 @@ mod scheme;
 pub mod sim;
 mod stop;
 mod store;
+mod traffic;
 
+pub use capabilities::{Capabilities, Fencing, Latency, Locality};
 pub use error::{Error, Result};
 pub use local::{Directories, LocalStore, local_scratch, open_local};
 pub use memory::{Memories, MemoryStore};
 pub use scheme::{Found, PATHS, Scheme, StoreLocation, locate, register};
 pub use stop::stoppable;
 pub use store::{
-    Answers, BLOCK_BYTES, BrokenEntry, CacheUse, Capabilities, Chain, Fencing, Kept, Latency, Locality, LogEntry,
-    LogOwner, LogTail, ReplicaLocation, Request, Scratch, Segment, Size, SoundLog, Store, Traffic, Watch,
+    Answers, BLOCK_BYTES, BrokenEntry, Kept, LogEntry, LogOwner, LogTail, ReplicaLocation, Scratch, Segment, Size,
+    SoundLog, Store,
 };
+pub use traffic::{CacheUse, Chain, Request, Traffic, Watch};

@@ -13,11 +13,11 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::{Error, Result};
+use crate::{Capabilities, Error, Request, Result, Traffic, Watch};
 
 /// What [`Store::punch`] gives back are whole blocks of so many bytes.
 pub const BLOCK_BYTES: u64 = 4096;
@@ -401,66 +401,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn erase(&self, objects: &[String]) -> Result<()>;
 }
 
-/// What kind of store this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capabilities {
-    /// Where its bytes are.
-    pub locality: Locality,
-    /// What a read waits for.
-    pub latency: Latency,
-    /// How a log is kept to one owner.
-    pub fencing: Fencing,
-    /// For how long it may not be seen yet what others did; zero: it is seen at once. What is
-    /// seen is whole and right all the same.
-    pub staleness: Duration,
-    /// Can parts of a segment be given back ([`Store::punch`])? Not everywhere that this says so: a
-    /// file system may not know how.
-    pub punches: bool,
-}
-
-/// Where the bytes are, as seen from a process that reads them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Locality {
-    /// Equally near to all processes that open the store.
-    Here,
-    /// On hosts of the store's own: [`Store::hosts`] names them, and
-    /// [`Store::replica_locations`] says which of them keep which bytes. Work can be sent there, and they bound the requests to them.
-    Hosts,
-}
-
-/// What a read waits for. It decides how many are begun before the first has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Latency {
-    /// Nothing.
-    Memory,
-    /// A device, for what is not in memory yet: [`Store::waited`] says when it did.
-    Device,
-    /// A network, always.
-    Network,
-}
-
-/// How a log is kept to one owner: see [`Store::own_log`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fencing {
-    /// By a lock that ends with its owner's process, and at once.
-    Lock,
-    /// By a claim. One whose owner died stands for up to `lapse`, and the log is busy meanwhile.
-    Claim {
-        /// For how long a claim stands that is not renewed.
-        lapse: Duration,
-    },
-}
-
-impl Fencing {
-    /// How long a log may be busy whose owner is dead.
-    pub fn outlives(self) -> Duration {
-        match self {
-            Fencing::Lock => Duration::ZERO,
-            Fencing::Claim { lapse } => lapse,
-        }
-    }
-}
-
 /// The bytes of ranges of several segments.
 pub type Answers = Vec<Result<Vec<Bytes>>>;
 
@@ -472,84 +412,6 @@ pub struct ReplicaLocation {
     /// Those that keep it now, the first of the ring first.
     pub hosts: Arc<[String]>,
 }
-
-/// A request to whatever keeps the bytes, when it is over.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// It was known to be needed.
-    pub asked: Instant,
-    /// The limiter of requests let it go.
-    pub sent: Instant,
-    /// The answer was there.
-    pub answered: Instant,
-    /// How many bytes it had.
-    pub bytes: u64,
-    /// Who answered; `None`: this machine.
-    pub host: Option<String>,
-    /// A copy on this machine was read, and the store not asked.
-    pub cached: bool,
-}
-
-/// What was asked of a service. What a client repeats of itself counts once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Reads of objects, or of parts of them, and looks at them.
-    pub gets: u64,
-    /// Puts, and parts of long ones.
-    pub puts: u64,
-    /// Listings, a thousand keys each.
-    pub lists: u64,
-    /// Deletions.
-    pub deletes: u64,
-    /// Bytes that came.
-    pub bytes_read: u64,
-    /// Bytes that went.
-    pub bytes_written: u64,
-    /// The longest chain of requests of which each was sent after the one before was answered.
-    pub round_trips: u64,
-    /// What copies on this machine answered, if any are kept.
-    pub cache: Option<CacheUse>,
-}
-
-impl Traffic {
-    /// All requests.
-    pub fn requests(&self) -> u64 {
-        self.gets + self.puts + self.lists + self.deletes
-    }
-}
-
-/// What a cache answered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CacheUse {
-    /// Blocks and objects that were in it.
-    pub hits: u64,
-    /// Those that were not, and were read from the store.
-    pub misses: u64,
-    /// Bytes of the hits.
-    pub bytes: u64,
-}
-
-/// Counts round trips: the longest chain of requests of which each was sent after the one before
-/// was answered. Greedy by the earliest answer, which gives the most.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Chain {
-    answered: Option<Instant>,
-    /// How long it is.
-    pub round_trips: u64,
-}
-
-impl Chain {
-    /// Takes a request. They come in the order of their answers.
-    pub fn push(&mut self, sent: Instant, answered: Instant) {
-        if self.answered.is_none_or(|before| sent >= before) {
-            self.answered = Some(answered);
-            self.round_trips += 1;
-        }
-    }
-}
-
-/// Takes requests, from any thread.
-pub type Watch<'a> = &'a (dyn Fn(Request) + Sync);
 
 /// Something that a store keeps, and the bytes it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -689,21 +551,4 @@ pub trait Scratch: Send + Sync {
     ///
     /// `Io`.
     fn read(&self, range: Range<u64>) -> Result<Bytes>;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_chain_counts_what_waits_for_each_other() {
-        let begin = Instant::now();
-        let at = |ms| begin + Duration::from_millis(ms);
-        let mut chain = Chain::default();
-        // Three side by side, one behind the first of them, two behind that one.
-        for (sent, answered) in [(0, 30), (1, 31), (0, 40), (30, 60), (61, 90), (60, 95)] {
-            chain.push(at(sent), at(answered));
-        }
-        assert_eq!(chain.round_trips, 3);
-    }
 }

@@ -3,6 +3,8 @@
 //!
 //! `SEEDS=n` plays n seeds of the crashes, `SEED=n` that one alone.
 
+mod common;
+
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,12 +15,12 @@ use std::time::Duration;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use common::schema;
 use kubist::store::disk::Disk;
 use kubist::store::sim::SimDisk;
 use kubist::store::{BLOCK_BYTES, LocalStore, Store};
 use kubist::{
-    Bound, Cancel, Dimension, Domain, Error, OptimizeOptions, Query, Result, Snapshot, Table, TableOptions, Value,
+    Bound, Cancel, Error, OptimizeOptions, Query, Replication, Result, Snapshot, Table, TableOptions, Value,
     VerifyOptions, Writer, WriterOptions,
 };
 use kubist_index::priority::name_hash;
@@ -29,26 +31,8 @@ use rand::{Rng, SeedableRng};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-fn schema() -> SchemaRef {
-    let field = |name: &str, data_type| Field::new(name, data_type, false);
-    Arc::new(Schema::new(vec![
-        field("id", DataType::Int64),
-        field("x", DataType::Float32),
-        field("y", DataType::Float32),
-    ]))
-}
-
 fn options(capacity: u32) -> TableOptions {
-    let dimension =
-        |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
-    TableOptions {
-        dimensions: vec![dimension("x"), dimension("y")],
-        identity: vec!["id".into()],
-        lookup: vec!["id".into()],
-        capacity: Some(capacity),
-        exist_ok: true,
-        ..Default::default()
-    }
+    TableOptions { capacity: Some(capacity), replication: Replication::default(), ..common::options() }
 }
 
 /// Rows `ids`, scattered by a hash of the id.

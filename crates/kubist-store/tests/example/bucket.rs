@@ -40,9 +40,7 @@ impl Store for Bucket {
             false => Ok(self.put(format!("object/{name}"), value)),
         }
     }
-    fn get(&self, name: &str) -> Result<Option<Bytes>> {
-        check_object(name).map(|()| self.value(&format!("object/{name}")))
-    }
+    fn get(&self, name: &str) -> Result<Option<Bytes>> { check_object(name)?; Ok(self.value(&format!("object/{name}"))) }
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         let found = self.below(&format!("object/{prefix}")).into_iter();
         Ok(found.map(|(rest, _)| format!("{prefix}{rest}")).collect())
@@ -80,9 +78,7 @@ impl Store for Bucket {
         }
         let mut next = self.below(&format!("log/{writer}/")).len() as u64;
         // The fence: an owner before this one that was only slow finds its next key taken.
-        while !self.put(position(writer, next), b"fence") {
-            next += 1;
-        }
+        while !self.put(position(writer, next), b"fence") { next += 1 }
         let end = self.read_log(writer, 0)?.next;
         Ok(Box::new(Owned { bucket: self.clone(), writer: writer.into(), next: next + 1, end, lost: false }))
     }
@@ -93,9 +89,7 @@ impl Store for Bucket {
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
         check_part(writer)?;
         let (found, file) = (self.below(&format!("log/{writer}/")), format!("{}/log/{writer}", self.location));
-        if found.is_empty() {
-            return Err(Error::Missing { file });
-        }
+        if found.is_empty() { return Err(Error::Missing { file }) }
         let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
         for (number, (_, value)) in (0..).zip(&found).skip(from as usize) {
             // A fence belongs to the entry behind it: an entry ends at once, whatever comes next.
@@ -121,7 +115,6 @@ impl Store for Bucket {
 }
 
 struct Writing { bucket: Bucket, name: String, bytes: Vec<u8> }
-
 impl Segment for Writing {
     fn append(&mut self, parts: &[&[u8]]) -> Result<u64> {
         let offset = self.len();
@@ -138,16 +131,12 @@ impl Segment for Writing {
 }
 
 struct Owned { bucket: Bucket, writer: String, next: u64, end: u64, lost: bool }
-
 impl LogOwner for Owned {
     fn append(&mut self, entry: &[u8]) -> Result<u64> {
         let (key, file) = (position(&self.writer, self.next), format!("{}/{}", self.bucket.location, self.writer));
         self.lost |= !self.bucket.put(key, &[b"entry", entry].concat());
-        if self.lost {
-            return Err(Error::Refused { file, cause: "another owner has taken the log".into() });
-        }
-        self.next += 1;
-        self.end = self.next;
+        if self.lost { return Err(Error::Refused { file, cause: "another owner has taken the log".into() }) }
+        (self.next, self.end) = (self.next + 1, self.next + 1);
         Ok(self.end)
     }
     fn position(&self) -> u64 { self.end }
