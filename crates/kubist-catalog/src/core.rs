@@ -120,7 +120,7 @@ impl Core {
     /// As of [`Core::with_header`] and [`Core::view`].
     pub fn open(store: Arc<dyn Store>, cancel: &Cancel) -> Result<Arc<Core>> {
         let look = match is_far(store.as_ref()) {
-            true => Some(FirstLook::at(store.as_ref()).map_err(store_error)?),
+            true => Some(stoppable(cancel, || FirstLook::at(store.as_ref())).map_err(store_error)?),
             false => None,
         };
         Core::open_seen(store, look, cancel)
@@ -132,7 +132,7 @@ impl Core {
     ///
     /// `Missing` or `NotATable` if there is none; as of [`Core::open`].
     pub fn open_at(location: &TableLocation, cancel: &Cancel) -> Result<Arc<Core>> {
-        match location.store_and_look()? {
+        match stoppable(cancel, || location.store_and_look())? {
             (store, None) => Core::open(store, cancel),
             (store, look) => Core::open_seen(store, look, cancel),
         }

@@ -5,7 +5,7 @@ use std::thread;
 
 use bytes::Bytes;
 use kubist_format::names::{CHECKPOINTS, DROPPED, GRID, REWRITES, TABLE};
-use kubist_store::{Latency, Result, Store};
+use kubist_store::{Latency, Result, Store, switches};
 
 /// Objects that are asked for at once.
 const AT_ONCE: usize = 16;
@@ -34,12 +34,13 @@ impl FirstLook {
     ///
     /// The first of any of them, as of [`Store::get`], [`Store::list`] and [`Store::segments`].
     pub fn at(store: &dyn Store) -> Result<FirstLook> {
+        let switches = &switches();
         thread::scope(|scope| {
-            let dropped = scope.spawn(|| store.get(DROPPED));
-            let table = scope.spawn(|| store.get(TABLE));
-            let checkpoints = scope.spawn(|| store.list(CHECKPOINTS));
-            let rewrites = scope.spawn(|| store.list(REWRITES));
-            let grid = scope.spawn(|| store.get_immutable(GRID));
+            let dropped = scope.spawn(|| switches.around(|| store.get(DROPPED)));
+            let table = scope.spawn(|| switches.around(|| store.get(TABLE)));
+            let checkpoints = scope.spawn(|| switches.around(|| store.list(CHECKPOINTS)));
+            let rewrites = scope.spawn(|| switches.around(|| store.list(REWRITES)));
+            let grid = scope.spawn(|| switches.around(|| store.get_immutable(GRID)));
             let segments = store.segments();
             Ok(FirstLook {
                 dropped: answer(dropped)?,
@@ -61,7 +62,8 @@ fn answer<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 pub fn both<A: Send, B>(store: &dyn Store, first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
     match is_far(store) {
         true => thread::scope(|scope| {
-            let first = scope.spawn(first);
+            let switches = switches();
+            let first = scope.spawn(move || switches.around(first));
             let second = second();
             (answer(first), second)
         }),
@@ -78,10 +80,11 @@ pub fn get_all(store: &dyn Store, names: &[String]) -> Result<Vec<Option<Bytes>>
     if !is_far(store) || names.len() < 2 {
         return names.iter().map(|name| store.get(name)).collect();
     }
-    let mut found = Vec::with_capacity(names.len());
+    let (switches, mut found) = (&switches(), Vec::with_capacity(names.len()));
     for some in names.chunks(AT_ONCE) {
         let answers: Vec<Result<Option<Bytes>>> = thread::scope(|scope| {
-            let threads: Vec<_> = some.iter().map(|name| scope.spawn(|| store.get(name))).collect();
+            let spawned = some.iter().map(|name| scope.spawn(move || switches.around(|| store.get(name))));
+            let threads: Vec<_> = spawned.collect();
             threads.into_iter().map(answer).collect()
         });
         for found_or_not in answers {

@@ -21,6 +21,8 @@ use crate::frame::Kind;
 pub const FOLDER: &str = "claims";
 /// How often somebody else's claim is looked at.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long a claim that is given back may take; after that it lapses.
+const GIVING_BACK: Duration = Duration::from_secs(3);
 /// Looks at a claim that is renewed each time between its listing and its reading.
 const MOST_LOOKS: usize = 20;
 
@@ -203,6 +205,11 @@ impl Claim {
     async fn give_back(&self) {
         self.renewal.abort();
         self.me.end();
+        // Nobody waits for a service that is gone in order to give something back.
+        let _ = tokio::time::timeout(GIVING_BACK, self.put_free()).await;
+    }
+
+    async fn put_free(&self) {
         let next = self.number.load(Ordering::Relaxed) + 1;
         let says = said(self.hint(), "");
         if !self.is_lost()

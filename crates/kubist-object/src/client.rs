@@ -4,13 +4,14 @@
 //! does not repeat, because it cannot know that it may, is repeated here: whatever is put once
 //! has a number of its own.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
-use kubist_store::{Error, Result};
+use kubist_store::{Error, Result, check_stopped};
 use object_store::aws::{AmazonS3, S3ConditionalPut};
 use object_store::path::Path;
 use object_store::{
@@ -20,6 +21,7 @@ use object_store::{
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use crate::contact::FirstContact;
 use crate::credentials;
 use crate::failure::{Asked, checked, failed, is_absent, is_taken, may_pass};
 use crate::frame::{self, Framed, Kind};
@@ -32,6 +34,11 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const ANSWERING: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How often whoever waits asks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// For so long an answer is still waited for then: a service that is well has given it by now, and
+/// what was asked of it is known.
+const LAST_ANSWER: Duration = Duration::from_secs(1);
 /// More than fit into any patience, which is what ends the tries.
 const MOST_TRIES: usize = 10_000;
 
@@ -98,12 +105,16 @@ impl Link {
         for certificate in bundle.map(|file| certificates(&file)).transpose().map_err(unusable)?.unwrap_or_default() {
             options = options.with_root_certificate(certificate);
         }
+        if !location.patience_is_given {
+            builder = builder.with_http_connector(FirstContact::default());
+        }
         let builder = builder
             .with_client_options(options)
             .with_retry(retry)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
             // Not all services have the request that deletes many.
             .with_disable_bulk_delete(true);
+        let builder = credentials::within_seconds(builder).map_err(|error| unusable(error.to_string()))?;
         let bucket = builder.build().map_err(|error| unusable(error.to_string()))?;
         let host = endpoint.map_or_else(|| "s3.amazonaws.com".into(), |endpoint| host(&endpoint).to_owned());
         Ok(Link {
@@ -122,13 +133,27 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// `Refused` in a forked process; what the work returns.
+    /// `Refused` in a forked process; `Stopped`; what the work returns.
     pub fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let location = self.location.to_string();
         if !self.is_this_process() {
             let cause = "it was opened before a fork, by the parent".into();
-            return Err(Error::Refused { file: self.location.to_string(), cause });
+            return Err(Error::Refused { file: location, cause });
         }
-        self.runtime()?.block_on(work)
+        self.runtime()?.block_on(async {
+            let mut work = pin!(work);
+            let mut stopped = None;
+            loop {
+                if let Ok(done) = tokio::time::timeout(LOOK, work.as_mut()).await {
+                    return done;
+                }
+                match (check_stopped(&location), stopped) {
+                    (Err(stop), Some(since)) if Instant::now() - since > LAST_ANSWER => return Err(stop),
+                    (Err(_), None) => stopped = Some(Instant::now()),
+                    _ => {}
+                }
+            }
+        })
     }
 
     pub fn runtime(&self) -> Result<&'static tokio::runtime::Runtime> {

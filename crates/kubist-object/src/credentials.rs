@@ -7,12 +7,25 @@
 
 use std::collections::BTreeMap;
 use std::env::var;
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use object_store::aws::AmazonS3Builder;
+use async_trait::async_trait;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential, AwsCredentialProvider};
+use object_store::client::ReqwestConnector;
+use object_store::{BackoffConfig, ClientOptions, CredentialProvider, RetryConfig};
 
+use crate::contact::innermost;
 use crate::location::Location;
+
+/// A machine's own service for credentials answers within a second, or is not there.
+const PATIENCE: Duration = Duration::from_secs(4);
+const ANSWERING: Duration = Duration::from_secs(2);
+/// For so long it is not asked again.
+const PAUSE: Duration = Duration::from_secs(5);
 
 /// What a profile says.
 type Profile = BTreeMap<String, String>;
@@ -54,6 +67,98 @@ pub fn builder(location: &Location) -> Result<AmazonS3Builder, String> {
         }
     }
     Ok(builder)
+}
+
+/// The builder with credentials that are found within some seconds, or are not. The library asks the
+/// machine's own service for as long as it asks for an object, for one request after the other; and
+/// most machines have none.
+///
+/// # Errors
+///
+/// What a builder lacks.
+pub fn within_seconds(builder: AmazonS3Builder) -> object_store::Result<AmazonS3Builder> {
+    if builder.get_config_value(&AmazonS3ConfigKey::AccessKeyId).is_some() {
+        return Ok(builder);
+    }
+    let retry = RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(1),
+            base: 2.0,
+        },
+        max_retries: 3,
+        retry_timeout: PATIENCE,
+    };
+    let options = ClientOptions::new().with_timeout(ANSWERING).with_connect_timeout(ANSWERING);
+    let of_machine = builder.clone().with_http_connector(ReqwestConnector::default()).with_retry(retry);
+    let asked = of_machine.with_client_options(options).build()?.credentials().clone();
+    Ok(builder.with_credentials(Arc::new(WithinSeconds { asked, last: Mutex::default() })))
+}
+
+/// Why there are no credentials.
+#[derive(Debug)]
+pub struct NoCredentials(String);
+
+impl fmt::Display for NoCredentials {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "there are no credentials: neither AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY nor a profile has any, and \
+             what this machine is given cannot be had: {}",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NoCredentials {}
+
+#[derive(Debug)]
+struct WithinSeconds {
+    asked: AwsCredentialProvider,
+    last: Mutex<Last>,
+}
+
+/// What was answered last.
+#[derive(Debug, Default)]
+struct Last {
+    had: Option<Arc<AwsCredential>>,
+    failed: Option<(Instant, String)>,
+}
+
+impl WithinSeconds {
+    /// What holds while the service for credentials does not answer: those of before, which it renews some
+    /// minutes before they expire.
+    fn without_answer(&self, why: &str) -> object_store::Result<Arc<AwsCredential>> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.had.clone().ok_or_else(|| object_store::Error::Unauthenticated {
+            path: "credentials".into(),
+            source: Box::new(NoCredentials(why.into())),
+        })
+    }
+}
+
+#[async_trait]
+impl CredentialProvider for WithinSeconds {
+    type Credential = AwsCredential;
+
+    async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
+        let failed = self.last.lock().unwrap_or_else(PoisonError::into_inner).failed.clone();
+        if let Some((_, why)) = failed.filter(|(when, _)| when.elapsed() < PAUSE) {
+            return self.without_answer(&why);
+        }
+        // Many may wait here, one after the other.
+        let why = match tokio::time::timeout(PATIENCE, self.asked.get_credential()).await {
+            Ok(Ok(found)) => {
+                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                *last = Last { had: Some(found.clone()), failed: None };
+                return Ok(found);
+            }
+            Ok(Err(error)) => innermost(&error),
+            Err(_) => format!("no answer in {} seconds", PATIENCE.as_secs()),
+        };
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).failed = Some((Instant::now(), why.clone()));
+        self.without_answer(&why)
+    }
 }
 
 /// The profile of a name, which must be there; of `default` if none is named and it is there.

@@ -7,6 +7,8 @@ use std::io;
 
 use kubist_store::{Error, Result};
 
+use crate::contact::{innermost, is_given_up};
+use crate::credentials::NoCredentials;
 use crate::location::Location;
 
 /// What was asked for is not as it should be, and asking again gives the same.
@@ -68,6 +70,7 @@ pub fn may_pass(error: &object_store::Error) -> bool {
     let known =
         |code: &str| NO_PERMISSION.iter().chain(WRONG_PLACE).any(|(known, _)| *known == code) || FULL.contains(&code);
     match error {
+        Of::Generic { .. } if is_given_up(error) => false,
         Of::Generic { .. } => !code(error).is_some_and(|code| known(&code)) && !error.to_string().contains("redirect"),
         _ => false,
     }
@@ -97,6 +100,9 @@ pub fn failed(location: &Location, asked: Asked<'_>, error: object_store::Error)
         return Error::NoSpace { operation: asked.operation, file };
     }
     match &error {
+        Of::Unauthenticated { source, .. } if source.is::<NoCredentials>() => {
+            because(io::ErrorKind::PermissionDenied, source.to_string())
+        }
         Of::PermissionDenied { .. } | Of::Unauthenticated { .. } => {
             because(io::ErrorKind::PermissionDenied, "no permission".into())
         }
@@ -109,7 +115,6 @@ pub fn failed(location: &Location, asked: Asked<'_>, error: object_store::Error)
     }
 }
 
-/// The innermost cause, which says most: the outer ones repeat it with addresses.
 fn why(error: &object_store::Error) -> String {
     if let Some(code) = code(error) {
         return match code.as_str() {
@@ -119,11 +124,7 @@ fn why(error: &object_store::Error) -> String {
             code => format!("the service answered {code}"),
         };
     }
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
+    innermost(error)
 }
 
 /// A result of the service as the store's.

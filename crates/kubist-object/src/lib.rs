@@ -19,6 +19,7 @@
 
 mod claims;
 mod client;
+mod contact;
 mod credentials;
 mod failure;
 mod frame;

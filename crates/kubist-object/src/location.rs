@@ -30,6 +30,8 @@ pub struct Location {
     /// The file with the certificates that vouch for the service.
     pub authorities: Option<String>,
     pub patience: Duration,
+    /// Whether the location says it.
+    pub patience_is_given: bool,
     pub parallel: usize,
     settings: String,
 }
@@ -78,6 +80,7 @@ impl Location {
             profile: None,
             authorities: None,
             patience: PATIENCE,
+            patience_is_given: false,
             parallel: PARALLEL,
             settings: settings.into(),
         };
@@ -110,6 +113,7 @@ impl Location {
             "patience" => {
                 let seconds = value.parse().ok().filter(|seconds| (1..=3600).contains(seconds));
                 self.patience = Duration::from_secs(seconds.ok_or_else(|| bad("1 to 3600 seconds"))?);
+                self.patience_is_given = true;
             }
             "parallel" => {
                 let requests = value.parse().ok().filter(|requests| (1..=1024).contains(requests));

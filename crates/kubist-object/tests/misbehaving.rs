@@ -7,10 +7,11 @@ mod service;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use common::fresh_at;
 use kubist_object::{Location, ObjectStore};
-use kubist_store::{Error, Store, conformance};
+use kubist_store::{Error, Result, Store, conformance, stoppable};
 use service::{Asked, Does, Service};
 
 /// A store on a service; the keys of the tests are the process's, so that threads agree on them.
@@ -167,4 +168,44 @@ fn a_log_that_could_not_be_taken_is_given_back() {
     service.does(|_| Does::Serve);
     store.own_log("w").unwrap().append(b"entry").unwrap();
     assert_eq!(store.read_log("w", 0).unwrap().entries.len(), 1);
+}
+
+/// An operation on a service that answered before is tried for so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_call_that_waits_for_a_service_ends_when_it_is_stopped() {
+    let service = Service::start();
+    let store = ObjectStore::create(at(&service, "")).unwrap();
+    let mut log = store.own_log("w").unwrap();
+    // What is answered at once is not in doubt because of that.
+    assert_eq!(stoppable(|| true, || log.append(b"entry")).unwrap(), log.position());
+    service.does(|_| Does::Silence);
+    let begin = Instant::now();
+    let stopped = |call: &mut dyn FnMut() -> Result<()>| stoppable(|| true, call);
+    assert!(matches!(stopped(&mut || store.get("table").map(drop)), Err(Error::Stopped { .. })));
+    assert!(matches!(stopped(&mut || log.append(b"doubtful").map(drop)), Err(Error::Stopped { .. })));
+    assert!(matches!(log.append(b"more"), Err(Error::Refused { .. })));
+    // What is given back is not waited for either.
+    drop(log);
+    assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_service_that_nobody_has_heard_of_is_given_up_within_seconds() {
+    let silent = Service::start();
+    silent.does(|_| Does::Silence);
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut closed = Service::start();
+    closed.address = format!("http://{nobody}");
+    std::thread::scope(|scope| {
+        for (service, word) in [(&silent, "no answer"), (&closed, "refused")] {
+            scope.spawn(move || {
+                let begin = Instant::now();
+                let error = ObjectStore::create(at(service, "")).unwrap_err();
+                assert!(matches!(&error, Error::Unreachable { why, .. } if why.contains(word)), "{error}");
+                assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
+            });
+        }
+    });
 }

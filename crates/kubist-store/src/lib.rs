@@ -46,7 +46,7 @@ pub use error::{Error, Result};
 pub use local::{Directories, LocalStore, local_scratch, open_local};
 pub use memory::{Memories, MemoryStore};
 pub use scheme::{Found, PATHS, Scheme, StoreLocation, locate, register};
-pub use stop::stoppable;
+pub use stop::{Switches, check_stopped, stoppable, switches};
 pub use store::{
     Answers, BLOCK_BYTES, BrokenEntry, Kept, LogEntry, LogOwner, LogTail, ReplicaLocation, Scratch, Segment, Size,
     SoundLog, Store,

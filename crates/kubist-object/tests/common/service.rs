@@ -20,6 +20,8 @@ pub enum Does {
     LoseAnswer,
     /// It is served without a look at its condition.
     IgnoreCondition,
+    /// It is never answered.
+    Silence,
 }
 
 /// A request, as the rule for it sees it.
@@ -96,6 +98,9 @@ fn serve(connection: TcpStream, rule: &Mutex<Rule>, values: &Mutex<BTreeMap<Stri
         let asked = Asked { method: request.method.clone(), key: request.key.clone() };
         let does = (rule.lock().unwrap())(&asked);
         let (status, headers, body) = match does {
+            Does::Silence => loop {
+                thread::park();
+            },
             Does::Refuse(status, code) => refused(status, code),
             does => answer(&request, &mut values.lock().unwrap(), does == Does::IgnoreCondition),
         };

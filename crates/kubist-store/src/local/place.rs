@@ -21,7 +21,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::disk::{Disk, DiskFile, Open, read_range};
-use crate::{Error, Result, stop};
+use crate::{Error, Result, check_stopped};
 
 use super::folders::Folders;
 
@@ -174,12 +174,12 @@ impl Place {
     /// Lets time go by, unless the call is to stop.
     pub fn pause(&self, mut left: Duration) -> Result<()> {
         while !left.is_zero() {
-            stop::check(&self.location)?;
+            check_stopped(&self.location)?;
             let some = left.min(LOOK);
             self.disk.pause(some);
             left -= some;
         }
-        stop::check(&self.location)
+        check_stopped(&self.location)
     }
 
     /// Looks again while what was found may be old.

@@ -1,0 +1,107 @@
+//! The first contact with a service: one that nobody has heard of is given up soon.
+//!
+//! A service that is gone for a while is asked again for [`Location::patience`]. One that has never
+//! answered is more likely a mistake: a wrong address, a port where nobody listens, a network that
+//! is not there. So until the first answer of any kind the tries end after some seconds, unless the
+//! location says for how long to try.
+//!
+//! [`Location::patience`]: crate::location::Location::patience
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use object_store::ClientOptions;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+};
+
+/// For so long a service is tried that cannot be connected to.
+const CONNECTING: Duration = Duration::from_secs(5);
+/// For so long one is waited for that was sent a request: it may be a busy one.
+const ANSWERING: Duration = Duration::from_secs(10);
+/// What a request waits at least, so that a handle that gave up notices when the service is back.
+const AT_LEAST: Duration = Duration::from_secs(1);
+
+/// Makes clients that give up a service which never answered.
+#[derive(Debug, Default)]
+pub struct FirstContact(Arc<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    heard: AtomicBool,
+    first_sent: Mutex<Option<Instant>>,
+}
+
+#[derive(Debug)]
+struct Client {
+    inner: HttpClient,
+    known: Arc<Known>,
+}
+
+/// Why a service was given up; what the library tries again is not of this kind.
+#[derive(Debug)]
+struct GivenUp(String);
+
+impl fmt::Display for GivenUp {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for GivenUp {}
+
+/// Was the service given up, so that it is not worth while to ask again?
+pub fn is_given_up(error: &object_store::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<GivenUp>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+impl HttpConnector for FirstContact {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let inner = ReqwestConnector::default().connect(options)?;
+        Ok(HttpClient::new(Client { inner, known: self.0.clone() }))
+    }
+}
+
+#[async_trait]
+impl HttpService for Client {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        if self.known.heard.load(Ordering::Relaxed) {
+            return self.inner.execute(request).await;
+        }
+        let first =
+            *self.known.first_sent.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
+        let left = ANSWERING.saturating_sub(first.elapsed()).max(AT_LEAST);
+        let gives_up = |why: String| HttpError::new(HttpErrorKind::Unknown, GivenUp(why));
+        match tokio::time::timeout(left, self.inner.execute(request)).await {
+            Ok(Ok(answer)) => {
+                self.known.heard.store(true, Ordering::Relaxed);
+                Ok(answer)
+            }
+            // Another request may have been answered meanwhile.
+            Ok(Err(error)) if first.elapsed() >= CONNECTING && !self.known.heard.load(Ordering::Relaxed) => {
+                Err(gives_up(innermost(&error)))
+            }
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(gives_up(format!("no answer in {} seconds", ANSWERING.as_secs()))),
+        }
+    }
+}
+
+/// The innermost cause, which says most: the outer ones repeat it with addresses.
+pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
