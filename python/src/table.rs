@@ -105,7 +105,8 @@ impl Table {
     #[staticmethod]
     #[pyo3(signature = (location, *, force))]
     fn drop(py: Python<'_>, location: &str, force: bool) -> PyResult<String> {
-        as_json(run(py, &Cancel::default(), || kubist::Table::drop_at(location, force))?)
+        let cancel = Cancel::default();
+        as_json(run(py, &cancel, || kubist::Table::drop_at_with(location, force, &cancel))?)
     }
 
     /// The report as JSON.
@@ -148,7 +149,8 @@ impl Table {
             unit,
             accuracy: accuracy.0,
         };
-        run(py, &Cancel::default(), || self.0.get()?.add_column(&column))
+        let cancel = Cancel::default();
+        run(py, &cancel, || self.0.get()?.add_column_with(&column, &cancel))
     }
 
     /// The bound of errors that is meant of a column, as the table's columns say theirs.
@@ -335,7 +337,8 @@ impl Table {
 
     /// Makes it a table of several machines.
     fn share(&self, py: Python<'_>) -> PyResult<()> {
-        run(py, &Cancel::default(), || self.0.get()?.share())
+        let cancel = Cancel::default();
+        run(py, &cancel, || self.0.get()?.share_with(&cancel))
     }
 
     /// Waits for something new since `seen`; `None` if nothing came in time.

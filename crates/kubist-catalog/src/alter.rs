@@ -24,6 +24,7 @@ use crate::core::Core;
 use crate::error::store_error;
 use crate::schema::{KEPT_BELOW, TableSchema};
 use crate::segment::unix_ms;
+use crate::stop::stoppable;
 
 /// The longest default: it comes back once for each old row.
 const MOST_DEFAULT_BYTES: usize = 1024;
@@ -115,9 +116,9 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the column, its type or its default cannot be; as of [`Core::view`]; a storage
-    /// error.
-    pub fn add_column(&self, column: &NewColumn) -> Result<()> {
+    /// `Invalid` if the column, its type or its default cannot be; `Cancelled`; as of [`Core::view`]; a
+    /// storage error.
+    pub fn add_column(&self, column: &NewColumn, cancel: &Cancel) -> Result<()> {
         let NewColumn { name, data_type, nullable, default, unit, accuracy } = column;
         if name.is_empty() {
             return Err(Error::invalid("a column needs a name"));
@@ -142,7 +143,7 @@ impl Core {
             Some(accuracy) => accuracy.round(&default),
             None => default,
         };
-        self.alter(Alteration::AddColumn { field, default, accuracy })
+        self.alter(Alteration::AddColumn { field, default, accuracy }, cancel)
     }
 
     /// Makes the column that says below which priority records are kept, if there is none yet.
@@ -153,7 +154,7 @@ impl Core {
     pub fn keep_below(&self) -> Result<()> {
         match self.view(&Cancel::default())?.schema.kept_below {
             Some(_) => Ok(()),
-            None => match self.alter(Alteration::KeptBelow { column: KEPT_BELOW.into() }) {
+            None => match self.alter(Alteration::KeptBelow { column: KEPT_BELOW.into() }, &Cancel::default()) {
                 // Somebody else was at it.
                 Err(Error::Invalid(_)) if self.view(&Cancel::default())?.schema.kept_below.is_some() => Ok(()),
                 done => done,
@@ -172,7 +173,7 @@ impl Core {
         values.iter().try_for_each(|(key, value)| check_entry(key, value, column.is_some()))?;
         let schema = self.view(&Cancel::default())?.schema.clone();
         let column = column.map(|name| schema.own_name(name).map(str::to_string)).transpose()?;
-        self.alter(Alteration::Set { column, values: values.clone() })
+        self.alter(Alteration::Set { column, values: values.clone() }, &Cancel::default())
     }
 
     /// Sets how hard numbers are pressed in runs that are written from here on, if that is not so
@@ -184,7 +185,7 @@ impl Core {
     pub fn set_compression(&self, compression: Compression) -> Result<()> {
         match self.view(&Cancel::default())?.schema.compression == Some(compression) {
             true => Ok(()),
-            false => self.alter(Alteration::Compression { compression }),
+            false => self.alter(Alteration::Compression { compression }, &Cancel::default()),
         }
     }
 
@@ -266,13 +267,17 @@ impl Core {
     }
 
     /// Takes the next number, if the alteration makes sense after all before it.
-    fn alter(&self, alteration: Alteration) -> Result<()> {
-        self.check_still_there()?;
-        loop {
-            let schema = self.view(&Cancel::default())?.schema.clone();
-            if self.put_alteration(&schema, &alteration)? {
-                return Ok(());
+    fn alter(&self, alteration: Alteration, cancel: &Cancel) -> Result<()> {
+        stoppable(cancel, || {
+            cancel.check()?;
+            self.check_still_there()?;
+            loop {
+                let schema = self.view(cancel)?.schema.clone();
+                cancel.check()?;
+                if self.put_alteration(&schema, &alteration)? {
+                    return Ok(());
+                }
             }
-        }
+        })
     }
 }

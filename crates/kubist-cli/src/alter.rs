@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use arrow_schema::Field;
-use kubist::{Metadata, NewColumn, Table, Value};
+use kubist::{Cancel, Metadata, NewColumn, Table, Value};
 
 use crate::args;
 use crate::failure::{Failure, Result};
 use crate::output::{remark, tell_units};
 use crate::parse;
 
-pub fn run(command: &args::Alter) -> Result<()> {
-    let table = Table::open(&command.table)?;
+pub fn run(command: &args::Alter, cancel: &Cancel) -> Result<()> {
+    let table = Table::open_with(&command.table, cancel)?;
     let units: Vec<_> = command.unit.iter().flat_map(|units| &units.0).collect();
     let mut values: Metadata = command.set.iter().cloned().collect();
     for key in &command.unset {
@@ -39,7 +39,7 @@ pub fn run(command: &args::Alter) -> Result<()> {
     }
     let report = |what: String| remark(&format!("{}: {what}", command.table));
     if command.shared {
-        table.share()?;
+        table.share_with(cancel)?;
         report("several machines may write to it".into());
     }
     for column in &command.add_column {
@@ -52,7 +52,8 @@ pub fn run(command: &args::Alter) -> Result<()> {
         let nullable = field.is_nullable();
         let (name, data_type) = (name.clone(), data_type.clone());
         let accuracy = bounds.get(&name).map(|bound| Value::Text((*bound).clone()));
-        table.add_column(&NewColumn { name, data_type, nullable, default, unit: None, accuracy })?;
+        let column_added = NewColumn { name, data_type, nullable, default, unit: None, accuracy };
+        table.add_column_with(&column_added, cancel)?;
         report(format!("column {:?} added ({})", column.name, column.data_type));
     }
     for (column, unit) in units {

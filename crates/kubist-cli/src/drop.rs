@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use kubist::Table;
+use kubist::{Cancel, Table};
 
 use crate::args;
 use crate::failure::{Failure, Kind, Result};
@@ -10,11 +10,11 @@ use crate::human;
 use crate::location::Location;
 use crate::output::{print_json, remark};
 
-pub fn run(command: &args::Drop) -> Result<()> {
+pub fn run(command: &args::Drop, cancel: &Cancel) -> Result<()> {
     if !command.yes && !is_wanted(&command.table)? {
         return Err(Failure { kind: Kind::Usage, message: format!("{}: not dropped", command.table) });
     }
-    let dropped = Table::drop_at(&command.table, command.force)?;
+    let dropped = Table::drop_at_with(&command.table, command.force, cancel)?;
     if command.json {
         return print_json(&dropped);
     }

@@ -84,7 +84,7 @@ pub fn copy_to(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Copied> {
     let plan = plan_copy(snapshot, options)?;
-    copy_planned(snapshot, vacant_for_copy(location)?, plan, options, progress)
+    copy_planned(snapshot, vacant_for_copy(location, &options.cancel)?, plan, options, progress)
 }
 
 /// The same in an empty store, of whatever kind.
@@ -123,7 +123,7 @@ fn copy_planned(
         .and_then(|copied| unfinished.finish().map(|_| copied));
     if copied.is_err() {
         // Best effort: what stays is not a table.
-        let _ = drop_in(store, false);
+        let _ = drop_in(store, false, &Cancel::default());
     }
     copied
 }

@@ -10,10 +10,11 @@ use kubist_store::Store;
 
 use kubist_catalog::error::store_error;
 use kubist_catalog::location::TableLocation;
+use kubist_catalog::stop::stoppable;
 use kubist_format::names::{
     ALTERATIONS, CHECKPOINTS, CLAIMS, DROPPED, GARBAGE, GRID, HOLES, LEASES, REWRITES, TABLE, UNFINISHED, WRITERS,
 };
-use kubist_types::{Error, Result};
+use kubist_types::{Cancel, Error, Result};
 
 /// What `Table::drop_at` removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -36,9 +37,10 @@ fn is_ours(name: &str) -> bool {
 ///
 /// # Errors
 ///
-/// `NotATable`; `Busy`; a storage error.
-pub fn drop_at(location: &TableLocation, force: bool) -> Result<Dropped> {
-    drop_in(location.store()?, force)
+/// `NotATable`; `Busy`; `Cancelled`, before which the table is whole, or can only be dropped again; a
+/// storage error.
+pub fn drop_at(location: &TableLocation, force: bool, cancel: &Cancel) -> Result<Dropped> {
+    drop_in(stoppable(cancel, || location.store())?, force, cancel)
 }
 
 /// Deletes the table in a store.
@@ -46,7 +48,12 @@ pub fn drop_at(location: &TableLocation, force: bool) -> Result<Dropped> {
 /// # Errors
 ///
 /// As of [`drop_at`].
-pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
+pub fn drop_in(store: Arc<dyn Store>, force: bool, cancel: &Cancel) -> Result<Dropped> {
+    stoppable(cancel, || drop_whole(store.as_ref(), force, cancel))
+}
+
+fn drop_whole(store: &dyn Store, force: bool, cancel: &Cancel) -> Result<Dropped> {
+    cancel.check()?;
     // Read, so that a file of somebody else's that is called so is not a table.
     let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
     let begun = there(DROPPED)?;
@@ -55,21 +62,29 @@ pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
         return Err(Error::NotATable { location: store.location().into(), why: "it holds no table".into() });
     }
     let mut logs = Vec::new();
-    take_logs(store.as_ref(), force, &mut logs)?;
+    take_logs(store, force, &mut logs, cancel)?;
     // What is unfinished has its mark.
     let mark = if is_table { DROPPED } else { UNFINISHED };
     if is_table {
         store.put_if_absent(DROPPED, b"").map_err(store_error)?;
     }
     // A writer that came meanwhile has its log, or will see the mark.
-    if let Err(error) = take_logs(store.as_ref(), force, &mut logs) {
-        if is_table && !begun {
-            store.delete(DROPPED).map_err(store_error)?;
+    let taken = take_logs(store, force, &mut logs, cancel).and_then(|()| {
+        let sizes = store.sizes().map_err(store_error)?;
+        cancel.check()?;
+        Ok(sizes)
+    });
+    let sizes = match taken {
+        Ok(sizes) => sizes,
+        Err(error) => {
+            if is_table && !begun {
+                store.delete(DROPPED).map_err(store_error)?;
+            }
+            return Err(error);
         }
-        return Err(error);
-    }
+    };
     let (mut dropped, mut objects) = (Dropped::default(), Vec::new());
-    for size in store.sizes().map_err(store_error)?.into_iter().filter(|size| size.name != mark) {
+    for size in sizes.into_iter().filter(|size| size.name != mark) {
         if size.kind == kubist_store::Kept::Object {
             if !is_ours(&size.name) {
                 dropped.files_left += 1;
@@ -91,9 +106,10 @@ pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
 ///
 /// # Errors
 ///
-/// `Exists` if something else is there; `Busy` while another makes a copy there; a storage error.
-pub fn vacant_for_copy(location: &TableLocation) -> Result<Arc<dyn Store>> {
-    let left = match location.store() {
+/// `Exists` if something else is there; `Busy` while another makes a copy there; `Cancelled`; a storage
+/// error.
+pub fn vacant_for_copy(location: &TableLocation, cancel: &Cancel) -> Result<Arc<dyn Store>> {
+    let left = match stoppable(cancel, || location.store()) {
         Ok(store) => {
             let there = |name| store.get(name).map(|found| found.is_some()).map_err(store_error);
             (there(UNFINISHED)? && !there(TABLE)? && !there(DROPPED)?).then_some(store)
@@ -102,14 +118,20 @@ pub fn vacant_for_copy(location: &TableLocation) -> Result<Arc<dyn Store>> {
         Err(error) => return Err(error),
     };
     if let Some(left) = left {
-        drop_in(left, false)?;
+        drop_in(left, false, cancel)?;
     }
-    location.vacant()
+    stoppable(cancel, || location.vacant())
 }
 
 /// Takes all logs that are not taken yet, so that no writer is at work.
-fn take_logs(store: &dyn Store, force: bool, taken: &mut Vec<Box<dyn kubist_store::LogOwner>>) -> Result<()> {
+fn take_logs(
+    store: &dyn Store,
+    force: bool,
+    taken: &mut Vec<Box<dyn kubist_store::LogOwner>>,
+    cancel: &Cancel,
+) -> Result<()> {
     for writer in store.logs().map_err(store_error)? {
+        cancel.check()?;
         if force || taken.iter().any(|log| log.writer() == writer) {
             continue;
         }

@@ -105,7 +105,7 @@ pub fn salvage(
     let from = from.store()?;
     // Read before anything is made.
     Core::with_header(Patient::new(from.clone(), cancel))?;
-    let to = vacant_for_copy(to)?;
+    let to = vacant_for_copy(to, cancel)?;
     salvage_in(from, to, cancel, progress)
 }
 
@@ -148,7 +148,7 @@ fn salvage_patiently(
         .and_then(|()| unfinished.finish().map(drop));
     if let Err(error) = saved {
         // Best effort: what stays is not a table.
-        let _ = drop_in(to, false);
+        let _ = drop_in(to, false, &Cancel::default());
         return Err(error);
     }
     Ok(report)

@@ -56,7 +56,8 @@ use bytes::Bytes;
 use crate::claims::LAPSE;
 use crate::disk::{Disk, OsDisk, Sort, irregular};
 use crate::{
-    Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog, Store,
+    Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog,
+    Store, check_stopped,
 };
 
 pub use location::Directories;
@@ -254,6 +255,8 @@ impl Store for LocalStore {
             self.catch_up()?;
         }
         for writer in logs::writers(self)? {
+            // Whoever owns such a log next seals it, too.
+            check_stopped(&self.location)?;
             entries::seal(self, &writer)?;
         }
         Ok(())

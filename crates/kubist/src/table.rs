@@ -11,6 +11,7 @@ use kubist_catalog::core::Core;
 use kubist_catalog::create::{self, Plan};
 use kubist_catalog::error::store_error;
 use kubist_catalog::settle;
+use kubist_catalog::stop::stoppable;
 use kubist_catalog::token::SnapshotToken;
 use kubist_catalog::write_checkpoint;
 use kubist_format::history::Declared;
@@ -313,7 +314,16 @@ impl Table {
     ///
     /// `Invalid` if the name is taken, or the type or the default cannot be.
     pub fn add_column(&self, column: &NewColumn) -> Result<()> {
-        self.core.add_column(column)
+        self.add_column_with(column, &Cancel::default())
+    }
+
+    /// The same, until the switch is set: then the column may have been added, or not.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or as of [`Table::add_column`].
+    pub fn add_column_with(&self, column: &NewColumn, cancel: &Cancel) -> Result<()> {
+        self.core.add_column(column, cancel)
     }
 
     /// Makes the column `kept_below`, if the table has none yet: a writer that writes only a sample
@@ -391,8 +401,20 @@ impl Table {
     ///
     /// `Damaged` if a log is; a storage error.
     pub fn share(&self) -> Result<()> {
-        self.core.check_still_there()?;
-        self.core.store.share().map_err(kubist_catalog::error::store_error)
+        self.share_with(&Cancel::default())
+    }
+
+    /// The same, until the switch is set: then it may be shared, or not. It is sound in any case.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or as of [`Table::share`].
+    pub fn share_with(&self, cancel: &Cancel) -> Result<()> {
+        stoppable(cancel, || {
+            cancel.check()?;
+            self.core.check_still_there()?;
+            self.core.store.share().map_err(store_error)
+        })
     }
 
     /// May several machines write to it?
@@ -500,7 +522,16 @@ impl Table {
     ///
     /// `NotATable` if there is none, `Busy` while a writer is at work.
     pub fn drop_at(location: &str, force: bool) -> Result<Dropped> {
-        drop::drop_at(&table_location(location)?, force)
+        Table::drop_at_with(location, force, &Cancel::default())
+    }
+
+    /// The same, until the switch is set: then the table is whole, or can only be dropped again.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled`, or as of [`Table::drop_at`].
+    pub fn drop_at_with(location: &str, force: bool, cancel: &Cancel) -> Result<Dropped> {
+        drop::drop_at(&table_location(location)?, force, cancel)
     }
 
     /// Deletes the table in a store.
@@ -509,7 +540,16 @@ impl Table {
     ///
     /// As of [`Table::drop_at`].
     pub fn drop_in(store: Arc<dyn Store>, force: bool) -> Result<Dropped> {
-        drop::drop_in(store, force)
+        Table::drop_in_with(store, force, &Cancel::default())
+    }
+
+    /// The same, until the switch is set.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Table::drop_at_with`].
+    pub fn drop_in_with(store: Arc<dyn Store>, force: bool, cancel: &Cancel) -> Result<Dropped> {
+        drop::drop_in(store, force, cancel)
     }
 
     /// [`Table::verify`] for the table at a location, of which only the header must be

@@ -17,9 +17,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist::store::{MemoryStore, Store};
+use kubist::store::{LocalStore, MemoryStore, Store};
 use kubist::{
-    Bound, Cancel, CopyOptions, Dimension, Domain, Error, EstimateOptions, OptimizeOptions, PerCell, Query,
+    Bound, Cancel, CopyOptions, Dimension, Domain, Error, EstimateOptions, NewColumn, OptimizeOptions, PerCell, Query,
     QueryStream, Result, RunOptions, Table, TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use rand::rngs::SmallRng;
@@ -54,6 +54,18 @@ fn rows(seed: u64, rows: i64) -> RecordBatch {
 }
 
 fn made(commits: u64, of_commit: i64) -> (Arc<dyn Store>, Table) {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new("cancelled"));
+    let table = made_in(store.clone());
+    let mut writer = table.writer(&WriterOptions::default()).unwrap();
+    for commit in 0..commits {
+        writer.append(&rows(commit, of_commit)).unwrap();
+        writer.commit().unwrap();
+    }
+    drop(writer);
+    (store, table)
+}
+
+fn made_in(store: Arc<dyn Store>) -> Table {
     let dimension =
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
     let options = TableOptions {
@@ -62,15 +74,17 @@ fn made(commits: u64, of_commit: i64) -> (Arc<dyn Store>, Table) {
         lookup: vec!["path".into()],
         ..TableOptions::default()
     };
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new("cancelled"));
-    let table = Table::create_in(store.clone(), schema(), &options).unwrap();
-    let mut writer = table.writer(&WriterOptions::default()).unwrap();
-    for commit in 0..commits {
-        writer.append(&rows(commit, of_commit)).unwrap();
+    Table::create_in(store, schema(), &options).unwrap()
+}
+
+/// A commit of each of some writers.
+fn commit_each(table: &Table, writers: u64) {
+    for writer in 0..writers {
+        let name = Some(format!("w{writer}"));
+        let mut writer = table.writer(&WriterOptions { name, ..WriterOptions::default() }).unwrap();
+        writer.append(&rows(7, 100)).unwrap();
         writer.commit().unwrap();
     }
-    drop(writer);
-    (store, table)
 }
 
 /// A switch that sets itself at a look, if it comes to that, and how often it was looked at.
@@ -293,6 +307,21 @@ fn what_writes_stops_at_any_moment_and_the_table_is_sound() {
         sound(&table, if done.is_ok() { &[32_000] } else { &[2_000] });
         done.map(|_| ())
     });
+    interrupt("add_column", 3, move |cancel| {
+        let (_, table) = made(2, 2_000);
+        let column = NewColumn {
+            name: "z".into(),
+            data_type: DataType::Float64,
+            nullable: true,
+            default: Value::Null,
+            unit: None,
+            accuracy: None,
+        };
+        let done = table.add_column_with(&column, &cancel);
+        sound(&table, &[4_000]);
+        assert!(done.is_err() || table.schema()?.index_of("z").is_ok());
+        done
+    });
     interrupt("optimize", 2, move |cancel| {
         let (_, table) = made(8, 4_000);
         let replication = Some("outlook".parse().unwrap());
@@ -300,5 +329,44 @@ fn what_writes_stops_at_any_moment_and_the_table_is_sound() {
         let done = table.optimize(&options, &mut |_, _| {});
         sound(&table, &[32_000]);
         done.map(|_| ())
+    });
+}
+
+#[test]
+fn a_drop_stops_at_any_moment_and_leaves_a_table_or_what_can_be_dropped() {
+    const WRITERS: u64 = 8;
+    interrupt("drop", 2 * WRITERS, move |cancel| {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new("dropped"));
+        commit_each(&made_in(store.clone()), WRITERS);
+        let done = Table::drop_in_with(store.clone(), false, &cancel);
+        match Table::open_in(store.clone()) {
+            Ok(table) => {
+                assert!(matches!(done, Err(Error::Cancelled)), "{done:?}");
+                assert_eq!(table.snapshot()?.count(&Query::default())?, WRITERS * 100);
+                // Its writers can go on.
+                commit_each(&table, WRITERS);
+            }
+            Err(_) if done.is_err() => drop(Table::drop_in(store.clone(), false)?),
+            Err(error) => assert!(matches!(error, Error::NotATable { .. } | Error::Missing { .. }), "{error}"),
+        }
+        done.map(|dropped| dropped.files)
+    });
+}
+
+#[test]
+fn sharing_stops_at_any_moment_and_the_table_is_sound() {
+    const WRITERS: u64 = 8;
+    interrupt("share", WRITERS, move |cancel| {
+        let folder = tempfile::tempdir().unwrap();
+        let store = LocalStore::create(&folder.path().join("t")).unwrap().with_staleness(Duration::ZERO);
+        let table = made_in(Arc::new(store));
+        commit_each(&table, WRITERS);
+        let done = table.share_with(&cancel);
+        assert!(done.is_err() || table.is_shared());
+        commit_each(&table, WRITERS);
+        assert_eq!(table.snapshot()?.count(&Query::default())?, 2 * WRITERS * 100);
+        let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {})?;
+        assert!(report.findings.is_empty(), "{report:?}");
+        done
     });
 }
