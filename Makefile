@@ -17,7 +17,8 @@
 # make stress  2,000 rounds of killed processes, and as many seeds of races and trouble; ROUNDS=n
 # make stress-mounts   two machines on one folder through a file system that misbehaves: processes, mounts,
 #                     machines and the server killed and stopped, 100 times or ROUNDS=n; needs /dev/fuse
-# make test-mounts    the store, the engine's oracle and live tests on two mounts of that file system
+# make test-mounts    the store, the engine's oracle and live tests, and processes that are stopped and killed,
+#                     on two mounts of that file system
 # make stress-spark   a stream of Spark whose driver and executors are killed, 20 times or ROUNDS=n
 # make bench-spark    Kubist beside Parquet, Delta and Iceberg through Spark; FOLDER=where the tables stay,
 #                     ROWS=100000000, TURNS=n, STORES=kubist,parquet
@@ -318,13 +319,14 @@ stress-mounts: build $(VENV)/.for-test
 
 # The mounts remember what they know for a tenth of a second.
 MOUNTS := $(CURDIR)/.mounts
-test-mounts:
+ON_MOUNTS := KUBIST_STALE_SECONDS=0.2 KUBIST_TEST_MOUNTS=$(MOUNTS)/one:$(MOUNTS)/other
+test-mounts: build $(VENV)/.for-test
 	$(PYTHON) scripts/mounts.py up
-	KUBIST_STALE_SECONDS=0.2 KUBIST_TEST_MOUNTS=$(MOUNTS)/one:$(MOUNTS)/other \
-	  cargo test --release --locked --workspace --target-dir target --test shared -- --ignored
-	KUBIST_STALE_SECONDS=0.2 KUBIST_TEST_STORE=$(MOUNTS)/one SEEDS=20 \
-	  cargo test --release --locked --workspace --target-dir target --test oracle --test live
+	$(ON_MOUNTS) cargo test --release --locked --workspace --target-dir target --test shared -- --ignored
+	$(ON_MOUNTS) SEEDS=20 ROUNDS=60 \
+	  cargo test --release --locked --workspace --target-dir target --test oracle --test live --test processes
 	$(PYTHON) scripts/mounts.py down
+	$(BIN)/python -m pytest -q python/tests/test_mounts.py
 
 stress-simulations: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),50)
 stress-simulations: build $(VENV)/.for-test
@@ -374,7 +376,8 @@ cassandra-chaos: cassandra-up
 	  cargo test --release --locked --workspace --target-dir target --test live
 
 # Credentials and address as everyone gives them.
-S3 := AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=testsecret AWS_ENDPOINT_URL=http://127.0.0.1:7070
+S3_AT := http://127.0.0.1:$(or $(PORT),7070)
+S3 := AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=testsecret AWS_ENDPOINT_URL=$(S3_AT)
 s3-up:
 	$(PYTHON) scripts/s3.py up
 
@@ -382,7 +385,7 @@ s3-down:
 	$(PYTHON) scripts/s3.py down
 
 test-s3: s3-up
-	$(S3) KUBIST_TEST_S3=http://127.0.0.1:7070 \
+	$(S3) KUBIST_TEST_S3=$(S3_AT) \
 	  cargo test --release --locked --workspace --target-dir target --test bucket -- --include-ignored
 	$(S3) KUBIST_TEST_STORE=s3://kubist-tests SEEDS=20 \
 	  cargo test --release --locked --workspace --target-dir target --test oracle --test live

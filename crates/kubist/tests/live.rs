@@ -10,7 +10,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use fresh::fresh_store;
+use fresh::{elsewhere, fresh_store};
 use kubist::{
     Bound, CommitOptions, Declared, DeclaredWriters, Dimension, Domain, OptimizeOptions, Query, Snapshot, Table,
     TableOptions, Value, VerifyOptions, Writer, WriterOptions,
@@ -139,7 +139,7 @@ fn a_simulation_goes_on_with_other_writers() {
     }
     let steps = || {
         // One handle has followed all along, the other follows now.
-        let anew = Table::open_in(store.clone()).unwrap().snapshot().unwrap().complete_steps();
+        let anew = Table::open_in(elsewhere(&store)).unwrap().snapshot().unwrap().complete_steps();
         assert_eq!(table.snapshot().unwrap().complete_steps(), anew);
         anew
     };
@@ -305,7 +305,7 @@ fn a_checkpoint_knows_steps_and_a_restarted_solver_can_go_back() {
     }
     drop(ada);
     assert!(table.checkpoint().unwrap());
-    let table = Table::open_in(store).unwrap();
+    let table = Table::open_in(elsewhere(&store)).unwrap();
     table.optimize(&OptimizeOptions { debt_share: 0.0, ..Default::default() }, &mut |_, _| {}).unwrap();
     assert_eq!(table.retract(2, &Default::default()).unwrap().rows, 300);
     assert_eq!(all(&table.snapshot().unwrap()), (100..300).collect::<Vec<_>>());
@@ -423,13 +423,13 @@ fn many_short_lived_writers_leave_a_checkpoint() {
     let store = fresh_store("short");
     let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
     for commit in 0..450 {
-        let mut writer = writer(&Table::open_in(store.clone()).unwrap(), &format!("writer-{}", commit % 40));
+        let mut writer = writer(&Table::open_in(elsewhere(&store)).unwrap(), &format!("writer-{}", commit % 40));
         writer.append(&rows(commit * 10..commit * 10 + 10)).unwrap();
         let token = Some(format!("commit {commit}"));
         writer.commit_as(&CommitOptions { token, step: Some(commit) }).unwrap();
     }
     assert!(!store.list("checkpoints/").unwrap().is_empty() || table.checkpoint().unwrap());
-    let fresh = Table::open_in(store.clone()).unwrap();
+    let fresh = Table::open_in(elsewhere(&store)).unwrap();
     assert_eq!(all(&fresh.snapshot().unwrap()), (0..4500).collect::<Vec<_>>());
     assert_eq!(fresh.snapshot().unwrap().complete_steps().len(), 450);
     // Tokens are remembered by the checkpoint too.

@@ -14,7 +14,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
-use fresh::fresh_store;
+use fresh::{elsewhere, fresh_store};
 use kubist::{
     Bound, Cancel, Dimension, Domain, Error, GridOptions, NewColumn, OptimizeOptions, PerCell, Query, ScaleKind, Table,
     TableOptions, Value, VerifyOptions, WriterOptions,
@@ -71,8 +71,7 @@ fn table(rng: &mut SmallRng) -> Case {
         seed: rng.random(),
         ..Default::default()
     };
-    let store = fresh_store("oracle");
-    let mut table = Table::create_in(store.clone(), schema.clone(), &options).unwrap();
+    let mut table = Table::create_in(fresh_store("oracle"), schema.clone(), &options).unwrap();
     // Some read their list of runs page by page.
     let held = *[0, 20, 1 << 18].choose(rng).unwrap();
     table.limit_runs_in_memory(held);
@@ -130,7 +129,7 @@ fn table(rng: &mut SmallRng) -> Case {
             schema = add_column(rng, &table, &schema, &mut batches, &mut numbers, &mut added);
         }
         if rng.random_bool(0.3) {
-            table = Table::open_in(store.clone()).unwrap();
+            table = Table::open_in(elsewhere(&table.core().store)).unwrap();
             table.limit_runs_in_memory(held);
         }
         assert_eq!(

@@ -9,17 +9,19 @@
 //! `ROUNDS=n` plays n rounds of killing, `SEED=n` chooses which.
 
 mod common;
+mod fresh;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::stopping::{NEVER, StoppingDisk, say, stop_after};
 use common::{Wrong, commits, name, options, schema};
+use fresh::{fresh_name, mounts, on_the_other};
 use kubist::store::LocalStore;
 use kubist::store::disk::OsDisk;
 use kubist::{
@@ -183,6 +185,12 @@ struct Child {
 
 impl Child {
     fn start(table: &str, role: &str, settings: &[(&str, i64)]) -> Child {
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        // Every second one is on the other machine, if there are two.
+        let table = match mounts() {
+            Some(_) if STARTED.fetch_add(1, Ordering::Relaxed) % 2 == 0 => on_the_other(Path::new(table)),
+            _ => table.into(),
+        };
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "in_a_child", "--nocapture", "--test-threads=1"]);
         command.env("KUBIST_ROLE", role).env("KUBIST_TABLE", table);
@@ -223,6 +231,25 @@ impl Child {
     }
 }
 
+/// Where a table may be made, and what keeps it there.
+fn place() -> (Option<tempfile::TempDir>, PathBuf) {
+    match mounts() {
+        Some([one, _]) => (None, one.join(fresh_name("table"))),
+        None => {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("table");
+            (Some(folder), path)
+        }
+    }
+}
+
+/// A table, of which all is seen that was done to it, also on another machine.
+fn open(location: &str) -> Table {
+    let table = Table::open(location).unwrap();
+    table.core().store.catch_up().unwrap();
+    table
+}
+
 fn sound(table: &Table) {
     let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
     assert_eq!(report.findings, Vec::<String>::new());
@@ -232,8 +259,7 @@ fn sound(table: &Table) {
 fn everybody_at_once() {
     const WRITERS: i64 = 4;
     const COMMITS: i64 = 250;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("table");
+    let (_folder, path) = place();
     let location = path.to_str().unwrap();
     Table::create(location, schema(), &options()).unwrap();
     let readers: Vec<Child> = (0..3).map(|_| Child::start(location, "reader", &[])).collect();
@@ -252,7 +278,7 @@ fn everybody_at_once() {
     for optimizer in optimizers {
         println!("an optimizer {:?}", optimizer.finish());
     }
-    let table = Table::open(location).unwrap();
+    let table = open(location);
     println!("{} grids", table.snapshot().unwrap().info().unwrap().grid + 1);
     let expected = (0..WRITERS).map(|writer| (writer, COMMITS)).collect();
     assert_eq!(commits(&table.snapshot().unwrap()).unwrap(), expected);
@@ -266,8 +292,7 @@ fn everybody_at_once() {
 fn a_rewriter_that_was_stalled_publishes_no_segment_that_is_gone() {
     let mut deleted = 0;
     for calls in 0.. {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("table");
+        let (_folder, path) = place();
         let location = path.to_str().unwrap();
         let table = Table::create(location, schema(), &options()).unwrap();
         let mut writer = own(&table, 0);
@@ -294,7 +319,7 @@ fn a_rewriter_that_was_stalled_publishes_no_segment_that_is_gone() {
             assert!(calls > 10 && deleted > 0, "{calls} calls, {deleted} segments deleted");
             return;
         }
-        let table = Table::open(location).unwrap();
+        let table = open(location);
         assert_eq!(commits(&table.snapshot().unwrap()).unwrap(), BTreeMap::from([(0, 6)]), "stopped at call {calls}");
         sound(&table);
     }
@@ -408,7 +433,7 @@ impl Campaign {
     }
 
     fn work_meanwhile(&mut self, stopped: &str) {
-        let table = Table::open(&self.location).unwrap();
+        let table = open(&self.location);
         if stopped.contains("/logs/") {
             self.waited += 1;
             if self.waited > 2 {
@@ -422,7 +447,7 @@ impl Campaign {
 
     /// Every acknowledged commit is there, and at most the one in flight besides.
     fn check(&self) {
-        let table = Table::open(&self.location).unwrap();
+        let table = open(&self.location);
         let found = commits(&table.snapshot().unwrap()).unwrap();
         for (writer, acknowledged) in self.acknowledged.iter().enumerate() {
             let found = found.get(&(writer as i64)).copied().unwrap_or(0);
@@ -436,8 +461,7 @@ impl Campaign {
 fn killed_and_stopped_processes_lose_nothing() {
     let asked = |name| std::env::var(name).ok().map(|number| number.parse().unwrap());
     let (rounds, seed) = (asked("ROUNDS").unwrap_or(200), asked("SEED").unwrap_or(9));
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("table");
+    let (_folder, path) = place();
     let location = path.to_str().unwrap().to_string();
     Table::create(&location, schema(), &options()).unwrap();
     let mut campaign = Campaign {
@@ -455,17 +479,18 @@ fn killed_and_stopped_processes_lose_nothing() {
             campaign.check();
         }
         if round % 50 == 49 {
-            sound(&Table::open(&location).unwrap());
+            sound(&open(&location));
         }
     }
     campaign.check();
-    let table = Table::open(&location).unwrap();
+    let table = open(&location);
     sound(&table);
     // Commits that were in flight when their writer died are retried, and count once.
     for writer in 0..3 {
         let output = Child::writer(&location, writer, campaign.acknowledged[writer as usize], 1, -1, -1).finish();
         campaign.acknowledge(writer as usize, &output);
     }
+    let table = open(&location);
     let expected = (0..3).map(|writer| (writer, campaign.acknowledged[writer as usize])).collect();
     assert_eq!(commits(&table.snapshot().unwrap()).unwrap(), expected);
     sound(&table);
