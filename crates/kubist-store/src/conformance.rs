@@ -33,11 +33,31 @@ pub fn run(make: &mut dyn FnMut() -> Arc<dyn Store>) {
     parts_of_segments_are_given_back(&*make());
     logs_give_back_what_was_appended(&*make());
     logs_are_read_from_any_position(&*make());
+    an_entry_comes_after_the_segment_that_it_names(&*make());
     a_log_has_one_owner(&*make());
     logs_are_apart(&*make());
     scratch_gives_back_what_was_appended(&*make());
     sizes_count_all_that_is_kept(&*make());
     an_erased_store_is_empty(&*make());
+}
+
+fn an_entry_comes_after_the_segment_that_it_names(store: &dyn Store) {
+    let mut log = store.own_log("w").unwrap();
+    let mut segment = store.create_segment("s").unwrap();
+    let mut written = Vec::new();
+    for round in 0..3u8 {
+        let bytes = noise(1000 + round as usize, round.into());
+        let offset = segment.append(&[&bytes]).unwrap();
+        assert_eq!(log.append_after(segment.as_mut(), &[round]).unwrap(), log.position());
+        written.push((offset, bytes));
+        // Nothing new is in the segment.
+        log.append_after(segment.as_mut(), b"again").unwrap();
+        let tail = store.read_log("w", 0).unwrap();
+        assert_eq!((tail.entries.len(), tail.durable), (written.len() * 2, log.position()));
+        for (offset, bytes) in &written {
+            assert!(store.read("s", &[*offset..offset + bytes.len() as u64]).unwrap()[0] == bytes[..]);
+        }
+    }
 }
 
 fn objects_are_written_once(store: &dyn Store) {

@@ -75,7 +75,7 @@ pub struct LocalStore {
     place: Arc<Place>,
     open_files: OpenFiles,
     waited: AtomicBool,
-    known: Known,
+    known: Arc<Known>,
     claims: Claims,
 }
 
@@ -150,7 +150,7 @@ impl LocalStore {
             open_files: OpenFiles::new(disk.clone()),
             place: Arc::new(Place::new(disk, path)),
             waited: AtomicBool::default(),
-            known: Known::default(),
+            known: Arc::default(),
             claims: Claims::default(),
         };
         store.look_for_mark()?;

@@ -481,6 +481,18 @@ pub trait LogOwner: Send {
     /// appended.
     fn append(&mut self, entry: &[u8]) -> Result<u64>;
 
+    /// The same of an entry that names what was appended to a segment of this store: it is seen by
+    /// nobody, and no crash keeps it, before that is durable. An engine may make both durable at
+    /// the same time.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Segment::sync`] and [`LogOwner::append`].
+    fn append_after(&mut self, segment: &mut dyn Segment, entry: &[u8]) -> Result<u64> {
+        segment.sync()?;
+        self.append(entry)
+    }
+
     /// The position after the last entry.
     fn position(&self) -> u64;
 

@@ -20,7 +20,6 @@ use crate::output::Output;
 use crate::seen::Seen;
 use crate::spill::Part;
 use kubist_catalog::core::Core;
-use kubist_catalog::error::store_error;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::schema::TableSchema;
 use kubist_format::location::Location;
@@ -98,7 +97,7 @@ struct Made {
 }
 
 impl Runs<'_> {
-    /// Writes the parts as runs to a segment, and makes them durable.
+    /// Writes the parts as runs to a segment. Who names them makes it durable first.
     ///
     /// # Errors
     ///
@@ -143,7 +142,6 @@ impl Runs<'_> {
         }
         self.cancel.check()?;
         let (runs, bytes) = output.finish()?;
-        segment.sync().map_err(store_error)?;
         // The same cube may have been passed through by several parts of one grid point.
         lowest(&mut cutoffs);
         Ok(Prepared { commit: Commit { runs, cutoffs }, bytes, outside })

@@ -493,8 +493,12 @@ impl Writer {
         identify(&mut entry.commit.runs, Core::origin(self.log.writer()), sequence);
         let runs = entry.commit.runs.len() as u64;
         let entry = entry.encode(&self.core.forest());
+        let appended = match &mut self.segment {
+            Some(segment) => self.log.append_after(segment.as_mut(), &entry),
+            None => self.log.append(&entry),
+        };
         // An entry that may be there or not names runs of this segment.
-        self.log.append(&entry).map_err(store_error).inspect_err(|_| self.segment = None)?;
+        appended.map_err(store_error).inspect_err(|_| self.segment = None)?;
         self.sequence = sequence;
         self.rows += rows;
         self.segment_bytes += bytes;
@@ -539,7 +543,7 @@ impl Writer {
         spill.add(batches, &self.cancel)
     }
 
-    /// All runs of the pending rows, durable.
+    /// All runs of the pending rows, which are durable once the segment is.
     fn laid_out(&mut self, pending: &mut Pending, step: Option<i64>) -> Result<Prepared> {
         let done = pending.laid_out.take();
         let all = match done {
@@ -553,7 +557,7 @@ impl Writer {
         all.inspect_err(|_| self.segment = None)
     }
 
-    /// Writes the pending rows as runs and makes them durable; `first` are runs of the same commit.
+    /// Writes the pending rows as runs; `first` are runs of the same commit.
     fn write(
         &mut self,
         pending: &mut Pending,

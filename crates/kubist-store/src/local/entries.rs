@@ -21,12 +21,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::format::{HEADER_BYTES, Says};
-use crate::{BrokenEntry, Error, LogEntry, LogOwner, LogTail, Result, SoundLog, names};
+use crate::{BrokenEntry, Error, LogEntry, LogOwner, LogTail, Result, Segment, SoundLog, names};
 
 use super::claim_files::{Claim, Renewal};
 use super::numbered::{self, ENTRIES, LOGS, SEAL};
 use super::place::Place;
 use super::standing::Standing;
+use super::temporary::First;
 use super::{LocalStore, logs};
 
 /// Of files that are missing in a row, so many are told one by one, at most.
@@ -105,8 +106,8 @@ pub(super) fn own(store: &LocalStore, writer: &str, waits: bool) -> Result<Box<d
             let renewal = store.claims.keep(&claim);
             let file = format!("{}/{}", store.location, numbered::folder(writer, ""));
             let standing = Standing::new(&*store.disk, file);
-            let (place, writer) = (store.place.clone(), writer.to_owned());
-            Ok(Box::new(SharedLog { place, writer, claim, _renewal: renewal, standing, number, position }))
+            let (place, known, writer) = (store.place.clone(), store.known.clone(), writer.to_owned());
+            Ok(Box::new(SharedLog { place, known, writer, claim, _renewal: renewal, standing, number, position }))
         }
         Err(error) => {
             claim.give_back();
@@ -328,6 +329,8 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
 #[derive(Debug)]
 struct SharedLog {
     place: Arc<Place>,
+    /// Of the handle: who reads on there need not make durable what is.
+    known: Arc<Known>,
     writer: String,
     claim: Arc<Claim>,
     _renewal: Option<Arc<Renewal>>,
@@ -338,12 +341,12 @@ struct SharedLog {
     position: u64,
 }
 
-impl LogOwner for SharedLog {
-    fn append(&mut self, entry: &[u8]) -> Result<u64> {
+impl SharedLog {
+    fn put(&mut self, entry: &[u8], first: First<'_>) -> Result<u64> {
         self.standing.check(&*self.place.disk)?;
         let folder = numbered::folder(&self.writer, ENTRIES);
         let put = self.claim.check().and_then(|()| {
-            match numbered::put(&self.place, &folder, self.number, Says::Entry, entry)? {
+            match numbered::put_after(&self.place, &folder, self.number, Says::Entry, entry, first)? {
                 true => Ok(()),
                 false => Err(self.claim.refused()),
             }
@@ -351,7 +354,20 @@ impl LogOwner for SharedLog {
         self.standing.note(put)?;
         self.number += 1;
         self.position = self.number;
+        let number = self.number;
+        self.known.raise(&self.writer, |ends| (ends.there, ends.durable) = (number, number));
         Ok(self.position)
+    }
+}
+
+impl LogOwner for SharedLog {
+    fn append(&mut self, entry: &[u8]) -> Result<u64> {
+        self.put(entry, None)
+    }
+
+    fn append_after(&mut self, segment: &mut dyn Segment, entry: &[u8]) -> Result<u64> {
+        let segment = Mutex::new(segment);
+        self.put(entry, Some(&|| segment.lock().unwrap_or_else(PoisonError::into_inner).sync()))
     }
 
     fn position(&self) -> u64 {

@@ -20,7 +20,7 @@ use crate::format::{Says, numbered, numbered_value, shared_mark};
 use crate::{Error, Result};
 
 use super::place::Place;
-use super::temporary;
+use super::temporary::{self, First};
 
 pub(super) const LOGS: &str = "logs";
 pub(super) const ENTRIES: &str = ".entries";
@@ -41,8 +41,21 @@ fn path(place: &Place, folder: &str, number: u64) -> PathBuf {
 
 /// Puts a file of a folder under its number, durably. `false` if the number is taken.
 pub(super) fn put(place: &Place, folder: &str, number: u64, says: Says, payload: &[u8]) -> Result<bool> {
+    put_after(place, folder, number, says, payload, None)
+}
+
+/// The same once something else is durable.
+pub(super) fn put_after(
+    place: &Place,
+    folder: &str,
+    number: u64,
+    says: Says,
+    payload: &[u8],
+    first: First<'_>,
+) -> Result<bool> {
     let whole = place.folders.ensure(folder)?;
-    let won = temporary::publish(place, &numbered(says, number, payload), &path(place, folder, number))?;
+    let (bytes, path) = (numbered(says, number, payload), path(place, folder, number));
+    let won = temporary::publish_after(place, place.is_shared(), &bytes, &path, first)?;
     place.folders.sync(&whole)?;
     if !won {
         place.learn();

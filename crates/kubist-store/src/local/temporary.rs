@@ -14,8 +14,10 @@
 //! got its own.
 
 use std::io;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::thread;
 
 use crate::claims::Life;
 use crate::disk::{DiskFile, Open, Sort, write_all};
@@ -37,12 +39,21 @@ pub(super) fn publish(place: &Place, bytes: &[u8], path: &Path) -> Result<bool> 
 
 /// The same as in a shared store, or as in one of a single machine.
 pub(super) fn publish_as(place: &Place, shared: bool, bytes: &[u8], path: &Path) -> Result<bool> {
+    publish_after(place, shared, bytes, path, None)
+}
+
+/// What must be durable before a file gets its name; doing it again does nothing.
+pub(super) type First<'a> = Option<&'a (dyn Fn() -> Result<()> + Sync)>;
+
+/// The same once something else is durable: both are synced at the same time, so that a disk that
+/// writes for one of them writes for both.
+pub(super) fn publish_after(place: &Place, shared: bool, bytes: &[u8], path: &Path, first: First<'_>) -> Result<bool> {
     let mut outcome = Err(Error::io("link", path, io::ErrorKind::NotFound.into()));
     for _ in 0..ATTEMPTS {
         let (file, temporary) = create(place, shared)?;
         outcome = match shared {
-            true => fill_and_link_shared(place, file, &temporary, bytes, path),
-            false => fill_and_link(place, &*file, &temporary, bytes, path),
+            true => fill_and_link_shared(place, file, &temporary, bytes, path, first),
+            false => fill_and_link(place, &*file, &temporary, bytes, path, first),
         };
         // It does no harm if it stays: the next handle's clean-up finds it.
         let _ = place.disk.unlink(&temporary);
@@ -54,10 +65,17 @@ pub(super) fn publish_as(place: &Place, shared: bool, bytes: &[u8], path: &Path)
     outcome
 }
 
-fn fill_and_link(place: &Place, file: &dyn DiskFile, temporary: &Path, bytes: &[u8], path: &Path) -> Result<bool> {
+fn fill_and_link(
+    place: &Place,
+    file: &dyn DiskFile,
+    temporary: &Path,
+    bytes: &[u8],
+    path: &Path,
+    first: First<'_>,
+) -> Result<bool> {
     // If the lock is another's, the file is being cleaned away: linking will fail.
     file.try_lock().map_err(|error| Error::io("lock", temporary, error))?;
-    fill(file, temporary, bytes)?;
+    fill(place, file, temporary, bytes, first)?;
     match place.disk.link(temporary, path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -71,8 +89,9 @@ fn fill_and_link_shared(
     temporary: &Path,
     bytes: &[u8],
     path: &Path,
+    first: First<'_>,
 ) -> Result<bool> {
-    fill(&*file, temporary, bytes)?;
+    fill(place, &*file, temporary, bytes, first)?;
     file.close().map_err(|error| Error::io("close", temporary, error))?;
     match place.disk.link(temporary, path) {
         Ok(()) => Ok(true),
@@ -84,10 +103,20 @@ fn fill_and_link_shared(
     }
 }
 
-fn fill(file: &dyn DiskFile, temporary: &Path, bytes: &[u8]) -> Result<()> {
+fn fill(place: &Place, file: &dyn DiskFile, temporary: &Path, bytes: &[u8], first: First<'_>) -> Result<()> {
     let at = |operation| move |error| Error::io(operation, temporary, error);
     write_all(file, bytes, 0).map_err(at("write"))?;
-    file.sync_data().map_err(at("sync"))
+    let (before, synced) = match first {
+        None => (Ok(()), file.sync_data()),
+        Some(first) if place.disk.has_threads() => thread::scope(|scope| {
+            let before = scope.spawn(first);
+            let synced = file.sync_data();
+            (before.join().unwrap_or_else(|panic| resume_unwind(panic)), synced)
+        }),
+        Some(first) => (first(), file.sync_data()),
+    };
+    before?;
+    synced.map_err(at("sync"))
 }
 
 /// An empty file without a name, gone when it is closed, and what to call it in
