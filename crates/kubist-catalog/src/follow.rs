@@ -12,7 +12,7 @@ use bytes::Bytes;
 use kubist_format::alteration;
 use kubist_format::error::EntryError;
 use kubist_format::names::{CHECKPOINTS, DROPPED, REWRITES, TABLE, WRITERS, number_of};
-use kubist_store::{LogTail, Store};
+use kubist_store::{LogTail, Store, switches};
 use kubist_types::{Cancel, Error, Result};
 
 use crate::checkpoint;
@@ -61,7 +61,9 @@ pub fn once_seen<T>(files: &TableFiles, cancel: &Cancel, mut follow: impl FnMut(
 /// it; `Newer`; `Cancelled`; a storage error.
 pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     cancel.check()?;
-    if is_as_it_was(files, tail)? {
+    if let Some(read) = glance(files, tail)?
+        && join_read(files, tail, read, cancel)?
+    {
         return Ok(());
     }
     let mut attempt = 0;
@@ -217,10 +219,11 @@ fn follow_entries(
     Ok(())
 }
 
-/// Is there certainly nothing new? Where each answer takes the time of a network all that says so is
-/// asked for at once. No order between the answers matters, because nothing of them is joined:
-/// each was asked after the call began, and if there is anything new, all is read in its order.
-fn is_as_it_was(files: &TableFiles, tail: &Tail) -> Result<bool> {
+/// What the known logs have beyond what was joined, if there is certainly nothing else that is new. Where
+/// each answer takes the time of a network all that says so is asked for at once, after the call began. No
+/// order between the answers matters: without new rewrites what a log has can be joined whenever it was
+/// read. If there is anything else, all is read in its order.
+fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     if !is_far(files.store.as_ref())
         || !tail.begun
         || !tail.looked_at_segments
@@ -228,7 +231,7 @@ fn is_as_it_was(files: &TableFiles, tail: &Tail) -> Result<bool> {
         || tail.state.rewrites() < tail.needs_rewrites
         || is_long(files, tail)
     {
-        return Ok(false);
+        return Ok(None);
     }
     let store = files.store.as_ref();
     let from: Vec<(&str, u64)> = tail.logs.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
@@ -237,29 +240,53 @@ fn is_as_it_was(files: &TableFiles, tail: &Tail) -> Result<bool> {
     let (logs, is_declared) = (&tail.logs, tail.history.declared.is_some());
     // Its pages go with it.
     let checkpoint = tail.base.as_ref().and(tail.checkpoint.as_ref());
-    let answers = thread::scope(|scope| {
+    let switches = &switches();
+    let (answers, read) = thread::scope(|scope| {
         let others = [
-            scope.spawn(|| store.list_after(REWRITES, &rewrites).map(|names| names.is_empty())),
-            scope.spawn(|| store.logs().map(|names| names == *logs)),
-            scope.spawn(|| store.get(&altered).map(|found| found.is_none())),
-            scope.spawn(|| Ok(is_declared || store.get(WRITERS)?.is_none())),
-            scope.spawn(|| checkpoint.map_or(Ok(true), |name| Ok(store.list(CHECKPOINTS)?.contains(name)))),
+            scope.spawn(|| switches.around(|| store.list_after(REWRITES, &rewrites).map(|names| names.is_empty()))),
+            scope.spawn(|| switches.around(|| store.logs().map(|names| names == *logs))),
+            scope.spawn(|| switches.around(|| store.get(&altered).map(|found| found.is_none()))),
+            scope.spawn(|| switches.around(|| Ok(is_declared || store.get(WRITERS)?.is_none()))),
+            scope.spawn(|| {
+                switches.around(|| checkpoint.map_or(Ok(true), |name| Ok(store.list(CHECKPOINTS)?.contains(name))))
+            }),
         ];
         let read = store.read_logs(&from);
-        let ends = |read: Vec<LogTail>| read.iter().zip(&from).all(|(read, (_, from))| read.next == *from);
-        let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        others.chain([read.map(ends)]).collect::<Vec<_>>()
+        (others.map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))), read)
     });
     let mut same = true;
+    let looked = |failed| match failed {
+        // A log is gone, say: who reads all in its order finds out what that means.
+        kubist_store::Error::Missing { .. } | kubist_store::Error::Damaged { .. } => Ok(false),
+        error => Err(store_error(error)),
+    };
     for answer in answers {
-        match answer {
-            Ok(is) => same &= is,
-            // A log is gone, say: who reads all in its order finds out what that means.
-            Err(kubist_store::Error::Missing { .. } | kubist_store::Error::Damaged { .. }) => same = false,
-            Err(error) => return Err(store_error(error)),
+        same &= answer.or_else(looked)?;
+    }
+    match read {
+        Ok(read) => Ok(Some(read).filter(|_| same)),
+        Err(error) => looked(error).map(|_| None),
+    }
+}
+
+/// Joins what a glance found; `false` if more must be read to make sense of it.
+fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &Cancel) -> Result<bool> {
+    let writers = tail.logs.clone();
+    for (writer, read) in writers.iter().zip(read) {
+        if read.next < tail.state.position(writer) || tail.vouched.short(files, writer, Some(read.next)).is_some() {
+            return Ok(false);
+        }
+        let (next, durable) = (read.next, read.durable);
+        if next == tail.state.position(writer) {
+            continue;
+        }
+        tail.is_known_there = false;
+        tail.join_log(files, writer, read, u64::MAX, cancel)?;
+        if durable >= next && tail.state.position(writer) == next {
+            tail.vouched.say(writer, next, &tail.history, "its acknowledgement");
         }
     }
-    Ok(same)
+    Ok(tail.is_described(files))
 }
 
 /// The table as it was at a moment that a view of it had.

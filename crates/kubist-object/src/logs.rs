@@ -10,8 +10,9 @@
 //! with the fences between. A fence says where the entry before it ended.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use futures_util::future::join_all;
 use kubist_store::names::check_part;
 use kubist_store::{Error, LogEntry, LogOwner, LogTail, Result};
@@ -35,11 +36,23 @@ fn file(link: &Link, writer: &str) -> String {
     link.file(&format!("{FOLDER}/{writer}"))
 }
 
-/// Fences at the ends of logs that a handle has seen: who reads on passes over them.
+/// Fences at the ends of logs that a handle has seen: who reads on passes over them. And the last entry
+/// that it has put itself, for which it need not ask.
 #[derive(Debug, Default)]
-pub struct Fences(Mutex<HashMap<String, (u64, u64)>>);
+pub struct Fences(Mutex<HashMap<String, (u64, u64)>>, Mutex<HashMap<String, (u64, Bytes)>>);
 
 impl Fences {
+    fn put(&self, writer: &str, number: u64, entry: &[u8]) {
+        let mut own = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        own.insert(writer.to_owned(), (number, Bytes::copy_from_slice(entry)));
+    }
+
+    /// The entry of a number, if it is the last one of its own.
+    fn own(&self, writer: &str, number: u64) -> Option<Bytes> {
+        let own = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        own.get(writer).filter(|(put, _)| *put == number).map(|(_, entry)| entry.clone())
+    }
+
     /// The number from which there may be something new for who knows all up to `from`.
     fn behind(&self, writer: &str, from: u64) -> u64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,6 +74,11 @@ pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64) -> Resu
     let mut number = fences.behind(writer, from);
     // Who has not read this log yet expects some entries, who follows it one at most.
     let mut at_once = if fences.knows(writer) { 1 } else { AT_FIRST };
+    if let Some(bytes) = fences.own(writer, number) {
+        tail.entries.push(LogEntry { position: tail.next, bytes });
+        number += 1;
+        tail.next = number;
+    }
     'more: loop {
         let keys = number..number + at_once;
         for found in join_all(keys.map(async |number| link.get(&key(writer, number)).await)).await {
@@ -75,7 +93,8 @@ pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64) -> Resu
             }
             number += 1;
         }
-        at_once = (4 * at_once).min(AHEAD.min(link.location.parallel as u64));
+        // Behind one there are seldom many.
+        at_once = if at_once == 1 { 2 } else { 4 * at_once }.min(AHEAD.min(link.location.parallel as u64));
     }
     if number == 0 {
         return Err(Error::Missing { file: file(link, writer) });
@@ -93,6 +112,7 @@ fn strange(link: &Link, writer: &str, number: u64, kind: Kind) -> Error {
 pub async fn own(
     link: &Link,
     claims: &Claims,
+    fences: &Arc<Fences>,
     writers: &Writers,
     writer: &str,
     waits: bool,
@@ -113,7 +133,8 @@ pub async fn own(
         }
     };
     claim.set_hint(fence);
-    Ok(Box::new(Owned { link: link.clone(), writer: writer.into(), next: fence + 1, end, claim, failed: None }))
+    let (link, fences) = (link.clone(), fences.clone());
+    Ok(Box::new(Owned { link, fences, writer: writer.into(), next: fence + 1, end, claim, failed: None }))
 }
 
 /// Puts a fence at the first free number; gives the number, and where the last entry ends.
@@ -179,6 +200,7 @@ async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
 
 struct Owned {
     link: Link,
+    fences: Arc<Fences>,
     writer: String,
     /// The next number, and where the last entry ends.
     next: u64,
@@ -197,6 +219,7 @@ impl LogOwner for Owned {
         match put {
             Ok(true) => {
                 self.claim.set_hint(self.next);
+                self.fences.put(&self.writer, self.next, entry);
                 self.next += 1;
                 self.end = self.next;
                 Ok(self.end)

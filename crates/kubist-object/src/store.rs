@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -35,7 +36,7 @@ pub struct ObjectStore {
     location: String,
     folders: Folders,
     claims: Claims,
-    fences: Fences,
+    fences: Arc<Fences>,
     writers: Writers,
 }
 
@@ -95,7 +96,7 @@ impl ObjectStore {
             location,
             folders: Folders::default(),
             claims: Claims::default(),
-            fences: Fences::default(),
+            fences: Arc::default(),
             writers: Writers::default(),
         }
     }
@@ -187,11 +188,11 @@ impl Store for ObjectStore {
     }
 
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.link.wait(logs::own(&self.link, &self.claims, &self.writers, writer, true))
+        self.link.wait(logs::own(&self.link, &self.claims, &self.fences, &self.writers, writer, true))
     }
 
     fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.link.wait(logs::own(&self.link, &self.claims, &self.writers, writer, false))
+        self.link.wait(logs::own(&self.link, &self.claims, &self.fences, &self.writers, writer, false))
     }
 
     fn logs(&self) -> Result<Vec<String>> {
