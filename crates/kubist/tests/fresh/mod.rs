@@ -53,7 +53,7 @@ pub fn fresh_name(name: &str) -> String {
 /// that was done before. In memory there is nobody else.
 pub fn elsewhere(store: &Arc<dyn Store>) -> Arc<dyn Store> {
     if mounts().is_some() {
-        let store = LocalStore::open(&on_the_other(Path::new(store.location()))).unwrap();
+        let store = LocalStore::create(&on_the_other(Path::new(store.location()))).unwrap();
         store.catch_up().unwrap();
         return Arc::new(store);
     }
