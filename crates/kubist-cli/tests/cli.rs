@@ -173,7 +173,7 @@ fn figures_are_of_expressions_and_have_all_their_digits() {
     let expected = rows(&batch).iter().filter(|particle| particle.stuck && particle.x >= 0.5).count();
     assert_eq!(selected.out.trim().replace(',', ""), expected.to_string());
     for (by, message) in [
-        ("pid", "there are more than 10000 groups"),
+        ("pid", "there are more than 10,000 groups"),
         ("CASE WHEN stuck THEN 1 ELSE 'a' END", "the number 1 in one branch and the text 'a' in another"),
     ] {
         let many = particles(0, 40_000);

@@ -593,7 +593,7 @@ fn questions_that_make_no_sense_are_refused() {
         ),
         (wish(&["histogram(x, 65536)"; 5]), "figures would take too much memory; ask for fewer at once"),
         (with(&|o| o.max_rows = Some(0)), "above 0"),
-        (with(&|o| o.group_by = vec!["row".into()]), "more than 10000 groups"),
+        (with(&|o| o.group_by = vec!["row".into()]), "more than 10,000 groups"),
         (with(&|o| o.group_by = vec!["speed".into()]), "speed"),
         (with(&|o| o.group_by = vec!["value".into()]), "a column \"value\" of its own"),
         (with(&|o| o.tails = Some(0.5)), "tails must be in (0, 0.1]"),
