@@ -36,6 +36,12 @@ use crate::source::Reads;
 /// Tasks whose answers are held at once.
 const WAVE: usize = 256;
 
+/// From the first byte of a cell's values to the last; those without bytes of their own come last.
+type Extent = (u64, u64);
+
+/// A cell with its file and where it lies.
+type Placed = (usize, Extent, Cell);
+
 /// A block that may hold an answer.
 #[derive(Clone)]
 struct Cell {

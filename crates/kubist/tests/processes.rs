@@ -188,7 +188,11 @@ impl Child {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         // Every second one is on the other machine, if there are two.
         let table = match mounts() {
-            Some(_) if STARTED.fetch_add(1, Ordering::Relaxed) % 2 == 0 => on_the_other(Path::new(table)),
+            Some(_) if STARTED.fetch_add(1, Ordering::Relaxed) % 2 == 0 => {
+                // It sees what was done before.
+                drop(open(table));
+                on_the_other(Path::new(table))
+            }
             _ => table.into(),
         };
         let mut command = Command::new(std::env::current_exe().unwrap());

@@ -4,8 +4,7 @@ use kubist_expr::{Keys, Nulls, Verdict, Zone};
 use kubist_index::order::Keyed;
 use kubist_types::{Error, Result};
 
-use super::sample::Placed;
-use super::{Asking, Cell, Report, Task};
+use super::{Asking, Cell, Extent, Placed, Report, Task};
 use crate::fetch;
 use crate::files::Member;
 use crate::grid::{Column, Grid};
@@ -111,9 +110,6 @@ impl Asking<'_> {
         numbers.filter(|keys| !others && *keys != (0, u64::MAX))
     }
 }
-
-/// From the first byte of a cell's values to the last; those without bytes of their own come last.
-pub(super) type Extent = (u64, u64);
 
 /// The blocks of a file, looked at one by one, and those that were never written in large pieces.
 struct Looking<'a> {

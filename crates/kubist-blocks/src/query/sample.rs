@@ -7,8 +7,7 @@
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 use kubist_types::{Error, Result};
 
-use super::plan::Extent;
-use super::{Asking, Cell};
+use super::{Asking, Cell, Placed};
 use crate::fetch;
 use crate::schedule::{self, Policy};
 use crate::shape::{Rect, unravel};
@@ -171,9 +170,6 @@ fn enough(limit: u64) -> f64 {
     let limit = limit as f64;
     limit + 4.0 * limit.sqrt() + 16.0
 }
-
-/// A cell with its file and where it lies.
-pub(super) type Placed = (usize, Extent, Cell);
 
 #[cfg(test)]
 mod tests {

@@ -31,13 +31,10 @@ pub fn on_the_other(path: &Path) -> PathBuf {
 
 /// A store with nothing in it.
 pub fn fresh_store(name: &str) -> Arc<dyn Store> {
-    let location = match mounts() {
-        Some([one, _]) => one.to_str().unwrap().to_owned(),
-        None => match std::env::var("KUBIST_TEST_STORE") {
-            Ok(location) => location,
-            Err(_) => return Arc::new(MemoryStore::new(name)),
-        },
-    };
+    if let Some([one, _]) = mounts() {
+        return Arc::new(LocalStore::create(&one.join(fresh_name(name))).unwrap());
+    }
+    let Ok(location) = std::env::var("KUBIST_TEST_STORE") else { return Arc::new(MemoryStore::new(name)) };
     register(Arc::new(Clusters));
     register(Arc::new(Buckets));
     locate(&format!("{location}/{}", fresh_name(name))).unwrap().create().unwrap()
