@@ -12,6 +12,16 @@ const steps = join(root, "examples/airway/steps");
 const files = readdirSync(steps).sort().map((name) => join(steps, name));
 const skip = found ? false : "no Chromium here: apt-get install chromium-headless-shell, or say CHROMIUM=path";
 
+// In the page, before it runs: `written` has every text that is drawn.
+function rememberTexts() {
+  const write = CanvasRenderingContext2D.prototype.fillText;
+  window.written = new Set();
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+    window.written.add(text);
+    return write.call(this, text, ...where);
+  };
+}
+
 describe("the first look", { skip }, () => {
   let directory, server, browser;
   const made = (name) => join(directory, `${name}.kubist`);
@@ -88,14 +98,7 @@ describe("the first look", { skip }, () => {
       const told = { ...(await answer.json()), steps: [1, 2, 3], thinned_steps: [{ step: 2, below: 0.25, rows: 3000 }, { step: 3, below: 0.05, rows: 1000 }] };
       await route.fulfill({ response: answer, json: told });
     });
-    await page.addInitScript(() => {
-      const write = CanvasRenderingContext2D.prototype.fillText;
-      window.written = new Set();
-      CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
-        window.written.add(text);
-        return write.call(this, text, ...where);
-      };
-    });
+    await page.addInitScript(rememberTexts);
     await page.goto(`${server.url}#table=airway&budget=40000&even=1&theme=dark`);
     await settled(page);
     const told = "2 of 3 steps are samples: 20 % of what was computed";
@@ -297,14 +300,7 @@ describe("the first look", { skip }, () => {
     // Days along its time, which is as wide as the picture; also where an address asks for these axes.
     for (const axes of [["time", "level"], ["level", "time"]]) {
       await page.goto("about:blank");
-      await page.addInitScript(() => {
-        const write = CanvasRenderingContext2D.prototype.fillText;
-        window.written = new Set();
-        CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
-          window.written.add(text);
-          return write.call(this, text, ...where);
-        };
-      });
+      await page.addInitScript(rememberTexts);
       await page.goto(`${server.url}#theme=dark&table=series&axes=${axes}`);
       const { view: { stretch } } = await settled(page);
       assert(stretch);

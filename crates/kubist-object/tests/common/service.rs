@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 /// What happens to a request.
@@ -22,6 +22,8 @@ pub enum Does {
     IgnoreCondition,
     /// It is never answered.
     Silence,
+    /// It is served when as many requests of this kind have come, and not before.
+    ServeTogether(usize),
 }
 
 /// A request, as the rule for it sees it.
@@ -39,17 +41,33 @@ pub struct Service {
     pub values: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
 }
 
+/// Requests that are served together.
+#[derive(Default)]
+struct Company {
+    come: Mutex<usize>,
+    news: Condvar,
+}
+
+impl Company {
+    fn wait_for(&self, count: usize) {
+        let mut come = self.come.lock().unwrap();
+        *come += 1;
+        self.news.notify_all();
+        let _enough = self.news.wait_while(come, |come| *come < count).unwrap();
+    }
+}
+
 impl Service {
     pub fn start() -> Service {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let rule: Arc<Mutex<Rule>> = Arc::new(Mutex::new(Box::new(|_| Does::Serve)));
         let values: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
-        let (rules, kept) = (rule.clone(), values.clone());
+        let (rules, kept, company) = (rule.clone(), values.clone(), Arc::<Company>::default());
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
-                let (rules, kept) = (rules.clone(), kept.clone());
-                thread::spawn(move || serve(connection, &rules, &kept));
+                let (rules, kept, company) = (rules.clone(), kept.clone(), company.clone());
+                thread::spawn(move || serve(connection, &rules, &kept, &company));
             }
         });
         Service { address, rule, values }
@@ -90,13 +108,16 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
     Some(Request { method, key, query: query.split('&').filter_map(pair).collect(), headers, body })
 }
 
-fn serve(connection: TcpStream, rule: &Mutex<Rule>, values: &Mutex<BTreeMap<String, Vec<u8>>>) {
+fn serve(connection: TcpStream, rule: &Mutex<Rule>, values: &Mutex<BTreeMap<String, Vec<u8>>>, company: &Company) {
     connection.set_nodelay(true).unwrap();
     let mut writer = connection.try_clone().unwrap();
     let mut reader = BufReader::new(connection);
     while let Some(request) = read(&mut reader) {
         let asked = Asked { method: request.method.clone(), key: request.key.clone() };
         let does = (rule.lock().unwrap())(&asked);
+        if let Does::ServeTogether(count) = does {
+            company.wait_for(count);
+        }
         let (status, headers, body) = match does {
             Does::Silence => loop {
                 thread::park();
