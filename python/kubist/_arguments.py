@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 class Part(TypedDict, total=False):
     """What can be asked beside a box of a query that is cut into parts."""
 
-    precision: float | None
+    precision: float | str | None
     window: tuple[float, float] | None
     columns: Sequence[str] | None
     where: str | None
@@ -85,7 +85,7 @@ class Goal(TypedDict, total=False):
     within: Seconds | None
     max_rows: int | None
     max_bytes: int | None
-    precision: float | None
+    precision: float | str | None
     window: tuple[float, float] | None
     steps: Steps | None
     confidence: float

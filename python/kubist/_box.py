@@ -52,7 +52,7 @@ def spec(
     if box is not None:
         asked["box"] = ranges(box, schema)
     if precision is not None:
-        asked["precision"] = finite("precision", precision)
+        asked["precision"] = share("precision", precision)
     if window is not None:
         low, high = pair("window", window)
         asked["window"] = finite("window", low), finite("window", high)
@@ -295,6 +295,18 @@ def finite(what: str, value: Any, *, low: float = -math.inf) -> float:
     if math.isinf(found):
         raise InvalidInput(f"{what}: expected a finite number, not {found}")
     return found
+
+
+def share(what: str, value: Any) -> float:
+    """A finite number, also as text: ``"1%"`` is 0.01."""
+    if not isinstance(value, str):
+        return finite(what, value)
+    digits = value.strip().removesuffix("%")
+    try:
+        found = float(digits) / (100 if value.strip() != digits else 1)
+    except ValueError:
+        raise InvalidInput(f"{what}: expected a share as 0.01 or '1%', not {value!r}") from None
+    return finite(what, found)
 
 
 def step(what: str, value: Any) -> int:

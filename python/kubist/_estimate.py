@@ -156,9 +156,10 @@ class Estimate:
     def to_numpy(self) -> tuple[np.ndarray[Any, Any], ...]:
         """The only histogram as ``(counts, edges)``.
 
-        In two directions ``(counts, edges_x, edges_y)``. As of ``numpy.histogram`` and ``numpy.histogram2d``, but that counts are estimates and
-        the outermost edges say how far the outer bins reach: to the smallest and the largest
-        value where they are known, else they are infinite.
+        In two directions ``(counts, edges_x, edges_y)``. As of ``numpy.histogram`` and
+        ``numpy.histogram2d``, but that counts are estimates and the outermost edges say how
+        far the outer bins reach: to the smallest and the largest value where they are
+        known, else they are infinite.
 
         Example:
             >>> counts, edges = t.estimate("histogram(x, 20, round)").to_numpy()

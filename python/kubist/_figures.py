@@ -276,7 +276,8 @@ class Costs:
     def __str__(self) -> str:
         return (
             f"about ${self.storage_a_month:.2f} a month; ${self.thousand_questions:.4f} for the "
-            f"requests of a thousand small questions, ${self.thousand_commits:.4f} of a thousand commits"
+            "requests of a thousand small questions, "
+            f"${self.thousand_commits:.4f} of a thousand commits"
         )
 
 

@@ -7,6 +7,9 @@ Every call lets go of the GIL and is stopped by signals.
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 # A class of typing.py since 3.12 only.
 from _typeshed import ReadableBuffer as Buffer
 
@@ -58,9 +61,9 @@ class Batches:
 
 def put_frames(
     batch: Batch,
-    slot_of_frame: Buffer,
-    place_of_atom: Buffer,
-    filled: Buffer,
+    slot_of_frame: npt.NDArray[np.int64],
+    place_of_atom: npt.NDArray[np.int32],
+    filled: npt.NDArray[np.uint8],
     arrays: list[Any],
 ) -> tuple[int, int | None]: ...
 def kept(batches: Batches, stats: str, precision: float) -> Stream: ...
@@ -226,7 +229,9 @@ class Table:
     ) -> None: ...
     def await_writers(self, *, kind: str, count: int, timeout: float) -> None: ...
     def retract(self, step_after: int) -> str: ...
-    def optimize(self, *, debt_share: float, replication: str | None, compression: str | None) -> str: ...
+    def optimize(
+        self, *, debt_share: float, replication: str | None, compression: str | None
+    ) -> str: ...
     def regrid(
         self,
         *,

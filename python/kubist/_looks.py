@@ -108,7 +108,7 @@ class Looks(Questions):
         box: Box | None = None,
         where: str | None = None,
         steps: Steps | None = None,
-        precision: float | None = None,
+        precision: float | str | None = None,
         points: int | None = None,
         log: bool = False,
         range: tuple[float | None, float | None] | None = None,

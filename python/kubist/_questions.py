@@ -70,7 +70,7 @@ class Questions:
     def query(
         self,
         box: Box | None = None,
-        precision: float | None = None,
+        precision: float | str | None = None,
         window: tuple[float, float] | None = None,
         limit: int | None = None,
         columns: Sequence[str] | None = None,
@@ -96,7 +96,7 @@ class Questions:
                 text with one: ``{"x": ("1 cm", "2 cm")}``. Columns
                 that are no dimensions work too, as a filter. NaN and null are in
                 no range that has an end.
-            precision: In (0, 1]: the records with a priority below it, a uniform
+            precision: In (0, 1], or as ``"1%"``: the records with a priority below it, a uniform
                 sample of that share.
             window: ``(lo, hi)``: the records with lo <= priority < hi. Windows
                 that do not overlap are independent samples.
@@ -112,8 +112,9 @@ class Questions:
             per_cell: ``(records, {"x": width, "y": width})``: the records of lowest
                 priority in each cell of a regular grid of that width, for a view
                 that stays even and does not flicker while it pans. A width is a number,
-                or text with a unit, as ``"1 mm"``. The grid is fixed to the domain, not to the box. A width of which more than 9e18
-                lie between the domain's low end and a record is refused.
+                or text with a unit, as ``"1 mm"``. The grid is fixed to the domain, not to the
+                box. A width of which more than 9e18 lie between the domain's low end and a
+                record is refused.
             steps: A step, or a closed range ``(first, last)`` with None for an
                 open end: only records of these steps, and of those only the ones
                 that every declared writer has finished.
@@ -125,9 +126,9 @@ class Questions:
                 records of that very priority are in: they have no part in an estimate.
             order_by: The order of the answer: a column or several, in a list or between
                 commas, each with ``asc`` (the default) or ``desc`` behind it, or
-                ``"priority"``. A name with a comma stands in quotes between commas. NaN comes behind all
-                numbers and null behind NaN, in both directions; text is compared byte by
-                byte. Equal records follow each other by priority: the order is the same on
+                ``"priority"``. A name with a comma stands in quotes between commas. NaN comes
+                behind all numbers and null behind NaN, in both directions; text is compared
+                byte by byte. Equal records follow each other by priority: the order is the same on
                 every machine. What does not fit into memory is sorted in a scratch file in
                 the folder for temporary files (``TMPDIR``). Without ``order_by`` records
                 come as they are stored, in no order that can be relied on; under ``limit``
@@ -238,7 +239,7 @@ class Questions:
         where: str | None = None,
         steps: Steps | None = None,
         columns: Sequence[str] | None = None,
-        precision: float | None = None,
+        precision: float | str | None = None,
         limit: int | None = None,
         order_by: str | Sequence[str] | None = None,
         first: int | None = None,
@@ -365,7 +366,7 @@ class Questions:
         within: Seconds | None = None,
         max_rows: int | None = None,
         max_bytes: int | None = None,
-        precision: float | None = None,
+        precision: float | str | None = None,
         window: tuple[float, float] | None = None,
         steps: Steps | None = None,
         confidence: float = 0.95,
@@ -395,8 +396,9 @@ class Questions:
                 ``bin(diameter, 1e-6)``, up to 10,000 groups.
             error: Stop when half of each interval is at most this share of its value: 0.01 or
                 ``"1%"``; or this much: ``"0.01 abs"`` in the value's unit, or with a unit,
-                as ``"0.1 mm"``, for values that may be 0, of which no error is a small share. If the pilot expects that the
-                goal takes much reading, a `UserWarning` says so while it is read.
+                as ``"0.1 mm"``, for values that may be 0, of which no error is a small share.
+                If the pilot expects that the goal takes much reading, a `UserWarning` says so
+                while it is read.
             within: Answer within this time, with the best interval reached: seconds, text as
                 ``"500 ms"``, or a `datetime.timedelta`.
             max_rows: Read about this many records at most.
@@ -450,7 +452,7 @@ class Questions:
         self,
         box: Box | None = None,
         where: str | None = None,
-        precision: float | None = None,
+        precision: float | str | None = None,
         window: tuple[float, float] | None = None,
     ) -> int:
         """The exact number of records that `query` would return for these arguments.

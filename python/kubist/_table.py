@@ -447,7 +447,10 @@ class Table(InDirectory["Table"]):
 
     @checked_options()
     def optimize(
-        self, debt_share: float = 0.05, replication: str | None = None, compression: str | None = None
+        self,
+        debt_share: float = 0.05,
+        replication: str | None = None,
+        compression: str | None = None,
     ) -> OptimizeReport:
         """Restores the layout after many small commits, while others read and write.
 
@@ -509,7 +512,8 @@ class Table(InDirectory["Table"]):
         """Deletes files that have not been needed for ``retention``: seconds, or ``"2 days"``.
 
         The first call notes what is not needed; a later one deletes it, and gives back such
-        parts of files that stay. Snapshots taken longer ago may then raise `kubist.SnapshotExpired`.
+        parts of files that stay. Snapshots taken longer ago may then raise
+        `kubist.SnapshotExpired`.
         """
         self._check()
         return parse(

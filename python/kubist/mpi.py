@@ -288,8 +288,8 @@ def open(
             not there. Without a schema it must be.
         mode: Who commits: each rank, a thread of the first of each node, or the last of each node,
             which is dedicated to it (see `Run.solvers`). ``auto``: each rank, if a node has at
-            most 4, otherwise one of each node. Here, and for ``lane_bytes`` and ``restart_after``, the first rank's
-            word counts.
+            most 4, otherwise one of each node. Here, and for ``lane_bytes`` and
+            ``restart_after``, the first rank's word counts.
         queue: Steps that wait to be committed while the solver goes on; 0, with ``"rank"``: a
             step is durable when `Run.write` returns.
         when_full: What `Run.write` does when the queue is full: wait up to ``timeout``; keep

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ._arguments import Part
+from ._box import share
 from ._errors import InvalidInput
 from ._libraries import need
 from ._split import Split
@@ -118,14 +119,14 @@ def _asked(options: dict[str, str]) -> tuple[str, _Asked, int]:
     if not said.get("path"):
         raise InvalidInput("which table? say load(location)")
     asked: _Asked = {}
+    if "precision" in said:
+        asked["precision"] = share("option precision", said["precision"])
     try:
         if "box" in said:
             asked["box"] = json.loads(said["box"])
-        if "precision" in said:
-            asked["precision"] = float(said["precision"])
         partitions = int(said.get("partitions", 0))
     except ValueError as error:
-        raise InvalidInput(f"options box, precision or partitions: {error}") from error
+        raise InvalidInput(f"options box or partitions: {error}") from error
     if not 0 <= partitions <= _MOST_PARTITIONS:
         raise InvalidInput(f"option partitions: {partitions} is not between 1 and 65,536")
     if "columns" in said:

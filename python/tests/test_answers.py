@@ -230,6 +230,8 @@ def test_a_million_records_on_one_point(path: Path) -> None:
     assert t.count(box={"x": (0.6, None)}) == 0
     sample = t.query(precision=0.01).to_arrow()
     assert abs(sample.num_rows - rows * 0.01) < 5 * np.sqrt(rows * 0.01)
+    assert ids(t.query(precision=" 1% ").to_arrow()) == ids(sample)
+    assert ids(t.query(precision="0.01").to_arrow()) == ids(sample)
     first = ids(t.query(limit=100).to_arrow())
     assert set(first) < set(ids(sample))
     assert first == ids(t.query(limit=1000).to_arrow())[:100]

@@ -58,7 +58,7 @@ def test_a_goal_is_reached_without_reading_all(tmp_path: Path) -> None:
     assert estimate.stopped == "goal" and abs(estimate.value / values.mean() - 1) < 0.02
     assert estimate.stats.rows_read < len(values) / 4
     # All of it is read where that is asked for, and then exact.
-    exact = files.estimate(["mean(v)", "count()"], "v > 6", precision=1.0)
+    exact = files.estimate(["mean(v)", "count()"], "v > 6", precision="100%")
     assert exact.exact
     mean, count = exact.to_arrow()["value"].to_pylist()
     assert mean == pytest.approx(values[values > 6].mean()) and count == (values > 6).sum()

@@ -151,7 +151,7 @@ def test_answers_are_those_of_parquet(spark, both):
 
 def test_options_say_which_records(spark, both):
     table = kubist.open(both)
-    said = {"box": '{"x": [0.2, 0.7]}', "precision": "0.5", "columns": "id, x", "where": "i > 0"}
+    said = {"box": '{"x": [0.2, 0.7]}', "precision": "50%", "columns": "id, x", "where": "i > 0"}
     found = spark.read.format("kubist").options(**said).load(both).toArrow()
     wanted = table.query(
         {"x": (0.2, 0.7)}, precision=0.5, columns=["id", "x"], where="i > 0"

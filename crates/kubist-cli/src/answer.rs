@@ -17,8 +17,8 @@ use crate::table::Preview;
 pub const PREVIEW_RECORDS: usize = 40;
 
 /// Sends the records that `ask` gets to where they are wanted; what is wrong with that is said
-/// before it asks.
-pub fn send(asked: &Answer, metadata: &Metadata, ask: impl FnOnce() -> kubist::Result<QueryStream>) -> Result<()> {
+/// before it asks. Says what they cost.
+pub fn send(asked: &Answer, metadata: &Metadata, ask: impl FnOnce() -> kubist::Result<QueryStream>) -> Result<Stats> {
     let path = (asked.output != Path::new("-")).then_some(asked.output.as_path());
     if let Some(path) = path.filter(|path| asked.format.is_none() && is_of_others(path)) {
         let mut stream = ask()?;
@@ -81,7 +81,7 @@ pub fn encoding(format: Format) -> Option<Encoding> {
     }
 }
 
-fn written(asked: &Answer, path: Option<&Path>, format: Format, mut stream: QueryStream) -> Result<()> {
+fn written(asked: &Answer, path: Option<&Path>, format: Format, mut stream: QueryStream) -> Result<Stats> {
     let Some(encoding) = encoding(format) else { return preview(asked, path, stream) };
     let mut records = Records::create(path, encoding, &stream.schema())?;
     for batch in &mut stream {
@@ -91,7 +91,7 @@ fn written(asked: &Answer, path: Option<&Path>, format: Format, mut stream: Quer
     tell(asked, path, &stream)
 }
 
-fn preview(asked: &Answer, path: Option<&Path>, mut stream: QueryStream) -> Result<()> {
+fn preview(asked: &Answer, path: Option<&Path>, mut stream: QueryStream) -> Result<Stats> {
     if let Some(path) = path {
         return Err(Failure::usage(format!("{}: a table is for the terminal; use another --format", path.display())));
     }
@@ -113,7 +113,7 @@ fn preview(asked: &Answer, path: Option<&Path>, mut stream: QueryStream) -> Resu
             false => "in no order; --limit shows a uniform sample, --order-by an order, -o FILE takes all",
         };
         remark(&format!("the first {most} records; {more}"));
-        return Ok(());
+        return Ok(stream.stats());
     }
     tell(asked, None, &stream)
 }
@@ -126,7 +126,7 @@ struct Cost {
     precision: f64,
 }
 
-fn tell(asked: &Answer, path: Option<&Path>, stream: &QueryStream) -> Result<()> {
+fn tell(asked: &Answer, path: Option<&Path>, stream: &QueryStream) -> Result<Stats> {
     let stats = stream.stats();
     let precision = stream.precision();
     if asked.json {
@@ -136,8 +136,8 @@ fn tell(asked: &Answer, path: Option<&Path>, stream: &QueryStream) -> Result<()>
         } else {
             remark_raw(&json(&cost)?);
         }
-        return Ok(());
+        return Ok(stats);
     }
     remark(&cost(&stats, precision));
-    Ok(())
+    Ok(stats)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::Schema;
-use kubist::{Cancel, Estimate, EstimateOptions, RunOptions, Stop, Table, values_in_words};
+use kubist::{Cancel, Estimate, EstimateOptions, Figure, RunOptions, Stop, Table, values_in_words};
 use kubist_blocks::{Positions, Question};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::output::{print, print_json, remark};
 use crate::parse::Goal;
 use crate::progress::Progress;
 use crate::table::aligned;
-use crate::{args, human, parse};
+use crate::{args, human, outside, parse};
 
 pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     if kubist_blocks::is_array_file(Path::new(&*command.table)) {
@@ -26,7 +26,14 @@ pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     let options = options(command, &command.aggregates, &snapshot.schema(), cancel)?;
     match command.watch {
         true => watch(command, snapshot.estimates(&options)?),
-        false => once(command, |tell| snapshot.estimate_telling(&options, tell)),
+        false => {
+            let estimate = once(command, |tell| snapshot.estimate_telling(&options, tell))?;
+            let empty = |figure: &Figure| figure.rows == 0 && figure.value.is_none_or(|value| value == 0.0);
+            if estimate.figures.iter().all(empty) && !command.json {
+                outside::tell(&options.query.bounds, &snapshot, cancel)?;
+            }
+            Ok(())
+        }
     }
 }
 
@@ -51,14 +58,14 @@ fn of_files(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     let positions = Positions::new(&Arc::new(files), &question, cancel);
     match command.watch {
         true => watch(command, kubist::estimates_of(positions, &options)?),
-        false => once(command, |tell| kubist::estimate_of(positions, &options, tell)),
+        false => once(command, |tell| kubist::estimate_of(positions, &options, tell)).map(|_| ()),
     }
 }
 
 fn once(
     command: &args::Estimate,
     ask: impl FnOnce(&mut dyn FnMut(&Estimate)) -> kubist::Result<Estimate>,
-) -> Result<()> {
+) -> Result<Estimate> {
     let mut progress = Progress::new();
     let estimate = ask(&mut |estimate| {
         if let Some(outlook) = &estimate.outlook {
@@ -67,7 +74,8 @@ fn once(
         progress.say(&line(estimate));
     })?;
     drop(progress);
-    tell(command, &estimate)
+    tell(command, &estimate)?;
+    Ok(estimate)
 }
 
 fn options(

@@ -23,6 +23,7 @@ mod interrupt;
 mod location;
 mod model;
 mod output;
+mod outside;
 mod paraview;
 mod parse;
 mod picture;

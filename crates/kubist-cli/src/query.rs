@@ -9,7 +9,7 @@ use crate::args;
 use crate::failure::{Failure, Result};
 use crate::index;
 use crate::output::{print, print_json};
-use crate::parse;
+use crate::{outside, parse};
 
 pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
     if command.answer.first.is_some() && command.answer.order_by.is_none() {
@@ -24,15 +24,20 @@ pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
     }
     let snapshot = Table::open(&command.table)?.snapshot()?;
     let query = question(command, &snapshot, cancel)?;
-    if command.count {
+    let found = if command.count {
         let count = snapshot.count(&query)?;
-        return if command.answer.json {
-            print_json(&serde_json::json!({ "count": count }))
-        } else {
-            print(&format!("{count}\n"))
-        };
+        if command.answer.json {
+            return print_json(&serde_json::json!({ "count": count }));
+        }
+        print(&format!("{count}\n"))?;
+        count
+    } else {
+        answer::send(&command.answer, &snapshot.metadata(), || snapshot.query(&query))?.rows_returned
+    };
+    if found == 0 && !command.answer.json {
+        outside::tell(&query.spec.bounds, &snapshot, cancel)?;
     }
-    answer::send(&command.answer, &snapshot.metadata(), || snapshot.query(&query))
+    Ok(())
 }
 
 fn question(command: &args::Query, snapshot: &Snapshot, cancel: &Cancel) -> Result<Request> {

@@ -5,7 +5,7 @@ use kubist::{Cancel, QuerySpec, RunOptions, Snapshot, Table};
 use crate::answer;
 use crate::args;
 use crate::failure::{Failure, Result};
-use crate::parse;
+use crate::{outside, parse};
 
 pub fn run(command: &args::Trajectories, cancel: &Cancel) -> Result<()> {
     let snapshot = Table::open(&command.table)?.snapshot()?;
@@ -20,7 +20,12 @@ pub fn run(command: &args::Trajectories, cancel: &Cancel) -> Result<()> {
         ..QuerySpec::default()
     });
     let records = run.of(QuerySpec { precision: command.region.precision, ..command.answer.spec() });
-    answer::send(&command.answer, &snapshot.metadata(), || snapshot.trajectories(&through, &by, &records))
+    let bounds = through.spec.bounds.clone();
+    let stats = answer::send(&command.answer, &snapshot.metadata(), || snapshot.trajectories(&through, &by, &records))?;
+    if stats.rows_returned == 0 && !command.answer.json {
+        outside::tell(&bounds, &snapshot, cancel)?;
+    }
+    Ok(())
 }
 
 /// The column that tells trajectories apart where nobody says it: the identity, or else the lookup,

@@ -86,6 +86,29 @@ fn units_of_columns_are_understood() {
 }
 
 #[test]
+fn a_box_beyond_all_records_is_told_with_where_they_lie() {
+    let workdir = Workdir::new();
+    workdir.write("a.csv", "lon,time,kind\n190.5,2024-01-01,sea\n260,2024-03-01,land\n");
+    workdir.run("ingest t a.csv --dimensions lon,time").ok();
+    let beyond = "note: no record has lon in that range: it runs from 190.5 to 260\n";
+    for question in
+        ["query t", "query t --count", "estimate t mean(lon)", "estimate t count()", "trajectories t --by kind"]
+    {
+        let ran = workdir.run(&format!("{question} --box LON=-110:-80,time=2024-01-01:2024-02-01")).ok();
+        assert!(ran.err.ends_with(beyond), "{question}: {}", ran.err);
+    }
+    let ran = workdir.run("query t --box time=2025-01-01:").ok();
+    assert!(ran.err.contains("time in that range: it runs from 2024-01-01 to 2024-03-01"), "{}", ran.err);
+    let ran = workdir.run("query t --box kind=ice").ok();
+    assert!(ran.err.ends_with("note: no record has kind in that range\n"), "{}", ran.err);
+    // Each range has records, the box has none; a script gets figures alone; the sample has none.
+    for question in ["--box lon=190:191,kind=land", "--json --box lon=0:1", "--box lon=190:191 --precision 1e-9"] {
+        let ran = workdir.run(&format!("query t {question}")).ok();
+        assert!(!ran.err.contains("no record has"), "{question}: {}", ran.err);
+    }
+}
+
+#[test]
 fn a_table_is_made_by_ends_with_units() {
     let workdir = Workdir::new();
     let batch = particles(0, 2000);

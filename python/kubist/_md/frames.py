@@ -81,8 +81,8 @@ class Frames:
         atoms = rows // frames if frames else 0
         if frames and atoms * frames != rows:
             raise InvalidInput(
-                f"{self.table.location}: {counted(rows, 'record')} are no {frames} frames of as many atoms each; "
-                "read them as points, with query()"
+                f"{self.table.location}: {counted(rows, 'record')} are no {frames} frames of as "
+                "many atoms each; read them as points, with query()"
             )
         return atoms
 
@@ -226,7 +226,8 @@ class Frames:
         wrong = int(np.argmax(of_wanted != 1))
         frame, atom = divmod(int(wanted[wrong]), self.total_atoms)
         raise InvalidInput(
-            f"{self.table.location}: frame {frame} has {counted(int(of_wanted[wrong]), 'record')} of atom {atom}; "
+            f"{self.table.location}: frame {frame} has "
+            f"{counted(int(of_wanted[wrong]), 'record')} of atom {atom}; "
             "read it as points, with query()"
         )
 

@@ -216,7 +216,7 @@ class FileIndex:
         within: float | None = None,
         max_rows: int | None = None,
         max_bytes: int | None = None,
-        precision: float | None = None,
+        precision: float | str | None = None,
         confidence: float = 0.95,
         tails: float | None = None,
         progressive: bool = False,
@@ -245,7 +245,7 @@ class FileIndex:
         # Not by the decorator: warnings name the line that stands above this call.
         refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
         request = _estimate.request(
-            {} if precision is None else {"precision": _box.finite("precision", precision)},
+            {} if precision is None else {"precision": _box.share("precision", precision)},
             aggregates,
             group_by,
             error=error,

@@ -101,7 +101,7 @@ def axes(file: Any, dataset: Any) -> list[str]:
 
 
 def bounds_of(name: str, dataset: Any) -> list[str]:
-    """The names of the datasets that hold the bounds of a dataset's cells, by the CF conventions."""
+    """The names of the datasets with the bounds of a dataset's cells, by the CF conventions."""
     said = [text(dataset.attrs, attribute) for attribute in ("bounds", "climatology")]
     return [posixpath.normpath(f"/{name}/../{of}").lstrip("/") for of in said if of]
 

@@ -1,8 +1,8 @@
 """Times of the CF conventions (``hours since 1990-01-01``) as moments.
 
-Stored numbers become whole microseconds where each of them is one, to a nanosecond or as well as the
-number's own type can say, and else nanoseconds. What is of another calendar than everybody's, or has no
-place among those, stays a number.
+Stored numbers become whole microseconds where each of them is one, to a nanosecond or as well as
+the number's own type can say, and else nanoseconds. What is of another calendar than everybody's,
+or has no place among those, stays a number.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 def _julian_days(year: int, month: int, day: int) -> int | None:
-    """Days since 1970 of a date of the Julian calendar, in which each fourth year is a leap year."""
+    """Days since 1970 of a date of the Julian calendar: each fourth year is a leap year."""
     lengths = (31, 29 if year % 4 == 0 else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
     if year < 1 or not 1 <= month <= 12 or not 1 <= day <= lengths[month - 1]:
         return None

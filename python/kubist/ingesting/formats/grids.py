@@ -206,8 +206,8 @@ def _grid(
             f"{', '.join(names)} ({' x '.join(grid)})" for grid, names in grids.items()
         )
         raise InvalidInput(
-            f"{path}: its arrays lie on several grids, of which one makes a table: name its columns "
-            f"(--columns), those of its positions too (AXIS_index): {described}"
+            f"{path}: its arrays lie on several grids, of which one makes a table: name its "
+            f"columns (--columns), those of its positions too (AXIS_index): {described}"
         )
     beside = [
         v["name"]

@@ -89,7 +89,7 @@ def _universe(path: Path, topology_file: Path | None) -> Any:
         except ImportError as error:
             library = LIBRARIES.get(path.suffix.lower())
             raise ImportError(
-                f"{path}: {error}{library and f': pip install {library}' or ''}"
+                f"{path}: {error}{(library and f': pip install {library}') or ''}"
             ) from error
 
 
