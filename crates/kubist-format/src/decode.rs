@@ -322,7 +322,10 @@ impl Column for BooleanColumn {
         if lacking.steps.is_some() {
             return Err(no_steps(&DataType::Boolean));
         }
-        self.keys.iter().for_each(|key| self.values.append(*key != 0));
+        for keys in self.keys.chunks(64) {
+            let word = keys.iter().rev().fold(0_u64, |word, key| word << 1 | u64::from(*key != 0));
+            self.values.append_packed_range(0..keys.len(), &word.to_le_bytes());
+        }
         Ok(())
     }
 
