@@ -317,9 +317,10 @@ stress-mounts: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)
 stress-mounts: build $(VENV)/.for-test
 	ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -q -s python/tests/test_mounts.py
 
-# The mounts remember what they know for a tenth of a second.
+# The mounts remember what they know for a tenth of a second, but the kernel counts from when whoever asked runs again:
+# on a busy machine a name that was there for 0.22 s was not seen in one of 500 tries.
 MOUNTS := $(CURDIR)/.mounts
-ON_MOUNTS := KUBIST_STALE_SECONDS=0.2 KUBIST_TEST_MOUNTS=$(MOUNTS)/one:$(MOUNTS)/other
+ON_MOUNTS := KUBIST_STALE_SECONDS=0.5 KUBIST_TEST_MOUNTS=$(MOUNTS)/one:$(MOUNTS)/other
 test-mounts: build $(VENV)/.for-test
 	$(PYTHON) scripts/mounts.py up
 	$(ON_MOUNTS) cargo test --release --locked --workspace --target-dir target --test shared -- --ignored

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -202,3 +204,64 @@ def test_the_cache_answers_what_was_read_before(
     capfd.readouterr()
     assert len(kubist.open(location)) == len(kubist.open(location)) == ROWS
     assert capfd.readouterr().err.count("the cache") == 1
+
+
+NOBODY = 65534
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+def can_be_nobody() -> bool:
+    if os.getuid() != 0 or shutil.which("setpriv") is None:
+        return False
+    command = [*AS_NOBODY, sys.executable, "-c", "import kubist"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not can_be_nobody(), reason="needs root, setpriv and a Python that all users can run")
+def test_a_cache_of_somebody_else_is_said_once_and_the_store_answers(location: str) -> None:
+    data = drops()
+    kubist.create(location, data.schema, ["x", "y"], identity=["id"]).append(data)
+    script = f"""
+import kubist
+for _ in range(2):
+    table = kubist.open({location!r})
+    assert len(table) == len(table.query().to_arrow()) == {ROWS}
+"""
+
+    def told(cache: Path, *runner: str) -> str:
+        """What is said to a user whose cache is this one."""
+        done = subprocess.run(
+            [*runner, sys.executable, "-c", script],
+            env=os.environ | {"KUBIST_CACHE": str(cache), "HOME": folder},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    with tempfile.TemporaryDirectory() as folder:
+        # Who asks can come as far as the caches.
+        Path(folder).chmod(0o755)
+
+        def cache(name: str, owner: int, mode: int) -> Path:
+            path = Path(folder) / name
+            path.mkdir()
+            path.chmod(mode)
+            os.chown(path, owner, owner)
+            return path
+
+        def files(path: Path) -> int:
+            return sum(each.is_file() for each in path.rglob("*"))
+
+        own = cache("own", NOBODY, 0o700)
+        assert told(own, *AS_NOBODY) == "" and files(own) > 0
+        for path, why, runner in [
+            (cache("of root", 0, 0o777), "it belongs to user 0", AS_NOBODY),
+            (cache("of nobody", NOBODY, 0o777), f"it belongs to user {NOBODY}", []),
+            (cache("read-only", NOBODY, 0o500), "Permission denied", AS_NOBODY),
+            (cache("closed", 0, 0o700) / "below", "Permission denied", AS_NOBODY),
+        ]:
+            said = told(path, *runner)
+            assert said.count("warning: ") == 1 and str(path) in said and why in said, (path, said)
+            assert files(path) == 0, path

@@ -210,7 +210,7 @@ impl Core {
     /// `SnapshotExpired` if a segment was cleaned away; `Damaged` if the table still needs one that
     /// is missing or too short; a storage error.
     pub fn fetch(&self, pieces: &[Piece]) -> Result<Fetched> {
-        fetch::fetch(self, pieces).map_err(|unread| unread.explained(self, |segment| self.is_needed(segment)))
+        fetch::fetch(self, pieces, |segment| self.is_needed(segment))
     }
 
     /// An error of bytes that were not as they were written, as a snapshot of `seen` gets it: once

@@ -145,7 +145,7 @@ impl Base {
 /// names it any more.
 fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
     let named = |segment: &str| Ok(files.page_segments()?.iter().any(|named| named == segment));
-    fetch(files, pieces).map_err(|unread| unread.explained(files, named))
+    fetch(files, pieces, named)
 }
 
 /// Entries page by page.

@@ -55,7 +55,7 @@ impl Merged {
 }
 
 /// Why pieces could not be read.
-pub enum Unread {
+enum Unread {
     /// A segment is not there.
     Missing {
         segment: String,
@@ -64,36 +64,44 @@ pub enum Unread {
     Failed(Error),
 }
 
-impl Unread {
-    /// A segment that is gone was cleaned away, or is damage if `is_needed` says that the table
-    /// as it is now still needs it.
-    pub fn explained(self, files: &TableFiles, is_needed: impl FnOnce(&str) -> Result<bool>) -> Error {
-        let (segment, file) = match self {
-            Unread::Missing { segment, file } => (segment, file),
-            Unread::Failed(error) => return error,
+/// Reads pieces. A segment that is gone was cleaned away, or is damage if `is_needed` says that the table as
+/// it is now still needs it. Where others' changes are seen late, either may not be seen yet: that the segment was made, or
+/// that nothing needs it any more. So both are looked for again before it is called damage.
+///
+/// # Errors
+///
+/// `SnapshotExpired` if a segment was cleaned away; `NotATable` if the table was dropped; `Damaged`;
+/// `Cancelled`; a storage error.
+pub fn fetch(files: &TableFiles, pieces: &[Piece], is_needed: impl Fn(&str) -> Result<bool>) -> Result<Fetched> {
+    let location = || files.store.location().to_string();
+    let mut attempt = 0;
+    loop {
+        let (segment, file) = match fetch_once(files, pieces) {
+            Ok(fetched) => return Ok(fetched),
+            Err(Unread::Failed(error)) => return Err(error),
+            Err(Unread::Missing { segment, file }) => (segment, file),
         };
-        let location = || files.store.location().to_string();
         if files.store.get(TABLE).is_ok_and(|header| header.is_none()) {
-            return Error::NotATable { location: location(), why: "it was dropped after it was opened".into() };
+            return Err(Error::NotATable { location: location(), why: "it was dropped after it was opened".into() });
         }
         match is_needed(&segment) {
             Ok(false) => {
                 let why = format!("{file} was cleaned away; take a fresh snapshot");
-                Error::SnapshotExpired { location: location(), why }
+                return Err(Error::SnapshotExpired { location: location(), why });
             }
             // Whether it is needed cannot be known now.
-            Err(error) if is_unread(&error) || matches!(error, Error::Cancelled) => error,
-            _ => store_error(kubist_store::Error::Missing { file }),
+            Err(error) if is_unread(&error) || matches!(error, Error::Cancelled) => return Err(error),
+            _ => {}
         }
+        if !files.store.look_again(attempt).map_err(store_error)? {
+            return Err(store_error(kubist_store::Error::Missing { file }));
+        }
+        attempt += 1;
     }
 }
 
 /// Asks the store once for all pieces.
-///
-/// # Errors
-///
-/// [`Unread`]: a segment that is missing, or why the store failed.
-pub fn fetch(files: &TableFiles, pieces: &[Piece]) -> std::result::Result<Fetched, Unread> {
+fn fetch_once(files: &TableFiles, pieces: &[Piece]) -> std::result::Result<Fetched, Unread> {
     let mut found = vec![Bytes::new(); pieces.len()];
     let mut order: Vec<usize> = (0..pieces.len()).collect();
     order.sort_unstable_by_key(|index| pieces[*index].offset);

@@ -1,5 +1,7 @@
 //! Segments that belong to no writer, and the clock that names them.
 
+use std::error::Error as _;
+use std::io::ErrorKind::StaleNetworkFileHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kubist_store::Segment;
@@ -13,18 +15,57 @@ pub fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
-/// A segment that is no writer's: of a rewrite or a checkpoint of that number.
-///
-/// # Errors
-///
-/// `Busy` if ten thousand names are taken; a storage error.
-pub fn new_segment(files: &TableFiles, prefix: &str, number: u64) -> Result<Box<dyn Segment>> {
+/// A new segment: of a rewrite or a checkpoint of that number.
+fn new_segment(files: &TableFiles, prefix: &str, number: u64) -> Result<Box<dyn Segment>> {
     let now = unix_ms();
     for attempt in 0..10_000 {
-        match files.store.create_segment(&format!("{prefix}{number:06}-{:013}", now + attempt)) {
+        let name = format!("{prefix}{number:06}-{:013}", now + attempt);
+        match files.store.create_segment(&name) {
             Err(kubist_store::Error::Exists { .. }) => {}
+            Err(error) if is_cleaned_away(files, &name, &error) => {}
             other => return other.map_err(store_error),
         }
     }
     Err(Error::Busy(format!("{}: ten thousand {prefix}{number:06} were begun", files.store.location())))
+}
+
+/// Writes a segment that is no writer's, of a rewrite or a checkpoint of that number: what `fill` appends is durable
+/// when this returns, with the segment's name and what `fill` gave.
+///
+/// Cleaning may delete the segment of somebody who stands still for long. If another machine does so, nothing more can be
+/// written into the file: that is no trouble of the storage.
+///
+/// # Errors
+///
+/// `SnapshotExpired` if the segment was cleaned away; `Busy` if ten thousand names are taken; what `fill` returns; a
+/// storage error.
+pub fn write_segment<T>(
+    files: &TableFiles,
+    prefix: &str,
+    number: u64,
+    fill: impl FnOnce(&mut dyn Segment) -> Result<T>,
+) -> Result<(String, T)> {
+    let mut segment = new_segment(files, prefix, number)?;
+    let name = segment.name().to_string();
+    let filled = fill(segment.as_mut()).and_then(|filled| {
+        segment.sync().map_err(store_error)?;
+        Ok(filled)
+    });
+    let error = match filled {
+        Ok(filled) => return Ok((name, filled)),
+        Err(error) => error,
+    };
+    match error.source().and_then(|source| source.downcast_ref()) {
+        Some(of_store) if is_cleaned_away(files, &name, of_store) => {
+            let why = format!("segment {name} was cleaned away while this process stood still; try again");
+            Err(Error::SnapshotExpired { location: files.store.location().into(), why })
+        }
+        _ => Err(error),
+    }
+}
+
+/// Is an error of a segment's file that another machine has deleted it?
+fn is_cleaned_away(files: &TableFiles, segment: &str, error: &kubist_store::Error) -> bool {
+    let is_stale = matches!(error, kubist_store::Error::Io { source, .. } if source.kind() == StaleNetworkFileHandle);
+    is_stale && matches!(files.store.segment_len(segment), Ok(None))
 }

@@ -15,7 +15,7 @@ use kubist_types::{Cancel, Error, Result};
 use crate::core::Core;
 use crate::directory::{Entry, INLINE, page_entries};
 use crate::error::store_error;
-use crate::segment::new_segment;
+use crate::segment::write_segment;
 use crate::settle::settle;
 use crate::view::View;
 
@@ -29,7 +29,7 @@ const MANY_RUNS: u64 = 1 << 18;
 struct Pages<'a> {
     forest: Forest,
     cancel: &'a Cancel,
-    segment: Box<dyn Segment>,
+    segment: &'a mut dyn Segment,
     dealer: Dealer<Location>,
     leaves: Vec<Leaf>,
 }
@@ -68,17 +68,17 @@ fn body(core: &Core, view: &View, number: u64, cancel: &Cancel) -> Result<Body> 
         let bytes = CommitEntry::of_live(live).encode(directory.forest());
         return Ok(Body { bytes, segment: None, in_head: None });
     }
-    let segment = new_segment(core, PAGES_SEGMENT, number)?;
-    let name = segment.name().to_string();
     // Every grid of the view was named by what it was made of.
     let forest = core.forest();
-    let dealer = Dealer::new(forest.clone(), page_entries(runs));
-    let mut pages = Pages { forest: forest.clone(), cancel, segment, dealer, leaves: Vec::new() };
-    view.runs.in_order(core, cancel, |entry| pages.push(entry))?;
-    let dealer = std::mem::replace(&mut pages.dealer, Dealer::new(forest.clone(), 1));
-    dealer.finish().into_iter().try_for_each(|page| pages.append(page))?;
-    pages.segment.sync().map_err(store_error)?;
-    let (bytes, in_head) = encode_leaves(&name, &pages.leaves, &forest);
+    let (name, leaves) = write_segment(core, PAGES_SEGMENT, number, |segment| {
+        let dealer = Dealer::new(forest.clone(), page_entries(runs));
+        let mut pages = Pages { forest: forest.clone(), cancel, segment, dealer, leaves: Vec::new() };
+        view.runs.in_order(core, cancel, |entry| pages.push(entry))?;
+        let dealer = std::mem::replace(&mut pages.dealer, Dealer::new(forest.clone(), 1));
+        dealer.finish().into_iter().try_for_each(|page| pages.append(page))?;
+        Ok(pages.leaves)
+    })?;
+    let (bytes, in_head) = encode_leaves(&name, &leaves, &forest);
     Ok(Body { bytes, segment: Some(name), in_head })
 }
 

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::Directory;
-use kubist_catalog::error::store_error;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
@@ -21,7 +20,7 @@ use kubist_types::{Cancel, Compression, Error, Result};
 use kubist_write::build::{EncodedRun, SortedRows};
 use kubist_write::keys::LookupColumns;
 use kubist_write::output::{DEFAULT_MEMORY, Output};
-use kubist_write::publish::{Replacement, Written, create_segment, publish};
+use kubist_write::publish::{Replacement, Written, publish, write_segment};
 use rayon::prelude::*;
 
 use crate::planner::movable;
@@ -83,15 +82,15 @@ fn rewrite(
     let missing =
         || Error::NotATable { location: core.store.location().into(), why: format!("its grid {grid} is missing") };
     let frame = core.frame(schema, grid)?.ok_or_else(missing)?;
-    let mut segment = create_segment(core, &snapshot.view)?;
-    let mut output = Output::new(core, &frame.dimensions, segment.as_mut(), DEFAULT_MEMORY, cancel);
-    let lookup = output.lookup_columns();
-    let encode = |run: &Arc<Run<Location>>| again(snapshot, directory, &frame, run, &lookup, cancel);
-    for some in group.chunks(8 * rayon::current_num_threads()) {
-        output.append(some.par_iter().map(encode).collect::<Result<_>>()?)?;
-    }
-    let (runs, bytes) = output.finish()?;
-    segment.sync().map_err(store_error)?;
+    let (_, (runs, bytes)) = write_segment(core, &snapshot.view, |segment| {
+        let mut output = Output::new(core, &frame.dimensions, segment, DEFAULT_MEMORY, cancel);
+        let lookup = output.lookup_columns();
+        let encode = |run: &Arc<Run<Location>>| again(snapshot, directory, &frame, run, &lookup, cancel);
+        for some in group.chunks(8 * rayon::current_num_threads()) {
+            output.append(some.par_iter().map(encode).collect::<Result<_>>()?)?;
+        }
+        output.finish()
+    })?;
     // Each run relied on the cutoffs above it (I5).
     let mut cubes: Vec<CubeId> = group.iter().flat_map(|run| frame.geometry.ancestors(run.cube)).collect();
     cubes.sort_unstable();

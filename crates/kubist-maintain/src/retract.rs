@@ -8,7 +8,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_select::filter::filter_record_batch;
 use kubist_catalog::core::Core;
-use kubist_catalog::error::store_error;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_index::cube::CubeId;
 use kubist_index::layout::Placement;
@@ -17,7 +16,7 @@ use kubist_read::runs::read_run;
 use kubist_types::{Cancel, Error, Result};
 use kubist_write::build::SortedRows;
 use kubist_write::output::{DEFAULT_MEMORY, Output};
-use kubist_write::publish::{Replacement, create_segment, publish};
+use kubist_write::publish::{Replacement, publish, write_segment};
 
 /// What taking back steps took back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -56,29 +55,31 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
         let mut output_runs = Vec::new();
         if !mixed.is_empty() {
             let schema = &snapshot.view.schema;
-            let mut segment = create_segment(core, &snapshot.view)?;
-            let mut output = Output::new(core, &schema.dimensions, segment.as_mut(), DEFAULT_MEMORY, cancel);
-            for run in mixed {
-                let grid = run.cube.grid();
-                let missing = || Error::NotATable {
-                    location: core.store.location().into(),
-                    why: format!("its grid {grid} is missing"),
-                };
-                let frame = core.frame(schema, grid)?.ok_or_else(missing)?;
-                let (batch, _) = read_run(&snapshot, &run)?;
-                let steps = batch.column(column).as_primitive::<Int64Type>();
-                let kept: BooleanArray = steps.values().iter().map(|of_row| Some(*of_row <= step)).collect();
-                let batch = filter_record_batch(&batch, &kept).map_err(Error::kernel)?;
-                report.rows += run.rows - batch.num_rows() as u64;
-                report.runs_rewritten += 1;
-                let sorted = SortedRows::new(&frame, &batch.schema(), schema.run_encoding(), &[batch], cancel)?;
-                let cutoff = directory.cutoff(run.cube);
-                let (within, overflow) = sorted.all().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
-                output
-                    .write(&sorted, &[Placement { cube: run.cube, within, overflow, cutoff, is_one_of_many: false }])?;
-            }
-            output_runs = output.finish()?.0;
-            segment.sync().map_err(store_error)?;
+            output_runs = write_segment(core, &snapshot.view, |segment| {
+                let mut output = Output::new(core, &schema.dimensions, segment, DEFAULT_MEMORY, cancel);
+                for run in mixed {
+                    let grid = run.cube.grid();
+                    let missing = || Error::NotATable {
+                        location: core.store.location().into(),
+                        why: format!("its grid {grid} is missing"),
+                    };
+                    let frame = core.frame(schema, grid)?.ok_or_else(missing)?;
+                    let (batch, _) = read_run(&snapshot, &run)?;
+                    let steps = batch.column(column).as_primitive::<Int64Type>();
+                    let kept: BooleanArray = steps.values().iter().map(|of_row| Some(*of_row <= step)).collect();
+                    let batch = filter_record_batch(&batch, &kept).map_err(Error::kernel)?;
+                    report.rows += run.rows - batch.num_rows() as u64;
+                    report.runs_rewritten += 1;
+                    let sorted = SortedRows::new(&frame, &batch.schema(), schema.run_encoding(), &[batch], cancel)?;
+                    let cutoff = directory.cutoff(run.cube);
+                    let (within, overflow) =
+                        sorted.all().partition(|row| cutoff.admits(sorted.priorities[*row as usize]));
+                    let placement = Placement { cube: run.cube, within, overflow, cutoff, is_one_of_many: false };
+                    output.write(&sorted, &[placement])?;
+                }
+                Ok(output.finish()?.0)
+            })?
+            .1;
         }
         let cutoffs = output_runs.iter().flat_map(|run| directory.forest().tree_of(run.cube).ancestors(run.cube));
         let cutoffs: BTreeSet<CubeId> = cutoffs.collect();

@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::contact::FirstContact;
 use crate::credentials;
-use crate::failure::{Asked, checked, failed, is_absent, is_taken, may_pass};
+use crate::failure::{Asked, checked, code, failed, is_absent, is_taken, is_unexplained, may_pass};
 use crate::frame::{self, Framed, Kind};
 use crate::location::Location;
 use crate::process::runtime;
@@ -282,8 +282,21 @@ impl Link {
         match self.bucket.head(&self.path(key)).await {
             Ok(found) => Ok(Some(found.size)),
             Err(error) if is_absent(&error) => Ok(None),
+            Err(error) if is_unexplained(&error) => {
+                let why = self.why_refused(key).await.unwrap_or(error);
+                Err(self.failed("look at", key, why))
+            }
             Err(error) => Err(self.failed("look at", key, error)),
         }
+    }
+
+    /// What the service says of a key that it refused to show the length of: the answer to HEAD has no body,
+    /// and that to GET has one. `None` if it says no more.
+    async fn why_refused(&self, key: &str) -> Option<object_store::Error> {
+        let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
+        self.traffic.got(0);
+        let said = self.bucket.get_opts(&self.path(key), options).await.err()?;
+        (code(&said).is_some() && !is_absent(&said)).then_some(said)
     }
 
     /// All keys below a folder, and behind a key of it, in order, with their lengths.

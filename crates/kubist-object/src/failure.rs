@@ -13,7 +13,7 @@ use crate::location::Location;
 
 /// What was asked for is not as it should be, and asking again gives the same.
 const NO_PERMISSION: &[(&str, &str)] = &[
-    ("AccessDenied", "no permission"),
+    ("AccessDenied", "no permission: look at the bucket's policy, and at that of the user whose access key it is"),
     ("AllAccessDisabled", "the service has closed it"),
     ("InvalidAccessKeyId", "the service does not know the access key"),
     ("SignatureDoesNotMatch", "the secret key is not that of the access key"),
@@ -64,6 +64,11 @@ pub fn is_behind(error: &object_store::Error) -> bool {
     code(error).as_deref() == Some("InvalidRange") || error.to_string().contains("416 Range Not Satisfiable")
 }
 
+/// The service refused, and did not say why.
+pub fn is_unexplained(error: &object_store::Error) -> bool {
+    code(error).is_none() && error.to_string().contains("non-2xx status code: 4")
+}
+
 /// May it succeed when it is tried again?
 pub fn may_pass(error: &object_store::Error) -> bool {
     use object_store::Error as Of;
@@ -104,7 +109,9 @@ pub fn failed(location: &Location, asked: Asked<'_>, error: object_store::Error)
             because(io::ErrorKind::PermissionDenied, source.to_string())
         }
         Of::PermissionDenied { .. } | Of::Unauthenticated { .. } => {
-            because(io::ErrorKind::PermissionDenied, "no permission".into())
+            let why = "no permission, and the service does not say why: look at the credentials, the region \
+                       and the bucket's policy";
+            because(io::ErrorKind::PermissionDenied, why.into())
         }
         Of::Generic { .. } if error.to_string().contains("redirect") => {
             let why = "the bucket is in another region: say which with AWS_REGION or ?region=";

@@ -128,6 +128,39 @@ fn refusals_say_what_to_do() {
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
 }
 
+/// The answer to HEAD, by which lengths are asked for, has no body.
+#[test]
+fn a_refusal_without_a_body_says_what_to_do_too() {
+    let service = Service::start();
+    let store = ObjectStore::create(at(&service, "&patience=1")).unwrap();
+    let below = || store.put_if_absent("a/b", b"").unwrap_err();
+    for (status, code, word) in [
+        (403, "AccessDenied", "no permission: look at the bucket's policy"),
+        (403, "InvalidAccessKeyId", "does not know the access key"),
+        (403, "RequestTimeTooSkewed", "clock"),
+        (400, "ExpiredToken", "have expired"),
+        (400, "AuthorizationHeaderMalformed", "another region"),
+    ] {
+        let heads = Arc::new(AtomicU32::new(0));
+        let count = heads.clone();
+        service.does(move |asked: &Asked| {
+            count.fetch_add(u32::from(asked.method == "HEAD"), Ordering::Relaxed);
+            // The bucket itself may be listed.
+            if asked.key.is_empty() { Does::Serve } else { Does::Refuse(status, code) }
+        });
+        let error = below();
+        assert!(heads.load(Ordering::Relaxed) > 0, "nothing was asked by HEAD: {error}");
+        assert!(error.to_string().contains(word) && error.to_string().contains(code), "{error}");
+    }
+    // One that says nothing about GET either.
+    service.does(|asked| match asked.method.as_str() {
+        "HEAD" => Does::Refuse(403, "AccessDenied"),
+        _ => Does::Serve,
+    });
+    let error = below().to_string();
+    assert!(["no permission", "credentials", "region", "policy"].iter().all(|word| error.contains(word)), "{error}");
+}
+
 #[test]
 fn an_owner_whose_last_entry_is_doubtful_is_settled_by_the_next() {
     let service = Service::start();

@@ -35,7 +35,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kubist_catalog::segment::{new_segment, unix_ms};
+use kubist_catalog::segment::{self, unix_ms};
 use kubist_catalog::settle::settle;
 use kubist_format::names::REWRITE_SEGMENT;
 use kubist_index::cube::CubeId;
@@ -84,14 +84,18 @@ pub struct Replacement {
     pub needs: Vec<(String, u64)>,
 }
 
-/// A segment for the runs of one rewrite.
+/// Writes a segment for the runs of one rewrite, durable when this returns: its name, and what `fill` gave.
 ///
 /// # Errors
 ///
-/// As of [`new_segment`](kubist_catalog::segment::new_segment).
-pub fn create_segment(core: &Core, view: &View) -> Result<Box<dyn Segment>> {
+/// As of [`write_segment`](segment::write_segment).
+pub fn write_segment<T>(
+    core: &Core,
+    view: &View,
+    fill: impl FnOnce(&mut dyn Segment) -> Result<T>,
+) -> Result<(String, T)> {
     core.settle_schema(&view.schema)?;
-    new_segment(core, REWRITE_SEGMENT, view.rewrites + 1)
+    segment::write_segment(core, REWRITE_SEGMENT, view.rewrites + 1, fill)
 }
 
 /// Takes the next number for a replacement whose runs are durable. `false` if
@@ -278,7 +282,7 @@ impl NewRuns {
     ///
     /// # Errors
     ///
-    /// `Cancelled`, or a storage error.
+    /// `Cancelled`; `SnapshotExpired` if the segment was cleaned away meanwhile; a storage error.
     pub fn write(
         core: &Core,
         view: &View,
@@ -286,12 +290,12 @@ impl NewRuns {
         placements: &[Placement],
         cancel: &Cancel,
     ) -> Result<NewRuns> {
-        let mut segment = create_segment(core, view)?;
-        let mut output = Output::new(core, &rows.frame().dimensions, segment.as_mut(), DEFAULT_MEMORY, cancel);
-        output.write(rows, placements)?;
-        let (runs, bytes) = output.finish()?;
-        segment.sync().map_err(store_error)?;
-        Ok(NewRuns { runs, segment: segment.name().to_string(), bytes })
+        let (segment, (runs, bytes)) = write_segment(core, view, |segment| {
+            let mut output = Output::new(core, &rows.frame().dimensions, segment, DEFAULT_MEMORY, cancel);
+            output.write(rows, placements)?;
+            output.finish()
+        })?;
+        Ok(NewRuns { runs, segment, bytes })
     }
 
     /// Publishes them as the runs of a replacement. `None` if a source lives no more, or

@@ -13,34 +13,50 @@ use common::forward::forward;
 use common::{name, options, rows, schema};
 use kubist::store::disk::{Disk, Open};
 use kubist::store::sim::{Mount, Network, Rule, SimDisk};
-use kubist::store::{LocalStore, Result, Store};
+use kubist::store::{LocalStore, Result, Segment, Store};
 use kubist::{
-    Cancel, Dimension, Domain, Error, ErrorKind, GridOptions, NewColumn, Query, Table, Value, Writer, WriterOptions,
+    Cancel, Dimension, Domain, Error, ErrorKind, GridOptions, NewColumn, OptimizeOptions, Query, Snapshot, Table,
+    Value, Writer, WriterOptions,
 };
+use kubist_catalog::error::store_error;
 use kubist_maintain::clean::clean_as_of;
-use kubist_write::publish::{create_segment, fence, reserve};
+use kubist_write::publish::{fence, reserve, write_segment};
 
 const HOUR: u64 = 3_600_000;
 
-/// A server, and a handle on each of two machines that have it mounted.
-fn machines(seed: u64) -> (SimDisk, [Arc<dyn Store>; 2]) {
+/// Longer than a simulated machine remembers anything.
+const LONG: Duration = Duration::from_secs(1);
+
+/// A server, and a handle on each of two machines that have it mounted, which believe to remember things
+/// for so long.
+fn machines(seed: u64, staleness: [Duration; 2]) -> (SimDisk, [Arc<dyn Store>; 2]) {
     let server = SimDisk::new(seed);
     let network = Network::new(&server, &Rule::ALL);
-    let store = || -> Arc<dyn Store> {
+    // For how long a machine remembers something follows from its number.
+    (0..seed).for_each(|_| drop(Mount::new(&network)));
+    let store = |staleness| -> Arc<dyn Store> {
         let store = LocalStore::on_disk(Mount::new(&network).process(), Path::new("/table")).unwrap();
-        // Longer than a simulated machine remembers anything.
-        Arc::new(store.with_staleness(Duration::from_secs(1)))
+        Arc::new(store.with_staleness(staleness))
     };
-    (server, [store(), store()])
+    (server, staleness.map(store))
 }
 
 fn tables(seed: u64) -> (SimDisk, [Table; 2]) {
-    let (server, stores) = machines(seed);
+    let (server, stores) = machines(seed, [LONG; 2]);
     (server, stores.map(|store| Table::create_in(store, schema(), &options()).unwrap()))
+}
+
+fn all_rows(snapshot: &Snapshot) -> kubist::Result<u64> {
+    snapshot.query(&Query::default())?.map(|batch| Ok(batch?.num_rows() as u64)).sum()
 }
 
 fn writer(table: &Table) -> Writer {
     table.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap()
+}
+
+/// When a segment was made, by its name.
+fn made(segment: &str) -> u64 {
+    segment.rsplit_once('-').unwrap().1.parse().unwrap()
 }
 
 /// Nothing has looked for what is made next on the machine of the table more lately than this.
@@ -55,6 +71,8 @@ fn a_column_and_a_grid_of_another_machine_are_never_missing() {
         let mut log = writer(&one);
         log.append(&rows(0, 0)).unwrap();
         log.commit().unwrap();
+        // Where rows lie is seen.
+        other.core().store.catch_up().unwrap();
         look(&other);
         let age = NewColumn {
             name: "age".into(),
@@ -85,10 +103,59 @@ fn a_column_and_a_grid_of_another_machine_are_never_missing() {
         one.regrid(&grid, &mut |_, _| {}).unwrap();
         for _ in 0..40 {
             let snapshot = other.snapshot().unwrap();
-            let found: u64 =
-                snapshot.query(&Query::default()).unwrap().map(|batch| batch.unwrap().num_rows() as u64).sum();
-            assert_eq!(found, snapshot.rows().unwrap(), "SEED={seed}");
+            assert_eq!(all_rows(&snapshot).unwrap(), snapshot.rows().unwrap(), "SEED={seed}");
         }
+    }
+}
+
+/// The folder of the segments was looked for before there was any, and its machine remembers that it is not there.
+#[test]
+fn the_first_rows_of_another_machine_are_never_missing() {
+    for seed in 0..30 {
+        let (server, [one, other]) = machines(seed, [LONG; 2]);
+        let one = Table::create_in(one, schema(), &options()).unwrap();
+        let mut log = writer(&one);
+        other.catch_up().unwrap();
+        let other = Table::open_in(other).unwrap();
+        log.append(&rows(0, 0)).unwrap();
+        log.commit().unwrap();
+        let mut seen = 0;
+        for _ in 0..100 {
+            server.process().pause(Duration::from_millis(5));
+            let snapshot = other.snapshot().unwrap();
+            seen = all_rows(&snapshot).unwrap_or_else(|error| panic!("SEED={seed}: {error}"));
+            assert_eq!(seen, snapshot.rows().unwrap(), "SEED={seed}");
+        }
+        assert!(seen > 0, "SEED={seed}");
+    }
+}
+
+/// A machine cleans that believes to remember less than the others do. What it deleted is gone for those who see
+/// late that nothing needs it any more, and no damage.
+#[test]
+fn what_was_cleaned_away_too_early_has_expired() {
+    for seed in 0..30 {
+        let (_, stores) = machines(seed, [Duration::from_millis(1), LONG]);
+        let [one, other] = stores.map(|store| Table::create_in(store, schema(), &options()).unwrap());
+        let mut log = writer(&one);
+        for commit in 0..6 {
+            log.append(&rows(0, commit)).unwrap();
+            log.commit().unwrap();
+        }
+        drop(log);
+        other.core().store.catch_up().unwrap();
+        let seen = Arc::new(Mutex::new(None));
+        let (see, others) = (seen.clone(), other.clone());
+        let meanwhile = move || *see.lock().unwrap() = Some(others.snapshot().unwrap());
+        let stalled = Stalled { store: one.core().store.clone(), meanwhile: Mutex::new(Some(Box::new(meanwhile))) };
+        let one = Table::open_in(Arc::new(stalled)).unwrap();
+        let thorough = OptimizeOptions { debt_share: 0.0, ..Default::default() };
+        assert!(one.optimize(&thorough, &mut |_, _| {}).unwrap().rewrites > 0);
+        assert!(one.clean(Duration::ZERO).unwrap().segments_deleted > 0);
+        let answer = all_rows(&seen.lock().unwrap().take().unwrap());
+        assert!(matches!(answer, Err(Error::SnapshotExpired { .. })), "SEED={seed}: {answer:?}");
+        let now = other.snapshot().unwrap();
+        assert_eq!(all_rows(&now).unwrap(), now.rows().unwrap(), "SEED={seed}");
     }
 }
 
@@ -135,6 +202,7 @@ fn a_token_that_leads_nowhere_makes_nobody_else_wait() {
     let mut token = one.snapshot().unwrap().token();
     token.rewrites = 99;
     let store = &other.core().store;
+    store.catch_up().unwrap();
     look(&other);
     store.catch_up().unwrap();
     assert!(!store.look_again(1).unwrap());
@@ -234,13 +302,7 @@ fn a_rewrite_that_takes_long_keeps_its_segment() {
     log.append(&rows(0, 0)).unwrap();
     log.commit().unwrap();
     let view = one.core().view(&Cancel::default()).unwrap();
-    let made = |segment: &str| segment.rsplit_once('-').unwrap().1.parse::<u64>().unwrap();
-    let segment = || {
-        let mut segment = create_segment(one.core(), &view).unwrap();
-        segment.append(&[b"runs"]).unwrap();
-        segment.sync().unwrap();
-        segment.name().to_string()
-    };
+    let segment = || write_segment(one.core(), &view, |segment| Ok(segment.append(&[b"runs"]).unwrap())).unwrap().0;
     let clean = |table: &Table, now: u64| {
         table.core().store.catch_up().unwrap();
         clean_as_of(table.core(), Duration::ZERO, now, &Cancel::default()).unwrap();
@@ -267,6 +329,66 @@ fn a_rewrite_that_takes_long_keeps_its_segment() {
     let note = format!("garbage/{noted}");
     assert!(other.core().store.put_if_absent(&note, &(made(&noted) + HOUR).to_le_bytes()).unwrap());
     assert!(!reserve(one.core(), &noted, made(&noted) + HOUR).unwrap());
+}
+
+/// A rewriter stands still in the middle of its segment, or before it is synced, until another machine has cleaned
+/// it away.
+#[test]
+fn a_rewriter_whose_segment_was_cleaned_away_gives_up() {
+    for stands_still_at in 1..3 {
+        let (_, [one, other]) = tables(1);
+        let mut log = writer(&one);
+        log.append(&rows(0, 0)).unwrap();
+        log.commit().unwrap();
+        let view = one.core().view(&Cancel::default()).unwrap();
+        let answer = write_segment(one.core(), &view, |segment| {
+            for part in 1..3 {
+                // As much as is written at once.
+                segment.append(&[&[part; 1 << 20]]).map_err(store_error)?;
+                for hours in (1..3).filter(|_| part == stands_still_at) {
+                    other.core().store.catch_up().unwrap();
+                    let now = made(segment.name()) + hours * HOUR;
+                    clean_as_of(other.core(), Duration::ZERO, now, &Cancel::default()).unwrap();
+                }
+            }
+            Ok(())
+        });
+        assert!(matches!(answer, Err(Error::SnapshotExpired { .. })), "{stands_still_at}: {answer:?}");
+    }
+}
+
+/// A store on which the first segment is deleted by another machine as soon as it is made.
+#[derive(Debug)]
+struct Deleting {
+    store: Arc<dyn Store>,
+    deleted: AtomicUsize,
+}
+
+impl Store for Deleting {
+    forward!(store:
+        capabilities learn look_again await_seen catch_up location put_if_absent get list delete read segment_len segments
+        delete_segment own_log own_free_log logs read_log scratch sizes erase
+    );
+
+    fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {
+        let segment = self.store.create_segment(name)?;
+        if self.deleted.fetch_add(1, Ordering::Relaxed) > 0 {
+            return Ok(segment);
+        }
+        self.store.delete_segment(name)?;
+        let source = std::io::ErrorKind::StaleNetworkFileHandle.into();
+        Err(kubist::store::Error::Io { operation: "create", file: name.into(), source })
+    }
+}
+
+#[test]
+fn a_segment_that_is_cleaned_away_at_once_is_made_again() {
+    let store: Arc<dyn Store> = Arc::new(kubist::store::MemoryStore::new("deleting"));
+    let table = Table::create_in(store.clone(), schema(), &options()).unwrap();
+    let deleting = Table::open_in(Arc::new(Deleting { store, deleted: AtomicUsize::new(0) })).unwrap();
+    let view = deleting.core().view(&Cancel::default()).unwrap();
+    let (name, _) = write_segment(deleting.core(), &view, |segment| Ok(segment.append(&[b"runs"]).unwrap())).unwrap();
+    assert_eq!(table.core().store.segments().unwrap(), [name]);
 }
 
 #[test]
@@ -302,7 +424,7 @@ fn a_table_of_one_machine_is_not_maintained_through_a_network() {
         assert!(error.to_string().contains("kubist alter --shared"), "{error}");
         assert_ne!(error.kind(), ErrorKind::Corrupt);
     };
-    let options = kubist::OptimizeOptions { debt_share: 0.0, ..Default::default() };
+    let options = OptimizeOptions { debt_share: 0.0, ..Default::default() };
     refused(there.optimize(&options, &mut |_, _| {}).map(drop));
     refused(there.retract(0, &Cancel::default()).map(drop));
     refused(there.clean(Duration::ZERO).map(drop));

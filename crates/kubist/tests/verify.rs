@@ -22,7 +22,7 @@ use kubist_format::location::Location;
 use kubist_format::zone_map::{ColumnZones, LazyZones, ZoneMap};
 use kubist_read::runs::read_run;
 use kubist_write::build::SortedRows;
-use kubist_write::publish::{Replacement, create_segment, publish};
+use kubist_write::publish::{Replacement, publish, write_segment};
 
 const ROWS: i64 = 20;
 
@@ -72,12 +72,11 @@ fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut Zone
     let mut map = ZoneMap::decode(&encoded.map).unwrap();
     change(&mut map);
     let map = map.encode();
-    let mut segment = create_segment(core, &core.view(&kubist::Cancel::default()).unwrap()).unwrap();
     let parts: Vec<&[u8]> = encoded.data.iter().chain([&map]).map(Vec::as_slice).collect();
-    let data_offset = segment.append(&parts).unwrap();
-    segment.sync().unwrap();
+    let view = core.view(&kubist::Cancel::default()).unwrap();
+    let (segment, data_offset) = write_segment(core, &view, |segment| Ok(segment.append(&parts).unwrap())).unwrap();
     let payload = Location {
-        segment: segment.name().into(),
+        segment: segment.into(),
         data_offset,
         data_length: encoded.data_length,
         map_offset: data_offset + encoded.data_length,

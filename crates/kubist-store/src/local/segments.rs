@@ -199,12 +199,13 @@ pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
     names::check_part(name)?;
     let path = path_of(store, name);
     if store.is_shared() {
-        // A look at the name may give a length of before; opening asks for that of now.
-        return match store.open(&path, Open::Read) {
+        // A look at the name may give a length of before; opening asks for that of now. It may be deleted
+        // meanwhile.
+        return store.patiently(|| match store.open(&path, Open::Read) {
             Ok(file) => file.bytes().map(Some).map_err(|error| Error::io("measure", &path, error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("open", &path, error)),
-        };
+        });
     }
     Ok(find(store, &path)?.map(|found| found.bytes))
 }

@@ -84,10 +84,22 @@ impl Mount {
         }
     }
 
-    /// What is remembered of a name, unless it is too old.
+    /// What is remembered of a name, unless it is too old: nothing is below a folder that is not there.
     fn name(&self, path: &Path) -> Option<Option<Node>> {
         let now = self.server().clock();
-        self.memory().names.get(path).filter(|(_, until)| *until > now).map(|(node, _)| *node)
+        let memory = self.memory();
+        let known = |path: &Path| memory.names.get(path).filter(|(_, until)| *until > now).map(|(node, _)| *node);
+        match path.ancestors().skip(1).any(|above| known(above) == Some(None)) {
+            true => Some(None),
+            false => known(path),
+        }
+    }
+
+    /// Nothing was found at a path: it is remembered of the first name on the way that is not there.
+    fn remember_absent(&self, path: &Path) {
+        if let Some(first) = path.ancestors().take_while(|above| !self.network.is_there(above)).last() {
+            self.remember_name(first, None);
+        }
     }
 
     /// This machine has changed a name, or was told that another one has.
@@ -157,7 +169,7 @@ impl Disk for MountedProcess {
             Err(error) => {
                 self.mount.forget(path);
                 if error.kind() == ErrorKind::NotFound && how != Open::Create {
-                    self.mount.remember_name(path, None);
+                    self.mount.remember_absent(path);
                     // The name is remembered; its file is not there any more.
                     if known.is_some() && self.mount.network.has(Rule::Gone) {
                         return Err(ErrorKind::StaleNetworkFileHandle.into());
@@ -185,7 +197,7 @@ impl Disk for MountedProcess {
             found.taken = found.taken.min(found.bytes);
         }
         match found {
-            None => self.mount.remember_name(path, None),
+            None => self.mount.remember_absent(path),
             Some(found) if found.sort == Sort::File && self.mount.network.has(Rule::OldLengths) => {
                 let until = self.mount.until();
                 self.mount.memory().lengths.insert(path.into(), (found, until));
@@ -201,7 +213,14 @@ impl Disk for MountedProcess {
         if let Some((listed, _)) = known {
             return Ok(listed);
         }
-        let listed = self.process.read_directory(path)?;
+        if self.mount.name(path) == Some(None) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        let listed = self.process.read_directory(path).inspect_err(|error| {
+            if error.kind() == ErrorKind::NotFound {
+                self.mount.remember_absent(path);
+            }
+        })?;
         if self.mount.network.has(Rule::OldListings) {
             let until = self.mount.until();
             self.mount.memory().listings.insert(path.into(), (listed.clone(), until));

@@ -83,6 +83,11 @@ impl Network {
         self.rules.contains(&rule)
     }
 
+    /// Is anything at a path?
+    pub(super) fn is_there(&self, path: &Path) -> bool {
+        self.server.machine.state().node(path).is_ok()
+    }
+
     /// The file at a path, if there is one.
     pub(super) fn node(&self, path: &Path) -> Option<Node> {
         let state = self.server.machine.state();
