@@ -250,7 +250,8 @@ BENCH       := bench/.venv/bin
 BENCH_DIRS  := DATA STORES RESULTS
 BENCH_ARGS  := ROWS SUITES SYSTEMS PLACES TURNS REPEATS READERS COMMITS TIMEOUT BUDGET \
                BOX_ROWS FIELD_ROWS STREAM_ROWS POSTGIS_ROWS COPC_ROWS DROPLET_ROWS LARGE_ROWS EXAMINED_PLACES
-export $(BENCH_DIRS) $(BENCH_ARGS)
+# Only what is given: an empty TIMEOUT is a setting of object stores' clients.
+$(foreach name,$(BENCH_DIRS) $(BENCH_ARGS),$(if $($(name)),$(eval export $(name))))
 bench-peers: build bench/.venv/.ready bench/tools/.ready
 	COMMAND='$(strip make bench-peers $(foreach name,$(BENCH_ARGS),$(if $($(name)),$(name)="$($(name))")))' \
 	  PYTHONPATH=python $(BENCH)/python -m bench.run
