@@ -194,7 +194,13 @@ def side_by_side(tasks: list[Figures]) -> list[Figures]:
 
 
 def remove() -> None:
-    files(SERVER).delete_dir(f"{BUCKET}/{FOLDER}")
+    """The objects; a gateway over a file system removes their folders itself."""
+    from pyarrow import fs
+
+    store = files(SERVER)
+    for found in store.get_file_info(fs.FileSelector(f"{BUCKET}/{FOLDER}", recursive=True)):
+        if found.type == fs.FileType.File:
+            store.delete_file(found.path)
 
 
 def main() -> None:
