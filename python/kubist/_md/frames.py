@@ -21,8 +21,8 @@ Select = Callable[[str, topology.Topology], Array]
 
 # So many rows are asked for at once: their arrays take a few hundred megabytes at most.
 ROWS_AT_ONCE = 4_000_000
-# Up to so many atoms that do not follow each other are named in the condition, and lookups find
-# them; to look up more takes longer than to read what is between them.
+# Up to so many atoms are named in the condition, and lookups find them. To look up more takes
+# longer than to read what is between them: from 200 warm or 300 cold of 52,323 in 250 frames.
 NAMED_ATOMS = 256
 
 
@@ -208,9 +208,8 @@ class Frames:
             # All frames are no condition: lookups then need no walk over the tree.
             box["frame"] = (low, high)
         if len(atoms) < self.total_atoms:
-            first, last = int(atoms[0]), int(atoms[-1])
-            if len(atoms) > NAMED_ATOMS or len(atoms) == last - first + 1:
-                box["atom"] = (first, last)
+            if len(atoms) > NAMED_ATOMS:
+                box["atom"] = (int(atoms[0]), int(atoms[-1]))
             else:
                 conditions.append(f"atom IN ({', '.join(map(str, atoms.tolist()))})")
         return box, conditions
