@@ -8,7 +8,7 @@ use kubist_index::cube::CubeId;
 use kubist_index::priority::Threshold;
 use kubist_store::Store;
 
-use kubist_catalog::checkpoint;
+use kubist_catalog::checkpoint::{self, Held};
 use kubist_catalog::core::Core;
 use kubist_catalog::error::bad_entry;
 use kubist_catalog::error::store_error;
@@ -56,10 +56,16 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel)
         }
     }
     check_alterations(core, snapshot.as_ref(), report)?;
-    for name in core.store.list(CHECKPOINTS).map_err(store_error)? {
+    let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
+    for name in &names {
         cancel.check()?;
-        let whole = |held: Option<checkpoint::Held>| held.map(|held| held.whole(core, cancel)).transpose();
-        if let Err(error) = checkpoint::read(core, &name).and_then(whole) {
+        let whole = |held: Option<Held>| match held {
+            Some(held) if Some(name) == names.last() || !has_lost_its_pages(core, &held)? => {
+                held.whole(core, cancel).map(drop)
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = checkpoint::read(core, name).and_then(whole) {
             report.note(error)?;
         }
     }
@@ -69,6 +75,14 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel)
         }
     }
     Ok(snapshot)
+}
+
+/// Are the pages of a checkpoint gone? A process that is killed in the middle may leave one whose number others had
+/// taken before, and its pages were cleaned away with theirs. Nobody reads it once there is a newer one, and whoever writes
+/// the next deletes it.
+fn has_lost_its_pages(core: &Core, held: &Held) -> Result<bool> {
+    let Some(base) = &held.base else { return Ok(false) };
+    Ok(core.store.segment_len(&base.segment).map_err(store_error)?.is_none())
 }
 
 type Stated = HashMap<CubeId, Threshold>;
