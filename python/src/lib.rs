@@ -11,12 +11,17 @@ mod call;
 mod column;
 mod error;
 mod estimate;
+#[cfg(feature = "files")]
 mod files;
 mod frames;
 mod given;
+#[cfg(feature = "files")]
 mod indexing;
 mod json;
+#[cfg(not(all(feature = "files", feature = "pictures")))]
+mod left_out;
 mod memory;
+#[cfg(feature = "pictures")]
 mod picture;
 mod plain;
 mod process_bound;
@@ -44,16 +49,22 @@ mod _kubist {
     use crate::column::Column;
     #[pymodule_export]
     use crate::estimate::{Estimates, Figures};
+    #[cfg(feature = "files")]
     #[pymodule_export]
     use crate::files::{File, FileRows, common, fingerprint};
     #[pymodule_export]
     use crate::frames::put_frames;
     #[pymodule_export]
     use crate::given::{Given, given};
+    #[cfg(feature = "files")]
     #[pymodule_export]
     use crate::indexing::Files;
+    #[cfg(not(all(feature = "files", feature = "pictures")))]
+    #[pymodule_export]
+    use crate::left_out::absent;
     #[pymodule_export]
     use crate::memory::kept;
+    #[cfg(feature = "pictures")]
     #[pymodule_export]
     use crate::picture::{Picture, Scene};
     #[pymodule_export]

@@ -15,8 +15,8 @@ use kubist_index::state::Run;
 
 /// Bytes of both generations of zone maps together.
 pub const ZONE_MAP_BYTES: usize = 128 << 20;
-/// The same of directories.
-pub const DIRECTORY_BYTES: usize = 32 << 20;
+/// The same of directories: of a billion values that are all different they take 75 MB.
+pub const DIRECTORY_BYTES: usize = 128 << 20;
 /// The same of pages of checkpoints.
 pub const PAGE_BYTES: usize = 64 << 20;
 

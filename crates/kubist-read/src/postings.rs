@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rayon::prelude::*;
 
 use kubist_catalog::error::{is_damage, is_unread};
 use kubist_catalog::fetch::Piece;
@@ -16,6 +17,9 @@ use kubist_format::lookup::postings::Directory;
 use kubist_format::lookup::{Lookup, OfColumn};
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
+
+/// So many blocks are worth another thread.
+const BLOCKS_AT_ONCE: usize = 16;
 
 /// The zones of each run, by its place among those that a lookup covers; runs that
 /// are not here hold none of the keys.
@@ -106,18 +110,19 @@ fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
         .collect();
     let fetched = snapshot.core.fetch(&pieces)?;
     cost += fetched.cost;
-    let mut blocks = fetched.pieces.into_iter();
-    let mut answers = Vec::with_capacity(lookups.len());
-    for (lookup, chosen) in lookups.iter().zip(chosen) {
-        // An older writer did not know the column.
-        let Some(chosen) = chosen else {
-            answers.push(None);
-            continue;
-        };
-        let bytes: Vec<Bytes> = blocks.by_ref().take(chosen.blocks.len()).collect();
-        let hits = chosen.hits(&bytes).map_err(|what| damaged_lookup(snapshot, lookup, chosen.place.offset, what))?;
-        answers.push(Some(hits));
-    }
+    let mut blocks = &fetched.pieces[..];
+    let of_lookups = lookups.iter().zip(&chosen).map(|(lookup, chosen)| {
+        let count = chosen.as_ref().map_or(0, |chosen| chosen.blocks.len());
+        (lookup, chosen, blocks.split_off(..count).unwrap_or_default())
+    });
+    let answers = of_lookups
+        .map(|(lookup, chosen, bytes)| {
+            // An older writer did not know the column.
+            let Some(chosen) = chosen else { return Ok(None) };
+            let hits = chosen.hits(bytes);
+            hits.map(Some).map_err(|what| damaged_lookup(snapshot, lookup, chosen.place.offset, what))
+        })
+        .collect::<Result<_>>()?;
     Ok((answers, cost))
 }
 
@@ -178,19 +183,22 @@ pub fn damaged_lookup(snapshot: &Snapshot, lookup: &Lookup, offset: u64, what: S
 
 impl Chosen<'_> {
     fn hits(&self, blocks: &[Bytes]) -> std::result::Result<Hits, String> {
-        let mut zones: Vec<u32> = Vec::new();
-        for (block, bytes) in self.blocks.iter().zip(blocks) {
-            self.directory
-                .read_block(*block, bytes, Some(self.keys), &mut |_, of_key| zones.extend_from_slice(of_key))?;
-        }
+        let zones_of = |(block, bytes): (&usize, &Bytes)| {
+            let mut zones = Vec::new();
+            let mut found = |_, of_key: &[u32]| zones.extend_from_slice(of_key);
+            self.directory.read_block(*block, bytes, Some(self.keys), &mut found).map(|()| zones)
+        };
+        let of_blocks = self.blocks.par_iter().zip(blocks).with_min_len(BLOCKS_AT_ONCE).map(zones_of);
+        let mut zones = of_blocks.collect::<std::result::Result<Vec<_>, _>>()?.concat();
         zones.sort_unstable();
         zones.dedup();
         let firsts = &self.directory.firsts;
-        let run_of = |zone: &u32| firsts.partition_point(|first| first <= zone) - 1;
-        let mut hits = Hits::new();
-        for of_run in zones.chunk_by(|a, b| run_of(a) == run_of(b)) {
-            let run = run_of(&of_run[0]);
-            hits.insert(run as u32, of_run.iter().map(|zone| zone - firsts[run]).collect());
+        let (mut hits, mut left) = (Hits::new(), &zones[..]);
+        while let Some(zone) = left.first() {
+            let run = firsts.partition_point(|first| first <= zone) - 1;
+            let of_run = left.partition_point(|zone| *zone < firsts[run + 1]);
+            hits.insert(run as u32, left[..of_run].iter().map(|zone| zone - firsts[run]).collect());
+            left = &left[of_run..];
         }
         Ok(hits)
     }

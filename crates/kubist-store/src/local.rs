@@ -56,8 +56,8 @@ use bytes::Bytes;
 use crate::claims::LAPSE;
 use crate::disk::{Disk, OsDisk, Sort, irregular};
 use crate::{
-    Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Result, Scratch, Segment, Size, SoundLog,
-    Store, check_stopped,
+    Answers, Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Result, Scratch, Segment, Size,
+    SoundLog, Store, Watch, check_stopped,
 };
 
 pub use location::Directories;
@@ -68,6 +68,9 @@ use entries::Known;
 use numbered::{ENTRIES, LOGS, NO_WRITER};
 use open_files::OpenFiles;
 use place::Place;
+
+/// Segments that the device is asked for together: fewer than files are kept open.
+const SEGMENTS_AT_ONCE: usize = 64;
 
 /// A store in a directory.
 #[derive(Debug)]
@@ -311,6 +314,19 @@ impl Store for LocalStore {
 
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         segments::read(self, segment, ranges)
+    }
+
+    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        let (mut answers, mut waited) = (Vec::with_capacity(wanted.len()), false);
+        for some in wanted.chunks(SEGMENTS_AT_ONCE) {
+            waited |= some.len() > 1 && segments::ask_for(self, some);
+            for (segment, ranges) in some {
+                answers.push(self.read_watched(segment, ranges, watch));
+                waited |= self.waited();
+            }
+        }
+        self.waited.store(waited, Ordering::Relaxed);
+        Ok(answers)
     }
 
     fn waited(&self) -> bool {

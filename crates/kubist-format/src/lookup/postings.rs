@@ -197,6 +197,8 @@ impl Directory {
         let (mut bits, mut key, mut zones) = (Bits::new(body), self.blocks[block].first_key, Vec::new());
         let end = self.blocks.get(block + 1).map_or(u32::MAX, |next| next.first_key - 1);
         let mut left = MOST_ZONES;
+        // Of this block.
+        let wanted = wanted.map(|wanted| &wanted[..wanted.partition_point(|key| *key <= end)]);
         let last_wanted = wanted.map_or(u32::MAX, |wanted| wanted.last().copied().unwrap_or_default());
         for number in 0..count {
             if number > 0 {

@@ -98,14 +98,20 @@ impl OpenFile {
         Ok(length)
     }
 
-    /// Exactly the bytes of each range, and whether they were waited for. What is not in memory
-    /// is asked for together, before it is waited for one by one.
-    pub fn read_all(&self, ranges: &[Range<u64>]) -> Result<(Vec<Bytes>, bool)> {
+    /// Asks the device for ranges that are not in memory, all at once; says whether there are any.
+    pub fn ask_for_absent(&self, ranges: &[Range<u64>]) -> bool {
         let mut looked_at = ranges.iter().step_by(ranges.len().div_ceil(LOOKED_AT).max(1));
         let waits = !looked_at.all(|range| self.file.is_in_memory(range.start));
         if waits {
             self.ask_for(ranges);
         }
+        waits
+    }
+
+    /// Exactly the bytes of each range, and whether they were waited for. What is not in memory
+    /// is asked for together, before it is waited for one by one.
+    pub fn read_all(&self, ranges: &[Range<u64>]) -> Result<(Vec<Bytes>, bool)> {
+        let waits = self.ask_for_absent(ranges);
         let found = ranges.iter().map(|range| self.read(range)).collect::<Result<_>>()?;
         Ok((found, waits))
     }

@@ -195,6 +195,21 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
     Ok(found)
 }
 
+/// Asks the device for what is wanted of several segments, before it is waited for one by one; says whether
+/// anything is not in memory.
+pub(super) fn ask_for(store: &LocalStore, wanted: &[(&str, &[Range<u64>])]) -> bool {
+    let mut waits = false;
+    for (name, ranges) in wanted {
+        // What is wrong with a segment is said when it is read.
+        let is_name = names::check_part(name).is_ok();
+        let open = || store.open_files.get(&path_of(store, name), Kind::Segment).ok().flatten();
+        if let Some(file) = is_name.then(open).flatten() {
+            waits |= file.ask_for_absent(ranges);
+        }
+    }
+    waits
+}
+
 pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
     names::check_part(name)?;
     let path = path_of(store, name);
