@@ -122,7 +122,8 @@ wheel: build $(VENV)/.for-wheel
 	$(BIN)/python scripts/wheel.py dist/plain/*.whl
 	rm -rf dist/plain
 
-# Needs the Python module alone, and no network: half of what `build` compiles. What was built whole stays.
+# Needs the Python module alone, without its readers of files and its pictures: a third of what `build` compiles.
+# What was built whole stays.
 demo: $(VENV)/.for-build $(VENV)/.for-demo
 	if [ -x $(BIN)/kubist ]; then $(MAKE) build; \
 	  else cargo build --release --locked -p kubist-python --no-default-features --target-dir target; fi

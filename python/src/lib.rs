@@ -36,10 +36,9 @@ mod writer;
 
 use pyo3::prelude::*;
 
-/// For what the engine allocates: columns come and go by the megabyte, aligned, and what
-/// one gave back must do for the next.
+/// For what the engine allocates.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
 
 #[pymodule]
 mod _kubist {
@@ -87,4 +86,9 @@ mod _kubist {
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init() {
+        kubist_memory::keep();
+    }
 }

@@ -52,15 +52,15 @@ use args::{Command, Kubist};
 use failure::{Failure, Kind, Result};
 use kubist::{Cancel, human};
 
-/// Columns come and go by the megabyte, aligned: what one gave back must do for the next.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
 
 fn main() -> ExitCode {
     let arguments = match Kubist::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
+    kubist_memory::keep();
     let cancel = interrupt::cancel_on_signals();
     let switch = cancel.clone();
     // Also what has no switch of its own, as opening a table, need not be waited for.

@@ -15,6 +15,5 @@ mod staged;
 mod table;
 mod writer;
 
-/// As in the other doors: what one batch gave back must do for the next.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;

@@ -23,7 +23,7 @@ use rand::{Rng, SeedableRng};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
 
 /// How strongly a value goes with the density around it.
 const CORRELATION: f64 = 0.7;

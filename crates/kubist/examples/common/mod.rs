@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 
 /// As in the command and the Python module.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
 
 pub const ROW_BYTES: u64 = 36;
 pub const BATCH_ROWS: usize = 1 << 18;
