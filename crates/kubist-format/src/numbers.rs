@@ -61,8 +61,7 @@ pub fn encoding(data_type: &DataType, has_frame: bool, bytes: &[u8]) -> &'static
 }
 
 /// Are values of the type stored by their keys?
-/// Is each value of the type kept as a key?
-pub(crate) fn is_exact(data_type: &DataType) -> bool {
+fn is_exact(data_type: &DataType) -> bool {
     fn yes<T>() -> bool {
         true
     }

@@ -9,7 +9,6 @@ use arrow_schema::DataType;
 use kubist_store::Latency;
 
 use crate::plan::ReadPlan;
-use kubist_catalog::decoded::DECODED_BYTES;
 use kubist_catalog::trace;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::error::Result;
@@ -54,12 +53,7 @@ pub fn work<T: Send + 'static>(
     let plan = plan.into();
     let (core, threads) = (plan.query.snapshot.core.clone(), threads());
     let of_visits: Vec<f64> = plan.visits.iter().map(|visit| visit.cost(&plan.query.region, plan.range)).collect();
-    let row_bytes = row_bytes(&plan, &wanted);
-    // Several tasks are held.
-    let most_rows = (TASK_BYTES / row_bytes).clamp(FIRST_TASK_ROWS, TASK_ROWS);
-    let ends = tasks(&of_visits, most_rows, threads);
-    // Much at a time would only drive out what is asked for often.
-    let keeps = of_visits.iter().sum::<f64>() * row_bytes <= DECODED_BYTES as f64 / 4.0;
+    let ends = tasks(&of_visits, most_rows(&plan, &wanted), threads);
     let pool = match core.store.capabilities().latency {
         Latency::Memory => Pool::of(threads),
         Latency::Device => Pool::growing(threads, WAITING_FOR_A_DEVICE * threads, move || core.store.waited()),
@@ -69,19 +63,20 @@ pub fn work<T: Send + 'static>(
         let first = if task == 0 { 0 } else { ends[task - 1] };
         let visits = &plan.visits[first..ends[task]];
         trace::of_rows(plan.query.trace.as_ref(), || {
-            each(scan::scan(&plan.query, visits, plan.range, &wanted, skip.as_ref(), keeps)?)
+            each(scan::scan(&plan.query, visits, plan.range, &wanted, skip.as_ref())?)
         })
     })
 }
 
-/// About how many bytes a row brings.
-fn row_bytes(plan: &ReadPlan, wanted: &Wanted) -> f64 {
+/// How many rows one task brings at most: fewer of many bytes, because several tasks are held.
+fn most_rows(plan: &ReadPlan, wanted: &Wanted) -> f64 {
     let stored = &plan.query.snapshot.view.schema.stored;
     let bytes_of = |column: &usize| match stored.field(*column).data_type() {
         DataType::Boolean => 1,
         data_type => data_type.primitive_width().unwrap_or(VARYING_BYTES),
     };
-    wanted.columns.iter().map(bytes_of).sum::<usize>().max(1) as f64
+    let row_bytes: usize = wanted.columns.iter().map(bytes_of).sum();
+    (TASK_BYTES / row_bytes.max(1) as f64).clamp(FIRST_TASK_ROWS, TASK_ROWS)
 }
 
 /// Where tasks end in visits of so many rows each. They shrink towards the end, so that no thread

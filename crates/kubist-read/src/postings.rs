@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rayon::prelude::*;
 
 use kubist_catalog::error::{is_damage, is_unread};
 use kubist_catalog::fetch::Piece;
@@ -17,9 +16,6 @@ use kubist_format::lookup::postings::Directory;
 use kubist_format::lookup::{Lookup, OfColumn};
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
-
-/// So many blocks are worth another thread.
-const BLOCKS_AT_ONCE: usize = 16;
 
 /// The zones of each run, by its place among those that a lookup covers; runs that
 /// are not here hold none of the keys.
@@ -183,13 +179,11 @@ pub fn damaged_lookup(snapshot: &Snapshot, lookup: &Lookup, offset: u64, what: S
 
 impl Chosen<'_> {
     fn hits(&self, blocks: &[Bytes]) -> std::result::Result<Hits, String> {
-        let zones_of = |(block, bytes): (&usize, &Bytes)| {
-            let mut zones = Vec::new();
+        let mut zones: Vec<u32> = Vec::new();
+        for (block, bytes) in self.blocks.iter().zip(blocks) {
             let mut found = |_, of_key: &[u32]| zones.extend_from_slice(of_key);
-            self.directory.read_block(*block, bytes, Some(self.keys), &mut found).map(|()| zones)
-        };
-        let of_blocks = self.blocks.par_iter().zip(blocks).with_min_len(BLOCKS_AT_ONCE).map(zones_of);
-        let mut zones = of_blocks.collect::<std::result::Result<Vec<_>, _>>()?.concat();
+            self.directory.read_block(*block, bytes, Some(self.keys), &mut found)?;
+        }
         zones.sort_unstable();
         zones.dedup();
         let firsts = &self.directory.firsts;

@@ -325,7 +325,9 @@ impl Store for LocalStore {
                 waited |= self.waited();
             }
         }
-        self.waited.store(waited, Ordering::Relaxed);
+        if !wanted.is_empty() {
+            self.waited.store(waited, Ordering::Relaxed);
+        }
         Ok(answers)
     }
 

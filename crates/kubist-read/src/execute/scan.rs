@@ -19,7 +19,6 @@ use crate::execute::{Scanned, Skip, Wanted};
 use crate::grids::Within;
 use crate::runs;
 use crate::visit::Visit;
-use kubist_catalog::decoded::{DecodedRun, Uses};
 use kubist_catalog::fetch::Piece;
 use kubist_catalog::stop::stoppable;
 use kubist_format::decode::{self, PageColumn, Pick};
@@ -69,9 +68,6 @@ struct Reading<'a> {
     query: &'a BoundQuery,
     visits: &'a [Visit],
     maps: Vec<Arc<ZoneMap>>,
-    /// Of each run its pages that are kept decoded, and whether it was read before; none if none are kept.
-    decoded: Vec<(Arc<DecodedRun>, bool)>,
-    uses: Uses,
     /// Of each run what was read of it.
     loaded: Vec<Loaded>,
     /// What was read.
@@ -79,29 +75,18 @@ struct Reading<'a> {
     cost: Cost,
 }
 
-/// Reads the rows of `visits` that answer the query and have a priority in `range`; if it `keeps`, pages that are
-/// read again and again are kept decoded.
+/// Reads the rows of `visits` that answer the query and have a priority in `range`.
 pub fn scan(
     query: &BoundQuery,
     visits: &[Visit],
     range: PriorityRange,
     wanted: &Wanted,
     skip: Option<&Skip>,
-    keeps: bool,
 ) -> Result<Scanned> {
     query.cancel.check()?;
     let (maps, cost) = stoppable(&query.cancel, || query.snapshot.zone_maps(visits.iter().map(|visit| &visit.run)))?;
     let loaded = vec![Loaded::default(); visits.len()];
-    let mut decoded = Vec::new();
-    if keeps {
-        let runs = query.snapshot.core.decoded_pages.of_runs(visits.iter().map(|visit| visit.run.id));
-        decoded.extend(runs.into_iter().map(|run| {
-            let again = run.note_reading();
-            (run, again)
-        }));
-    }
-    let uses = Uses::default();
-    let mut reading = Reading { query, visits, maps, decoded, uses, loaded, pieces: Vec::new(), cost };
+    let mut reading = Reading { query, visits, maps, loaded, pieces: Vec::new(), cost };
     let (mut picks, open) = reading.judge_zones(range, skip)?;
     let mut columns = wanted.columns.clone();
     if wanted.priorities {
@@ -128,7 +113,6 @@ pub fn scan(
         }
         scanned.columns = arrays;
     }
-    query.snapshot.core.decoded_pages.note(&reading.uses);
     scanned.stats.rows_read = rows_read;
     scanned.stats.spend(reading.cost);
     scanned.stats.pages_read = reading.pages_read();
@@ -386,7 +370,6 @@ impl Reading<'_> {
         let types = columns.iter().map(|column| schema.stored.field(*column).data_type());
         let mut builders: Vec<_> = types.map(|data_type| decode::column(data_type, rows)).collect();
         let mut spans = Vec::new();
-        let keeps = self.query.snapshot.core.decoded_pages.keeps();
         for run in picks {
             let map = &self.maps[run.run];
             for of_page in run.picks.chunk_by(|a, b| a.page() == b.page()) {
@@ -400,31 +383,12 @@ impl Reading<'_> {
                         continue;
                     }
                     let place = page * map.columns.len() + column;
-                    let kept = self.decoded.get(run.run);
-                    if let Some(page) = kept.and_then(|(kept, _)| kept.page(place)) {
-                        builder.append_decoded(page, &spans);
-                        self.uses.copied += page.get_buffer_memory_size();
-                        continue;
-                    }
                     let chunk = &map.chunks[place];
                     let Place { piece, start } = self.loaded[run.run].chunks[place].expect("loaded above");
                     let bytes = &self.pieces[piece][start..][..chunk.length as usize];
-                    let chunk = PageColumn { rows, frame: chunk.frame, bytes };
-                    let data_type = schema.stored.field(*column).data_type();
-                    let damaged = |what| self.damaged(run.run, page, *column, what);
-                    match kept {
-                        Some((kept, true)) if keeps && decode::can_be_kept(data_type) => {
-                            let array = decode::decoded(data_type, &chunk).map_err(damaged)?;
-                            builder.append_decoded(&array, &spans);
-                            self.query.snapshot.core.decoded_pages.keep(kept, map.chunks.len(), place, &array);
-                        }
-                        _ => {
-                            builder.append(&chunk, &spans).map_err(damaged)?;
-                            if kept.is_some_and(|(_, before)| *before) {
-                                self.uses.passed += rows * data_type.primitive_width().unwrap_or_default();
-                            }
-                        }
-                    }
+                    builder
+                        .append(&PageColumn { rows, frame: chunk.frame, bytes }, &spans)
+                        .map_err(|what| self.damaged(run.run, page, *column, what))?;
                 }
             }
         }
@@ -436,7 +400,6 @@ impl Reading<'_> {
         let mut missing = Vec::new();
         for (run, columns) in sets.iter().flat_map(|(picks, columns)| picks.iter().map(move |run| (run, *columns))) {
             let (map, loaded) = (&self.maps[run.run], &mut self.loaded[run.run]);
-            let kept = self.decoded.get(run.run).map(|(kept, _)| kept);
             if loaded.pages.is_empty() {
                 *loaded = Loaded { chunks: vec![None; map.chunks.len()], pages: vec![false; map.pages()] };
             }
@@ -444,9 +407,7 @@ impl Reading<'_> {
             for of_page in run.picks.chunk_by(|a, b| a.page() == b.page()) {
                 let page = of_page[0].page();
                 loaded.pages[page] = true;
-                let is_absent =
-                    |place: usize| loaded.chunks[place].is_none() && kept.is_none_or(|kept| kept.page(place).is_none());
-                let absent = written().filter(|column| is_absent(page * map.columns.len() + **column));
+                let absent = written().filter(|column| loaded.chunks[page * map.columns.len() + **column].is_none());
                 missing.extend(absent.map(|column| (run.run, page, *column)));
             }
         }
