@@ -3,9 +3,7 @@ package org.kubist.spark;
 import java.util.List;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
-import org.apache.spark.sql.connector.read.HasPartitionKey;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -30,18 +28,12 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
      * @param split its text is the question itself where there is a token
      * @param token the moment, or null if the split says it
      */
-    record Part(String location, Split split, String token) implements HasPartitionKey {
+    record Part(String location, Split split, String token) implements InputPartition {
         private static final long serialVersionUID = 1;
 
         @Override
         public String[] preferredLocations() {
             return split.hosts().toArray(String[]::new);
-        }
-
-        /** Without a value: asked for only where one task has all rows. */
-        @Override
-        public InternalRow partitionKey() {
-            return new GenericInternalRow(new Object[0]);
         }
     }
 

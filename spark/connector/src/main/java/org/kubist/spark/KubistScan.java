@@ -4,35 +4,32 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
-import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
-import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
-import org.apache.spark.sql.connector.read.partitioning.Partitioning;
-import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructType;
 import org.kubist.Snapshot;
 import org.kubist.Split;
 
-/** A question to a table, as many tasks answer it. */
-final class KubistScan implements Scan, Batch, SupportsReportStatistics, SupportsReportPartitioning {
+/**
+ * A question to a table, as many tasks answer it.
+ *
+ * <p>It does not say that one task has all its rows: Spark 4.1 would take a union of such scans for one task too, and
+ * compute it in as many as it has columnar scans, so that a group came twice.
+ */
+final class KubistScan implements Scan, Batch, SupportsReportStatistics {
     /**
      * A task has at most about so many rows, unless the program says how many tasks. Each task reads the
      * upper cubes, and those at its ends, so that few large ones are less work.
      */
     private static final long ROWS_OF_A_TASK = 4_000_000;
-    /**
-     * Fewer rows than this are not worth a second task: what two tasks found is brought together by an exchange, and
-     * that takes as long as a task with so many rows.
-     */
-    private static final long ROWS_WORTH_A_TASK = 200_000;
+    /** Fewer rows than this are not worth a second task. */
+    private static final long ROWS_WORTH_A_TASK = 50_000;
     private static final long MOST_TASKS = 10_000;
 
     private final KubistTable table;
@@ -99,13 +96,6 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics, Support
                 return OptionalLong.of(rows());
             }
         };
-    }
-
-    /** One task has all rows of each group, whatever they are grouped by: Spark needs no exchange behind it. */
-    @Override
-    public Partitioning outputPartitioning() {
-        boolean isOne = question.limit() >= 0 || question.isOneRange() && parts(table, rows()) == 1;
-        return isOne ? new KeyGroupedPartitioning(new Expression[0], 1) : new UnknownPartitioning(0);
     }
 
     @Override

@@ -50,11 +50,6 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
         return window[1] - window[0];
     }
 
-    /** Is there one of {@link #specs}? */
-    boolean isOneRange() {
-        return windows == null || windows.size() == 1;
-    }
-
     Question limit(int rows) {
         return new Question(where, windows, rows, steps);
     }

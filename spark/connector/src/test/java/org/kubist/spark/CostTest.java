@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
@@ -20,14 +19,14 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** What a question cost is a metric of its plan. */
 class CostTest {
-    private static final long ROWS = 1_000_000;
+    private static final long ROWS = 200_000;
 
     @TempDir static Path folder;
 
     /** Where a table of {@link #ROWS} rows is that was written: an id, and x from 0 to 1. */
     private static String table(SparkSession spark, String name) {
         String location = folder.resolve(name).toString();
-        spark.range(0, ROWS, 1, 2).selectExpr("id", "id / 1e6D AS x")
+        spark.range(0, ROWS, 1, 2).selectExpr("id", "id / 2e5D AS x")
                 .write().format("kubist").option("dimensions", "x").mode("append").save(location);
         return location;
     }
@@ -89,32 +88,25 @@ class CostTest {
         }
     }
 
-    /** What one task has read is put together without an exchange, and joins of such answers are right. */
+    /** Joins, unions and groups of what one task has read are right. */
     @Test
-    void oneTaskHasNoExchange() throws Exception {
+    void answersOfOneTaskAreJoined() throws Exception {
         SparkSession spark = Session.open(folder, "local[2]");
         try {
-            // Spark's older lines do not ask for it.
-            boolean isKnown = spark.conf().get("spark.sql.sources.v2.bucketing.enabled").equals("true");
             spark.conf().set("spark.sql.autoBroadcastJoinThreshold", "-1");
             String location = table(spark, "one");
-            Dataset<Row> few = spark.read().format("kubist").load(location).filter("id >= 500000 AND id < 500100");
+            Dataset<Row> few = spark.read().format("kubist").load(location).filter("id >= 100000 AND id < 100100");
             Dataset<Row> more = spark.read().format("kubist").option("partitions", "3").load(location).filter("id % 5 = 0");
             for (boolean isAdaptive : new boolean[] {true, false}) {
                 spark.conf().set("spark.sql.adaptive.enabled", Boolean.toString(isAdaptive));
                 String context = "adaptive " + isAdaptive;
-                Dataset<Row> sum = few.selectExpr("sum(id)", "count(x)");
-                assertEquals("[50004950,100]", sum.first().toString(), context);
-                Dataset<Row> groups = few.groupBy("id").count().filter("count = 1");
-                assertEquals(100, groups.count(), context);
-                for (Dataset<Row> one : List.of(sum, groups)) {
-                    assertEquals(!isKnown, Session.plan(one).contains("Exchange"), context + "\n" + Session.plan(one));
-                }
+                assertEquals("[10004950,100]", few.selectExpr("sum(id)", "count(x)").first().toString(), context);
+                assertEquals(100, few.groupBy("id").count().filter("count = 1").count(), context);
                 assertEquals(100, few.as("a").join(few.as("b"), "id").count(), context);
                 assertEquals(20, few.join(more, "id").count(), context);
                 assertEquals(20, more.join(few, "id").count(), context);
-                assertEquals(200_080, more.join(few, more.col("id").equalTo(few.col("id")), "full_outer").count(), context);
-                assertEquals(199_980, more.join(few, more.col("id").equalTo(few.col("id")), "left_anti").count(), context);
+                assertEquals(40_080, more.join(few, more.col("id").equalTo(few.col("id")), "full_outer").count(), context);
+                assertEquals(39_980, more.join(few, more.col("id").equalTo(few.col("id")), "left_anti").count(), context);
                 assertEquals(200, few.union(few).groupBy("x").count().selectExpr("sum(count)").first().getLong(0), context);
                 Dataset<Row> none = few.filter("x > 2D");
                 assertEquals("[null,0]", none.selectExpr("sum(id)", "count(x)").first().toString(), context);
