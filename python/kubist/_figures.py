@@ -61,7 +61,7 @@ class Stats:
     """Every record of every zone that was decoded; one that was read twice counts twice."""
     bytes_read: int
     bytes_cached: int
-    """Of these, those that the local cache had (docs/where.md)."""
+    """Of these, those that the local cache had (docs/where.md), or of pages that are kept decoded."""
     pages_read: int
     cubes_visited: int
     runs_looked_up: int

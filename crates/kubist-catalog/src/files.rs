@@ -24,6 +24,7 @@ use kubist_store::Store;
 use kubist_types::{Error, Result};
 
 use crate::cache::{Cache, DIRECTORY_BYTES, PAGE_BYTES, ZONE_MAP_BYTES};
+use crate::decoded::{DECODED_BYTES, DecodedPages};
 use crate::error::{bad_entry, store_error};
 use crate::frame::Frame;
 use crate::look::both;
@@ -48,6 +49,7 @@ pub struct TableFiles {
     pub lookup_directory_cache: Cache<(Arc<str>, u64), LookupDirectory>,
     /// Of checkpoints, by segment and number.
     pub page_cache: Cache<(Arc<str>, usize), Page>,
+    pub decoded_pages: DecodedPages,
     /// A directory of more runs is read page by page.
     runs_in_memory: AtomicU64,
     /// The bytes of the first grid, if they are known.
@@ -85,6 +87,7 @@ impl TableFiles {
             zone_map_cache: Cache::new(ZONE_MAP_BYTES),
             lookup_directory_cache: Cache::new(DIRECTORY_BYTES),
             page_cache: Cache::new(PAGE_BYTES),
+            decoded_pages: DecodedPages::new(DECODED_BYTES),
             runs_in_memory: AtomicU64::new(RUNS_IN_MEMORY),
             first_grid: OnceLock::new(),
             process: std::process::id(),

@@ -10,6 +10,7 @@ pub mod cache;
 pub mod checkpoint;
 pub mod core;
 pub mod create;
+pub mod decoded;
 pub mod directory;
 pub mod error;
 pub mod fetch;

@@ -25,7 +25,7 @@ use crate::bits::{self, Word};
 use crate::bounds::Values;
 use crate::encode::{opaque_bytes, values_of, varies_in_length};
 use crate::numbers::multiples::{self, Steps};
-use crate::numbers::{Aside, Chunk};
+use crate::numbers::{Aside, Chunk, is_exact};
 use crate::rows::{Rows, Span, bit, picked};
 use crate::zone_map::{Frame, ZONES_PER_PAGE, ZoneMap};
 
@@ -104,6 +104,8 @@ pub trait Column: Send {
     ///
     /// What is wrong with the bytes.
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String>;
+    /// Appends rows of one page that is an array already, of a type that [`can_be_kept`].
+    fn append_decoded(&mut self, page: &dyn Array, spans: &[Span]);
     /// Appends the first value of an array of the column's type `count` times: for
     /// rows of a run that lacks the column.
     fn repeat(&mut self, value: &dyn Array, count: usize);
@@ -134,6 +136,22 @@ pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     }
 }
 
+/// Are rows of an array of the type copied more quickly than decoded?
+pub fn can_be_kept(data_type: &DataType) -> bool {
+    is_exact(data_type)
+}
+
+/// A whole page as an array.
+///
+/// # Errors
+///
+/// What is wrong with the bytes.
+pub fn decoded(data_type: &DataType, page: &PageColumn<'_>) -> Result<ArrayRef, String> {
+    let mut column = column(data_type, page.rows);
+    column.append(page, &[Span { indices: 0..page.rows, some: None }])?;
+    column.finish()
+}
+
 fn packed<T: ArrowPrimitiveType>(data_type: &DataType, rows: usize) -> Box<dyn Column>
 where
     T::Native: Keyed,
@@ -162,6 +180,14 @@ impl Validity {
             bits.append_n(count, valid);
         }
         self.length += count;
+    }
+
+    /// As in an array of a page.
+    fn append(&mut self, page: &dyn Array, spans: &[Span]) {
+        match page.nulls() {
+            None => self.push(spans.iter().map(Span::count).sum(), true),
+            Some(nulls) => spans.iter().for_each(|span| span.for_each(|row| self.push(1, nulls.is_valid(row)))),
+        }
     }
 
     fn finish(self) -> Option<NullBuffer> {
@@ -282,6 +308,22 @@ where
         Ok(())
     }
 
+    fn append_decoded(&mut self, page: &dyn Array, spans: &[Span]) {
+        let values = page.as_primitive::<T>().values();
+        for span in spans {
+            let (before, of_span) = (self.words.len(), &values[span.indices.clone()]);
+            match size_of::<W>() == size_of::<T::Native>() {
+                true => self.words.extend_from_slice(&values.inner().typed_data::<W>()[span.indices.clone()]),
+                false => self.words.extend(of_span.iter().map(|value| W::truncate(value.bits()))),
+            }
+            if let Some(rows) = span.some {
+                let count = picked(&mut self.words[before..], rows).len();
+                self.words.truncate(before + count);
+            }
+        }
+        self.validity.append(page, spans);
+    }
+
     fn repeat(&mut self, value: &dyn Array, count: usize) {
         let word = W::truncate(value.as_primitive::<T>().value(0).bits());
         self.words.extend(std::iter::repeat_n(word, count));
@@ -327,6 +369,17 @@ impl Column for BooleanColumn {
             self.values.append_packed_range(0..keys.len(), &word.to_le_bytes());
         }
         Ok(())
+    }
+
+    fn append_decoded(&mut self, page: &dyn Array, spans: &[Span]) {
+        let values = page.as_boolean().values();
+        for span in spans {
+            match span.some {
+                None => self.values.append_buffer(&values.slice(span.indices.start, span.indices.len())),
+                Some(_) => span.for_each(|row| self.values.append(values.value(row))),
+            }
+        }
+        self.validity.append(page, spans);
     }
 
     fn repeat(&mut self, value: &dyn Array, count: usize) {
@@ -402,6 +455,10 @@ impl Column for OpaqueColumn {
             });
         }
         Ok(())
+    }
+
+    fn append_decoded(&mut self, _: &dyn Array, _: &[Span]) {
+        unreachable!("arrays of {} are not kept", self.data_type)
     }
 
     fn repeat(&mut self, value: &dyn Array, count: usize) {

@@ -61,7 +61,7 @@ pub fn encoding(data_type: &DataType, has_frame: bool, bytes: &[u8]) -> &'static
 }
 
 /// Are values of the type stored by their keys?
-fn is_exact(data_type: &DataType) -> bool {
+pub(crate) fn is_exact(data_type: &DataType) -> bool {
     fn yes<T>() -> bool {
         true
     }

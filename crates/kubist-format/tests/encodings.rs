@@ -67,6 +67,15 @@ fn back(array: &ArrayRef, how: ColumnEncoding, some: &[Span]) -> Vec<u8> {
             let found = column.finish().expect("sound values");
             let expected = take(array, &UInt32Array::from(wanted), None).expect("rows of the array");
             assert!(same(&found, &expected), "{how:?} {spans:?}\n{found:?}\n{expected:?}");
+            // The same of a page that was decoded before, and behind bytes.
+            let decoded = decode::decoded(array.data_type(), &here).expect("sound bytes");
+            let mut column = decode::column(array.data_type(), count);
+            column.append(&here, &spans).expect("sound bytes");
+            column.append_decoded(&decoded, &spans);
+            let twice = column.finish().expect("sound values");
+            for half in [twice.slice(0, found.len()), twice.slice(found.len(), found.len())] {
+                assert!(same(&half, &expected), "{how:?} {spans:?}\n{half:?}\n{expected:?}");
+            }
         }
         // Bytes that are cut short are an error, or have lost nothing.
         for length in [0, 1, bytes.len() / 2, bytes.len().saturating_sub(1)] {

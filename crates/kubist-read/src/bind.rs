@@ -18,6 +18,7 @@ use crate::grids::Grids;
 use crate::postings::Sought;
 use crate::request::{Part, Request};
 pub(crate) use cells::{Axis, CellGrid};
+use kubist_catalog::decoded::QuestionId;
 use kubist_catalog::schema::STEP;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace::Trace;
@@ -66,6 +67,8 @@ pub struct BoundQuery {
     /// The priorities of all rows that the predicate selects, where it leaves the identity few values.
     of_values: Option<PriorityRange>,
     pub(crate) trace: Option<Trace>,
+    /// As pages remember who read them.
+    pub(crate) id: QuestionId,
 }
 
 impl BoundQuery {
@@ -124,6 +127,7 @@ impl BoundQuery {
             sought: Vec::new(),
             of_values: None,
             trace: run.trace.clone(),
+            id: core.decoded_pages.question(),
         };
         query.confine();
         query.find_values();

@@ -3,12 +3,14 @@
 mod pipeline;
 mod scan;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_schema::DataType;
 use kubist_store::Latency;
 
 use crate::plan::ReadPlan;
+use kubist_catalog::decoded::DECODED_BYTES;
 use kubist_catalog::trace;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::error::Result;
@@ -54,6 +56,9 @@ pub fn work<T: Send + 'static>(
     let (core, threads) = (plan.query.snapshot.core.clone(), threads());
     let of_visits: Vec<f64> = plan.visits.iter().map(|visit| visit.cost(&plan.query.region, plan.range)).collect();
     let ends = tasks(&of_visits, most_rows(&plan, &wanted), threads);
+    // Much at a time would only drive out what is asked for often.
+    let rows: u64 = plan.visits.iter().map(|visit| visit.run.rows).sum();
+    let may_keep = rows.saturating_mul(row_bytes(&plan, &wanted) as u64) <= DECODED_BYTES as u64 / 4;
     let pool = match core.store.capabilities().latency {
         Latency::Memory => Pool::of(threads),
         Latency::Device => Pool::growing(threads, WAITING_FOR_A_DEVICE * threads, move || core.store.waited()),
@@ -63,20 +68,33 @@ pub fn work<T: Send + 'static>(
         let first = if task == 0 { 0 } else { ends[task - 1] };
         let visits = &plan.visits[first..ends[task]];
         trace::of_rows(plan.query.trace.as_ref(), || {
-            each(scan::scan(&plan.query, visits, plan.range, &wanted, skip.as_ref())?)
+            each(scan::scan(&plan.query, visits, plan.range, &wanted, skip.as_ref(), may_keep)?)
         })
     })
 }
 
 /// How many rows one task brings at most: fewer of many bytes, because several tasks are held.
 fn most_rows(plan: &ReadPlan, wanted: &Wanted) -> f64 {
+    (TASK_BYTES / bytes_of(plan, &wanted.columns).max(1) as f64).clamp(FIRST_TASK_ROWS, TASK_ROWS)
+}
+
+/// How many bytes a row has in the columns that are wanted, and in those that tell whether it is.
+fn row_bytes(plan: &ReadPlan, wanted: &Wanted) -> usize {
+    let schema = &plan.query.snapshot.view.schema;
+    let mut columns: BTreeSet<usize> = wanted.columns.iter().copied().collect();
+    columns.extend(plan.query.predicate.columns().into_iter().map(|column| schema.stored_index[column]));
+    columns.extend(&schema.dimensions);
+    columns.extend(&schema.identity);
+    bytes_of(plan, &columns)
+}
+
+fn bytes_of<'a>(plan: &ReadPlan, columns: impl IntoIterator<Item = &'a usize>) -> usize {
     let stored = &plan.query.snapshot.view.schema.stored;
-    let bytes_of = |column: &usize| match stored.field(*column).data_type() {
+    let of_column = |column: &usize| match stored.field(*column).data_type() {
         DataType::Boolean => 1,
         data_type => data_type.primitive_width().unwrap_or(VARYING_BYTES),
     };
-    let row_bytes: usize = wanted.columns.iter().map(bytes_of).sum();
-    (TASK_BYTES / row_bytes.max(1) as f64).clamp(FIRST_TASK_ROWS, TASK_ROWS)
+    columns.into_iter().map(of_column).sum()
 }
 
 /// Where tasks end in visits of so many rows each. They shrink towards the end, so that no thread

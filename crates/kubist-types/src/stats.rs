@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 pub struct Cost {
     /// Gaps between pieces included.
     pub bytes: u64,
-    /// Of these, those of copies on this machine.
+    /// Of these, those of copies on this machine, or of pages that are kept decoded.
     pub bytes_cached: u64,
     /// How often the store was asked.
     pub round_trips: u64,
@@ -28,7 +28,7 @@ pub struct Stats {
     /// Every row of every zone that was decoded in at least one column.
     pub rows_read: u64,
     pub bytes_read: u64,
-    /// Of these, those that the local cache had.
+    /// Of these, those that the local cache had, or of pages that are kept decoded.
     pub bytes_cached: u64,
     pub pages_read: u64,
     pub cubes_visited: u64,

@@ -243,13 +243,15 @@ fn decode_ms_per_byte() -> Result<f64> {
         identity: vec!["id".into()],
         ..TableOptions::default()
     };
-    let table = Table::create_in(Arc::new(MemoryStore::new("decode")), batch.schema(), &options)?;
+    let store = Arc::new(MemoryStore::new("decode"));
+    let table = Table::create_in(store.clone(), batch.schema(), &options)?;
     let mut writer = table.writer(&WriterOptions::default())?;
     writer.append(&batch)?;
     writer.commit()?;
-    let snapshot = table.snapshot()?;
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
+        // A handle keeps what it decoded before.
+        let snapshot = Table::open_in(store.clone())?.snapshot()?;
         let mut stream = snapshot.query(QuerySpec::default())?;
         for batch in &mut stream {
             batch?;

@@ -171,6 +171,21 @@ fn a_condition_rules_out_runs() {
 }
 
 #[test]
+fn what_is_asked_again_and_again_is_not_read_again() {
+    let table = table(5);
+    let first = check(&table);
+    check(&table);
+    let third = check(&table);
+    for ((filter, _), (first, third)) in CONDITIONS.iter().zip(first.iter().zip(&third)) {
+        assert_eq!(first.rows_read, third.rows_read, "{filter}");
+        // Text is decoded each time.
+        let is_kept = !filter.contains("name");
+        assert_eq!(third.bytes_cached == third.bytes_read, is_kept, "{filter}: {third:?}");
+        assert!(first.bytes_read >= third.bytes_read && third.bytes_read > 0, "{filter}: {first:?} {third:?}");
+    }
+}
+
+#[test]
 fn the_largest_value_is_found_without_the_maps_of_runs_that_are_beaten() {
     let table = table(8);
     let largest = || {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema;
 use bytes::Bytes;
 use kubist_expr::{ALL_INSIDE, KeyRanges, Nulls, SOME_INSIDE, Verdict, Zone};
@@ -19,6 +19,7 @@ use crate::execute::{Scanned, Skip, Wanted};
 use crate::grids::Within;
 use crate::runs;
 use crate::visit::Visit;
+use kubist_catalog::decoded::DecodedRun;
 use kubist_catalog::fetch::Piece;
 use kubist_catalog::stop::stoppable;
 use kubist_format::decode::{self, PageColumn, Pick};
@@ -45,11 +46,13 @@ struct Loaded {
     pages: Vec<bool>,
 }
 
-/// The piece that a chunk is in, and its first byte there.
+/// Where a chunk is.
 #[derive(Clone, Copy)]
-struct Place {
-    piece: usize,
-    start: usize,
+enum Place {
+    /// In a piece, from that byte on.
+    Read { piece: usize, start: usize },
+    /// Among the pages that are kept decoded.
+    Kept,
 }
 
 /// What it takes to judge rows.
@@ -68,6 +71,8 @@ struct Reading<'a> {
     query: &'a BoundQuery,
     visits: &'a [Visit],
     maps: Vec<Arc<ZoneMap>>,
+    /// Of each run its pages that are kept decoded; none if the question keeps none.
+    kept: Vec<Arc<DecodedRun>>,
     /// Of each run what was read of it.
     loaded: Vec<Loaded>,
     /// What was read.
@@ -75,18 +80,23 @@ struct Reading<'a> {
     cost: Cost,
 }
 
-/// Reads the rows of `visits` that answer the query and have a priority in `range`.
+/// Reads the rows of `visits` that answer the query and have a priority in `range`; if it `may_keep` them, pages
+/// that several questions read are kept decoded.
 pub fn scan(
     query: &BoundQuery,
     visits: &[Visit],
     range: PriorityRange,
     wanted: &Wanted,
     skip: Option<&Skip>,
+    may_keep: bool,
 ) -> Result<Scanned> {
     query.cancel.check()?;
     let (maps, cost) = stoppable(&query.cancel, || query.snapshot.zone_maps(visits.iter().map(|visit| &visit.run)))?;
     let loaded = vec![Loaded::default(); visits.len()];
-    let mut reading = Reading { query, visits, maps, loaded, pieces: Vec::new(), cost };
+    let decoded_pages = &query.snapshot.core.decoded_pages;
+    let of_visit = |(visit, map): (&Visit, &Arc<ZoneMap>)| (visit.run.id, map.pages());
+    let kept = if may_keep { decoded_pages.of_runs(visits.iter().zip(&maps).map(of_visit)) } else { Vec::new() };
+    let mut reading = Reading { query, visits, maps, kept, loaded, pieces: Vec::new(), cost };
     let (mut picks, open) = reading.judge_zones(range, skip)?;
     let mut columns = wanted.columns.clone();
     if wanted.priorities {
@@ -370,28 +380,48 @@ impl Reading<'_> {
         let types = columns.iter().map(|column| schema.stored.field(*column).data_type());
         let mut builders: Vec<_> = types.map(|data_type| decode::column(data_type, rows)).collect();
         let mut spans = Vec::new();
+        let decoded_pages = &self.query.snapshot.core.decoded_pages;
+        let (mut copied, mut copied_bytes) = (0, 0);
         for run in picks {
-            let map = &self.maps[run.run];
+            let (map, kept) = (&self.maps[run.run], self.kept.get(run.run));
             for of_page in run.picks.chunk_by(|a, b| a.page() == b.page()) {
                 self.query.cancel.check()?;
                 let page = of_page[0].page();
                 decode::spans(map, page, of_page, &mut spans);
                 let rows = map.page_rows(page);
+                let picked: usize = spans.iter().map(Span::count).sum();
+                let kept_now = kept.filter(|kept| decoded_pages.is_to_be_kept(kept, page, self.query.id));
                 for (column, builder) in columns.iter().zip(&mut builders) {
                     if *column >= map.columns.len() {
-                        builder.repeat(schema.default_of(*column), spans.iter().map(Span::count).sum());
+                        builder.repeat(schema.default_of(*column), picked);
                         continue;
                     }
                     let place = page * map.columns.len() + column;
+                    if let Some(array) = kept.and_then(|kept| kept.page(place)) {
+                        builder.append_decoded(array, &spans);
+                        (copied, copied_bytes) = (copied + 1, copied_bytes + array.get_buffer_memory_size());
+                        continue;
+                    }
                     let chunk = &map.chunks[place];
-                    let Place { piece, start } = self.loaded[run.run].chunks[place].expect("loaded above");
+                    let Some(Place::Read { piece, start }) = self.loaded[run.run].chunks[place] else {
+                        unreachable!("loaded above, and what is kept stays while it is in use")
+                    };
                     let bytes = &self.pieces[piece][start..][..chunk.length as usize];
-                    builder
-                        .append(&PageColumn { rows, frame: chunk.frame, bytes }, &spans)
-                        .map_err(|what| self.damaged(run.run, page, *column, what))?;
+                    let chunk = PageColumn { rows, frame: chunk.frame, bytes };
+                    let data_type = schema.stored.field(*column).data_type();
+                    let damaged = |what| self.damaged(run.run, page, *column, what);
+                    match kept_now.filter(|_| decode::can_be_kept(data_type)) {
+                        Some(kept) => {
+                            let array = decode::decoded(data_type, &chunk).map_err(damaged)?;
+                            builder.append_decoded(&array, &spans);
+                            decoded_pages.keep(kept, map.chunks.len(), place, &array);
+                        }
+                        None => builder.append(&chunk, &spans).map_err(damaged)?,
+                    }
                 }
             }
         }
+        decoded_pages.note_copied(copied, copied_bytes);
         builders.into_iter().map(|builder| builder.finish().map_err(Error::Invalid)).collect()
     }
 
@@ -400,6 +430,7 @@ impl Reading<'_> {
         let mut missing = Vec::new();
         for (run, columns) in sets.iter().flat_map(|(picks, columns)| picks.iter().map(move |run| (run, *columns))) {
             let (map, loaded) = (&self.maps[run.run], &mut self.loaded[run.run]);
+            let kept = self.kept.get(run.run);
             if loaded.pages.is_empty() {
                 *loaded = Loaded { chunks: vec![None; map.chunks.len()], pages: vec![false; map.pages()] };
             }
@@ -407,8 +438,19 @@ impl Reading<'_> {
             for of_page in run.picks.chunk_by(|a, b| a.page() == b.page()) {
                 let page = of_page[0].page();
                 loaded.pages[page] = true;
-                let absent = written().filter(|column| loaded.chunks[page * map.columns.len() + **column].is_none());
-                missing.extend(absent.map(|column| (run.run, page, *column)));
+                for column in written() {
+                    let place = page * map.columns.len() + column;
+                    if loaded.chunks[place].is_some() {
+                        continue;
+                    }
+                    if kept.is_some_and(|kept| kept.page(place).is_some()) {
+                        loaded.chunks[place] = Some(Place::Kept);
+                        let bytes = map.chunks[place].length as u64;
+                        self.cost += Cost { bytes, bytes_cached: bytes, round_trips: 0 };
+                        continue;
+                    }
+                    missing.push((run.run, page, *column));
+                }
             }
         }
         if !missing.is_sorted_by(|a, b| a < b) {
@@ -443,7 +485,7 @@ impl Reading<'_> {
                 return Err(self.query.snapshot.explained(&self.visits[run].run, damage));
             }
             let place = page * self.maps[run].columns.len() + column;
-            self.loaded[run].chunks[place] = Some(Place { piece, start });
+            self.loaded[run].chunks[place] = Some(Place::Read { piece, start });
         }
         Ok(())
     }

@@ -1,0 +1,323 @@
+//! Pages of columns as they were decoded, kept within a bound.
+//!
+//! Who looks around asks for the same regions again and again. A page that a second question reads is kept decoded,
+//! and the third copies it, instead of reading, checking and unpacking it. What is read once costs an entry for its run.
+//!
+//! Where there is no room, runs leave that were not asked for since they were last passed by (a clock with one hand).
+//! If less was copied than was kept while others left, more is asked for in turn than there is room for: then most of
+//! what is there stays, because few pages more are kept until that changes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arrow_array::{Array, ArrayRef};
+use kubist_index::spread::SpreadMap;
+use kubist_index::state::RunId;
+
+/// What an open table keeps.
+pub const DECODED_BYTES: usize = 512 << 20;
+/// About what an entry takes of which nothing is kept, beside four bytes a page.
+const ENTRY_BYTES: usize = 160;
+/// About what an array takes beside its values.
+const ARRAY_BYTES: usize = 160;
+/// Of so many pages one is kept where more is asked for in turn than there is room for.
+const FEW: u32 = 16;
+
+pub struct DecodedPages {
+    bound: usize,
+    runs: Mutex<Runs>,
+    /// Bytes of all runs, those included that have left and are still in use.
+    held: Arc<AtomicUsize>,
+    questions: AtomicU32,
+    /// Bytes that were kept, that were copied and that left since `keeps_few` was decided.
+    kept: AtomicUsize,
+    copied: AtomicUsize,
+    left: AtomicUsize,
+    keeps_few: AtomicBool,
+}
+
+/// Distinguishes one question from others.
+#[derive(Clone, Copy)]
+pub struct QuestionId(u32);
+
+#[derive(Default)]
+struct Runs {
+    by_id: SpreadMap<RunId, Arc<DecodedRun>>,
+    /// In the order in which the hand passes them by.
+    clock: VecDeque<RunId>,
+}
+
+/// The pages of a run.
+pub struct DecodedRun {
+    held: Arc<AtomicUsize>,
+    bytes: AtomicUsize,
+    is_used: AtomicBool,
+    /// Of each page the question that read it last, and as the lowest bit whether another one did before; 0: none did.
+    readers: Box<[AtomicU32]>,
+    /// By page and column, as in its zone map.
+    chunks: OnceLock<Box<[OnceLock<ArrayRef>]>>,
+}
+
+impl DecodedPages {
+    /// Pages of at most `bound` bytes, but for what threads add at the same time: entries for the runs of a task, a page
+    /// and the places of its run each.
+    pub fn new(bound: usize) -> DecodedPages {
+        let zero = || AtomicUsize::new(0);
+        let (kept, copied, left, keeps_few) = (zero(), zero(), zero(), AtomicBool::new(false));
+        let (held, questions) = (Arc::new(zero()), AtomicU32::new(0));
+        DecodedPages { bound, runs: Mutex::default(), held, questions, kept, copied, left, keeps_few }
+    }
+
+    /// The next question.
+    pub fn question(&self) -> QuestionId {
+        // Never 0, and a bit is free.
+        QuestionId((self.questions.fetch_add(1, Relaxed) % (u32::MAX >> 1) + 1) << 1)
+    }
+
+    /// What is kept of some runs, of so many pages each.
+    pub fn of_runs(&self, asked: impl Iterator<Item = (RunId, usize)>) -> Vec<Arc<DecodedRun>> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = self.make_room(&mut runs);
+        let found = asked.map(|(id, pages)| {
+            if let Some(found) = runs.by_id.get(&id) {
+                found.is_used.store(true, Relaxed);
+                return found.clone();
+            }
+            let entry = Arc::new(DecodedRun::new(pages, self.held.clone()));
+            runs.by_id.insert(id, entry.clone());
+            runs.clock.push_back(id);
+            entry
+        });
+        let found = found.collect();
+        drop(runs);
+        // What is freed takes longer than finding the others.
+        drop(left);
+        found
+    }
+
+    /// Runs that leave: about a sixteenth of the bound, once it is reached.
+    fn make_room(&self, runs: &mut Runs) -> Vec<Arc<DecodedRun>> {
+        let (held, mut freed, mut left) = (self.held.load(Relaxed), 0, Vec::new());
+        if held < self.bound {
+            return left;
+        }
+        let wanted = held - (self.bound - self.bound / 16);
+        while freed < wanted
+            && let Some(id) = runs.clock.pop_front()
+        {
+            if runs.by_id[&id].is_used.swap(false, Relaxed) {
+                runs.clock.push_back(id);
+                continue;
+            }
+            let run = runs.by_id.remove(&id).expect("each has its place in the clock");
+            freed += run.bytes.load(Relaxed);
+            left.push(run);
+        }
+        self.left.fetch_add(freed, Relaxed);
+        left
+    }
+
+    /// Notes that a question reads a page of a run; is it to be kept?
+    pub fn is_to_be_kept(&self, run: &DecodedRun, page: usize, question: QuestionId) -> bool {
+        let chosen = || (question.0 >> 1).wrapping_add(page as u32).wrapping_mul(0x9E37_79B1).is_multiple_of(FEW);
+        run.note_reading(page, question) && (!self.keeps_few.load(Relaxed) || chosen())
+    }
+
+    /// Notes that so many bytes of arrays were copied.
+    pub fn note_copied(&self, arrays: usize, bytes: usize) {
+        self.copied.fetch_add(arrays * ARRAY_BYTES + bytes, Relaxed);
+    }
+
+    /// Keeps a page of a column of a run that has so many, if there is room.
+    pub fn keep(&self, run: &DecodedRun, chunks: usize, place: usize, array: &ArrayRef) {
+        if self.held.load(Relaxed) >= self.bound {
+            return;
+        }
+        let slots = run.chunks.get_or_init(|| {
+            run.add(chunks * size_of::<OnceLock<ArrayRef>>());
+            (0..chunks).map(|_| OnceLock::new()).collect()
+        });
+        let bytes = ARRAY_BYTES + array.get_buffer_memory_size();
+        if slots[place].set(array.clone()).is_err() {
+            return;
+        }
+        run.add(bytes);
+        if self.kept.fetch_add(bytes, Relaxed) + bytes > self.bound / 2 {
+            let [kept, copied, left] = [&self.kept, &self.copied, &self.left].map(|bytes| bytes.swap(0, Relaxed));
+            self.keeps_few.store(left > kept / 2 && copied < kept, Relaxed);
+        }
+    }
+}
+
+impl DecodedRun {
+    fn new(pages: usize, held: Arc<AtomicUsize>) -> DecodedRun {
+        let readers = (0..pages).map(|_| AtomicU32::new(0)).collect();
+        let (bytes, is_used) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let run = DecodedRun { held, bytes, is_used, readers, chunks: OnceLock::new() };
+        run.add(ENTRY_BYTES + pages * size_of::<AtomicU32>());
+        run
+    }
+
+    fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Relaxed);
+        self.held.fetch_add(bytes, Relaxed);
+    }
+
+    /// Notes that a question reads a page; did another one before?
+    fn note_reading(&self, page: usize, question: QuestionId) -> bool {
+        let Some(reader) = self.readers.get(page) else { return false };
+        let before = reader.load(Relaxed);
+        if before & !1 == question.0 {
+            return before & 1 == 1;
+        }
+        let again = before != 0;
+        reader.store(question.0 | u32::from(again), Relaxed);
+        again
+    }
+
+    /// A page of a column, if it is kept.
+    pub fn page(&self, place: usize) -> Option<&ArrayRef> {
+        self.chunks.get()?.get(place)?.get()
+    }
+}
+
+impl Drop for DecodedRun {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.bytes.load(Relaxed), Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Int64Array;
+
+    const BOUND: usize = 1 << 20;
+    const PAGE: usize = 65_536;
+
+    fn array(number: u128) -> ArrayRef {
+        Arc::new(Int64Array::from(vec![number as i64; PAGE / 8]))
+    }
+
+    /// What a question does that reads a run of one page; was it copied?
+    fn read(pages: &DecodedPages, run: u128) -> bool {
+        let question = pages.question();
+        let kept = pages.of_runs(std::iter::once((RunId(run), 1))).remove(0);
+        if let Some(page) = kept.page(0) {
+            assert_eq!(page, &array(run));
+            pages.note_copied(1, PAGE);
+            return true;
+        }
+        if pages.is_to_be_kept(&kept, 0, question) {
+            pages.keep(&kept, 1, 0, &array(run));
+        }
+        assert!(pages.held.load(Relaxed) < BOUND + 8 * PAGE, "{} bytes", pages.held.load(Relaxed));
+        false
+    }
+
+    /// What is held really is what is said to be held.
+    fn check(pages: &DecodedPages) {
+        let runs = pages.runs.lock().unwrap();
+        assert_eq!(runs.by_id.len(), runs.clock.len());
+        let bytes_of = |run: &Arc<DecodedRun>| match run.page(0) {
+            None => ENTRY_BYTES + 4,
+            Some(_) => ENTRY_BYTES + 4 + size_of::<OnceLock<ArrayRef>>() + ARRAY_BYTES + PAGE,
+        };
+        assert_eq!(runs.by_id.values().map(bytes_of).sum::<usize>(), pages.held.load(Relaxed));
+    }
+
+    #[test]
+    fn what_is_read_again_is_copied_the_third_time() {
+        let pages = DecodedPages::new(BOUND);
+        assert_eq!([(); 4].map(|()| read(&pages, 7)), [false, false, true, true]);
+        assert!(!read(&pages, 8));
+        check(&pages);
+    }
+
+    #[test]
+    fn what_one_question_reads_twice_is_read_once() {
+        let pages = DecodedPages::new(BOUND);
+        let run = pages.of_runs(std::iter::once((RunId(1), 2))).remove(0);
+        let (one, other) = (pages.question(), pages.question());
+        assert_eq!([0, 0, 0].map(|page| run.note_reading(page, one)), [false; 3]);
+        assert_eq!([0, 0, 1].map(|page| run.note_reading(page, other)), [true, true, false]);
+        assert!(run.note_reading(0, one));
+        assert!(!run.note_reading(2, one), "of a page that is not there");
+    }
+
+    #[test]
+    fn the_bound_holds_and_what_is_used_stays() {
+        let pages = DecodedPages::new(BOUND);
+        for run in 0..2000 {
+            read(&pages, run);
+            read(&pages, run);
+            read(&pages, 1_000_000);
+            check(&pages);
+        }
+        assert!(read(&pages, 1_000_000));
+        assert!(!read(&pages, 3));
+    }
+
+    /// The bound is reached by runs that are all there and are asked for again and again, a page more each time.
+    #[test]
+    fn the_bound_holds_where_no_run_is_new() {
+        let pages = DecodedPages::new(BOUND);
+        for turn in 0..40 {
+            let runs = pages.of_runs((0..4).map(|run| (RunId(run), 40)));
+            for (number, run) in runs.iter().enumerate() {
+                pages.keep(run, 40, turn, &array(number as u128));
+            }
+            assert!(pages.held.load(Relaxed) < BOUND + PAGE + 1024, "{} bytes", pages.held.load(Relaxed));
+        }
+    }
+
+    /// All that there is room for stays, in whatever order it is asked for.
+    #[test]
+    fn what_there_is_room_for_is_kept() {
+        let pages = DecodedPages::new(BOUND);
+        let turn = |pages: &DecodedPages| (0..15).filter(|run| read(pages, *run)).count();
+        assert_eq!([(); 5].map(|()| turn(&pages)), [0, 0, 15, 15, 15]);
+    }
+
+    /// Twice as much as there is room for, in turn: keeping it all would be in vain.
+    #[test]
+    fn what_comes_in_turn_and_is_too_much_is_kept_in_part() {
+        let pages = DecodedPages::new(BOUND);
+        let copied = (0..8000).filter(|turn| read(&pages, turn % 32)).count();
+        assert!(copied > 8000 / 4, "{copied}");
+        // And all of it, once it fits.
+        let copied = (0..800).filter(|turn| read(&pages, 100 + turn % 8)).count();
+        assert!(copied > 600, "{copied}");
+    }
+
+    #[test]
+    fn several_threads_share_the_bound() {
+        let pages = DecodedPages::new(BOUND);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let pages = &pages;
+                scope.spawn(move || (0..2000).for_each(|turn| drop(read(pages, turn * (thread + 3) % 37))));
+            }
+        });
+        check(&pages);
+    }
+
+    /// What has left while it is in use counts until it is let go.
+    #[test]
+    fn what_is_in_use_counts() {
+        let pages = DecodedPages::new(BOUND);
+        read(&pages, 1);
+        read(&pages, 1);
+        let used = pages.of_runs(std::iter::once((RunId(1), 1))).remove(0);
+        for run in 2..100 {
+            read(&pages, run);
+            read(&pages, run);
+        }
+        assert!(!pages.runs.lock().unwrap().by_id.contains_key(&RunId(1)));
+        let held = pages.held.load(Relaxed);
+        drop(used);
+        assert!(pages.held.load(Relaxed) < held - PAGE);
+        check(&pages);
+    }
+}
