@@ -20,7 +20,7 @@ use kubist_index::forest::{Forest, Region};
 use kubist_index::layers;
 use kubist_index::pages::Summary;
 use kubist_index::priority::{PriorityRange, Threshold};
-use kubist_index::spread::SpreadSet;
+use kubist_index::spread::{SpreadMap, SpreadSet};
 use kubist_index::state::{Run, RunId};
 use kubist_index::{directory, pages};
 use kubist_types::{Cancel, Result, Stats};
@@ -37,6 +37,8 @@ pub type Entry = pages::Entry<Location>;
 
 /// Pages that a writer loads of a directory that is not held as a whole.
 const WRITER_PAGES: usize = 256;
+/// Of so many pages those are read that have only copies for a question.
+const WORTH_COPIES: usize = 16;
 /// Pages that are read in one go.
 const AT_ONCE: usize = 64;
 /// Runs that a checkpoint holds itself; more are in pages.
@@ -290,7 +292,10 @@ impl Runs {
         };
         let forest = files.forest();
         let meets = |page: &usize| base.pages[*page].summary.meets(&forest, region, range);
-        let met: Vec<usize> = (0..base.pages.len()).filter(meets).collect();
+        let mut met: Vec<usize> = (0..base.pages.len()).filter(meets).collect();
+        if met.len() > WORTH_COPIES {
+            met = self.without_copies(files, base, met, range, stats, cancel)?;
+        }
         let asked = base.asked.fetch_add(met.len(), Ordering::Relaxed) + met.len();
         if asked >= base.pages.len() && files.fits_in_memory(base.runs()) {
             return self.all(files, stats, cancel);
@@ -300,6 +305,30 @@ impl Runs {
         };
         let (live, cutoffs) = self.gather(files, base, &met, meets, stats, cancel)?;
         Ok(Arc::new(Directory::of_part(forest, live.into_iter(), cutoffs.into_iter(), cancel)?))
+    }
+
+    /// Of pages that a question meets those that it may meet for more than copies. These save a question to a small region
+    /// some rows, and one to a large region less than so many pages cost.
+    fn without_copies(
+        &self,
+        files: &TableFiles,
+        base: &Base,
+        mut met: Vec<usize>,
+        range: PriorityRange,
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Vec<usize>> {
+        let upper: Vec<usize> = met.iter().copied().filter(|page| base.pages[*page].summary.upper).collect();
+        let mut cutoffs = SpreadMap::default();
+        for some in upper.chunks(AT_ONCE) {
+            for page in base.load(files, some, stats, cancel)? {
+                cutoffs.extend(page.cutoffs.iter().copied());
+            }
+        }
+        let forest = files.forest();
+        let cutoff = |cube: CubeId| cutoffs.get(&cube).copied();
+        met.retain(|page| base.pages[*page].summary.may_hold_primaries(&forest, range, cutoff));
+        Ok(met)
     }
 
     /// What a writer goes by: all of these directories together. Of many pages it takes the upper ones, where its rows come

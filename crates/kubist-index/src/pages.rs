@@ -66,6 +66,21 @@ impl Summary {
         range.meets(self.priorities.0, self.priorities.1)
             && dimensions.all(|d| self.span.low[d] <= grid_box.high[d] && self.span.high[d] >= grid_box.low[d])
     }
+
+    /// May it hold primary runs with priorities in the range, and not only copies of such? What lies below a cube has
+    /// priorities at or above its cutoff (I2), but for copies. The cutoffs are those of cubes on upper pages, which no other
+    /// page has.
+    pub fn may_hold_primaries(
+        &self,
+        forest: &Forest,
+        range: PriorityRange,
+        cutoff: impl Fn(CubeId) -> Option<Threshold>,
+    ) -> bool {
+        let Some(tree) = forest.tree(self.grid).filter(|_| !self.upper) else { return true };
+        let around = tree.bounding_cube(&self.span);
+        let mut above = tree.ancestors(around).chain([around]).filter_map(cutoff);
+        !above.any(|cutoff| cutoff > Threshold::new(range.last.into()))
+    }
 }
 
 impl<L> Page<L> {
@@ -186,7 +201,7 @@ fn complete<L>(forest: &Forest, page: &mut Page<L>, upper: bool) -> Option<Dealt
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeSet, HashMap};
 
     use super::*;
     use crate::cube::Geometry;
@@ -284,6 +299,16 @@ mod tests {
                     let Ok(plan) = directory.plan(&region, range, &Never);
                     plan.visits.iter().map(|visit| visit.run.id).collect::<BTreeSet<_>>()
                 };
+                prop_assert_eq!(read(&near), read(&whole));
+                let upper = pages.iter().filter(|(summary, _)| summary.upper);
+                let cutoffs: HashMap<CubeId, Threshold> =
+                    upper.flat_map(|(_, page)| page.cutoffs.iter().copied()).collect();
+                let cutoff = |cube| cutoffs.get(&cube).copied();
+                let met = pages.iter().filter(|(summary, _)| {
+                    summary.meets(&forest, &region, range) && summary.may_hold_primaries(&forest, range, cutoff)
+                });
+                let (runs, cutoffs) = all(met.map(|(_, page)| page));
+                let Ok(near) = Directory::of_part(forest.clone(), runs.into_iter(), cutoffs.into_iter(), &Never);
                 prop_assert_eq!(read(&near), read(&whole));
             }
         }

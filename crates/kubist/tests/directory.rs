@@ -127,6 +127,11 @@ fn a_small_question_reads_few_pages() {
         // Pages of runs; zone maps; rows; of however many segments.
         assert!(first.round_trips <= 4, "{first:?}");
     }
+    // Nor does a sample of everything read the pages of copies in deeper cubes.
+    let paged = Table::open(&at).unwrap();
+    paged.limit_runs_in_memory(0);
+    let (ids, sample) = ask(&paged.snapshot().unwrap(), &Query { precision: Some(0.0001), ..Query::default() });
+    assert!(!ids.is_empty() && sample.bytes_read < pages / 4, "{sample:?} of {pages}");
     // What was read once is not read again.
     let (snapshot, query) = (snapshot(), Query { precision: Some(0.001), ..Query::default() });
     let (_, first) = ask(&snapshot, &query);
