@@ -6,13 +6,13 @@
 //! when all of those entries are durable. Nothing depends on it: without any
 //! checkpoint the logs say the same, as long as no rewrite was cleaned away.
 //!
-//! Many runs lie in pages in a segment of their own (`directory`), and the object
-//! lists these.
+//! Many runs lie in pages in segments of their own (`directory`), and the object lists these:
+//! those that were made for it, and those of older levels that the checkpoint before it lists.
 
 use std::sync::Arc;
 
 use kubist_format::checkpoint::{Body, Head, decode_body, split};
-use kubist_format::entry::CommitEntry;
+use kubist_format::entry::{CommitEntry, Page};
 use kubist_format::history::History;
 use kubist_format::location::Location;
 use kubist_format::names::CHECKPOINTS;
@@ -80,8 +80,8 @@ pub fn read(files: &TableFiles, name: &str) -> Result<Option<Held>> {
             let live = files.decoded(|forest| CommitEntry::decode(body, forest)).map_err(bad)?.commit;
             (State::restore(live, positions, rewrites), None)
         }
-        Body::Pages(segment, pages) => {
-            (State::continuing(positions, rewrites), Some(Arc::new(Base::new(segment.into(), pages))))
+        Body::Pages(pages, removed) => {
+            (State::continuing(positions, rewrites), Some(Arc::new(Base::new(pages, removed))))
         }
     };
     Ok(Some(Held { name: name.into(), state, base, history }))
@@ -100,15 +100,41 @@ impl Held {
     /// # Errors
     ///
     /// `Damaged`, `SnapshotExpired` if the pages were cleaned away, `Cancelled` or a storage error.
-    pub fn whole(self, files: &TableFiles, cancel: &Cancel) -> Result<(State<Location>, History)> {
-        let Some(base) = self.base else { return Ok((self.state, self.history)) };
-        let mut live = Commit { runs: Vec::new(), cutoffs: Vec::new() };
-        base.each(files, cancel, |page| {
-            live.runs.extend(page.runs.iter().cloned());
-            live.cutoffs.extend_from_slice(&page.cutoffs);
-            Ok(())
-        })?;
-        let positions = self.state.positions().map(|(writer, position)| (writer.to_string(), position)).collect();
-        Ok((State::restore(live, positions, self.state.rewrites()), self.history))
+    pub fn whole(&self, files: &TableFiles, cancel: &Cancel) -> Result<State<Location>> {
+        let mut live = Commit::default();
+        if let Some(base) = &self.base {
+            base.each(files, cancel, |page| {
+                take_live(base, page, &mut live);
+                Ok(())
+            })?;
+        }
+        Ok(self.with(live))
     }
+
+    /// The state with those of its runs in memory that are on pages which can be read, and how many runs are
+    /// on the others.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled` or a storage error.
+    pub fn sound(&self, files: &TableFiles, cancel: &Cancel) -> Result<(State<Location>, u64)> {
+        let (mut live, mut lost) = (Commit::default(), 0);
+        if let Some(base) = &self.base {
+            lost = base.each_sound(files, cancel, |page| take_live(base, page, &mut live))?;
+        }
+        Ok((self.with(live), lost))
+    }
+
+    fn with(&self, live: Commit<Location>) -> State<Location> {
+        if self.base.is_none() {
+            return self.state.clone();
+        }
+        let positions = self.state.positions().map(|(writer, position)| (writer.to_string(), position)).collect();
+        State::restore(live, positions, self.state.rewrites())
+    }
+}
+
+fn take_live(base: &Base, page: &Page, live: &mut Commit<Location>) {
+    live.runs.extend(page.runs.iter().filter(|run| base.lives(run)).cloned());
+    live.cutoffs.extend_from_slice(&page.cutoffs);
 }

@@ -1,8 +1,9 @@
 //! The runs of a view: in memory where there are few, else in pages that questions bring in.
 //!
-//! A checkpoint of many runs keeps them in pages, in a segment of its own, and lists the
-//! pages with what is in each (`kubist_index::pages`). A view is such a list and, in memory,
-//! what came since. A question loads the pages that may meet its box and priorities, all
+//! A checkpoint of many runs keeps them in pages, in segments of its own, and lists the
+//! pages with what is in each (`kubist_index::pages`). The pages are in levels, a segment each:
+//! a checkpoint adds one, and writes older ones again now and then (`kubist_index::levels`). A view
+//! is such a list and, in memory, what came since. A question loads the pages that may meet its box and priorities, all
 //! in one go. Once questions have asked for as many pages as there are, all are loaded and
 //! stay, if they fit the bound (`limit_runs_in_memory`). Loading page by page and then all at once
 //! costs at most twice what the better of the two would have cost.
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kubist_format::checkpoint::Leaf;
+use kubist_format::checkpoint::{Leaf, levels};
 use kubist_format::entry::{self, Page};
 use kubist_format::error::EntryError;
 use kubist_format::location::Location;
@@ -26,7 +27,7 @@ use kubist_index::{directory, pages};
 use kubist_types::{Cancel, Result, Stats};
 use rayon::prelude::*;
 
-use crate::error::bad_entry;
+use crate::error::{bad_entry, is_damage};
 use crate::fetch::{Fetched, Piece, fetch};
 use crate::files::TableFiles;
 use crate::stop::stoppable;
@@ -53,19 +54,32 @@ pub fn page_entries(runs: u64) -> usize {
 
 /// The runs that a checkpoint keeps in pages.
 pub struct Base {
-    pub segment: Arc<str>,
+    /// Those of each level one after the other, the oldest level first.
     pub pages: Vec<Leaf>,
+    /// Runs on them that are no more.
+    pub removed: SpreadSet<RunId>,
     /// Pages that questions asked for so far.
     asked: AtomicUsize,
 }
 
 impl Base {
-    pub fn new(segment: Arc<str>, pages: Vec<Leaf>) -> Base {
-        Base { segment, pages, asked: AtomicUsize::new(0) }
+    pub fn new(pages: Vec<Leaf>, removed: Vec<RunId>) -> Base {
+        Base { pages, removed: removed.into_iter().collect(), asked: AtomicUsize::new(0) }
     }
 
+    /// How many runs its pages have, but for those that are known to be no more.
     pub fn runs(&self) -> u64 {
-        self.pages.iter().map(|page| page.summary.runs as u64).sum()
+        runs_of(&self.pages).saturating_sub(self.removed.len() as u64)
+    }
+
+    /// The segments of its levels.
+    pub fn segments(&self) -> impl Iterator<Item = &Arc<str>> {
+        levels(&self.pages).map(|level| &level[0].segment)
+    }
+
+    /// Does a run on its pages live, as of the checkpoint?
+    pub fn lives(&self, run: &Run<Location>) -> bool {
+        lives(&self.removed, run)
     }
 
     /// Bytes of all pages.
@@ -75,7 +89,7 @@ impl Base {
 
     /// Some of its pages, from the cache or the store.
     fn load(&self, files: &TableFiles, wanted: &[usize], stats: &mut Stats, cancel: &Cancel) -> Result<Vec<Arc<Page>>> {
-        let key = |page: usize| (self.segment.clone(), page);
+        let key = |page: usize| (self.pages[page].segment.clone(), self.pages[page].offset);
         let mut found = files.page_cache.get(wanted.iter().map(|page| key(*page)));
         let missing: Vec<usize> = (0..wanted.len()).filter(|index| found[*index].is_none()).collect();
         if missing.is_empty() {
@@ -83,7 +97,7 @@ impl Base {
         }
         let pieces = missing.iter().map(|index| {
             let leaf = &self.pages[wanted[*index]];
-            Piece { segment: self.segment.clone(), offset: leaf.offset, length: leaf.length as u64 }
+            Piece { segment: leaf.segment.clone(), offset: leaf.offset, length: leaf.length as u64 }
         });
         let fetched = stoppable(cancel, || read(files, &pieces.collect::<Vec<_>>()))?;
         stats.spend(fetched.cost);
@@ -100,7 +114,7 @@ impl Base {
                 }
             });
             page.map_err(|error| {
-                bad_entry(files.store.location(), &format!("segments/{}.seg", self.segment), leaf.offset, error)
+                bad_entry(files.store.location(), &format!("segments/{}.seg", leaf.segment), leaf.offset, error)
             })
         };
         let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Arc<Page>>>>()?;
@@ -136,17 +150,55 @@ impl Base {
         Ok(())
     }
 
-    /// What the pages of one tier hold, in depth-first order.
-    fn entries<'a>(&'a self, files: &'a TableFiles, cancel: &'a Cancel, upper: bool) -> Entries<'a> {
-        let of_tier = (0..self.pages.len()).filter(|page| self.pages[*page].summary.upper == upper);
-        Entries { base: self, files, cancel, left: of_tier.collect(), ready: VecDeque::new() }
+    /// Calls with every page that can be read; gives how many runs the others have.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled` or a storage error.
+    pub fn each_sound(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page)) -> Result<u64> {
+        let mut lost = 0;
+        for (page, leaf) in self.pages.iter().enumerate() {
+            cancel.check()?;
+            match self.load(files, &[page], &mut Stats::default(), cancel) {
+                Err(error) if is_damage(&error) => lost += leaf.summary.runs as u64,
+                loaded => loaded?.iter().for_each(|page| work(page)),
+            }
+        }
+        Ok(lost)
     }
+
+    /// What each tier of each level behind the first pages holds, in depth-first order.
+    fn tiers<'a>(&'a self, files: &'a TableFiles, cancel: &'a Cancel, kept: usize) -> Vec<Entries<'a>> {
+        let mut tiers: Vec<VecDeque<usize>> = Vec::new();
+        let mut first = kept;
+        for level in levels(&self.pages[kept..]) {
+            let of_level = first..first + level.len();
+            first = of_level.end;
+            tiers.extend(
+                [true, false]
+                    .map(|upper| of_level.clone().filter(|page| self.pages[*page].summary.upper == upper).collect()),
+            );
+        }
+        let at_once = (2 * AT_ONCE / tiers.len().max(2)).max(1);
+        let entries = |left| Entries { base: self, files, cancel, at_once, left, ready: VecDeque::new() };
+        tiers.into_iter().map(entries).collect()
+    }
+}
+
+/// How many runs some pages have.
+pub fn runs_of(pages: &[Leaf]) -> u64 {
+    pages.iter().map(|page| page.summary.runs as u64).sum()
+}
+
+/// Is a run, and all that it copies, none of those that were removed?
+fn lives(removed: &SpreadSet<RunId>, run: &Run<Location>) -> bool {
+    !removed.contains(&run.id) && !run.copies.iter().any(|source| removed.contains(source))
 }
 
 /// Reads pieces of segments of pages; one that is gone was cleaned away if no checkpoint
 /// names it any more.
 fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
-    let named = |segment: &str| Ok(files.page_segments()?.iter().any(|named| named == segment));
+    let named = |segment: &str| Ok(files.page_segments()?.iter().any(|named| **named == *segment));
     fetch(files, pieces, named)
 }
 
@@ -155,6 +207,8 @@ struct Entries<'a> {
     base: &'a Base,
     files: &'a TableFiles,
     cancel: &'a Cancel,
+    /// Pages that are read in one go.
+    at_once: usize,
     left: VecDeque<usize>,
     ready: VecDeque<Entry>,
 }
@@ -164,7 +218,7 @@ impl Iterator for Entries<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ready.is_empty() {
-            let some: Vec<usize> = self.left.drain(..self.left.len().min(AT_ONCE)).collect();
+            let some: Vec<usize> = self.left.drain(..self.left.len().min(self.at_once)).collect();
             let Entries { base, files, cancel, .. } = *self;
             let loaded = cancel.check().and_then(|()| base.load(files, &some, &mut Stats::default(), cancel));
             match loaded {
@@ -191,7 +245,7 @@ pub struct Runs {
     pub base: Option<Arc<Base>>,
     /// What came since the base; all there is if there is none.
     recent: Layers,
-    /// Runs of either that are no more.
+    /// Runs of the base that are no more, since its checkpoint.
     removed: Arc<SpreadSet<RunId>>,
     /// All, once that was asked for often enough.
     whole: std::sync::OnceLock<Layers>,
@@ -227,8 +281,14 @@ impl Runs {
         self.recent.joined()
     }
 
-    fn lives(&self, run: &Run<Location>) -> bool {
-        !self.removed.contains(&run.id) && !run.copies.iter().any(|source| self.removed.contains(source))
+    /// Runs on pages of the base that are no more.
+    pub fn removed(&self) -> impl Iterator<Item = RunId> + '_ {
+        self.base.iter().flat_map(|base| &base.removed).chain(self.removed.iter()).copied()
+    }
+
+    /// Does a run of a base live?
+    fn lives(&self, base: &Base, run: &Run<Location>) -> bool {
+        base.lives(run) && lives(&self.removed, run)
     }
 
     /// All of them.
@@ -318,7 +378,11 @@ impl Runs {
         stats: &mut Stats,
         cancel: &Cancel,
     ) -> Result<Vec<usize>> {
-        let upper: Vec<usize> = met.iter().copied().filter(|page| base.pages[*page].summary.upper).collect();
+        // Only the first level has all cutoffs that its runs go by.
+        let first = &base.pages[0].segment;
+        let is_first = |page: usize| base.pages[page].segment == *first;
+        let upper = |page: &usize| base.pages[*page].summary.upper && is_first(*page);
+        let upper: Vec<usize> = met.iter().copied().filter(upper).collect();
         let mut cutoffs = SpreadMap::default();
         for some in upper.chunks(AT_ONCE) {
             for page in base.load(files, some, stats, cancel)? {
@@ -327,7 +391,7 @@ impl Runs {
         }
         let forest = files.forest();
         let cutoff = |cube: CubeId| cutoffs.get(&cube).copied();
-        met.retain(|page| base.pages[*page].summary.may_hold_primaries(&forest, range, cutoff));
+        met.retain(|page| !is_first(*page) || base.pages[*page].summary.may_hold_primaries(&forest, range, cutoff));
         Ok(met)
     }
 
@@ -364,7 +428,7 @@ impl Runs {
         for some in pages.chunks(AT_ONCE) {
             cancel.check()?;
             for page in base.load(files, some, stats, cancel)? {
-                live.extend(page.runs.iter().filter(|run| wanted(run) && self.lives(run)).cloned());
+                live.extend(page.runs.iter().filter(|run| wanted(run) && self.lives(base, run)).cloned());
                 cutoffs.extend_from_slice(&page.cutoffs);
             }
         }
@@ -382,15 +446,16 @@ impl Runs {
         self.recent().all().for_each(&mut work);
         match &self.base {
             Some(base) => base.each(files, cancel, |page| {
-                page.runs.iter().filter(|run| self.lives(run)).for_each(&mut work);
+                page.runs.iter().filter(|run| self.lives(base, run)).for_each(&mut work);
                 Ok(())
             }),
             None => Ok(()),
         }
     }
 
-    /// Calls with all live runs and all cutoffs, one of each cube, in depth-first order of
-    /// cubes; some are in memory at a time.
+    /// Calls with all live runs and all cutoffs that are not on the first `kept` pages of the base, one
+    /// cutoff of each cube, in depth-first order of cubes; some are in memory at a time. Gives the runs that it
+    /// passed over, because they are no more.
     ///
     /// # Errors
     ///
@@ -398,22 +463,22 @@ impl Runs {
     pub fn in_order(
         &self,
         files: &TableFiles,
+        kept: usize,
         cancel: &Cancel,
         mut work: impl FnMut(Entry) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<SpreadSet<RunId>> {
         let mut recent: Vec<Entry> = self.recent().all().cloned().map(Entry::Run).collect();
         recent.extend(self.recent().cutoffs().map(|(cube, cutoff)| Entry::Cutoff(cube, cutoff)));
         recent.sort_by_key(Entry::cube);
         let mut sources: Vec<std::iter::Peekable<Box<dyn Iterator<Item = Result<Entry>>>>> = Vec::new();
         let recent: Box<dyn Iterator<Item = Result<Entry>>> = Box::new(recent.into_iter().map(Ok));
         sources.push(recent.peekable());
-        for upper in [true, false] {
-            if let Some(base) = &self.base {
-                let of_tier: Box<dyn Iterator<Item = Result<Entry>> + '_> =
-                    Box::new(base.entries(files, cancel, upper));
-                sources.push(of_tier.peekable());
-            }
+        for tier in self.base.iter().flat_map(|base| base.tiers(files, cancel, kept)) {
+            let tier: Box<dyn Iterator<Item = Result<Entry>> + '_> = Box::new(tier);
+            sources.push(tier.peekable());
         }
+        let lives = |run: &Run<Location>| self.base.as_ref().is_none_or(|base| self.lives(base, run));
+        let mut gone = SpreadSet::default();
         let mut lowest: Option<(CubeId, Threshold)> = None;
         loop {
             // An error comes first.
@@ -430,13 +495,13 @@ impl Runs {
                 Entry::Cutoff(cube, cutoff) => {
                     lowest = Some((cube, lowest.map_or(cutoff, |(_, known)| known.min(cutoff))));
                 }
-                Entry::Run(run) if self.lives(&run) => work(Entry::Run(run))?,
-                Entry::Run(_) => {}
+                Entry::Run(run) if lives(&run) => work(Entry::Run(run))?,
+                Entry::Run(run) => drop(gone.insert(run.id)),
             }
         }
-        match lowest {
-            Some((cube, cutoff)) => work(Entry::Cutoff(cube, cutoff)),
-            None => Ok(()),
+        if let Some((cube, cutoff)) = lowest {
+            work(Entry::Cutoff(cube, cutoff))?;
         }
+        Ok(gone)
     }
 }

@@ -29,6 +29,7 @@ use crate::error::{bad_entry, store_error};
 use crate::frame::Frame;
 use crate::look::both;
 use crate::schema::TableSchema;
+use kubist_format::error::EntryError;
 
 pub const HALF_COPIED: &str =
     "a copy or a salvage was begun there and is not finished: repeat it, or drop what is there";
@@ -37,6 +38,9 @@ pub const HALF_DROPPED: &str = "a table was dropped there, and not all of its fi
 /// A directory of more runs than this is not held as a whole, unless a handle is told
 /// otherwise: 80 MB, and 2 to 8 more for each column that is no dimension.
 const RUNS_IN_MEMORY: u64 = 1 << 18;
+
+/// How often it is looked again for the newest checkpoint, each time that it was replaced between two calls.
+const LOOKS: u32 = 1000;
 
 /// A table's store, its header, and caches of what was read.
 pub struct TableFiles {
@@ -47,8 +51,8 @@ pub struct TableFiles {
     pub zone_map_cache: Cache<RunId, ZoneMap>,
     /// Of lookups, by segment and offset of the postings.
     pub lookup_directory_cache: Cache<(Arc<str>, u64), LookupDirectory>,
-    /// Of checkpoints, by segment and number.
-    pub page_cache: Cache<(Arc<str>, usize), Page>,
+    /// Of checkpoints, by segment and offset.
+    pub page_cache: Cache<(Arc<str>, u64), Page>,
     pub decoded_pages: DecodedPages,
     /// A directory of more runs is read page by page.
     runs_in_memory: AtomicU64,
@@ -113,22 +117,42 @@ impl TableFiles {
         self.runs_in_memory.store(runs, Ordering::Relaxed);
     }
 
-    /// The segments of pages that checkpoints name.
+    /// How many runs a directory in memory may have.
+    pub fn runs_in_memory(&self) -> u64 {
+        self.runs_in_memory.load(Ordering::Relaxed)
+    }
+
+    /// The segments of pages that checkpoints name: all that are there, and the newest for certain, whose
+    /// pages those that follow may name too.
     ///
     /// # Errors
     ///
     /// `Damaged`, `Newer` or a storage error.
-    pub fn page_segments(&self) -> Result<Vec<String>> {
-        let mut segments = Vec::new();
-        for name in self.store.list(CHECKPOINTS).map_err(store_error)? {
-            let Some(bytes) = self.store.get(&name).map_err(store_error)? else { continue };
-            let body = checkpoint::split(&bytes)
-                .and_then(|(head, body)| self.decoded(|forest| checkpoint::decode_body(head.pages, body, forest)));
-            if let Body::Pages(segment, _) = body.map_err(|error| bad_entry(self.store.location(), &name, 0, error))? {
-                segments.push(segment);
+    pub fn page_segments(&self) -> Result<Vec<Arc<str>>> {
+        for attempt in 0..LOOKS {
+            let (mut segments, mut has_newest) = (Vec::new(), true);
+            for name in self.store.list(CHECKPOINTS).map_err(store_error)? {
+                let bytes = self.store.get(&name).map_err(store_error)?;
+                has_newest = bytes.is_some();
+                let Some(bytes) = bytes else { continue };
+                let body = checkpoint::split(&bytes)
+                    .and_then(|(head, body)| self.decoded(|forest| checkpoint::decode_body(head.pages, body, forest)));
+                let body = body.map_err(|error| bad_entry(self.store.location(), &name, 0, error))?;
+                if let Body::Pages(pages, _) = body {
+                    segments.extend(checkpoint::levels(&pages).map(|level| level[0].segment.clone()));
+                }
             }
+            if has_newest {
+                return Ok(segments);
+            }
+            // It was replaced by newer ones between the two calls, which an old listing does not have yet.
+            if attempt == 0 {
+                self.store.learn();
+            }
+            self.store.look_again(attempt).map_err(store_error)?;
         }
-        Ok(segments)
+        let what = "the newest checkpoint is listed, and cannot be read".to_string();
+        Err(bad_entry(self.store.location(), CHECKPOINTS, 0, EntryError::Bad(what)))
     }
 
     /// Refuses to work in a forked process, where locks and threads are broken.
@@ -176,7 +200,7 @@ impl TableFiles {
 
     /// Whether a directory of `runs` runs is held in memory.
     pub fn fits_in_memory(&self, runs: u64) -> bool {
-        runs <= self.runs_in_memory.load(Ordering::Relaxed)
+        runs <= self.runs_in_memory()
     }
 
     fn grids(&self) -> MutexGuard<'_, Grids> {

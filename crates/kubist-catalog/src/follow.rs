@@ -15,7 +15,7 @@ use kubist_format::names::{CHECKPOINTS, DROPPED, REWRITES, TABLE, WRITERS, numbe
 use kubist_store::{LogTail, Store, switches};
 use kubist_types::{Cancel, Error, Result};
 
-use crate::checkpoint;
+use crate::checkpoint::{self, Held};
 use crate::error::{bad_entry, store_error};
 use crate::files::TableFiles;
 use crate::look::{FirstLook, both, get_all, is_far};
@@ -298,16 +298,35 @@ fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &C
 ///
 /// `SnapshotExpired` if what leads to that state was cleaned away; else as of [`to_now`].
 pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
+    let held = checkpoint::load(files, cancel)?;
+    from_to_token(files, held.filter(|held| token.is_at_or_after(&held.state)), token, cancel)
+}
+
+/// The same, from a checkpoint that leads there.
+///
+/// # Errors
+///
+/// As of [`to_token`].
+pub fn from_to_token(
+    files: &TableFiles,
+    held: Option<Held>,
+    token: &SnapshotToken,
+    cancel: &Cancel,
+) -> Result<Arc<View>> {
     let expired = |why: &str| Error::SnapshotExpired { location: files.store.location().into(), why: why.into() };
     let mut tail = Tail::default();
-    let held = checkpoint::load(files, cancel)?;
-    tail.begin(held.filter(|held| token.is_at_or_after(&held.state)));
-    for (writer, position) in &token.positions {
+    tail.begin(held);
+    let mut behind = token.positions.clone();
+    behind.retain(|(writer, position)| tail.state.position(writer) != *position);
+    for some in behind.chunks(LOGS_AT_ONCE) {
         cancel.check()?;
-        let read = files.store.read_log(writer, tail.state.position(writer)).map_err(store_error)?;
-        tail.join_log(files, writer, read, *position, cancel)?;
-        if tail.state.position(writer) != *position {
-            return Err(expired(&format!("the log of {writer} does not lead to it")));
+        let from: Vec<(&str, u64)> = some.iter().map(|(name, _)| (name.as_str(), tail.state.position(name))).collect();
+        let read = files.store.read_logs(&from).map_err(store_error)?;
+        for ((writer, position), read) in some.iter().zip(read) {
+            tail.join_log(files, writer, read, *position, cancel)?;
+            if tail.state.position(writer) != *position {
+                return Err(expired(&format!("the log of {writer} does not lead to it")));
+            }
         }
     }
     cancel.check()?;

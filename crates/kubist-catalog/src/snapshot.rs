@@ -106,14 +106,7 @@ impl Snapshot {
 
     /// Names this snapshot; [`Snapshot::at`] comes back to it.
     pub fn token(&self) -> SnapshotToken {
-        SnapshotToken {
-            table: self.core.header.id.clone(),
-            positions: self.view.positions.clone(),
-            rewrites: self.view.rewrites,
-            alterations: self.view.schema.version,
-            declared: self.view.history.declared.clone(),
-            step: self.step,
-        }
+        SnapshotToken { step: self.step, ..SnapshotToken::of(&self.core.header.id, &self.view) }
     }
 
     /// The snapshot that a token names, also in another process. A token that no snapshot of

@@ -48,7 +48,7 @@ pub struct Tail {
     pub needs_rewrites: u64,
     /// How many columns runs are known to have, at least.
     needs_columns: usize,
-    /// The runs that the state removes, for views.
+    /// The runs of the base that the state removes, for views.
     removed: Arc<SpreadSet<RunId>>,
     /// `None`: the columns of the creation.
     schema: Option<Arc<TableSchema>>,
@@ -230,7 +230,7 @@ impl Tail {
         let runs = match (&self.view, gained) {
             (Some(view), Some(gained)) => view.runs.with_added(&files.forest(), &gained.cutoffs, &gained.runs),
             _ => {
-                self.removed = Arc::new(self.state.removed().clone());
+                self.removed = Arc::new(self.state.removed_elsewhere().collect());
                 Runs::new(self.base.clone(), Directory::new(files.forest(), &self.state), self.removed.clone())
             }
         };

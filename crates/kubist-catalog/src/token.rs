@@ -19,6 +19,8 @@ use kubist_index::state::State;
 use kubist_types::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::view::View;
+
 /// The form in which a token is written.
 const VERSION: u64 = 1;
 
@@ -38,6 +40,18 @@ pub struct SnapshotToken {
 }
 
 impl SnapshotToken {
+    /// Of a view of the table with this id.
+    pub fn of(table: &str, view: &View) -> SnapshotToken {
+        SnapshotToken {
+            table: table.into(),
+            positions: view.positions.clone(),
+            rewrites: view.rewrites,
+            alterations: view.schema.version,
+            declared: view.history.declared.clone(),
+            step: None,
+        }
+    }
+
     /// Does nothing of a state come later?
     pub fn is_at_or_after(&self, state: &State<Location>) -> bool {
         state.rewrites() <= self.rewrites

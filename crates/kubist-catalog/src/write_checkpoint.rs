@@ -1,22 +1,44 @@
 //! Writing checkpoints: when one is due, and what it holds.
+//!
+//! A checkpoint of more runs than fit into memory goes on from the one before: it lists the
+//! pages of that one, writes pages for what came since, and says which runs of older pages are no more.
+//! Some levels of pages it writes again (`kubist_index::levels`), and all once many runs are no more.
+//!
+//! # Why no checkpoint names pages that cleaning deletes
+//!
+//! Cleaning deletes a segment of pages only once a checkpoint with its number, or a later one, is
+//! there, and if no checkpoint that is listed *then* names it. Checkpoint N names pages that were made
+//! for number N, and pages that N - 1 names, which was the newest one when the table was looked at. As
+//! long as N was never put, nobody deletes N - 1: those who delete checkpoints leave the two newest.
+//! So the pages of N - 1 are there when N is put, and from then on N is listed itself. A checkpoint
+//! that was listed by a cleaner and is not the newest any more leads to no other pages either: whatever
+//! follows names its pages, or those of numbers that were not taken then. Who puts N after it had been
+//! taken and cleaned away finds later ones, and deletes it; nobody reads it meanwhile, because the
+//! newest is read.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use kubist_format::checkpoint::{Head, Leaf, encode_leaves};
+use kubist_format::checkpoint::{Head, Leaf, encode_leaves, levels};
 use kubist_format::entry::{CommitEntry, Page, encode_page};
 use kubist_format::location::Location;
 use kubist_format::names::{CHECKPOINTS, PAGES_SEGMENT};
 use kubist_index::forest::Forest;
+use kubist_index::levels::kept;
 use kubist_index::pages::{Dealer, Summary};
-use kubist_index::state::Commit;
+use kubist_index::spread::SpreadSet;
+use kubist_index::state::{Commit, RunId};
 use kubist_store::Segment;
 use kubist_types::{Cancel, Error, Result};
 
+use crate::checkpoint;
 use crate::core::Core;
-use crate::directory::{Entry, INLINE, page_entries};
-use crate::error::store_error;
+use crate::directory::{Entry, INLINE, Runs, page_entries, runs_of};
+use crate::error::{is_damage, store_error};
+use crate::follow::from_to_token;
 use crate::segment::write_segment;
 use crate::settle::settle;
+use crate::token::SnapshotToken;
 use crate::view::View;
 
 /// A checkpoint is due after `ENTRIES` entries, or `RUNS` runs in them, once the new runs are
@@ -25,10 +47,20 @@ const ENTRIES: u64 = 200;
 const RUNS: u64 = 1 << 13;
 const MANY_RUNS: u64 = 1 << 18;
 
+/// About what a run and a cutoff take on a page.
+const RUN_BYTES: u64 = 128;
+const CUTOFF_BYTES: u64 = 32;
+/// A level of less than this share of what a handle holds in memory is written again by the next
+/// checkpoint.
+const LEAST_SHARE: u64 = 32;
+/// All levels are written again once this share of the runs on their pages is no more.
+const GONE_SHARE: u64 = 16;
+
 /// Pages on their way to a segment.
 struct Pages<'a> {
     forest: Forest,
     cancel: &'a Cancel,
+    name: Arc<str>,
     segment: &'a mut dyn Segment,
     dealer: Dealer<Location>,
     leaves: Vec<Leaf>,
@@ -46,7 +78,7 @@ impl Pages<'_> {
         self.cancel.check()?;
         let bytes = encode_page(page, &self.forest);
         let offset = self.segment.append(&[&bytes]).map_err(store_error)?;
-        self.leaves.push(Leaf { offset, length: bytes.len() as u32, summary });
+        self.leaves.push(Leaf { segment: self.name.clone(), offset, length: bytes.len() as u32, summary });
         Ok(())
     }
 }
@@ -59,8 +91,44 @@ struct Body {
     in_head: Option<String>,
 }
 
-/// The runs of a view as the body of a checkpoint.
-fn body(core: &Core, view: &View, number: u64, cancel: &Cancel) -> Result<Body> {
+/// The segment of a level if it has anything, its pages, and the runs that were passed over because they are
+/// no more.
+type Level = (Option<String>, Vec<Leaf>, SpreadSet<RunId>);
+
+/// What came since a checkpoint whose pages stay in part.
+struct Since {
+    view: Arc<View>,
+    /// So many of its pages stay, the first ones.
+    kept: usize,
+}
+
+/// What of a view came since the newest checkpoint; `None` if all is to be written.
+fn since(core: &Core, view: &View, newest: &str, cancel: &Cancel) -> Result<Option<Since>> {
+    let held = match checkpoint::read(core, newest) {
+        Err(error) if is_damage(&error) => return Ok(None),
+        held => held?,
+    };
+    let token = SnapshotToken::of(&core.header.id, view);
+    let Some(held) = held.filter(|held| token.is_at_or_after(&held.state)) else { return Ok(None) };
+    let Some(base) = held.base.clone() else { return Ok(None) };
+    let of_levels: Vec<&[Leaf]> = levels(&base.pages).collect();
+    let bytes = |level: &&[Leaf]| level.iter().map(|page| page.length as u64).sum();
+    let bytes: Vec<u64> = of_levels.iter().map(bytes).collect();
+    let least = (core.runs_in_memory() / LEAST_SHARE).saturating_mul(RUN_BYTES);
+    if kept(&bytes, 0, least) == 0 {
+        return Ok(None);
+    }
+    let view = from_to_token(core, Some(held), &token, cancel)?;
+    let recent = view.runs.recent();
+    let new = recent.len() as u64 * RUN_BYTES + recent.cutoffs().count() as u64 * CUTOFF_BYTES;
+    let kept = of_levels[..kept(&bytes, new, least)].iter().map(|level| level.len()).sum();
+    let gone = view.runs.removed().count() as u64;
+    let stays = kept > 0 && gone * GONE_SHARE <= runs_of(&base.pages[..kept]);
+    Ok(stays.then_some(Since { view, kept }))
+}
+
+/// The runs of a view as the body of a checkpoint that follows the newest one.
+fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, cancel: &Cancel) -> Result<Body> {
     let runs = view.runs.about();
     if view.runs.base.is_none() && runs <= INLINE && core.fits_in_memory(runs) {
         let directory = view.runs.recent();
@@ -68,18 +136,40 @@ fn body(core: &Core, view: &View, number: u64, cancel: &Cancel) -> Result<Body> 
         let bytes = CommitEntry::of_live(live).encode(directory.forest());
         return Ok(Body { bytes, segment: None, in_head: None });
     }
+    // So few are written at once, and one list of them does not depend on another.
+    let newest = newest.filter(|_| !core.fits_in_memory(runs));
+    let since = newest.map(|newest| since(core, view, newest, cancel)).transpose()?.flatten();
+    let (runs, kept) = since.as_ref().map_or((&view.runs, 0), |since| (&since.view.runs, since.kept));
+    let base = runs.base.as_ref().filter(|_| kept > 0);
+    let is_all_kept = base.is_some_and(|base| kept == base.pages.len());
+    let recent = runs.recent();
+    let (segment, new, gone) = match is_all_kept && recent.is_empty() && recent.cutoffs().next().is_none() {
+        true => Level::default(),
+        false => write_level(core, runs, number, kept, cancel)?,
+    };
+    let mut removed: Vec<RunId> = runs.removed().filter(|run| base.is_some() && !gone.contains(run)).collect();
+    removed.sort_unstable();
+    let leaves: Vec<Leaf> = base.iter().flat_map(|base| &base.pages[..kept]).chain(&new).cloned().collect();
+    let (bytes, in_head) = encode_leaves(segment.as_deref(), &leaves, &removed, &core.forest());
+    Ok(Body { bytes, segment, in_head })
+}
+
+/// Writes the pages of a level: of what is not on the first `kept` pages of the base.
+fn write_level(core: &Core, runs: &Runs, number: u64, kept: usize, cancel: &Cancel) -> Result<Level> {
     // Every grid of the view was named by what it was made of.
     let forest = core.forest();
-    let (name, leaves) = write_segment(core, PAGES_SEGMENT, number, |segment| {
-        let dealer = Dealer::new(forest.clone(), page_entries(runs));
-        let mut pages = Pages { forest: forest.clone(), cancel, segment, dealer, leaves: Vec::new() };
-        view.runs.in_order(core, cancel, |entry| pages.push(entry))?;
-        let dealer = std::mem::replace(&mut pages.dealer, Dealer::new(forest.clone(), 1));
+    let on_kept = runs.base.as_ref().map_or(0, |base| runs_of(&base.pages[..kept]));
+    let most = page_entries(runs.about().saturating_sub(on_kept));
+    let (segment, (pages, gone)) = write_segment(core, PAGES_SEGMENT, number, |segment| {
+        let dealer = Dealer::new(forest.clone(), most, kept > 0);
+        let name = segment.name().into();
+        let mut pages = Pages { forest: forest.clone(), cancel, name, segment, dealer, leaves: Vec::new() };
+        let gone = runs.in_order(core, kept, cancel, |entry| pages.push(entry))?;
+        let dealer = std::mem::replace(&mut pages.dealer, Dealer::new(forest.clone(), 1, false));
         dealer.finish().into_iter().try_for_each(|page| pages.append(page))?;
-        Ok(pages.leaves)
+        Ok((pages.leaves, gone))
     })?;
-    let (bytes, in_head) = encode_leaves(&name, &leaves, &forest);
-    Ok(Body { bytes, segment: Some(name), in_head })
+    Ok((Some(segment), pages, gone))
 }
 
 /// Writes a checkpoint of all that is durable by now, unless the newest one
@@ -120,7 +210,7 @@ fn write_if(core: &Core, anew: bool, cancel: &Cancel) -> Result<bool> {
         }
     }
     let number = names.last().and_then(|name| name[CHECKPOINTS.len()..].parse::<u64>().ok()).unwrap_or(0) + 1;
-    let Body { bytes: body, segment, in_head } = match body(core, &view, number, cancel) {
+    let Body { bytes: body, segment, in_head } = match body(core, &view, number, names.last(), cancel) {
         // Others have written newer ones meanwhile, and cleaned up.
         Err(Error::SnapshotExpired { .. }) => return Ok(false),
         body => body?,

@@ -1,8 +1,11 @@
 //! The `checkpoints/` objects: a head as JSON, then the runs, or the list of their pages.
 
+use std::sync::Arc;
+
 use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::forest::Forest;
 use kubist_index::pages::Summary;
+use kubist_index::state::RunId;
 use serde::{Deserialize, Serialize};
 
 use crate::entry;
@@ -24,6 +27,7 @@ pub struct Head {
 /// Where a page lies, and what is on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leaf {
+    pub segment: Arc<str>,
     pub offset: u64,
     pub length: u32,
     pub summary: Summary,
@@ -45,28 +49,50 @@ pub fn split(bytes: &[u8]) -> std::result::Result<(Head, &[u8]), EntryError> {
 /// The runs of a checkpoint, or where their pages are.
 pub enum Body<'a> {
     Runs(&'a [u8]),
-    Pages(String, Vec<Leaf>),
+    /// The pages of each level one after the other, the oldest level first, and runs on them that
+    /// are no more.
+    Pages(Vec<Leaf>, Vec<RunId>),
 }
 
-/// The list of pages in a segment, and the name of the segment if it belongs into the head.
+/// The list of pages, and the name of their segment if it belongs into the head. `own` is the segment
+/// that was made for this checkpoint, if one was.
 ///
-/// While all pages are of the first grid, the list stands as it is and the head names the
-/// segment; otherwise an entry has both, and each page its grid.
-pub fn encode_leaves(segment: &str, leaves: &[Leaf], forest: &Forest) -> (Vec<u8>, Option<String>) {
+/// While all pages are its own and of the first grid, the list stands as it is and the head names the
+/// segment; otherwise an entry has the list, the segments' names, and each page its grid.
+pub fn encode_leaves(
+    own: Option<&str>,
+    leaves: &[Leaf],
+    removed: &[RunId],
+    forest: &Forest,
+) -> (Vec<u8>, Option<String>) {
     let mut grids: Vec<u32> = leaves.iter().map(|leaf| leaf.summary.grid).filter(|grid| *grid > 0).collect();
     grids.sort_unstable();
     grids.dedup();
     let mut list = Vec::new();
-    if grids.is_empty() {
-        leaves.iter().for_each(|leaf| put_leaf(leaf, forest, &mut list));
-        return (list, Some(segment.into()));
+    let own = own.filter(|own| removed.is_empty() && leaves.iter().all(|leaf| *leaf.segment == **own));
+    match own {
+        Some(own) if grids.is_empty() => {
+            leaves.iter().for_each(|leaf| put_leaf(leaf, forest, &mut list));
+            return (list, Some(own.into()));
+        }
+        Some(own) => {
+            put_text(own, &mut list);
+            put_leaves(leaves, forest, &mut list);
+        }
+        None => {
+            for level in levels(leaves) {
+                put_text(&level[0].segment, &mut list);
+                list.extend_from_slice(&(level.len() as u32).to_le_bytes());
+                put_leaves(level, forest, &mut list);
+            }
+        }
     }
-    put_text(segment, &mut list);
-    for leaf in leaves {
-        list.extend_from_slice(&leaf.summary.grid.to_le_bytes());
-        put_leaf(leaf, forest, &mut list);
-    }
-    (entry::encode_pages(&grids, forest, &list), None)
+    (entry::encode_pages(&grids, forest, own.is_none().then_some(removed), &list), None)
+}
+
+/// The pages of each level.
+pub fn levels(leaves: &[Leaf]) -> impl Iterator<Item = &[Leaf]> {
+    leaves.chunk_by(|one, next| one.segment == next.segment)
 }
 
 /// What stands behind the head of a checkpoint.
@@ -76,22 +102,42 @@ pub fn encode_leaves(segment: &str, leaves: &[Leaf], forest: &Forest) -> (Vec<u8
 /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
 /// wrote them.
 pub fn decode_body<'a>(pages: Option<String>, body: &'a [u8], forest: &mut Forest) -> Result<Body<'a>, EntryError> {
-    if let Some(segment) = pages {
+    let mut leaves = Vec::new();
+    if let Some(segment) = pages.map(Arc::from) {
         let mut reader = Reader::new(body);
-        let mut leaves = Vec::new();
         while !reader.is_empty() {
-            leaves.push(leaf(&mut reader, 0, forest)?);
+            leaves.push(leaf(&mut reader, &segment, 0, forest)?);
         }
-        return Ok(Body::Pages(segment, leaves));
+        return Ok(Body::Pages(leaves, Vec::new()));
     }
-    let Some(list) = entry::decode_pages(body, forest)? else { return Ok(Body::Runs(body)) };
+    let Some((list, removed)) = entry::decode_pages(body, forest)? else { return Ok(Body::Runs(body)) };
     let mut reader = Reader::new(list);
-    let (segment, mut leaves) = (reader.text()?.to_string(), Vec::new());
-    while !reader.is_empty() {
+    let mut of_grids = |reader: &mut Reader<'_>, segment: &Arc<str>| -> Result<(), EntryError> {
         let grid = reader.u32()?;
-        leaves.push(leaf(&mut reader, grid, forest)?);
+        leaves.push(leaf(reader, segment, grid, forest)?);
+        Ok(())
+    };
+    let Some(removed) = removed else {
+        let segment = reader.text()?.into();
+        while !reader.is_empty() {
+            of_grids(&mut reader, &segment)?;
+        }
+        return Ok(Body::Pages(leaves, Vec::new()));
+    };
+    while !reader.is_empty() {
+        let segment = reader.text()?.into();
+        for _ in 0..reader.u32()? {
+            of_grids(&mut reader, &segment)?;
+        }
     }
-    Ok(Body::Pages(segment, leaves))
+    Ok(Body::Pages(leaves, removed))
+}
+
+fn put_leaves(leaves: &[Leaf], forest: &Forest, out: &mut Vec<u8>) {
+    for leaf in leaves {
+        out.extend_from_slice(&leaf.summary.grid.to_le_bytes());
+        put_leaf(leaf, forest, out);
+    }
 }
 
 fn put_leaf(leaf: &Leaf, forest: &Forest, out: &mut Vec<u8>) {
@@ -108,7 +154,7 @@ fn put_leaf(leaf: &Leaf, forest: &Forest, out: &mut Vec<u8>) {
     }
 }
 
-fn leaf(reader: &mut Reader<'_>, grid: u32, forest: &Forest) -> Result<Leaf, EntryError> {
+fn leaf(reader: &mut Reader<'_>, segment: &Arc<str>, grid: u32, forest: &Forest) -> Result<Leaf, EntryError> {
     let tree = forest
         .tree(grid)
         .ok_or_else(|| EntryError::Bad(format!("a page is of grid {grid}, which it does not name")))?;
@@ -119,5 +165,5 @@ fn leaf(reader: &mut Reader<'_>, grid: u32, forest: &Forest) -> Result<Leaf, Ent
     for d in 0..tree.dimensions() {
         (span.low[d], span.high[d]) = (reader.u32()?, reader.u32()?);
     }
-    Ok(Leaf { offset, length, summary: Summary { upper, runs, grid, span, priorities } })
+    Ok(Leaf { segment: segment.clone(), offset, length, summary: Summary { upper, runs, grid, span, priorities } })
 }

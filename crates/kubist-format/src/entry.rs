@@ -81,9 +81,10 @@ mod section {
     pub const GRIDS: u16 = 24;
     pub const PAGES: u16 = 26;
     pub const THINNED: u16 = 28;
-    pub const KNOWN: [u16; 15] = [
+    pub const LEVELS: u16 = 30;
+    pub const KNOWN: [u16; 16] = [
         RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, RUN_STEPS, LOOKUPS, RANGES, GRIDS, PAGES,
-        THINNED,
+        THINNED, LEVELS,
     ];
 }
 
@@ -349,8 +350,7 @@ impl RewriteEntry {
             needs.extend_from_slice(&position.to_le_bytes());
         }
         put_section(section::NEEDS, &needs, &mut out);
-        let removes: Vec<u8> = self.rewrite.removes.iter().flat_map(|run| run.0.to_le_bytes()).collect();
-        put_section(section::REMOVES, &removes, &mut out);
+        put_removes(&self.rewrite.removes, &mut out);
         put_grids(cubes_of(&self.rewrite.runs, &self.rewrite.cutoffs), forest, &mut out);
         put_runs(&self.rewrite.runs, forest, &mut out);
         put_cutoffs(&self.rewrite.cutoffs, &mut out);
@@ -381,11 +381,7 @@ impl RewriteEntry {
                 section::CUTOFFS => entry.rewrite.cutoffs = cutoffs(body, forest)?,
                 section::TIME => entry.unix_ms = reader.u64()?,
                 section::RETRACT => entry.retract_after = Some(reader.u64()? as i64),
-                section::REMOVES => {
-                    while !reader.is_empty() {
-                        entry.rewrite.removes.push(RunId(reader.u128()?));
-                    }
-                }
+                section::REMOVES => entry.rewrite.removes = removes(body)?,
                 section::NEEDS => {
                     while !reader.is_empty() {
                         entry.rewrite.needs.push((reader.text()?.to_string(), reader.u64()?));
@@ -496,16 +492,25 @@ pub fn decode_page(bytes: &[u8], forest: &mut Forest) -> Result<Page, EntryError
     Ok(Page { runs, cutoffs })
 }
 
-/// The list of the pages of a checkpoint that has pages of more than the first grid: an
-/// entry, so that a reader that knows of no others refuses it as newer than itself.
-pub fn encode_pages(grids: &[u32], forest: &Forest, list: &[u8]) -> Vec<u8> {
+/// The list of the pages of a checkpoint that has pages of more than the first grid, or more than
+/// one level: an entry, so that a reader that knows of no others refuses it as newer than itself.
+/// With levels it says which runs on the pages were removed.
+pub fn encode_pages(grids: &[u32], forest: &Forest, removed: Option<&[RunId]>, list: &[u8]) -> Vec<u8> {
     let mut out = vec![COMMIT];
     out.extend_from_slice(&[0; 16]);
-    put_section(section::GRIDS, &grids_body(grids, forest), &mut out);
-    put_section(section::PAGES, list, &mut out);
+    if !grids.is_empty() {
+        put_section(section::GRIDS, &grids_body(grids, forest), &mut out);
+    }
+    put_section(if removed.is_some() { section::LEVELS } else { section::PAGES }, list, &mut out);
+    if let Some(removed) = removed {
+        put_removes(removed, &mut out);
+    }
     put_section(section::END, &[], &mut out);
     out
 }
+
+/// A list of pages, and what was removed if it is one of levels.
+pub type PageList<'a> = (&'a [u8], Option<Vec<RunId>>);
 
 /// Such a list; `None` if it is an entry of runs.
 ///
@@ -513,18 +518,35 @@ pub fn encode_pages(grids: &[u32], forest: &Forest, list: &[u8]) -> Vec<u8> {
 ///
 /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
 /// wrote them.
-pub fn decode_pages<'a>(bytes: &'a [u8], forest: &mut Forest) -> Result<Option<&'a [u8]>, EntryError> {
+pub fn decode_pages<'a>(bytes: &'a [u8], forest: &mut Forest) -> Result<Option<PageList<'a>>, EntryError> {
     let mut reader = Reader::new(bytes);
     if reader.u8()? != COMMIT {
         return Ok(None);
     }
     let _ = (reader.u64()?, reader.u64()?);
-    let list = sections(&mut reader)?.into_iter().find(|(tag, _)| *tag == section::PAGES);
-    if list.is_some() {
-        let mut reader = Reader::new(&bytes[17..]);
-        sections_of(&mut reader, forest)?;
+    let found = sections(&mut reader)?;
+    let body = |wanted: u16| found.iter().find(|(tag, _)| *tag == wanted).map(|(_, body)| *body);
+    let (list, removed) = match (body(section::PAGES), body(section::LEVELS)) {
+        (Some(list), _) => (list, None),
+        (None, Some(list)) => (list, Some(removes(body(section::REMOVES).unwrap_or_default())?)),
+        (None, None) => return Ok(None),
+    };
+    let mut reader = Reader::new(&bytes[17..]);
+    sections_of(&mut reader, forest)?;
+    Ok(Some((list, removed)))
+}
+
+fn put_removes(removes: &[RunId], out: &mut Vec<u8>) {
+    let body: Vec<u8> = removes.iter().flat_map(|run| run.0.to_le_bytes()).collect();
+    put_section(section::REMOVES, &body, out);
+}
+
+fn removes(body: &[u8]) -> Result<Vec<RunId>, Short> {
+    let (mut reader, mut runs) = (Reader::new(body), Vec::with_capacity(body.len() / 16));
+    while !reader.is_empty() {
+        runs.push(RunId(reader.u128()?));
     }
-    Ok(list.map(|(_, list)| list))
+    Ok(runs)
 }
 
 #[cfg(test)]

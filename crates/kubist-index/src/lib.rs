@@ -14,6 +14,7 @@ pub mod gradual;
 pub mod grid;
 pub mod layers;
 pub mod layout;
+pub mod levels;
 pub mod order;
 pub mod outlook;
 pub mod pages;

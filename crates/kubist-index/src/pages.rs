@@ -6,6 +6,11 @@
 //! depth-first order are compact, except where runs of large inner cubes come between; these
 //! have pages of their own, of which there are few. A page is of one tree, because its box
 //! is in the coordinates of one grid.
+//!
+//! A directory may have levels, which came one after the other, each dealt to pages of its own.
+//! A later level may lower the cutoff of a cube that an older one has too. Whoever reads the
+//! page with the old cutoff, and would stop at it, must not miss the page with the new one: so
+//! the priorities of a page of a later level begin with the lowest of its cutoffs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -54,7 +59,8 @@ pub struct Summary {
     pub grid: u32,
     /// The box around all its cubes.
     pub span: GridBox,
-    /// The lowest and the highest priority of its runs.
+    /// The lowest and the highest priority of its runs; of a page of a later level, and of what its
+    /// cutoffs let pass.
     pub priorities: (u64, u64),
 }
 
@@ -104,7 +110,7 @@ impl<L> Page<L> {
     }
 
     /// What is known of it; it is not empty.
-    fn summary(&self, forest: &Forest, upper: bool) -> Summary {
+    fn summary(&self, forest: &Forest, upper: bool, is_later: bool) -> Summary {
         let grid = self.grid().unwrap_or(0);
         let around = |one: GridBox, other: GridBox| GridBox {
             low: std::array::from_fn(|d| one.low[d].min(other.low[d])),
@@ -112,9 +118,12 @@ impl<L> Page<L> {
         };
         let spans = self.cubes().map(|cube| forest.tree_of(cube).span(cube));
         let span = spans.reduce(around).unwrap_or(GridBox { low: [0; MAX_DIMENSIONS], high: [0; MAX_DIMENSIONS] });
-        let first = self.runs.iter().map(|run| run.priorities.0).min().unwrap_or(0);
-        let last = self.runs.iter().map(|run| run.priorities.1).max().unwrap_or(u64::MAX);
-        Summary { upper, runs: self.runs.len() as u32, grid, span, priorities: (first, last) }
+        let of_runs = self.runs.iter().map(|run| run.priorities);
+        // One of everything lets nothing pass.
+        let pass = |cutoff: &Threshold| u64::try_from(cutoff.to_u128()).ok().map(|first| (first, u64::MAX));
+        let of_cutoffs = self.cutoffs.iter().filter(|_| is_later).filter_map(|(_, cutoff)| pass(cutoff));
+        let priorities = of_runs.chain(of_cutoffs).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        Summary { upper, runs: self.runs.len() as u32, grid, span, priorities: priorities.unwrap_or((0, u64::MAX)) }
     }
 
     fn push(&mut self, entry: Entry<L>) {
@@ -136,6 +145,7 @@ pub struct Dealer<L> {
     ahead: VecDeque<Entry<L>>,
     /// So many of the first of these are a subtree that fits.
     fitting: usize,
+    is_later: bool,
     upper: Page<L>,
     lower: Page<L>,
 }
@@ -144,10 +154,10 @@ pub struct Dealer<L> {
 pub type Dealt<L> = (Summary, Page<L>);
 
 impl<L> Dealer<L> {
-    /// Pages of at most `most` entries, one at least.
-    pub fn new(forest: Forest, most: usize) -> Dealer<L> {
+    /// Pages of at most `most` entries, one at least, of the oldest level or a later one.
+    pub fn new(forest: Forest, most: usize, is_later: bool) -> Dealer<L> {
         let (upper, lower) = Default::default();
-        Dealer { forest, most: most.max(1), ahead: VecDeque::new(), fitting: 0, upper, lower }
+        Dealer { forest, most: most.max(1), ahead: VecDeque::new(), fitting: 0, is_later, upper, lower }
     }
 
     /// Takes the next entry; gives the page that is complete with it, if one is.
@@ -162,8 +172,8 @@ impl<L> Dealer<L> {
         while !self.ahead.is_empty() {
             pages.extend(self.deal());
         }
-        pages.extend(complete(&self.forest, &mut self.lower, false));
-        pages.extend(complete(&self.forest, &mut self.upper, true));
+        pages.extend(complete(&self.forest, &mut self.lower, false, self.is_later));
+        pages.extend(complete(&self.forest, &mut self.upper, true, self.is_later));
         pages
     }
 
@@ -177,7 +187,7 @@ impl<L> Dealer<L> {
             if inside > self.most {
                 let entry = self.ahead.pop_front()?;
                 if self.upper.len() >= self.most || self.upper.grid().is_some_and(|grid| grid != cube.grid()) {
-                    done = complete(&self.forest, &mut self.upper, true);
+                    done = complete(&self.forest, &mut self.upper, true, self.is_later);
                 }
                 self.upper.push(entry);
                 return done;
@@ -185,7 +195,7 @@ impl<L> Dealer<L> {
             self.fitting = inside;
             let other_tree = self.lower.grid().is_some_and(|grid| grid != cube.grid());
             if self.lower.len() + inside > self.most || other_tree {
-                done = complete(&self.forest, &mut self.lower, false);
+                done = complete(&self.forest, &mut self.lower, false, self.is_later);
             }
         }
         self.fitting -= 1;
@@ -194,9 +204,9 @@ impl<L> Dealer<L> {
     }
 }
 
-fn complete<L>(forest: &Forest, page: &mut Page<L>, upper: bool) -> Option<Dealt<L>> {
+fn complete<L>(forest: &Forest, page: &mut Page<L>, upper: bool, is_later: bool) -> Option<Dealt<L>> {
     let page = std::mem::take(page);
-    (!page.is_empty()).then(|| (page.summary(forest, upper), page))
+    (!page.is_empty()).then(|| (page.summary(forest, upper, is_later), page))
 }
 
 #[cfg(test)]
@@ -260,7 +270,7 @@ mod tests {
                     Arc::make_mut(run).id = RunId(number as u128);
                 }
             }
-            let mut dealer = Dealer::new(forest.clone(), most);
+            let mut dealer = Dealer::new(forest.clone(), most, false);
             let mut pages = Vec::new();
             for entry in &entries {
                 pages.extend(dealer.push(entry.clone()));
@@ -314,6 +324,61 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn questions_find_everything_in_pages_of_several_levels(
+            seed in any::<u64>(), k in 1usize..=3, levels in 2usize..5, count in 0usize..200, most in 1usize..30,
+        ) {
+            let mut rng = SmallRng::seed_from_u64(seed);
+            let geometry = Geometry::new(k).unwrap();
+            let forest = Forest::of(geometry);
+            let mut of_levels: Vec<Vec<Entry<()>>> = vec![Vec::new(); levels];
+            for entry in entries(&mut rng, geometry, count) {
+                let Entry::Cutoff(cube, lowest) = entry else {
+                    of_levels[rng.random_range(0..levels)].push(entry);
+                    continue;
+                };
+                // It came down from level to level.
+                let last = rng.random_range(0..levels);
+                let mut cutoff = 1 << 64;
+                for (level, entries) in of_levels.iter_mut().enumerate().take(last + 1) {
+                    cutoff = if level == last { lowest.to_u128() } else { rng.random_range(lowest.to_u128()..=cutoff) };
+                    if level == last || rng.random() {
+                        entries.push(Entry::Cutoff(cube, Threshold::new(cutoff)));
+                    }
+                }
+            }
+            let mut pages = Vec::new();
+            for (level, entries) in of_levels.into_iter().enumerate() {
+                let mut dealer = Dealer::new(forest.clone(), most, level > 0);
+                let dealt: Vec<_> = entries.into_iter().filter_map(|entry| dealer.push(entry)).collect();
+                pages.extend(dealt.into_iter().chain(dealer.finish()));
+            }
+            let (runs, cutoffs) = all(pages.iter().map(|(_, page)| page));
+            let Ok(whole) = Directory::of(forest.clone(), runs.into_iter(), cutoffs.into_iter(), &Never);
+            for _ in 0..20 {
+                let mut grid_box = GridBox { low: [0; MAX_DIMENSIONS], high: [0; MAX_DIMENSIONS] };
+                for d in 0..k {
+                    let low = rng.random_range(0..=geometry.last_coordinate());
+                    let width = geometry.last_coordinate() >> rng.random_range(0..20);
+                    (grid_box.low[d], grid_box.high[d]) = (low, low.saturating_add(width).min(geometry.last_coordinate()));
+                }
+                let region = Region::in_grid(0, grid_box);
+                let first: u64 = [0, rng.random::<u64>() >> rng.random_range(0..4)][rng.random_range(0..2)];
+                let range = PriorityRange { first, last: rng.random_range(first..=u64::MAX) };
+                let met = pages.iter().filter(|(summary, _)| summary.meets(&forest, &region, range));
+                let (runs, cutoffs) = all(met.map(|(_, page)| page));
+                let Ok(near) = Directory::of_part(forest.clone(), runs.into_iter(), cutoffs.into_iter(), &Never);
+                let read = |directory: &Directory<()>| {
+                    let Ok(plan) = directory.plan(&region, range, &Never);
+                    plan.visits.iter().map(|visit| visit.run.id).collect::<BTreeSet<_>>()
+                };
+                // Where less is known of cutoffs, more may be looked at, of runs that live.
+                prop_assert!(read(&near).is_superset(&read(&whole)));
+            }
+        }
+    }
+
     #[test]
     fn a_point_meets_few_pages() {
         let geometry = Geometry::new(3).unwrap();
@@ -334,7 +399,7 @@ mod tests {
             }
         }
         entries.sort_by_key(Entry::cube);
-        let mut dealer = Dealer::new(Forest::of(geometry), 100);
+        let mut dealer = Dealer::new(Forest::of(geometry), 100, false);
         let mut pages: Vec<Dealt<()>> = entries.into_iter().filter_map(|entry| dealer.push(entry)).collect();
         pages.extend(dealer.finish());
         let point = Region::in_grid(0, GridBox { low: [1 << 30; 8], high: [1 << 30; 8] });

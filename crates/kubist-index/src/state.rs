@@ -246,6 +246,12 @@ impl<L> State<L> {
         &self.removed
     }
 
+    /// Runs that some entry took away, and that are not among those that it has: of the prefix
+    /// that is kept elsewhere.
+    pub fn removed_elsewhere(&self) -> impl Iterator<Item = RunId> {
+        self.removed.iter().copied().filter(|run| !self.indices.contains_key(run))
+    }
+
     /// How many runs it has, removed since or not.
     pub fn added(&self) -> usize {
         self.added.len()

@@ -107,7 +107,7 @@ struct Round<'a> {
 
 /// The segments that the table needs as it is now, those of checkpoints included.
 struct Needed {
-    pages: HashSet<String>,
+    pages: HashSet<Arc<str>>,
     live: Arc<LiveParts>,
 }
 
@@ -119,9 +119,9 @@ impl Needed {
 
 impl Round<'_> {
     fn needed(&mut self) -> Result<Needed> {
-        let mut pages: HashSet<String> = self.core.page_segments()?.into_iter().collect();
+        let mut pages: HashSet<Arc<str>> = self.core.page_segments()?.into_iter().collect();
         let (view, live) = self.live()?;
-        pages.extend(view.runs.base.as_ref().map(|base| base.segment.to_string()));
+        pages.extend(view.runs.base.iter().flat_map(|base| base.segments().cloned()));
         Ok(Needed { pages, live })
     }
 
@@ -183,7 +183,7 @@ impl Round<'_> {
             && made(segment).is_some_and(|(_, at)| self.now.saturating_sub(at) < time.as_millis() as u64)
     }
 
-    /// Has a segment pages of a checkpoint that nobody will take for the newest one?
+    /// Was a segment made for a checkpoint that nobody will take for the newest one?
     fn is_too_late(&self, segment: &str, newest: Option<u64>) -> bool {
         !self.is_late() && checkpoint_of(segment).is_some_and(|own| newest.is_some_and(|newest| own <= newest))
     }
@@ -250,7 +250,8 @@ impl Round<'_> {
         if due.iter().any(|segment| segment.starts_with(REWRITE_SEGMENT)) {
             fence(core)?;
         }
-        if due.iter().any(|segment| may_get_a_checkpoint(core, segment).unwrap_or(true)) {
+        let newest = newest_checkpoint(core)?;
+        if due.iter().any(|segment| may_get_a_checkpoint(segment, newest)) {
             write_checkpoint::write_anew(core, self.cancel)?;
         }
         waiting += self.delete(&due, &segments)?;
@@ -292,11 +293,13 @@ impl Round<'_> {
                     Some((_, Err(error))) => return Err(store_error(error)),
                 }
             }
-            // Looked at again while nobody can commit into them.
+            // Looked at again while nobody can commit into them. A checkpoint that comes after this has
+            // a later number than the pages that go.
+            let taken = newest_checkpoint(core)?;
             let needed = self.needed()?;
             for segment in free.into_iter().filter(|segment| !needed.contains(segment)) {
                 self.cancel.check()?;
-                if may_get_a_checkpoint(core, segment)? {
+                if may_get_a_checkpoint(segment, taken) {
                     continue;
                 }
                 let bytes = core.store.segment_bytes(segment).map_err(store_error)?.unwrap_or(0);
@@ -443,17 +446,16 @@ fn read_note(core: &Core, name: &str) -> Result<Vec<Holes>> {
     }
 }
 
-/// Has a segment pages of a checkpoint whose number, or a later one, nobody has taken?
-fn may_get_a_checkpoint(core: &Core, segment: &str) -> Result<bool> {
-    let Some(own) = checkpoint_of(segment) else { return Ok(false) };
-    Ok(newest_checkpoint(core)?.is_none_or(|newest| newest < own))
+/// Was a segment made for a checkpoint whose number, or a later one, nobody has taken?
+fn may_get_a_checkpoint(segment: &str, newest: Option<u64>) -> bool {
+    checkpoint_of(segment).is_some_and(|own| newest.is_none_or(|newest| newest < own))
 }
 
 fn newest_checkpoint(core: &Core) -> Result<Option<u64>> {
     Ok(core.store.list(CHECKPOINTS).map_err(store_error)?.last().map(|name| number_of(name)))
 }
 
-/// The number of the checkpoint whose pages a segment has.
+/// The number of the checkpoint that a segment of pages was made for.
 fn checkpoint_of(segment: &str) -> Option<u64> {
     segment.strip_prefix(PAGES_SEGMENT)?.split('-').next()?.parse().ok()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kubist_index::state::{RunId, State};
 
-use kubist_catalog::checkpoint;
+use kubist_catalog::checkpoint::{self, Held};
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::{Directory, Runs};
 use kubist_catalog::error::{bad_entry, is_damage, store_error};
@@ -146,20 +146,36 @@ fn or_wrong<T>(
     }
 }
 
-/// The newest checkpoint that can be read, or the beginning; and what it says of the logs.
+/// The newest checkpoint that can be read, or the beginning; and what it says of the logs. Where rewrites
+/// were cleaned away the logs alone do not lead on from the beginning: then one that can be read in part.
 fn newest_checkpoint(core: &Core, gaps: &mut Gaps, cancel: &Cancel) -> Result<(State<Location>, History, Vouched)> {
+    let mut in_part = None;
     for name in core.store.list(CHECKPOINTS).map_err(store_error)?.iter().rev() {
-        let read = checkpoint::read(core, name);
-        match read.and_then(|held| held.map(|held| Ok((held.vouched(), held.whole(core, cancel)?))).transpose()) {
-            Ok(Some((vouched, (state, history)))) => return Ok((state, history, vouched)),
-            Ok(None) => {}
-            Err(error) if is_damage(&error) => {
-                gaps.notes.push(format!("{error}: an older one is used, or the logs alone"));
-            }
-            Err(error) => return Err(error),
+        let wrong = match checkpoint::read(core, name) {
+            Ok(None) => continue,
+            Ok(Some(held)) => match held.whole(core, cancel) {
+                Ok(state) => return Ok((state, held.history.clone(), held.vouched())),
+                Err(error) => {
+                    in_part.get_or_insert(held);
+                    error
+                }
+            },
+            Err(error) => error,
+        };
+        match is_damage(&wrong) {
+            true => gaps.notes.push(format!("{wrong}: an older one is used, or the logs alone")),
+            false => return Err(wrong),
         }
     }
-    Ok(Default::default())
+    let first = core.store.list(REWRITES).map_err(store_error)?.iter().map(|name| number_of(name)).min();
+    let leads_on = |held: &Held| held.state.rewrites() == 0 || first == Some(1);
+    let Some(held) = in_part.filter(|held| !leads_on(held)) else { return Ok(Default::default()) };
+    let (state, lost) = held.sound(core, cancel)?;
+    gaps.notes.push(format!(
+        "{lost} runs are on pages of the list of runs that cannot be read, and the rewrites that led to them were cleaned \
+         away: their rows are lost"
+    ));
+    Ok((state, held.history.clone(), held.vouched()))
 }
 
 /// Reads on in a log, behind entries too that are not whole or make no sense; where it ends.

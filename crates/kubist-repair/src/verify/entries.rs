@@ -81,8 +81,12 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel)
 /// taken before, and its pages were cleaned away with theirs. Nobody reads it once there is a newer one, and whoever writes
 /// the next deletes it.
 fn has_lost_its_pages(core: &Core, held: &Held) -> Result<bool> {
-    let Some(base) = &held.base else { return Ok(false) };
-    Ok(core.store.segment_len(&base.segment).map_err(store_error)?.is_none())
+    for segment in held.base.iter().flat_map(|base| base.segments()) {
+        if core.store.segment_len(segment).map_err(store_error)?.is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 type Stated = HashMap<CubeId, Threshold>;

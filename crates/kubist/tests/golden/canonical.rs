@@ -140,8 +140,8 @@ fn pages(store: &dyn Store) -> Vec<(String, u64, u32)> {
     for name in store.list("checkpoints/").expect("checkpoints") {
         let bytes = store.get(&name).expect("a sound checkpoint").expect("a checkpoint that is listed");
         let (head, body) = split(&bytes).expect("a sound checkpoint");
-        if let Body::Pages(segment, leaves) = decode_body(head.pages, body, forest).expect("a list of pages") {
-            found.extend(leaves.into_iter().map(|leaf| (segment.clone(), leaf.offset, leaf.length)));
+        if let Body::Pages(leaves, _) = decode_body(head.pages, body, forest).expect("a list of pages") {
+            found.extend(leaves.into_iter().map(|leaf| (leaf.segment.to_string(), leaf.offset, leaf.length)));
         }
     }
     found

@@ -1,0 +1,74 @@
+//! Which levels of a directory in pages are written anew.
+//!
+//! The levels of a directory came one after the other, each as one piece. A new one either stands
+//! beside them, or takes the newest of them into itself. Few levels are good for questions, which
+//! look into all; few bytes that are written again are good for whoever writes.
+
+/// How many of the oldest levels stay, given the bytes of each, oldest first, and the bytes that
+/// come; the others are written again together with these. A level stays while it has more than
+/// all that is newer, and `least` bytes.
+///
+/// So all that is newer than a level is at most half of what begins with that level: there are at
+/// most 2 + log2(all / `least`) levels. Writing a level again at most doubles what is newer, which
+/// is in fewer levels from the end from then on. So a byte is written at most 1 + 2 * levels
+/// times, but for levels below `least`, of which a call writes 2 * `least` bytes again at most.
+pub fn kept(levels: &[u64], new: u64, least: u64) -> usize {
+    let mut newer = levels.iter().sum::<u64>() + new;
+    let goes = |bytes: &u64| {
+        newer -= bytes;
+        *bytes < least || newer >= *bytes
+    };
+    levels.iter().position(goes).unwrap_or(levels.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What one call does: bytes that are written.
+    fn step(levels: &mut Vec<u64>, new: u64, least: u64) -> u64 {
+        let written = levels.split_off(kept(levels, new, least)).iter().sum::<u64>() + new;
+        levels.push(written);
+        written
+    }
+
+    fn most_levels(all: u64, least: u64) -> f64 {
+        2.0 + (all as f64 / least as f64).log2().max(0.0)
+    }
+
+    #[test]
+    fn equal_pieces_are_added_as_a_binary_number_is_counted() {
+        let mut levels = Vec::new();
+        let shapes: Vec<Vec<u64>> = (0..8)
+            .map(|_| {
+                step(&mut levels, 1, 1);
+                levels.clone()
+            })
+            .collect();
+        let expected: [&[u64]; 8] = [&[1], &[2], &[2, 1], &[4], &[4, 1], &[4, 2], &[4, 2, 1], &[8]];
+        assert_eq!(shapes, expected);
+        // Small ones never stand alone, and a large one takes all.
+        assert_eq!(kept(&[100, 9], 1, 10), 1);
+        assert_eq!(kept(&[100, 10], 1, 10), 2);
+        assert_eq!(kept(&[100, 40], 60, 10), 0);
+        assert_eq!(kept(&[9], 0, 10), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn there_are_few_levels_and_little_is_written_again(
+            pieces in prop::collection::vec((0u32..24, 1u64..64), 1..200), least in 1u64..100_000,
+        ) {
+            let (mut levels, mut all, mut written) = (Vec::new(), 0, 0);
+            for (calls, (scale, piece)) in (1u64..).zip(pieces) {
+                all += piece << scale;
+                written += step(&mut levels, piece << scale, least);
+                prop_assert_eq!(levels.iter().sum::<u64>(), all);
+                let most = most_levels(all, least);
+                prop_assert!(levels.len() as f64 <= most, "{levels:?}");
+                prop_assert!(written as f64 <= all as f64 * (1.0 + 2.0 * most) + (2 * least * calls) as f64, "{levels:?}");
+            }
+        }
+    }
+}
