@@ -254,6 +254,17 @@ mod tests {
         (runs, pages.flat_map(|page| page.cutoffs.iter().copied()).collect())
     }
 
+    fn part<'a>(forest: &Forest, pages: impl Iterator<Item = &'a Page<()>> + Clone) -> Directory<()> {
+        let (runs, cutoffs) = all(pages);
+        let Ok(part) = Directory::of_part(forest.clone(), runs.into_iter(), cutoffs.into_iter(), &Never);
+        part
+    }
+
+    fn read(directory: &Directory<()>, region: &Region, range: PriorityRange) -> BTreeSet<RunId> {
+        let Ok(plan) = directory.plan(region, range, &Never);
+        plan.visits.iter().map(|visit| visit.run.id).collect()
+    }
+
     proptest! {
         #[test]
         fn every_entry_is_on_one_page_and_questions_find_it(
@@ -303,12 +314,8 @@ mod tests {
                 let first: u64 = rng.random::<u64>() >> rng.random_range(0..4);
                 let range = PriorityRange { first, last: rng.random_range(first..=u64::MAX) };
                 let met = pages.iter().filter(|(summary, _)| summary.meets(&forest, &region, range));
-                let (runs, cutoffs) = all(met.map(|(_, page)| page));
-                let Ok(near) = Directory::of_part(forest.clone(), runs.into_iter(), cutoffs.into_iter(), &Never);
-                let read = |directory: &Directory<()>| {
-                    let Ok(plan) = directory.plan(&region, range, &Never);
-                    plan.visits.iter().map(|visit| visit.run.id).collect::<BTreeSet<_>>()
-                };
+                let near = part(&forest, met.map(|(_, page)| page));
+                let read = |directory: &Directory<()>| read(directory, &region, range);
                 prop_assert_eq!(read(&near), read(&whole));
                 let upper = pages.iter().filter(|(summary, _)| summary.upper);
                 let cutoffs: HashMap<CubeId, Threshold> =
@@ -317,8 +324,7 @@ mod tests {
                 let met = pages.iter().filter(|(summary, _)| {
                     summary.meets(&forest, &region, range) && summary.may_hold_primaries(&forest, range, cutoff)
                 });
-                let (runs, cutoffs) = all(met.map(|(_, page)| page));
-                let Ok(near) = Directory::of_part(forest.clone(), runs.into_iter(), cutoffs.into_iter(), &Never);
+                let near = part(&forest, met.map(|(_, page)| page));
                 prop_assert_eq!(read(&near), read(&whole));
             }
         }
@@ -367,12 +373,8 @@ mod tests {
                 let first: u64 = [0, rng.random::<u64>() >> rng.random_range(0..4)][rng.random_range(0..2)];
                 let range = PriorityRange { first, last: rng.random_range(first..=u64::MAX) };
                 let met = pages.iter().filter(|(summary, _)| summary.meets(&forest, &region, range));
-                let (runs, cutoffs) = all(met.map(|(_, page)| page));
-                let Ok(near) = Directory::of_part(forest.clone(), runs.into_iter(), cutoffs.into_iter(), &Never);
-                let read = |directory: &Directory<()>| {
-                    let Ok(plan) = directory.plan(&region, range, &Never);
-                    plan.visits.iter().map(|visit| visit.run.id).collect::<BTreeSet<_>>()
-                };
+                let near = part(&forest, met.map(|(_, page)| page));
+                let read = |directory: &Directory<()>| read(directory, &region, range);
                 // Where less is known of cutoffs, more may be looked at, of runs that live.
                 prop_assert!(read(&near).is_superset(&read(&whole)));
             }
