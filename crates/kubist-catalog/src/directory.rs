@@ -10,9 +10,9 @@
 
 mod cubes;
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use kubist_format::checkpoint::{Leaf, levels};
 use kubist_format::entry::{self, Page};
@@ -21,9 +21,9 @@ use kubist_format::location::Location;
 use kubist_index::cube::CubeId;
 use kubist_index::forest::{Forest, Region};
 use kubist_index::layers;
-use kubist_index::pages::Summary;
+use kubist_index::pages::{Sizes, Summary, Tier};
 use kubist_index::priority::{PriorityRange, Threshold};
-use kubist_index::spread::{SpreadMap, SpreadSet};
+use kubist_index::spread::SpreadSet;
 use kubist_index::state::{Run, RunId};
 use kubist_index::{directory, pages};
 use kubist_types::{Cancel, Result, Stats};
@@ -32,6 +32,7 @@ use rayon::prelude::*;
 use crate::error::{bad_entry, is_damage};
 use crate::fetch::{Fetched, Piece, fetch};
 use crate::files::TableFiles;
+use crate::lookups::{At, Covering, Gathering, Live, Place};
 use crate::stop::stoppable;
 
 pub type Directory = directory::Directory<Location>;
@@ -42,16 +43,21 @@ pub type Entry = pages::Entry<Location>;
 const WRITER_PAGES: usize = 256;
 /// Of so many pages those are read that have only copies for a question.
 const WORTH_COPIES: usize = 16;
+/// So many subtrees of the lower tier, or more, fill a page where there is a middle tier: then about as large a part of
+/// all pages is in that tier.
+const SUBTREES: usize = 32;
 /// Pages that are read in one go.
 const AT_ONCE: usize = 64;
 /// Runs that a checkpoint holds itself; more are in pages.
 pub const INLINE: u64 = 256;
 
-/// How many runs and cutoffs a page has at most, in a directory of `runs` runs. A page has as
+/// How many runs and cutoffs pages have, in a directory of `runs` runs. A page has as
 /// many as there are pages, so that neither the list of pages nor a page is large: 160 KB at
-/// most, and about 8 KB more for every column that is no dimension.
-pub fn page_entries(runs: u64) -> usize {
-    (runs as f64).sqrt().ceil().clamp(16.0, 1024.0) as usize
+/// most, and about 8 KB more for every column that is no dimension. Where not all of them are ever in memory
+/// there is a middle tier.
+pub fn page_sizes(runs: u64, in_memory: bool) -> Sizes {
+    let page = (runs as f64).sqrt().ceil().clamp(16.0, 1024.0) as usize;
+    if in_memory { Sizes::in_two_tiers(page) } else { Sizes::in_three_tiers(page, page / SUBTREES) }
 }
 
 /// The runs that a checkpoint keeps in pages.
@@ -62,11 +68,13 @@ pub struct Base {
     pub removed: SpreadSet<RunId>,
     /// Pages that questions asked for so far.
     asked: AtomicUsize,
+    /// Lookups into its runs, once that was asked for.
+    covering: OnceLock<Arc<Covering>>,
 }
 
 impl Base {
     pub fn new(pages: Vec<Leaf>, removed: Vec<RunId>) -> Base {
-        Base { pages, removed: removed.into_iter().collect(), asked: AtomicUsize::new(0) }
+        Base { pages, removed: removed.into_iter().collect(), asked: AtomicUsize::new(0), covering: OnceLock::new() }
     }
 
     /// How many runs its pages have, but for those that are known to be no more.
@@ -169,6 +177,21 @@ impl Base {
         Ok(lost)
     }
 
+    /// Lookups into its primary runs.
+    fn covering(&self, files: &TableFiles, cancel: &Cancel) -> Result<&Arc<Covering>> {
+        if let Some(covering) = self.covering.get() {
+            return Ok(covering);
+        }
+        let (mut gathering, mut number) = (Gathering::default(), 0);
+        self.each(files, cancel, |page| {
+            let live = page.runs.iter().filter(|run| !run.is_replica() && self.lives(run));
+            live.for_each(|run| gathering.add(run, At::Page(number)));
+            number += 1;
+            Ok(())
+        })?;
+        Ok(self.covering.get_or_init(|| Arc::new(gathering.finish())))
+    }
+
     /// What each tier of each level behind the first pages holds, in depth-first order.
     fn tiers<'a>(&'a self, files: &'a TableFiles, cancel: &'a Cancel, kept: usize) -> Vec<Entries<'a>> {
         let mut tiers: Vec<VecDeque<usize>> = Vec::new();
@@ -176,10 +199,8 @@ impl Base {
         for level in levels(&self.pages[kept..]) {
             let of_level = first..first + level.len();
             first = of_level.end;
-            tiers.extend(
-                [true, false]
-                    .map(|upper| of_level.clone().filter(|page| self.pages[*page].summary.upper == upper).collect()),
-            );
+            let of_tier = |tier: Tier| of_level.clone().filter(|page| self.pages[*page].summary.tier == tier).collect();
+            tiers.extend(Tier::ALL.map(of_tier));
         }
         let at_once = (2 * AT_ONCE / tiers.len().max(2)).max(1);
         let entries = |left| Entries { base: self, files, cancel, at_once, left, ready: VecDeque::new() };
@@ -250,7 +271,7 @@ pub struct Runs {
     /// Runs of the base that are no more, since its checkpoint.
     removed: Arc<SpreadSet<RunId>>,
     /// All, once that was asked for often enough.
-    whole: std::sync::OnceLock<Layers>,
+    whole: OnceLock<Layers>,
 }
 
 impl Runs {
@@ -261,7 +282,7 @@ impl Runs {
     /// With primary runs and the cutoffs that came with them, and nothing taken away.
     pub fn with_added(&self, forest: &Forest, cutoffs: &[(CubeId, Threshold)], added: &[Arc<Run<Location>>]) -> Runs {
         let grow = |layers: &Layers| layers.with_added(forest, cutoffs, added);
-        let whole = std::sync::OnceLock::new();
+        let whole = OnceLock::new();
         if let Some(grown) = self.whole.get().map(grow) {
             let _ = whole.set(grown);
         }
@@ -355,8 +376,9 @@ impl Runs {
         let forest = files.forest();
         let meets = |page: &usize| base.pages[*page].summary.meets(&forest, region, range);
         let mut met: Vec<usize> = (0..base.pages.len()).filter(meets).collect();
+        // Copies save a question to a small region some rows, and one to a large region less than so many pages cost.
         if met.len() > WORTH_COPIES {
-            met = self.without_copies(files, base, met, range, stats, cancel)?;
+            met.retain(|page| base.pages[*page].summary.may_hold_primaries(range));
         }
         let asked = base.asked.fetch_add(met.len(), Ordering::Relaxed) + met.len();
         if asked >= base.pages.len() && files.fits_in_memory(base.runs()) {
@@ -367,34 +389,6 @@ impl Runs {
         };
         let (live, cutoffs) = self.gather(files, base, &met, meets, stats, cancel)?;
         Ok(Arc::new(Directory::of_part(forest, live.into_iter(), cutoffs.into_iter(), cancel)?))
-    }
-
-    /// Of pages that a question meets those that it may meet for more than copies. These save a question to a small region
-    /// some rows, and one to a large region less than so many pages cost.
-    fn without_copies(
-        &self,
-        files: &TableFiles,
-        base: &Base,
-        mut met: Vec<usize>,
-        range: PriorityRange,
-        stats: &mut Stats,
-        cancel: &Cancel,
-    ) -> Result<Vec<usize>> {
-        // Only the first level has all cutoffs that its runs go by.
-        let first = &base.pages[0].segment;
-        let is_first = |page: usize| base.pages[page].segment == *first;
-        let upper = |page: &usize| base.pages[*page].summary.upper && is_first(*page);
-        let upper: Vec<usize> = met.iter().copied().filter(upper).collect();
-        let mut cutoffs = SpreadMap::default();
-        for some in upper.chunks(AT_ONCE) {
-            for page in base.load(files, some, stats, cancel)? {
-                cutoffs.extend(page.cutoffs.iter().copied());
-            }
-        }
-        let forest = files.forest();
-        let cutoff = |cube: CubeId| cutoffs.get(&cube).copied();
-        met.retain(|page| !is_first(*page) || base.pages[*page].summary.may_hold_primaries(&forest, range, cutoff));
-        Ok(met)
     }
 
     /// What a writer goes by: all of these directories together. Of many pages it takes the upper ones, where its rows come
@@ -409,9 +403,9 @@ impl Runs {
             return Ok(layers.parts());
         }
         let Some(base) = &self.base else { return Ok(self.recent.parts()) };
-        let (upper, lower): (Vec<usize>, Vec<usize>) =
-            (0..base.pages.len()).partition(|page| base.pages[*page].summary.upper);
-        let wanted: Vec<usize> = upper.into_iter().chain(lower).take(WRITER_PAGES).collect();
+        let mut wanted: Vec<usize> = (0..base.pages.len()).collect();
+        wanted.sort_by_key(|page| base.pages[*page].summary.tier);
+        wanted.truncate(WRITER_PAGES);
         let (live, cutoffs) = self.gather(files, base, &wanted, |_| true, &mut Stats::default(), cancel)?;
         Ok(vec![Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?)])
     }
@@ -437,6 +431,57 @@ impl Runs {
         live.extend(self.recent().all().filter(|run| wanted(run)).cloned());
         cutoffs.extend(self.recent().cutoffs());
         Ok((live, cutoffs))
+    }
+
+    /// The lookups into the primary runs.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`].
+    pub fn lookups(&self, files: &TableFiles, cancel: &Cancel) -> Result<Live> {
+        let of = |directory: &Arc<Directory>| Arc::new(Covering::of(directory));
+        match (self.held(files, &mut Stats::default(), cancel)?, &self.base) {
+            (None, Some(base)) => {
+                let directory = self.recent().clone();
+                Ok(Live { coverings: vec![of(&directory), base.covering(files, cancel)?.clone()], directory })
+            }
+            (held, _) => {
+                let directory = held.unwrap_or(&self.recent).joined().clone();
+                Ok(Live { coverings: vec![of(&directory)], directory })
+            }
+        }
+    }
+
+    /// Of some primary runs those that live.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`].
+    pub fn at(
+        &self,
+        files: &TableFiles,
+        live: &Live,
+        places: &[Place],
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Vec<Arc<Run<Location>>>> {
+        let mut found = Vec::with_capacity(places.len());
+        let mut on_pages: BTreeMap<usize, SpreadSet<RunId>> = BTreeMap::new();
+        for place in places {
+            match place.at {
+                At::Index(index) => found.push(live.directory.runs()[index as usize].clone()),
+                At::Page(page) => drop(on_pages.entry(page as usize).or_default().insert(place.run)),
+            }
+        }
+        let Some(base) = self.base.as_ref().filter(|_| !on_pages.is_empty()) else { return Ok(found) };
+        let pages: Vec<usize> = on_pages.keys().copied().collect();
+        for some in pages.chunks(AT_ONCE) {
+            for (number, page) in some.iter().zip(base.load(files, some, stats, cancel)?) {
+                let wanted = |run: &&Arc<Run<Location>>| on_pages[number].contains(&run.id) && self.lives(base, run);
+                found.extend(page.runs.iter().filter(wanted).cloned());
+            }
+        }
+        Ok(found)
     }
 
     /// Calls with all live runs, some of which are in memory at a time.

@@ -4,56 +4,103 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::directory::Directory;
+use kubist_format::location::Location;
 use kubist_format::lookup::{Key, Lookup};
+use kubist_index::state::{Run, RunId};
 
-/// Runs are named by their index in the directory.
+use crate::directory::Directory;
+
+/// The lookups of a view.
 pub struct Live {
+    /// All runs, or those that are in memory where not all are.
     pub directory: Arc<Directory>,
+    /// Of those, and of the runs on pages.
+    pub coverings: Vec<Arc<Covering>>,
+}
+
+/// Lookups into some runs.
+#[derive(Default)]
+pub struct Covering {
     pub lookups: Vec<Covered>,
     /// Runs that no lookup covers.
-    pub others: Vec<u32>,
+    pub others: Vec<Place>,
+}
+
+/// A run, and where it is found.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub run: RunId,
+    pub at: At,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum At {
+    /// In the directory.
+    Index(u32),
+    Page(u32),
 }
 
 pub struct Covered {
     pub lookup: Arc<Lookup>,
-    /// Of its runs those that live: the index among those that it covers, and the run.
-    runs: Vec<(u32, u32)>,
+    /// The bits that the ids of its runs have in common.
+    entry: u128,
+    /// Of its runs those that live, as far as was known: the index among those that it covers, and where the run is
+    /// found.
+    runs: Vec<(u32, At)>,
 }
 
-impl Live {
-    pub fn new(directory: Arc<Directory>) -> Live {
-        let mut live = Live { directory: directory.clone(), lookups: Vec::new(), others: Vec::new() };
-        let mut known: HashMap<Key, usize> = HashMap::new();
-        for (index, run) in (0u32..).zip(directory.runs()) {
-            let Some(lookup) = &run.payload.lookup else {
-                live.others.push(index);
-                continue;
-            };
-            let at = *known.entry(lookup.key()).or_insert_with(|| {
-                live.lookups.push(Covered { lookup: lookup.clone(), runs: Vec::new() });
-                live.lookups.len() - 1
-            });
-            live.lookups[at].runs.push((lookup.index_of(run.id) as u32, index));
-        }
-        live.lookups.iter_mut().for_each(|covered| covered.runs.sort_unstable());
-        live
+/// Puts lookups together, run by run.
+#[derive(Default)]
+pub struct Gathering {
+    covering: Covering,
+    known: HashMap<Key, usize>,
+}
+
+impl Gathering {
+    /// Takes the next primary run.
+    pub fn add(&mut self, run: &Run<Location>, at: At) {
+        let Covering { lookups, others } = &mut self.covering;
+        let Some(lookup) = &run.payload.lookup else { return others.push(Place { run: run.id, at }) };
+        let number = *self.known.entry(lookup.key()).or_insert_with(|| {
+            let entry = run.id.0 & !(u32::MAX as u128);
+            lookups.push(Covered { lookup: lookup.clone(), entry, runs: Vec::new() });
+            lookups.len() - 1
+        });
+        lookups[number].runs.push((lookup.index_of(run.id) as u32, at));
+    }
+
+    pub fn finish(mut self) -> Covering {
+        self.covering.lookups.iter_mut().for_each(|covered| covered.runs.sort_unstable_by_key(|(index, _)| *index));
+        self.covering
+    }
+}
+
+impl Covering {
+    /// Of a directory's primary runs.
+    pub fn of(directory: &Directory) -> Covering {
+        let mut gathering = Gathering::default();
+        (0u32..).zip(directory.runs()).for_each(|(index, run)| gathering.add(run, At::Index(index)));
+        gathering.finish()
     }
 }
 
 impl Covered {
-    /// How many of its runs live.
+    /// How many runs it leads to.
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    pub fn runs(&self) -> impl Iterator<Item = u32> {
-        self.runs.iter().map(|(_, run)| *run)
+    pub fn places(&self) -> impl Iterator<Item = Place> {
+        self.runs.iter().map(|(index, at)| self.place(*index, *at))
     }
 
-    /// The live run at an index among those that it covers.
-    pub fn run_at(&self, index: u32) -> Option<u32> {
+    /// The run at an index among those that it covers.
+    pub fn place_at(&self, index: u32) -> Option<Place> {
         let found = self.runs.binary_search_by_key(&index, |(index, _)| *index).ok()?;
-        Some(self.runs[found].1)
+        Some(self.place(index, self.runs[found].1))
+    }
+
+    fn place(&self, index: u32, at: At) -> Place {
+        Place { run: RunId(self.entry | self.lookup.first.wrapping_add(index) as u128), at }
     }
 }

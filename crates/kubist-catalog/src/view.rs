@@ -49,7 +49,7 @@ impl View {
         match self.lookups.get() {
             Some(live) => Ok(live),
             None => {
-                let live = Live::new(self.runs.whole(files, cancel)?);
+                let live = self.runs.lookups(files, cancel)?;
                 Ok(self.lookups.get_or_init(|| live))
             }
         }

@@ -19,7 +19,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubist_format::checkpoint::{Head, Leaf, encode_leaves, levels};
+use kubist_format::checkpoint::{Head, Leaf, Listing, encode_leaves, levels};
 use kubist_format::entry::{CommitEntry, Page, encode_page};
 use kubist_format::location::Location;
 use kubist_format::names::{CHECKPOINTS, PAGES_SEGMENT};
@@ -33,7 +33,7 @@ use kubist_types::{Cancel, Error, Result};
 
 use crate::checkpoint;
 use crate::core::Core;
-use crate::directory::{Entry, INLINE, Runs, page_entries, runs_of};
+use crate::directory::{Entry, INLINE, Runs, page_sizes, runs_of};
 use crate::error::{is_damage, store_error};
 use crate::follow::from_to_token;
 use crate::segment::write_segment;
@@ -137,7 +137,8 @@ fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, cancel: 
         return Ok(Body { bytes, segment: None, in_head: None });
     }
     // So few are written at once, and one list of them does not depend on another.
-    let newest = newest.filter(|_| !core.fits_in_memory(runs));
+    let in_memory = core.fits_in_memory(runs);
+    let newest = newest.filter(|_| !in_memory);
     let since = newest.map(|newest| since(core, view, newest, cancel)).transpose()?.flatten();
     let (runs, kept) = since.as_ref().map_or((&view.runs, 0), |since| (&since.view.runs, since.kept));
     let base = runs.base.as_ref().filter(|_| kept > 0);
@@ -145,27 +146,34 @@ fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, cancel: 
     let recent = runs.recent();
     let (segment, new, gone) = match is_all_kept && recent.is_empty() && recent.cutoffs().next().is_none() {
         true => Level::default(),
-        false => write_level(core, runs, number, kept, cancel)?,
+        false => write_level(core, runs, number, (kept, in_memory), cancel)?,
     };
     let mut removed: Vec<RunId> = runs.removed().filter(|run| base.is_some() && !gone.contains(run)).collect();
     removed.sort_unstable();
     let leaves: Vec<Leaf> = base.iter().flat_map(|base| &base.pages[..kept]).chain(&new).cloned().collect();
-    let (bytes, in_head) = encode_leaves(segment.as_deref(), &leaves, &removed, &core.forest());
+    let listing = segment.as_deref().filter(|_| in_memory).map_or(Listing::Levels(&removed), Listing::One);
+    let (bytes, in_head) = encode_leaves(listing, &leaves, &core.forest());
     Ok(Body { bytes, segment, in_head })
 }
 
 /// Writes the pages of a level: of what is not on the first `kept` pages of the base.
-fn write_level(core: &Core, runs: &Runs, number: u64, kept: usize, cancel: &Cancel) -> Result<Level> {
+fn write_level(
+    core: &Core,
+    runs: &Runs,
+    number: u64,
+    (kept, in_memory): (usize, bool),
+    cancel: &Cancel,
+) -> Result<Level> {
     // Every grid of the view was named by what it was made of.
     let forest = core.forest();
     let on_kept = runs.base.as_ref().map_or(0, |base| runs_of(&base.pages[..kept]));
-    let most = page_entries(runs.about().saturating_sub(on_kept));
+    let sizes = page_sizes(runs.about().saturating_sub(on_kept), in_memory);
     let (segment, (pages, gone)) = write_segment(core, PAGES_SEGMENT, number, |segment| {
-        let dealer = Dealer::new(forest.clone(), most, kept > 0);
+        let dealer = Dealer::new(forest.clone(), sizes, kept > 0);
         let name = segment.name().into();
         let mut pages = Pages { forest: forest.clone(), cancel, name, segment, dealer, leaves: Vec::new() };
         let gone = runs.in_order(core, kept, cancel, |entry| pages.push(entry))?;
-        let dealer = std::mem::replace(&mut pages.dealer, Dealer::new(forest.clone(), 1, false));
+        let dealer = std::mem::replace(&mut pages.dealer, Dealer::new(forest.clone(), sizes, false));
         dealer.finish().into_iter().try_for_each(|page| pages.append(page))?;
         Ok((pages.leaves, gone))
     })?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kubist_index::cube::{GridBox, MAX_DIMENSIONS};
 use kubist_index::forest::Forest;
-use kubist_index::pages::Summary;
+use kubist_index::pages::{Summary, Tier};
 use kubist_index::state::RunId;
 use serde::{Deserialize, Serialize};
 
@@ -54,40 +54,43 @@ pub enum Body<'a> {
     Pages(Vec<Leaf>, Vec<RunId>),
 }
 
-/// The list of pages, and the name of their segment if it belongs into the head. `own` is the segment
-/// that was made for this checkpoint, if one was.
+/// How a list of pages is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing<'a> {
+    /// All are of the segment that was made for this checkpoint, in two tiers.
+    One(&'a str),
+    /// Those of a level are of one segment; with runs on them that are no more.
+    Levels(&'a [RunId]),
+}
+
+/// The list of pages, and the name of their segment if it belongs into the head.
 ///
-/// While all pages are its own and of the first grid, the list stands as it is and the head names the
+/// While all pages are one segment's and of the first grid, the list stands as it is and the head names the
 /// segment; otherwise an entry has the list, the segments' names, and each page its grid.
-pub fn encode_leaves(
-    own: Option<&str>,
-    leaves: &[Leaf],
-    removed: &[RunId],
-    forest: &Forest,
-) -> (Vec<u8>, Option<String>) {
+pub fn encode_leaves(listing: Listing<'_>, leaves: &[Leaf], forest: &Forest) -> (Vec<u8>, Option<String>) {
     let mut grids: Vec<u32> = leaves.iter().map(|leaf| leaf.summary.grid).filter(|grid| *grid > 0).collect();
     grids.sort_unstable();
     grids.dedup();
     let mut list = Vec::new();
-    let own = own.filter(|own| removed.is_empty() && leaves.iter().all(|leaf| *leaf.segment == **own));
-    match own {
-        Some(own) if grids.is_empty() => {
-            leaves.iter().for_each(|leaf| put_leaf(leaf, forest, &mut list));
-            return (list, Some(own.into()));
+    match listing {
+        Listing::One(segment) if grids.is_empty() => {
+            leaves.iter().for_each(|leaf| put_leaf(leaf, listing, forest, &mut list));
+            (list, Some(segment.into()))
         }
-        Some(own) => {
-            put_text(own, &mut list);
-            put_leaves(leaves, forest, &mut list);
+        Listing::One(segment) => {
+            put_text(segment, &mut list);
+            put_leaves(leaves, listing, forest, &mut list);
+            (entry::encode_pages(&grids, forest, None, &list), None)
         }
-        None => {
+        Listing::Levels(removed) => {
             for level in levels(leaves) {
                 put_text(&level[0].segment, &mut list);
                 list.extend_from_slice(&(level.len() as u32).to_le_bytes());
-                put_leaves(level, forest, &mut list);
+                put_leaves(level, listing, forest, &mut list);
             }
+            (entry::encode_pages(&grids, forest, Some(removed), &list), None)
         }
     }
-    (entry::encode_pages(&grids, forest, own.is_none().then_some(removed), &list), None)
 }
 
 /// The pages of each level.
@@ -106,15 +109,16 @@ pub fn decode_body<'a>(pages: Option<String>, body: &'a [u8], forest: &mut Fores
     if let Some(segment) = pages.map(Arc::from) {
         let mut reader = Reader::new(body);
         while !reader.is_empty() {
-            leaves.push(leaf(&mut reader, &segment, 0, forest)?);
+            leaves.push(leaf(&mut reader, &segment, 0, false, forest)?);
         }
         return Ok(Body::Pages(leaves, Vec::new()));
     }
     let Some((list, removed)) = entry::decode_pages(body, forest)? else { return Ok(Body::Runs(body)) };
     let mut reader = Reader::new(list);
+    let in_levels = removed.is_some();
     let mut of_grids = |reader: &mut Reader<'_>, segment: &Arc<str>| -> Result<(), EntryError> {
         let grid = reader.u32()?;
-        leaves.push(leaf(reader, segment, grid, forest)?);
+        leaves.push(leaf(reader, segment, grid, in_levels, forest)?);
         Ok(())
     };
     let Some(removed) = removed else {
@@ -133,37 +137,56 @@ pub fn decode_body<'a>(pages: Option<String>, body: &'a [u8], forest: &mut Fores
     Ok(Body::Pages(leaves, removed))
 }
 
-fn put_leaves(leaves: &[Leaf], forest: &Forest, out: &mut Vec<u8>) {
+fn put_leaves(leaves: &[Leaf], listing: Listing<'_>, forest: &Forest, out: &mut Vec<u8>) {
     for leaf in leaves {
         out.extend_from_slice(&leaf.summary.grid.to_le_bytes());
-        put_leaf(leaf, forest, out);
+        put_leaf(leaf, listing, forest, out);
     }
 }
 
-fn put_leaf(leaf: &Leaf, forest: &Forest, out: &mut Vec<u8>) {
-    let Summary { upper, runs, grid, span, priorities } = &leaf.summary;
+fn put_leaf(leaf: &Leaf, listing: Listing<'_>, forest: &Forest, out: &mut Vec<u8>) {
+    let Summary { tier, runs, grid, span, priorities, primaries_from } = &leaf.summary;
     out.extend_from_slice(&leaf.offset.to_le_bytes());
     out.extend_from_slice(&leaf.length.to_le_bytes());
     out.extend_from_slice(&runs.to_le_bytes());
-    out.push(*upper as u8);
+    out.push(match tier {
+        Tier::Lower => 0,
+        Tier::Upper => 1,
+        Tier::Middle => 2,
+    });
     out.extend_from_slice(&priorities.0.to_le_bytes());
     out.extend_from_slice(&priorities.1.to_le_bytes());
+    if let Listing::Levels(_) = listing {
+        out.extend_from_slice(&primaries_from.to_le_bytes());
+    }
     for d in 0..forest.tree(*grid).map_or(0, |tree| tree.dimensions()) {
         out.extend_from_slice(&span.low[d].to_le_bytes());
         out.extend_from_slice(&span.high[d].to_le_bytes());
     }
 }
 
-fn leaf(reader: &mut Reader<'_>, segment: &Arc<str>, grid: u32, forest: &Forest) -> Result<Leaf, EntryError> {
+fn leaf(
+    reader: &mut Reader<'_>,
+    segment: &Arc<str>,
+    grid: u32,
+    in_levels: bool,
+    forest: &Forest,
+) -> Result<Leaf, EntryError> {
     let tree = forest
         .tree(grid)
         .ok_or_else(|| EntryError::Bad(format!("a page is of grid {grid}, which it does not name")))?;
     let (offset, length, runs) = (reader.u64()?, reader.u32()?, reader.u32()?);
-    let upper = reader.u8()? != 0;
+    let tier = match reader.u8()? {
+        0 => Tier::Lower,
+        2 if in_levels => Tier::Middle,
+        _ => Tier::Upper,
+    };
     let priorities = (reader.u64()?, reader.u64()?);
+    let primaries_from = if in_levels { reader.u64()? } else { priorities.0 };
     let mut span = GridBox { low: [0; MAX_DIMENSIONS], high: [0; MAX_DIMENSIONS] };
     for d in 0..tree.dimensions() {
         (span.low[d], span.high[d]) = (reader.u32()?, reader.u32()?);
     }
-    Ok(Leaf { segment: segment.clone(), offset, length, summary: Summary { upper, runs, grid, span, priorities } })
+    let summary = Summary { tier, runs, grid, span, priorities, primaries_from };
+    Ok(Leaf { segment: segment.clone(), offset, length, summary })
 }

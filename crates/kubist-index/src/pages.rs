@@ -7,6 +7,9 @@
 //! have pages of their own, of which there are few. A page is of one tree, because its box
 //! is in the coordinates of one grid.
 //!
+//! A sample of everything needs the top of every subtree. In a directory of very many pages the inner cubes of
+//! subtrees that fit in a page have pages of their own, too, so that a sample need not read a page for each of them.
+//!
 //! A directory may have levels, which came one after the other, each dealt to pages of its own.
 //! A later level may lower the cutoff of a cube that an older one has too. Whoever reads the
 //! page with the old cutoff, and would stop at it, must not miss the page with the new one: so
@@ -49,11 +52,24 @@ impl<L> Default for Page<L> {
     }
 }
 
+/// Which cubes a page has, by how much lies below them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    /// The subtree is larger than a page.
+    Upper,
+    Middle,
+    /// The subtree is small: all of it is on the page.
+    Lower,
+}
+
+impl Tier {
+    pub const ALL: [Tier; 3] = [Tier::Upper, Tier::Middle, Tier::Lower];
+}
+
 /// What is known of a page without reading it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Cubes whose subtree is larger than a page.
-    pub upper: bool,
+    pub tier: Tier,
     pub runs: u32,
     /// Its tree.
     pub grid: u32,
@@ -62,6 +78,9 @@ pub struct Summary {
     /// The lowest and the highest priority of its runs; of a page of a later level, and of what its
     /// cutoffs let pass.
     pub priorities: (u64, u64),
+    /// The lowest priority of its primary runs, and of what cutoffs of a later level let pass; if that is not known,
+    /// the lowest of all.
+    pub primaries_from: u64,
 }
 
 impl Summary {
@@ -73,19 +92,9 @@ impl Summary {
             && dimensions.all(|d| self.span.low[d] <= grid_box.high[d] && self.span.high[d] >= grid_box.low[d])
     }
 
-    /// May it hold primary runs with priorities in the range, and not only copies of such? What lies below a cube has
-    /// priorities at or above its cutoff (I2), but for copies. The cutoffs are those of cubes on upper pages, which no other
-    /// page has.
-    pub fn may_hold_primaries(
-        &self,
-        forest: &Forest,
-        range: PriorityRange,
-        cutoff: impl Fn(CubeId) -> Option<Threshold>,
-    ) -> bool {
-        let Some(tree) = forest.tree(self.grid).filter(|_| !self.upper) else { return true };
-        let around = tree.bounding_cube(&self.span);
-        let mut above = tree.ancestors(around).chain([around]).filter_map(cutoff);
-        !above.any(|cutoff| cutoff > Threshold::new(range.last.into()))
+    /// May it hold primary runs with priorities in the range, and not only copies of such?
+    pub fn may_hold_primaries(&self, range: PriorityRange) -> bool {
+        range.meets(self.primaries_from, self.priorities.1)
     }
 }
 
@@ -110,7 +119,7 @@ impl<L> Page<L> {
     }
 
     /// What is known of it; it is not empty.
-    fn summary(&self, forest: &Forest, upper: bool, is_later: bool) -> Summary {
+    fn summary(&self, forest: &Forest, tier: Tier, is_later: bool) -> Summary {
         let grid = self.grid().unwrap_or(0);
         let around = |one: GridBox, other: GridBox| GridBox {
             low: std::array::from_fn(|d| one.low[d].min(other.low[d])),
@@ -118,12 +127,22 @@ impl<L> Page<L> {
         };
         let spans = self.cubes().map(|cube| forest.tree_of(cube).span(cube));
         let span = spans.reduce(around).unwrap_or(GridBox { low: [0; MAX_DIMENSIONS], high: [0; MAX_DIMENSIONS] });
-        let of_runs = self.runs.iter().map(|run| run.priorities);
         // One of everything lets nothing pass.
-        let pass = |cutoff: &Threshold| u64::try_from(cutoff.to_u128()).ok().map(|first| (first, u64::MAX));
-        let of_cutoffs = self.cutoffs.iter().filter(|_| is_later).filter_map(|(_, cutoff)| pass(cutoff));
-        let priorities = of_runs.chain(of_cutoffs).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
-        Summary { upper, runs: self.runs.len() as u32, grid, span, priorities: priorities.unwrap_or((0, u64::MAX)) }
+        let pass = |(_, cutoff): &(CubeId, Threshold)| u64::try_from(cutoff.to_u128()).ok();
+        let of_cutoffs = self.cutoffs.iter().filter(|_| is_later).filter_map(pass).min();
+        let of_primaries = self.runs.iter().filter(|run| run.copies.is_empty()).map(|run| run.priorities.0).min();
+        let of_runs = self.runs.iter().map(|run| run.priorities);
+        let priorities = of_runs
+            .chain(of_cutoffs.map(|first| (first, u64::MAX)))
+            .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        Summary {
+            tier,
+            runs: self.runs.len() as u32,
+            grid,
+            span,
+            priorities: priorities.unwrap_or((0, u64::MAX)),
+            primaries_from: of_primaries.into_iter().chain(of_cutoffs).min().unwrap_or(u64::MAX),
+        }
     }
 
     fn push(&mut self, entry: Entry<L>) {
@@ -134,36 +153,53 @@ impl<L> Page<L> {
     }
 }
 
+/// How many entries pages have, and subtrees of the lower tier, at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    pub page: usize,
+    /// At most a page; if it is a page there is no middle tier.
+    pub subtree: usize,
+}
+
+impl Sizes {
+    /// Without a middle tier.
+    pub fn in_two_tiers(page: usize) -> Sizes {
+        Sizes { page: page.max(1), subtree: page.max(1) }
+    }
+
+    pub fn in_three_tiers(page: usize, subtree: usize) -> Sizes {
+        Sizes { page: page.max(1), subtree: subtree.clamp(1, page.max(1)) }
+    }
+}
+
 /// Deals entries, which come in depth-first order of their cubes, to pages. It holds no
-/// more of them than three pages do.
+/// more of them than four pages do.
 pub struct Dealer<L> {
     forest: Forest,
-    /// Entries of a page at most.
-    most: usize,
+    sizes: Sizes,
     /// Entries that wait for what comes behind them: whether a subtree fits in a page shows
     /// within a page of entries.
     ahead: VecDeque<Entry<L>>,
-    /// So many of the first of these are a subtree that fits.
+    /// So many of the first of these are a subtree of the lower tier.
     fitting: usize,
     is_later: bool,
-    upper: Page<L>,
-    lower: Page<L>,
+    /// One of each tier.
+    open: [Page<L>; 3],
 }
 
 /// A page that is complete, with what is known of it.
 pub type Dealt<L> = (Summary, Page<L>);
 
 impl<L> Dealer<L> {
-    /// Pages of at most `most` entries, one at least, of the oldest level or a later one.
-    pub fn new(forest: Forest, most: usize, is_later: bool) -> Dealer<L> {
-        let (upper, lower) = Default::default();
-        Dealer { forest, most: most.max(1), ahead: VecDeque::new(), fitting: 0, is_later, upper, lower }
+    /// Pages of the oldest level or a later one.
+    pub fn new(forest: Forest, sizes: Sizes, is_later: bool) -> Dealer<L> {
+        Dealer { forest, sizes, ahead: VecDeque::new(), fitting: 0, is_later, open: Default::default() }
     }
 
     /// Takes the next entry; gives the page that is complete with it, if one is.
     pub fn push(&mut self, entry: Entry<L>) -> Option<Dealt<L>> {
         self.ahead.push_back(entry);
-        if self.ahead.len() > self.most { self.deal() } else { None }
+        if self.ahead.len() > self.sizes.page { self.deal() } else { None }
     }
 
     /// The pages that are left.
@@ -172,46 +208,45 @@ impl<L> Dealer<L> {
         while !self.ahead.is_empty() {
             pages.extend(self.deal());
         }
-        pages.extend(complete(&self.forest, &mut self.lower, false, self.is_later));
-        pages.extend(complete(&self.forest, &mut self.upper, true, self.is_later));
+        pages.extend(Tier::ALL.into_iter().rev().filter_map(|tier| self.complete(tier)));
         pages
     }
 
     /// Moves the first entry to its page.
     fn deal(&mut self) -> Option<Dealt<L>> {
-        let mut done = None;
+        let (mut tier, mut together) = (Tier::Lower, 0);
         if self.fitting == 0 {
             let cube = self.ahead.front()?.cube();
             let end = self.forest.tree_of(cube).end_of(cube);
             let inside = self.ahead.partition_point(|entry| entry.cube().to_u128() < end);
-            if inside > self.most {
-                let entry = self.ahead.pop_front()?;
-                if self.upper.len() >= self.most || self.upper.grid().is_some_and(|grid| grid != cube.grid()) {
-                    done = complete(&self.forest, &mut self.upper, true, self.is_later);
-                }
-                self.upper.push(entry);
-                return done;
-            }
-            self.fitting = inside;
-            let other_tree = self.lower.grid().is_some_and(|grid| grid != cube.grid());
-            if self.lower.len() + inside > self.most || other_tree {
-                done = complete(&self.forest, &mut self.lower, false, self.is_later);
+            (tier, together) = match inside {
+                inside if inside > self.sizes.page => (Tier::Upper, 1),
+                inside if inside > self.sizes.subtree => (Tier::Middle, 1),
+                inside => (Tier::Lower, inside),
+            };
+            if tier == Tier::Lower {
+                self.fitting = inside;
             }
         }
-        self.fitting -= 1;
-        self.lower.push(self.ahead.pop_front()?);
+        let entry = self.ahead.pop_front()?;
+        let page = &self.open[tier as usize];
+        let is_full = page.len() + together > self.sizes.page;
+        let is_of_other_tree = page.grid().is_some_and(|grid| grid != entry.cube().grid());
+        let done = if is_full || is_of_other_tree { self.complete(tier) } else { None };
+        self.fitting -= usize::from(tier == Tier::Lower);
+        self.open[tier as usize].push(entry);
         done
     }
-}
 
-fn complete<L>(forest: &Forest, page: &mut Page<L>, upper: bool, is_later: bool) -> Option<Dealt<L>> {
-    let page = std::mem::take(page);
-    (!page.is_empty()).then(|| (page.summary(forest, upper, is_later), page))
+    fn complete(&mut self, tier: Tier) -> Option<Dealt<L>> {
+        let page = std::mem::take(&mut self.open[tier as usize]);
+        (!page.is_empty()).then(|| (page.summary(&self.forest, tier, self.is_later), page))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeSet, HashMap};
+    use std::collections::BTreeSet;
 
     use super::*;
     use crate::cube::Geometry;
@@ -281,20 +316,22 @@ mod tests {
                     Arc::make_mut(run).id = RunId(number as u128);
                 }
             }
-            let mut dealer = Dealer::new(forest.clone(), most, false);
+            let sizes = Sizes::in_three_tiers(most, most / rng.random_range(1..=8));
+            let mut dealer = Dealer::new(forest.clone(), sizes, false);
             let mut pages = Vec::new();
             for entry in &entries {
                 pages.extend(dealer.push(entry.clone()));
-                prop_assert!(dealer.ahead.len() + dealer.upper.len() + dealer.lower.len() <= 3 * most);
+                prop_assert!(dealer.ahead.len() + dealer.open.iter().map(Page::len).sum::<usize>() <= 4 * most);
             }
             pages.extend(dealer.finish());
             for (summary, page) in &pages {
                 prop_assert!((1..=most).contains(&page.len()) && summary.runs as usize == page.runs.len());
                 prop_assert!(page.cubes().all(|cube| cube.grid() == summary.grid));
             }
-            // Both tiers come in depth-first order.
-            for tier in [false, true] {
-                let of_tier = pages.iter().filter(|(summary, _)| summary.upper == tier);
+            prop_assert!(sizes.subtree < sizes.page || pages.iter().all(|(summary, _)| summary.tier != Tier::Middle));
+            // All tiers come in depth-first order.
+            for tier in Tier::ALL {
+                let of_tier = pages.iter().filter(|(summary, _)| summary.tier == tier);
                 let cubes: Vec<CubeId> = of_tier.flat_map(|(_, page)| page.runs.iter().map(|run| run.cube)).collect();
                 prop_assert!(cubes.is_sorted());
             }
@@ -317,12 +354,8 @@ mod tests {
                 let near = part(&forest, met.map(|(_, page)| page));
                 let read = |directory: &Directory<()>| read(directory, &region, range);
                 prop_assert_eq!(read(&near), read(&whole));
-                let upper = pages.iter().filter(|(summary, _)| summary.upper);
-                let cutoffs: HashMap<CubeId, Threshold> =
-                    upper.flat_map(|(_, page)| page.cutoffs.iter().copied()).collect();
-                let cutoff = |cube| cutoffs.get(&cube).copied();
                 let met = pages.iter().filter(|(summary, _)| {
-                    summary.meets(&forest, &region, range) && summary.may_hold_primaries(&forest, range, cutoff)
+                    summary.meets(&forest, &region, range) && summary.may_hold_primaries(range)
                 });
                 let near = part(&forest, met.map(|(_, page)| page));
                 prop_assert_eq!(read(&near), read(&whole));
@@ -356,7 +389,8 @@ mod tests {
             }
             let mut pages = Vec::new();
             for (level, entries) in of_levels.into_iter().enumerate() {
-                let mut dealer = Dealer::new(forest.clone(), most, level > 0);
+                let sizes = Sizes::in_three_tiers(most, most / rng.random_range(1..=8));
+                let mut dealer = Dealer::new(forest.clone(), sizes, level > 0);
                 let dealt: Vec<_> = entries.into_iter().filter_map(|entry| dealer.push(entry)).collect();
                 pages.extend(dealt.into_iter().chain(dealer.finish()));
             }
@@ -401,7 +435,8 @@ mod tests {
             }
         }
         entries.sort_by_key(Entry::cube);
-        let mut dealer = Dealer::new(Forest::of(geometry), 100, false);
+        let sizes = Sizes::in_two_tiers(100);
+        let mut dealer = Dealer::new(Forest::of(geometry), sizes, false);
         let mut pages: Vec<Dealt<()>> = entries.into_iter().filter_map(|entry| dealer.push(entry)).collect();
         pages.extend(dealer.finish());
         let point = Region::in_grid(0, GridBox { low: [1 << 30; 8], high: [1 << 30; 8] });

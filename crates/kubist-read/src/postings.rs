@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rayon::prelude::*;
 
 use kubist_catalog::error::{is_damage, is_unread};
 use kubist_catalog::fetch::Piece;
@@ -29,6 +30,9 @@ pub struct Sought {
     pub column: usize,
     pub keys: Vec<u32>,
 }
+
+/// A core answers so many lookups at least.
+const SIDE_BY_SIDE: usize = 32;
 
 /// Where a column's directory lies.
 fn directory_piece(lookup: &Lookup, place: &OfColumn) -> Piece {
@@ -84,7 +88,11 @@ fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
         while let Some(((_, place), directory)) = places.next_if(|((of, _), _)| std::ptr::eq(*of, lookup.as_ref())) {
             let Some(sought) = asked(place) else { continue };
             let blocks = directory.blocks_of(&sought.keys);
-            let bytes = blocks.iter().map(|block| directory.blocks[*block].length as u64).sum();
+            let length = |block: &usize| {
+                let place = directory.place(*block);
+                place.end - place.start
+            };
+            let bytes = blocks.iter().map(length).sum();
             if bytes < least {
                 least = bytes;
                 *best = Some(Chosen { place, directory, blocks, keys: &sought.keys });
@@ -97,9 +105,9 @@ fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
         .flat_map(|(lookup, chosen)| {
             chosen.iter().flat_map(|chosen| {
                 chosen.blocks.iter().map(|block| {
-                    let block = &chosen.directory.blocks[*block];
-                    let offset = chosen.place.offset + block.offset;
-                    Piece { segment: lookup.segment.clone(), offset, length: block.length as u64 }
+                    let block = chosen.directory.place(*block);
+                    let offset = chosen.place.offset + block.start;
+                    Piece { segment: lookup.segment.clone(), offset, length: block.end - block.start }
                 })
             })
         })
@@ -111,7 +119,10 @@ fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
         let count = chosen.as_ref().map_or(0, |chosen| chosen.blocks.len());
         (lookup, chosen, blocks.split_off(..count).unwrap_or_default())
     });
+    let of_lookups: Vec<_> = of_lookups.collect();
     let answers = of_lookups
+        .into_par_iter()
+        .with_min_len(SIDE_BY_SIDE)
         .map(|(lookup, chosen, bytes)| {
             // An older writer did not know the column.
             let Some(chosen) = chosen else { return Ok(None) };
@@ -130,14 +141,13 @@ fn lookup_directories(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn)]) -> R
     let missing: Vec<usize> = (0..places.len()).filter(|place| found[*place].is_none()).collect();
     let pieces: Vec<Piece> = missing.iter().map(|place| directory_piece(places[*place].0, places[*place].1)).collect();
     let fetched = snapshot.core.fetch(&pieces)?;
-    let mut decoded = Vec::with_capacity(missing.len());
-    for (place, bytes) in missing.into_iter().zip(fetched.pieces) {
-        let (lookup, of_column) = places[place];
-        let directory = Arc::new(decode_directory(snapshot, lookup, of_column, &bytes)?);
-        decoded.push((key(&places[place]), directory.clone()));
-        found[place] = Some(directory);
-    }
-    cache.insert(decoded.into_iter());
+    let decode = |(place, bytes): (&usize, &Bytes)| {
+        let (lookup, of_column) = places[*place];
+        Ok(Arc::new(decode_directory(snapshot, lookup, of_column, bytes)?))
+    };
+    let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<_>>>()?;
+    cache.insert(missing.iter().map(|place| key(&places[*place])).zip(decoded.iter().cloned()));
+    missing.into_iter().zip(decoded).for_each(|(place, directory)| found[place] = Some(directory));
     Ok((found.into_iter().flatten().collect(), fetched.cost))
 }
 
@@ -164,11 +174,12 @@ pub fn read_postings(
     ];
     let fetched = snapshot.core.fetch(&pieces)?.pieces;
     let directory = decode_directory(snapshot, lookup, place, &fetched[0])?;
-    for (number, block) in directory.blocks.iter().enumerate() {
-        let bytes = &fetched[1][block.offset as usize..][..block.length as usize];
+    for number in 0..directory.len() {
+        let block = directory.place(number);
+        let bytes = &fetched[1][block.start as usize..block.end as usize];
         directory
             .read_block(number, bytes, None, &mut |key, zones| found(&directory, key, zones))
-            .map_err(|what| damaged_lookup(snapshot, lookup, place.offset + block.offset, what))?;
+            .map_err(|what| damaged_lookup(snapshot, lookup, place.offset + block.start, what))?;
     }
     Ok(())
 }

@@ -7,6 +7,8 @@
 //! entropy is, zones in clusters less, and zones without gaps nothing. Keys lie one
 //! after the other in blocks of about one KiB; a directory says where each block begins.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::wire::{Reader, Short};
@@ -27,17 +29,20 @@ pub struct Directory {
     /// Of each run the number of its first zone; then that behind the last.
     pub firsts: Vec<u32>,
     keys: u32,
-    pub blocks: Vec<Block>,
+    blocks: Vec<Block>,
+    /// Where every `STRIDE`th block begins, counted from the first block's beginning.
+    begins: Vec<u64>,
 }
 
 #[derive(Debug, PartialEq)]
-pub struct Block {
+struct Block {
     first_key: u32,
-    /// Counted from the first block's beginning.
-    pub offset: u64,
-    pub length: u32,
+    length: u32,
     checksum: u32,
 }
+
+/// Directories are kept in memory, so they hold few offsets.
+const STRIDE: usize = 32;
 
 /// Bits of the remainder of a gap between `keys` uniform keys.
 fn gap_bits(keys: u32) -> u32 {
@@ -138,20 +143,39 @@ impl Directory {
             let last = firsts.last().copied().unwrap_or_default();
             firsts.push(last.checked_add(zones).filter(|zones| *zones <= MOST_ZONES).ok_or_else(wrong)?);
         }
-        let (mut blocks, mut offset) = (Vec::new(), 0);
-        for _ in 0..count {
+        let (mut blocks, mut begins, mut offset) = (Vec::new(), Vec::new(), 0);
+        for number in 0..count as usize {
             let first_key = reader.u32().map_err(short)?;
             let (length, checksum) = (reader.u32().map_err(short)?, reader.u32().map_err(short)?);
             if blocks.last().is_some_and(|before: &Block| before.first_key >= first_key) {
                 return Err(wrong());
             }
-            blocks.push(Block { first_key, offset, length, checksum });
+            if number % STRIDE == 0 {
+                begins.push(offset);
+            }
+            blocks.push(Block { first_key, length, checksum });
             offset += length as u64;
         }
         if offset != blocks_length || !reader.is_empty() {
             return Err(wrong());
         }
-        Ok(Directory { firsts, keys, blocks })
+        Ok(Directory { firsts, keys, blocks, begins })
+    }
+
+    /// How many blocks there are.
+    pub fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Where a block lies, counted from the first block's beginning.
+    pub fn place(&self, block: usize) -> Range<u64> {
+        let before = self.blocks[block / STRIDE * STRIDE..block].iter();
+        let begin = self.begins[block / STRIDE] + before.map(|block| block.length as u64).sum::<u64>();
+        begin..begin + self.blocks[block].length as u64
     }
 
     /// The blocks, by index, that may hold one of some ascending keys.
@@ -224,7 +248,7 @@ impl Directory {
 
     /// Bytes that it takes in memory.
     pub fn memory(&self) -> usize {
-        64 + self.firsts.len() * 4 + self.blocks.len() * size_of::<Block>()
+        64 + self.firsts.len() * 4 + self.blocks.len() * size_of::<Block>() + self.begins.len() * 8
     }
 }
 
@@ -422,11 +446,15 @@ mod tests {
         (blocks.concat(), directory)
     }
 
+    fn bytes_of<'a>(directory: &Directory, block: usize, blocks: &'a [u8]) -> &'a [u8] {
+        let place = directory.place(block);
+        &blocks[place.start as usize..place.end as usize]
+    }
+
     fn read(directory: &Directory, blocks: &[u8], wanted: &[u32]) -> Result<BTreeMap<u32, Vec<u32>>, String> {
         let mut all = BTreeMap::new();
         for block in directory.blocks_of(wanted) {
-            let listed = &directory.blocks[block];
-            let bytes = &blocks[listed.offset as usize..][..listed.length as usize];
+            let bytes = bytes_of(directory, block, blocks);
             directory.read_block(block, bytes, Some(wanted), &mut |key, zones| {
                 assert!(all.insert(key, zones.to_vec()).is_none());
             })?;
@@ -475,12 +503,11 @@ mod tests {
             let byte = flip.index(blocks.len());
             blocks[byte] ^= 1 << bit;
             prop_assert!(read(&sound, &blocks, &keys).is_err());
-            let beyond = sound.read_block(sound.blocks.len(), &[], None, &mut |_, _| ());
+            let beyond = sound.read_block(sound.len(), &[], None, &mut |_, _| ());
             prop_assert!(beyond.is_err());
             // Also behind a right checksum.
-            for block in 0..sound.blocks.len() {
-                let listed = &sound.blocks[block];
-                let bytes = &blocks[listed.offset as usize..][..listed.length as usize];
+            for block in 0..sound.len() {
+                let bytes = bytes_of(&sound, block, &blocks);
                 let _ = sound.decode_block(block, bytes, None, &mut |_, _| {});
             }
             let byte = flip.index(directory.len());

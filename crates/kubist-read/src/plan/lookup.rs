@@ -5,13 +5,16 @@
 //! with whatever else, leaves a lookup column. Runs that no lookup covers, or whose
 //! postings are damaged, stay as they are, to be judged by their zone maps.
 
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use kubist_index::priority::PriorityRange;
+use kubist_index::state::RunId;
 
 use super::{LogicalPlan, meets};
 use crate::postings::{Answer, look_up};
 use crate::visit::Visit;
+use kubist_catalog::lookups::Place;
 use kubist_catalog::stop::stoppable;
 use kubist_format::lookup::{Key, Lookup};
 use kubist_index::gradual;
@@ -27,27 +30,32 @@ impl LogicalPlan {
         if query.sought.is_empty() || query.part.is_some() || !query.region.is_everything() {
             return Ok(None);
         }
-        let (view, mut stats) = (&query.snapshot.view, Stats::default());
-        let live = view.lookups(&query.snapshot.core, &query.cancel)?;
-        let answers = self.answers(live.lookups.iter().map(|covered| &covered.lookup).collect(), &mut stats)?;
-        let mut found: Vec<(u32, Option<&Arc<[u32]>>)> = live.others.iter().map(|run| (*run, None)).collect();
-        for (covered, answer) in live.lookups.iter().zip(&answers) {
+        let (view, core, mut stats) = (&query.snapshot.view, &query.snapshot.core, Stats::default());
+        let live = view.lookups(core, &query.cancel)?;
+        let covered = || live.coverings.iter().flat_map(|covering| &covering.lookups);
+        let answers = self.answers(covered().map(|covered| &covered.lookup).collect(), &mut stats)?;
+        let mut places: Vec<Place> = live.coverings.iter().flat_map(|covering| &covering.others).copied().collect();
+        let mut zones: HashMap<RunId, &Arc<[u32]>> = HashMap::new();
+        for (covered, answer) in covered().zip(&answers) {
             match answer.as_ref() {
-                None => found.extend(covered.runs().map(|run| (run, None))),
+                None => places.extend(covered.places()),
                 Some(hits) => {
                     stats.runs_looked_up += covered.len() as u64;
-                    found.extend(hits.iter().filter_map(|(place, zones)| Some((covered.run_at(*place)?, Some(zones)))));
+                    for (index, of_run) in hits {
+                        let Some(place) = covered.place_at(*index) else { continue };
+                        places.push(place);
+                        zones.insert(place.run, of_run);
+                    }
                 }
             }
         }
-        found.sort_unstable_by_key(|(run, _)| *run);
-        let visits = found.into_iter().map(|(run, zones)| Visit {
-            run: live.directory.runs()[run as usize].clone(),
-            within: Vec::new(),
-            zones: zones.cloned(),
+        let mut found = view.runs.at(core, live, &places, &mut stats, &query.cancel)?;
+        found.sort_unstable_by_key(|run| (run.cube, run.id));
+        let visits = found.into_iter().filter(|run| meets(run, range) && self.may_match(run)).map(|run| {
+            let zones = zones.get(&run.id).map(|zones| (*zones).clone());
+            Visit { run, within: Vec::new(), zones }
         });
-        let visits: Vec<Visit> =
-            visits.filter(|visit| meets(&visit.run, range) && self.may_match(&visit.run)).collect();
+        let visits: Vec<Visit> = visits.collect();
         stats.cubes_visited = visits.chunk_by(|a, b| a.run.cube == b.run.cube).count() as u64;
         Ok(Some((visits, stats)))
     }
