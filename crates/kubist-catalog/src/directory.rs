@@ -391,6 +391,14 @@ impl Runs {
         Ok(Arc::new(Directory::of_part(forest, live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
+    /// How many runs are on pages that meet a region, if they are too many to be held in memory.
+    pub fn unheld(&self, files: &TableFiles, region: &Region) -> u64 {
+        let Some(base) = self.base.as_ref().filter(|base| !files.fits_in_memory(base.runs())) else { return 0 };
+        let forest = files.forest();
+        let met = base.pages.iter().filter(|page| page.summary.meets(&forest, region, PriorityRange::ALL));
+        met.map(|page| page.summary.runs as u64).sum()
+    }
+
     /// What a writer goes by: all of these directories together. Of many pages it takes the upper ones, where its rows come
     /// through, and some of the others: what it does not know of a cube it takes for a cutoff
     /// of 1 and no rows, which is safe (thesis 4.4.3: any upper bound of a cutoff is).

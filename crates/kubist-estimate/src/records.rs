@@ -85,6 +85,10 @@ impl Population for Records {
     }
 
     fn counted(&self, most: u64, deadline: Option<Instant>) -> Result<Option<(u64, Stats)>> {
+        // A run in a list takes as long as a few records.
+        if !self.is_all() && self.plan.unheld_runs() > most {
+            return Ok(None);
+        }
         let Some((inside, others)) = self.plan.by_box()? else { return Ok(None) };
         if others.visits.iter().map(|visit| visit.run.rows).sum::<u64>() > most {
             return Ok(None);

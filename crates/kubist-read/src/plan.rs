@@ -234,6 +234,10 @@ impl LogicalPlan {
         }
         let (core, mut stats) = (&query.snapshot.core, Stats::default());
         let (boxes, everything) = (&query.region.boxes, PriorityRange::ALL);
+        if query.predicate.is_always() {
+            let nothing = ReadPlan { query: query.clone(), range: everything, visits: Vec::new() };
+            return Ok(Some((query.snapshot.view.rows(), nothing)));
+        }
         let directory = query.snapshot.view.runs.near(core, boxes, everything, &mut stats, &query.cancel)?;
         let (mut inside, mut visits, bounded) = (0, Vec::new(), query.bounded());
         for piece in gradual::pieces(directory.runs().len(), &query.cancel) {
@@ -246,6 +250,12 @@ impl LogicalPlan {
         }
         self.spend(&stats);
         Ok(Some((inside, ReadPlan { query: query.clone(), range: everything, visits })))
+    }
+
+    /// How many runs have to be read for the question's region, because they are too many to be held in memory.
+    pub fn unheld_runs(&self) -> u64 {
+        let query = &self.query;
+        query.snapshot.view.runs.unheld(&query.snapshot.core, &query.region.boxes)
     }
 
     /// Adds to what planning has cost.
