@@ -8,6 +8,8 @@
 //! stay, if they fit the bound (`limit_runs_in_memory`). Loading page by page and then all at once
 //! costs at most twice what the better of the two would have cost.
 
+mod cubes;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

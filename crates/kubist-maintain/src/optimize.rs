@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kubist_index::cube::CubeId;
-use kubist_index::layout::Capacity;
+use kubist_index::layout::{Capacity, Known};
 use kubist_index::priority::Threshold;
 use rayon::prelude::*;
 
@@ -22,6 +22,7 @@ use crate::recompress::recompress;
 use crate::regrid::{When, follow_data};
 use crate::replicate;
 use kubist_catalog::core::Core;
+use kubist_catalog::directory::Runs;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::write_checkpoint;
 use kubist_read::runs::read_run;
@@ -235,7 +236,12 @@ fn rewrite(
     adding: &Capacity,
     cancel: &Cancel,
 ) -> Result<Option<Written>> {
-    let (view, directory) = core.view_with(cancel, |runs| runs.whole(core, cancel))?;
+    // Rows that move go anywhere in the newest tree, as those of a commit do.
+    let known = |runs: &Runs| match one.kind {
+        Kind::Move => runs.worth_knowing(core, cancel),
+        Kind::Own | Kind::Whole => Ok(vec![runs.around(core, one.top, cancel)?]),
+    };
+    let (view, known) = core.view_with(cancel, known)?;
     let grid = if one.kind == Kind::Move { view.schema.newest_grid() } else { one.top.grid() };
     let Some(frame) = core.frame(&view.schema, grid)? else { return Ok(Some(Written::default())) };
     let snapshot = &Snapshot::new(snapshot.core.clone(), view.clone());
@@ -248,20 +254,19 @@ fn rewrite(
     drop(batches);
     let geometry = frame.geometry;
     let top = if one.kind == Kind::Move { geometry.root() } else { one.top };
-    let above = geometry.parent(top).map_or(Threshold::NONE, |parent| directory.cutoff(parent));
+    let has_rows = known.iter().any(|part| part.trees().any(|tree| tree.geometry == geometry));
+    let seen = Seen::without(known, one.runs.iter().map(|run| run.id));
+    let above = geometry.parent(top).map_or(Threshold::NONE, |parent| seen.cutoff(parent));
     // A part of a table that moves is one of many, as a commit is.
     let capacity = match one.kind {
         Kind::Own => *adding,
-        Kind::Move if directory.trees().any(|tree| tree.geometry == geometry) => {
-            Capacity::for_commits(core.header.capacity)
-        }
+        Kind::Move if has_rows => Capacity::for_commits(core.header.capacity),
         Kind::Whole | Kind::Move => Capacity::new(core.header.capacity),
     };
-    let seen = Seen::without(directory.clone(), one.runs.iter().map(|run| run.id));
     let rows = sorted.all().collect();
     let mut placed = sorted.place(&geometry, &capacity, &seen, top, above, rows);
     // What rests below `top` relied on the cutoffs above it as well (I5).
-    placed.cutoffs.extend(geometry.ancestors(top).map(|cube| (cube, directory.cutoff(cube))));
+    placed.cutoffs.extend(geometry.ancestors(top).map(|cube| (cube, seen.cutoff(cube))));
     let replacement = Replacement { inputs: one.runs.clone(), cutoffs: placed.cutoffs, ..Replacement::default() };
     NewRuns::write(core, &view, &sorted, &placed.placements, cancel)?.publish(core, replacement, cancel)
 }

@@ -126,7 +126,11 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
         cancel.check()?;
         let looked = Instant::now();
         core.check_still_there()?;
-        let (view, directory) = core.view_with(cancel, |runs| runs.whole(core, cancel))?;
+        let (view, directory) = core.view_with(cancel, |runs| {
+            let copies = replacement.runs.iter().filter(|run| run.is_replica());
+            let concerned = replacement.inputs.iter().chain(&replacement.copied).chain(copies);
+            runs.of_cubes(core, concerned.map(|run| run.cube), cancel)
+        })?;
         // A replica that has died meanwhile is removed all the same.
         let lives = |run: &Arc<Run<Location>>| {
             run.is_replica() || directory.runs_of(run.cube).iter().any(|live| live.id == run.id)

@@ -37,8 +37,8 @@ impl Seen {
         self
     }
 
-    pub fn without(directory: Arc<Directory>, runs: impl Iterator<Item = RunId>) -> Seen {
-        Seen { directories: vec![directory], without: runs.collect(), coming: HashMap::new() }
+    pub fn without(directories: Vec<Arc<Directory>>, runs: impl Iterator<Item = RunId>) -> Seen {
+        Seen { directories, without: runs.collect(), coming: HashMap::new() }
     }
 
     fn runs(&self, cube: CubeId) -> impl Iterator<Item = &Arc<Run<Location>>> {

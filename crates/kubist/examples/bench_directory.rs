@@ -1,11 +1,11 @@
-//! A table of very many runs: what writers and readers hold of them, and how often a small
-//! question asks the store.
+//! A table of very many runs: what writers, readers and the optimizer hold of them, and how often a
+//! small question asks the store.
 //!
-//!     cargo run --release -p kubist --example bench_directory [-- --runs 10000000 --at LOCATION]
+//!     cargo run --release -p kubist --example bench_directory [-- --runs 10000000 --at LOCATION --settle]
 //!
 //! Each commit fills a slab of space, as a rank of a simulation does, with cubes of a few
-//! rows, so that there are many runs. Readers are processes of their own. Prints tables;
-//! asserts nothing.
+//! rows, so that there are many runs. Readers are processes of their own, and so are, if asked
+//! for, `info` and the optimizer. Prints tables; asserts nothing.
 
 mod common;
 
@@ -14,13 +14,15 @@ use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float32Array, RecordBatch};
 use common::*;
-use kubist::{Query, Table, TableOptions, WriterOptions};
+use kubist::{OptimizeOptions, Query, Table, TableOptions, WriterOptions};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 
 const CAPACITY: u32 = 16;
 const COMMIT_ROWS: usize = 400_000;
+/// Rows of a rewrite, so that their memory does not hide that of the runs.
+const ROWS_AT_ONCE: u64 = 100_000;
 
 fn argument(name: &str) -> Option<String> {
     let mut arguments = std::env::args().skip_while(|argument| argument != name);
@@ -63,12 +65,33 @@ fn read(at: &str) {
     println!("peak memory of the reader          {:41} MB", peak_memory());
 }
 
+fn info(at: &str) {
+    let table = Table::open(at).expect("a table");
+    let begin = Instant::now();
+    let info = table.snapshot().expect("readable").info().expect("known");
+    println!("info, {:9} runs, debt {:9} {:33.1} s", info.runs, info.debt, begin.elapsed().as_secs_f64());
+    println!("peak memory of info                {:41} MB", peak_memory());
+}
+
+fn optimize(at: &str) {
+    let table = Table::open(at).expect("a table");
+    let begin = Instant::now();
+    let options = OptimizeOptions { rows_at_once: ROWS_AT_ONCE, follow_data: false, ..OptimizeOptions::default() };
+    let report = table.optimize(&options, &mut |_, _| {}).expect("optimized");
+    let (rows, rewrites) = (report.rows_rewritten + report.rows_copied, report.rewrites);
+    println!("optimize, {rewrites:5} rewrites, {rows:9} rows {:31.1} s", begin.elapsed().as_secs_f64());
+    println!("peak memory of the optimizer       {:41} MB", peak_memory());
+}
+
 fn main() {
     let runs: u64 = argument("--runs").map_or(10_000_000, |runs| runs.parse().expect("a number of runs"));
     let own = tempfile::tempdir().expect("a directory");
     let at = argument("--at").unwrap_or_else(|| own.path().join("t").display().to_string());
-    if std::env::args().any(|argument| argument == "--read") {
-        return read(&at);
+    let asked = |name: &str| std::env::args().any(|argument| argument == name);
+    for (name, what) in [("--read", read as fn(&str)), ("--info", info), ("--optimize", optimize)] {
+        if asked(name) {
+            return what(&at);
+        }
     }
     let table =
         Table::create(&at, schema(), &TableOptions { capacity: Some(CAPACITY), ..options() }).expect("an empty folder");
@@ -95,6 +118,9 @@ fn main() {
     println!("peak memory of the writer          {:41} MB", peak_memory());
     drop((writer, table));
     let program = std::env::current_exe().expect("this program");
-    let status = Command::new(program).args(["--at", &at, "--read"]).status().expect("a reader");
-    assert!(status.success(), "the reader failed");
+    let steps: &[&str] = if asked("--settle") { &["--read", "--info", "--optimize", "--info"] } else { &["--read"] };
+    for step in steps {
+        let status = Command::new(&program).args(["--at", &at, step]).status().expect("a process");
+        assert!(status.success(), "{step} failed");
+    }
 }
