@@ -21,7 +21,6 @@ use kubist_index::state::Run;
 use kubist_store::Store;
 use kubist_types::{Cancel, Error, Result};
 
-use crate::directory::Runs;
 use crate::error::{bad_entry, is_unread, store_error};
 use crate::fetch::{self, Fetched, Piece};
 use crate::files::{HALF_COPIED, HALF_DROPPED, TableFiles};
@@ -235,9 +234,9 @@ impl Core {
         if !self.store.capabilities().punches || self.view(&cancel)?.rewrites == seen.rewrites {
             return Ok(false);
         }
-        let (_, found) = self.view_with(&cancel, |runs| {
+        let (_, found) = self.view_with(&cancel, |view| {
             let mut found = false;
-            runs.each(self, &cancel, |run| found |= lives(run))?;
+            view.runs.each(self, &cancel, |run| found |= lives(run))?;
             Ok(found)
         })?;
         Ok(!found)
@@ -307,11 +306,11 @@ impl Core {
     /// # Errors
     ///
     /// As of [`Core::view`], and what `load` returns.
-    pub fn view_with<T>(&self, cancel: &Cancel, load: impl Fn(&Runs) -> Result<T>) -> Result<(Arc<View>, T)> {
+    pub fn view_with<T>(&self, cancel: &Cancel, load: impl Fn(&View) -> Result<T>) -> Result<(Arc<View>, T)> {
         let mut attempts = 0;
         loop {
             let view = self.view(cancel)?;
-            match load(&view.runs) {
+            match load(&view) {
                 Err(Error::SnapshotExpired { .. }) if attempts < 8 => attempts += 1,
                 loaded => return Ok((view, loaded?)),
             }

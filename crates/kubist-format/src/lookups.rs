@@ -3,26 +3,44 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kubist_index::spread::SpreadSet;
 use kubist_index::state::{Run, RunId};
 
 use crate::location::Location;
 use crate::lookup::{Lookup, OfColumn};
 use crate::wire::{Reader, Short, put_text};
 
+/// The bytes of lookups that cover runs.
+#[derive(Default)]
+pub struct LookupBytes {
+    seen: SpreadSet<RunId>,
+    pub bytes: u64,
+}
+
+impl LookupBytes {
+    /// Adds those of the lookup that covers a run, if it is a new one.
+    pub fn add(&mut self, run: &Run<Location>) {
+        let Some(lookup) = &run.payload.lookup else { return };
+        if self.seen.insert(first_run(run, lookup)) {
+            self.bytes += lookup.length();
+        }
+    }
+}
+
+/// The first run that a lookup covers, which names it.
+fn first_run(run: &Run<Location>, lookup: &Lookup) -> RunId {
+    RunId(run.id.0 - lookup.index_of(run.id) as u128)
+}
+
 /// The lookups that cover some runs, each once, with the id of the first run of each.
 pub fn covering<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> BTreeMap<RunId, &'a Arc<Lookup>> {
     let mut found = BTreeMap::new();
     for run in runs {
         if let Some(lookup) = &run.payload.lookup {
-            found.insert(RunId(run.id.0 - lookup.index_of(run.id) as u128), lookup);
+            found.insert(first_run(run, lookup), lookup);
         }
     }
     found
-}
-
-/// The bytes of the lookups that cover some runs.
-pub fn bytes<'a>(runs: impl Iterator<Item = &'a Run<Location>>) -> u64 {
-    covering(runs).values().map(|lookup| lookup.length()).sum()
 }
 
 /// The section of an entry that says where the lookups over its runs lie; `None`:

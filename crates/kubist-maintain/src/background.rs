@@ -87,9 +87,9 @@ impl Shared {
             drop(load);
             let mut pace = Pace {
                 core_share: &|| options.core_share + (1.0 - options.core_share) * self.load().share().clamp(0.0, 1.0),
-                planned: &|planner| {
+                planned: &|debt| {
                     let mut load = self.load();
-                    (load.rows, load.debt, load.runs) = (planner.rows(), planner.pressing_debt(), planner.most_runs());
+                    (load.rows, load.debt, load.runs) = (debt.rows, debt.pressing, debt.most_runs);
                     self.changed.notify_all();
                 },
                 rewrote: &mut |_, settled| {

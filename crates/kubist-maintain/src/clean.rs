@@ -133,9 +133,9 @@ impl Round<'_> {
             return Ok((now, live.clone()));
         }
         let (core, cancel) = (self.core, self.cancel);
-        let (view, live) = core.view_with(cancel, |runs| {
+        let (view, live) = core.view_with(cancel, |view| {
             let mut live = LiveParts::default();
-            runs.each(core, cancel, |run| live.add(run))?;
+            view.runs.each(core, cancel, |run| live.add(run))?;
             Ok(live)
         })?;
         Ok(self.live.insert((view, Arc::new(live))).clone())

@@ -3,8 +3,9 @@
 use kubist_store::Kept;
 
 use kubist_catalog::core::Core;
+use kubist_catalog::directory::Entry;
 use kubist_catalog::error::store_error;
-use kubist_format::lookups;
+use kubist_format::lookups::LookupBytes;
 use kubist_format::names::CHECKPOINTS;
 use kubist_format::names::REWRITES;
 use kubist_types::Cancel;
@@ -39,17 +40,21 @@ impl DiskUse {
     ///
     /// `Cancelled`; as of [`Core::view`]; a storage error.
     pub fn of(core: &Core, cancel: &Cancel) -> Result<DiskUse> {
-        let view = core.view(cancel)?;
-        let mut found = DiskUse::default();
-        let directory = view.runs.whole(core, cancel)?;
-        for run in directory.all() {
-            *match run.is_replica() {
-                true => &mut found.replicas,
-                false => &mut found.primary,
-            } += run.payload.data_length;
-            found.zone_maps += run.payload.map_length as u64;
-        }
-        found.lookups = lookups::bytes(directory.all().map(AsRef::as_ref));
+        let (view, mut found) = core.view_with(cancel, |view| {
+            let (mut found, mut lookups) = (DiskUse::default(), LookupBytes::default());
+            view.runs.each_in_order(core, cancel, |entry| {
+                let Entry::Run(run) = entry else { return Ok(()) };
+                *match run.is_replica() {
+                    true => &mut found.replicas,
+                    false => &mut found.primary,
+                } += run.payload.data_length;
+                found.zone_maps += run.payload.map_length as u64;
+                lookups.add(&run);
+                Ok(())
+            })?;
+            found.lookups = lookups.bytes;
+            Ok(found)
+        })?;
         let pages = view.runs.base.as_ref().map_or(0, |base| base.bytes());
         let mut segments = 0;
         cancel.check()?;

@@ -13,18 +13,20 @@ use std::time::{Duration, Instant};
 use kubist_index::cube::CubeId;
 use kubist_index::layout::{Capacity, Known};
 use kubist_index::priority::Threshold;
+use kubist_index::state::{Run, RunId};
 use rayon::prelude::*;
 
 use crate::lease::Lease;
-use crate::planner::{CompactionPlanner, Kind, Rewrite};
+use crate::planner::{CompactionPlanner, Debt, Kind, Plan, Rewrite, Wanted};
 use crate::policy::OptimizeOptions;
 use crate::recompress::recompress;
 use crate::regrid::{When, follow_data};
 use crate::replicate;
 use kubist_catalog::core::Core;
-use kubist_catalog::directory::Runs;
+use kubist_catalog::directory::Directory;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::write_checkpoint;
+use kubist_format::location::Location;
 use kubist_read::runs::read_run;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, ErrorKind, Result};
@@ -73,7 +75,7 @@ pub struct Pace<'a> {
     /// The share of a core that it may take now.
     pub core_share: &'a dyn Fn() -> f64,
     /// After each look at the table.
-    pub planned: &'a dyn Fn(&CompactionPlanner),
+    pub planned: &'a dyn Fn(&Debt),
     /// After each rewrite: rows rewritten so far, debt that it settled.
     pub rewrote: &'a mut dyn FnMut(u64, u64),
 }
@@ -96,7 +98,7 @@ pub fn optimize(
         options,
         &mut Pace {
             core_share: &|| options.core_share,
-            planned: &|planner| left.set(planner.debt()),
+            planned: &|debt| left.set(debt.total()),
             rewrote: &mut |rows, settled| {
                 left.set(left.get().saturating_sub(settled));
                 progress(rows, left.get());
@@ -117,6 +119,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     let hands = Hands::new(options)?;
     let mut report = OptimizeReport::default();
     let mut tried: HashMap<CubeId, u64> = HashMap::new();
+    let mut unlisted = 0;
     // What is not worth rewriting whole moves down in pieces that are not too small.
     let adding = Capacity::adding(core.header.capacity, options.debt_share);
     if options.follow_data {
@@ -133,15 +136,12 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         })?;
     }
     for pass in 0.. {
-        let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
-        let snapshot = Snapshot::new(core.clone(), view);
-        let planner = CompactionPlanner::new(&snapshot.view, &directory, &adding, &core.read_amplification);
-        (pace.planned)(&planner);
+        let Plan { debt, rewrites } = plan(core, &adding, Wanted { options, tried: &tried })?;
+        (pace.planned)(&debt);
         if pass == 0 {
-            report.debt_before = planner.debt();
+            report.debt_before = debt.total();
         }
-        report.debt_after = planner.debt();
-        let rewrites = planner.rewrites(options, &tried);
+        report.debt_after = debt.total();
         if rewrites.is_empty() {
             break;
         }
@@ -150,24 +150,21 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             if options.one_round && worked > ROUND && one.kind == Kind::Own {
                 continue;
             }
-            let mut work = || rewrite(core, &snapshot, &one, &adding, &options.cancel);
+            let mut work = || rewrite(core, &one, &adding, &options.cancel);
             let turn = turn(core, one.top, &hands, options, &mut report, &mut work)?;
             // Again only if it settles a good part of what it moves.
-            let rows: u64 = one.runs.iter().map(|run| run.rows).sum();
-            tried.insert(one.top, if turn.leased { one.debt.saturating_sub(rows / 4) } else { 0 });
+            tried.insert(one.top, if turn.leased { one.debt.saturating_sub(one.rows / 4) } else { 0 });
             if let Some(written) = turn.written {
                 report.rows_rewritten += written.rows;
                 report.debt_after = report.debt_after.saturating_sub(one.debt);
                 if one.kind == Kind::Move {
                     report.rows_moved += written.rows;
                 } else {
-                    core.read_amplification.forget(
-                        &directory.forest().tree_of(one.top),
-                        one.top,
-                        one.kind == Kind::Whole,
-                    );
+                    let tree = core.forest().tree_of(one.top);
+                    core.read_amplification.forget(&tree, one.top, one.kind == Kind::Whole);
                 }
                 (pace.rewrote)(report.rows_rewritten, if one.kind == Kind::Move { 0 } else { one.debt });
+                keep_short(core, &mut unlisted, written, options)?;
             }
             worked += turn.spent;
             rest(owed(turn.spent, pace), &options.cancel)?;
@@ -177,20 +174,52 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         }
     }
     let policy = options.replication.unwrap_or(core.header.replication);
-    let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
-    let snapshot = Snapshot::new(core.clone(), view);
     // In a round of its own only one: commits go on, and their runs come first.
     let most = if options.one_round { 1 } else { usize::MAX };
-    for part in replicate::parts(&snapshot.view, &directory, policy, options).into_iter().take(most) {
-        let mut work = || replicate::copy(&snapshot, &part, &options.cancel);
-        let turn = turn(core, part.top, &hands, options, &mut report, &mut work)?;
-        if let Some(written) = turn.written {
-            report.rows_copied += written.rows;
-            (pace.rewrote)(report.rows_rewritten + report.rows_copied, 0);
+    loop {
+        let (view, (parts, are_all)) = replicate::parts(core, policy, options)?;
+        let snapshot = Snapshot::new(core.clone(), view);
+        let before = report.rewrites;
+        for part in parts.into_iter().take(most) {
+            let mut work = || replicate::copy(&snapshot, &part, &options.cancel);
+            let turn = turn(core, part.top, &hands, options, &mut report, &mut work)?;
+            if let Some(written) = turn.written {
+                report.rows_copied += written.rows;
+                (pace.rewrote)(report.rows_rewritten + report.rows_copied, 0);
+                keep_short(core, &mut unlisted, written, options)?;
+            }
+            rest(owed(turn.spent, pace), &options.cancel)?;
         }
-        rest(owed(turn.spent, pace), &options.cancel)?;
+        // Otherwise others are at all that is left.
+        if are_all || options.one_round || report.rewrites == before {
+            return conclude(core, options, report);
+        }
     }
-    conclude(core, options, report)
+}
+
+/// What is to be done by now.
+fn plan(core: &Core, capacity: &Capacity, wanted: Wanted<'_>) -> Result<Plan> {
+    let cancel = &wanted.options.cancel;
+    let (_, plan) = core.view_with(cancel, |view| {
+        let mut planner = CompactionPlanner::new(view, core.forest(), capacity, &core.read_amplification, Some(wanted));
+        view.runs.each_in_order(core, cancel, |entry| {
+            planner.add(&entry);
+            Ok(())
+        })?;
+        Ok(planner.finish())
+    })?;
+    Ok(plan)
+}
+
+/// Writes a checkpoint once many runs came since the last one, where the list of runs is too long to be
+/// held: what came since is. `unlisted` counts those of this call.
+fn keep_short(core: &Core, unlisted: &mut u64, written: Written, options: &OptimizeOptions) -> Result<()> {
+    *unlisted += written.runs;
+    let is_long = core.last_view().is_some_and(|view| !core.fits_in_memory(view.runs.about()));
+    if is_long && write_checkpoint::is_due(core, *unlisted) && write_checkpoint::write(core, &options.cancel)? {
+        *unlisted = 0;
+    }
+    Ok(())
 }
 
 /// Does one piece of work, unless somebody else is at that part of the tree.
@@ -229,23 +258,23 @@ fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport)
 
 /// Places the rows of some runs anew; `None` if somebody else has replaced one
 /// of the runs first.
-fn rewrite(
-    core: &Arc<Core>,
-    snapshot: &Snapshot,
-    one: &Rewrite,
-    adding: &Capacity,
-    cancel: &Cancel,
-) -> Result<Option<Written>> {
+fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) -> Result<Option<Written>> {
     // Rows that move go anywhere in the newest tree, as those of a commit do.
-    let known = |runs: &Runs| match one.kind {
-        Kind::Move => runs.worth_knowing(core, cancel),
-        Kind::Own | Kind::Whole => Ok(vec![runs.around(core, one.top, cancel)?]),
-    };
-    let (view, known) = core.view_with(cancel, known)?;
+    let (view, (known, inputs)) = core.view_with(cancel, |view| {
+        let runs = &view.runs;
+        if one.kind == Kind::Move {
+            let of_inputs = runs.of_cubes(core, one.runs.iter().map(|(cube, _)| *cube), cancel)?;
+            return Ok((runs.worth_knowing(core, cancel)?, live(&of_inputs, &one.runs)));
+        }
+        let around = runs.around(core, one.top, cancel)?;
+        let inputs = live(&around, &one.runs);
+        Ok((vec![around], inputs))
+    })?;
+    let Some(inputs) = inputs else { return Ok(None) };
     let grid = if one.kind == Kind::Move { view.schema.newest_grid() } else { one.top.grid() };
     let Some(frame) = core.frame(&view.schema, grid)? else { return Ok(Some(Written::default())) };
-    let snapshot = &Snapshot::new(snapshot.core.clone(), view.clone());
-    let read = one.runs.par_iter().map(|run| {
+    let snapshot = &Snapshot::new(core.clone(), view.clone());
+    let read = inputs.par_iter().map(|run| {
         cancel.check()?;
         Ok(read_run(snapshot, run)?.0)
     });
@@ -255,7 +284,7 @@ fn rewrite(
     let geometry = frame.geometry;
     let top = if one.kind == Kind::Move { geometry.root() } else { one.top };
     let has_rows = known.iter().any(|part| part.trees().any(|tree| tree.geometry == geometry));
-    let seen = Seen::without(known, one.runs.iter().map(|run| run.id));
+    let seen = Seen::without(known, inputs.iter().map(|run| run.id));
     let above = geometry.parent(top).map_or(Threshold::NONE, |parent| seen.cutoff(parent));
     // A part of a table that moves is one of many, as a commit is.
     let capacity = match one.kind {
@@ -267,8 +296,17 @@ fn rewrite(
     let mut placed = sorted.place(&geometry, &capacity, &seen, top, above, rows);
     // What rests below `top` relied on the cutoffs above it as well (I5).
     placed.cutoffs.extend(geometry.ancestors(top).map(|cube| (cube, seen.cutoff(cube))));
-    let replacement = Replacement { inputs: one.runs.clone(), cutoffs: placed.cutoffs, ..Replacement::default() };
+    let replacement = Replacement { inputs, cutoffs: placed.cutoffs, ..Replacement::default() };
     NewRuns::write(core, &view, &sorted, &placed.placements, cancel)?.publish(core, replacement, cancel)
+}
+
+/// Runs by their cubes and names; `None` if one of them is no more.
+fn live(directory: &Directory, runs: &[(CubeId, RunId)]) -> Option<Vec<Arc<Run<Location>>>> {
+    let found = runs.iter().map(|(cube, id)| {
+        let of_cube = directory.runs_of(*cube);
+        of_cube.binary_search_by_key(id, |run| run.id).ok().map(|index| of_cube[index].clone())
+    });
+    found.collect()
 }
 
 /// Who does the work: all cores, or one thread that gives way to others.

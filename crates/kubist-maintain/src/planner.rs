@@ -9,19 +9,25 @@
 //! queries have examined as many rows in vain there as rewriting it costs. Meanwhile
 //! runs of like size are merged where a cube has many, so that they stay few: about as
 //! many as the logarithm of the commits.
+//!
+//! Runs come one after the other, in depth-first order of cubes. Held are sums of the cubes around
+//! the one that comes, and the names of runs that are to be rewritten, or may be with all around them.
+//! What is done at a cube replaces what was found below it, because a cube ends after all that is
+//! below it. Names are bounded: what is left out is found by the next look at the table.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use kubist_index::cube::CubeId;
+use kubist_index::forest::Forest;
 use kubist_index::layout::Capacity;
 use kubist_index::priority::Threshold;
 use kubist_index::state::{Run, RunId};
 
 use crate::policy::OptimizeOptions;
 use kubist_catalog::core::Core;
-use kubist_catalog::directory::Directory;
+use kubist_catalog::directory::Entry;
 use kubist_catalog::read_amplification::ReadAmplification;
 use kubist_catalog::view::View;
 use kubist_format::location::Location;
@@ -29,16 +35,48 @@ use kubist_format::names::REWRITES;
 
 /// Stored bytes that are rewritten at once, in memory.
 const BYTES_AT_ONCE: u64 = 512 << 20;
-
+/// Runs that one rewrite replaces at most, and all that one look at the table finds, unless it is only one.
+const RUNS_AT_ONCE: usize = 1 << 18;
 /// Runs of like size are merged in a cube that has more than this.
-const MANY_RUNS: usize = 16;
+const MANY_RUNS: u64 = 16;
+
+/// What is wrong with a table's layout, and what to do about it.
+pub struct Plan {
+    pub debt: Debt,
+    /// Disjoint rewrites: as long as older trees have runs, moves; otherwise compactions, first
+    /// where queries wasted most, then from the root downwards. For one round: compactions, first
+    /// those of cubes with most runs, and at the end one large rewrite at most, a move if there is any or
+    /// that of the part of the tree that is worth most.
+    pub rewrites: Vec<Rewrite>,
+}
+
+/// Rows that may be rewritten, and how many of them should be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Debt {
+    pub rows: u64,
+    /// Debt in the newest tree. Commits wait when this is too much, but not for rows in older
+    /// trees: these cost questions as much as before, and commits do not add to them.
+    pub pressing: u64,
+    /// Rows in trees of older grids.
+    pub rows_to_move: u64,
+    /// Of the cube that has most.
+    pub most_runs: u64,
+}
+
+impl Debt {
+    pub fn total(&self) -> u64 {
+        self.pressing + self.rows_to_move
+    }
+}
 
 /// Runs that one rewrite replaces.
 pub struct Rewrite {
     /// The cube at and below which they are; of a move the first run's.
     pub top: CubeId,
     pub kind: Kind,
-    pub runs: Vec<Arc<Run<Location>>>,
+    /// Their cubes and names.
+    pub runs: Vec<(CubeId, RunId)>,
+    pub rows: u64,
     /// Debt that it settles.
     pub debt: u64,
     wasted: u64,
@@ -55,36 +93,110 @@ pub enum Kind {
     Move,
 }
 
-/// One cube with runs.
-struct Node {
-    cube: CubeId,
-    runs: Vec<Arc<Run<Location>>>,
-    cutoff: Threshold,
-    debt: u64,
-    wasted: u64,
-    /// More rows than a fresh build leaves here.
-    usual: u64,
+/// What rewrites are chosen by.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    pub options: &'a OptimizeOptions,
+    /// Tops of earlier rewrites, and the most debt with which one is tried again.
+    pub tried: &'a HashMap<CubeId, u64>,
+}
+
+impl Wanted<'_> {
+    fn is_helpless(&self, top: CubeId, debt: u64) -> bool {
+        self.tried.get(&top).is_some_and(|most| debt > *most)
+    }
+
+    fn is_worth(&self, debt: u64, rows: u64, wasted: u64) -> bool {
+        debt > 0 && (debt as f64 >= self.options.debt_share * rows as f64 || wasted >= rows)
+    }
+
+    fn fits(&self, rows: u64, bytes: u64) -> bool {
+        rows <= self.options.rows_at_once && bytes <= BYTES_AT_ONCE
+    }
+
+    fn fits_whole(&self, tree: &Sum) -> bool {
+        self.fits(tree.rows, tree.bytes) && tree.runs <= RUNS_AT_ONCE as u64
+    }
+}
+
+/// What is held of a run.
+#[derive(Clone, Copy)]
+struct Brief {
+    id: RunId,
     rows: u64,
-    /// Of the cube and everything below it.
-    tree: Sum,
-    /// The first node that is not below it.
-    end: usize,
+    bytes: u64,
+    priorities: (u64, u64),
 }
 
 #[derive(Clone, Copy, Default)]
 struct Sum {
+    runs: u64,
     rows: u64,
     debt: u64,
     bytes: u64,
     wasted: u64,
 }
 
-/// All cubes of the newest tree that have runs, in depth-first order, with what is wrong
-/// with them; and the runs of older trees.
-pub struct CompactionPlanner {
-    nodes: Vec<Node>,
-    /// Tree by tree in depth-first order.
-    older: Vec<Arc<Run<Location>>>,
+/// One cube with runs.
+struct Node {
+    cube: CubeId,
+    /// Its own runs, no more than are rewritten at once.
+    own: Vec<Brief>,
+    runs: u64,
+    rows: u64,
+    bytes: u64,
+    /// Rows of its largest run.
+    largest: u64,
+    cutoff: Threshold,
+    debt: u64,
+    wasted: u64,
+    /// More rows than a fresh build leaves here.
+    usual: u64,
+    /// Of the cube and everything below it, as far as it has come.
+    tree: Sum,
+    /// The runs of these, as long as they may be rewritten whole.
+    whole: Vec<(CubeId, RunId)>,
+    /// How many rewrites had been found before it.
+    before: usize,
+}
+
+/// Rewrites that were found.
+#[derive(Default)]
+struct Found {
+    rewrites: Vec<Rewrite>,
+    runs: usize,
+}
+
+impl Found {
+    /// Takes one for all but the first `kept`, unless there are too many.
+    fn put(&mut self, kept: usize, rewrite: Rewrite) {
+        self.runs -= self.rewrites.drain(kept..).map(|one| one.runs.len()).sum::<usize>();
+        if self.rewrites.is_empty() || self.runs + rewrite.runs.len() <= RUNS_AT_ONCE {
+            self.runs += rewrite.runs.len();
+            self.rewrites.push(rewrite);
+        }
+    }
+}
+
+/// Takes a table's runs and cutoffs in depth-first order of cubes.
+pub struct CompactionPlanner<'a> {
+    forest: Forest,
+    newest: u32,
+    movable: Box<dyn Fn(&Arc<Run<Location>>) -> bool>,
+    capacity: &'a Capacity,
+    read_amplification: &'a ReadAmplification,
+    wanted: Option<Wanted<'a>>,
+    debt: Debt,
+    /// The cube that is coming.
+    here: Option<Node>,
+    /// Cubes of the newest tree with runs around the last one, and that one.
+    open: Vec<Node>,
+    compactions: Found,
+    /// For one round: of the parts of the tree that may be rewritten whole the one that is worth most.
+    best: Option<Rewrite>,
+    moves: Found,
+    /// A move that goes on, and its bytes.
+    moving: Option<(Rewrite, u64)>,
 }
 
 /// Runs that may be rewritten: rows of steps that are not complete are left alone,
@@ -97,203 +209,254 @@ pub fn movable(view: &View) -> impl Fn(&Arc<Run<Location>>) -> bool + use<> {
     }
 }
 
-impl CompactionPlanner {
-    /// `capacity`: what the placement of rows goes by.
+impl<'a> CompactionPlanner<'a> {
+    /// `capacity`: what the placement of rows goes by. Without anything wanted it counts debt only.
     pub fn new(
         view: &View,
-        directory: &Directory,
-        capacity: &Capacity,
-        read_amplification: &ReadAmplification,
-    ) -> CompactionPlanner {
-        let (newest, movable) = (view.schema.newest_grid(), movable(view));
-        let mut nodes: Vec<Node> = Vec::new();
-        let runs = directory.runs().iter().filter(|run| movable(run)).cloned();
-        let (older, runs): (Vec<_>, Vec<_>) = runs.partition(|run| run.cube.grid() < newest);
-        for of_cube in runs.chunk_by(|a, b| a.cube == b.cube) {
-            let cube = of_cube[0].cube;
-            let geometry = directory.forest().tree_of(cube);
-            let rows = of_cube.iter().map(|run| run.rows).sum::<u64>();
-            let largest = of_cube.iter().map(|run| run.rows).max().unwrap_or(0);
-            let cutoff = directory.cutoff(cube);
-            let usual = match cutoff == Threshold::ALL {
-                true => capacity.leaf_rows,
-                false => capacity.leaf_rows + (capacity.worth_adding << geometry.dimensions()),
-            } as u64;
-            let excess = if cube.level() < geometry.deepest() { largest.saturating_sub(usual) } else { 0 };
-            let debt = (rows - largest + excess).min(rows);
-            let wasted = read_amplification.of(cube);
-            let bytes = of_cube.iter().map(|run| run.payload.data_length).sum();
-            let tree = Sum { rows, debt, bytes, wasted };
-            nodes.push(Node { cube, runs: of_cube.to_vec(), cutoff, debt, wasted, usual, rows, tree, end: 0 });
+        forest: Forest,
+        capacity: &'a Capacity,
+        read_amplification: &'a ReadAmplification,
+        wanted: Option<Wanted<'a>>,
+    ) -> CompactionPlanner<'a> {
+        CompactionPlanner {
+            forest,
+            newest: view.schema.newest_grid(),
+            movable: Box::new(movable(view)),
+            capacity,
+            read_amplification,
+            wanted,
+            debt: Debt::default(),
+            here: None,
+            open: Vec::new(),
+            compactions: Found::default(),
+            best: None,
+            moves: Found::default(),
+            moving: None,
         }
-        let mut open: Vec<usize> = Vec::new();
-        for index in 0..=nodes.len() {
-            while let Some(above) = open.last().copied() {
-                let geometry = directory.forest().tree_of(nodes[above].cube);
-                if index < nodes.len() && geometry.contains(nodes[above].cube, nodes[index].cube) {
-                    break;
-                }
-                open.pop();
-                nodes[above].end = index;
-                if let Some(parent) = open.last().copied() {
-                    let below = nodes[above].tree;
-                    let tree = &mut nodes[parent].tree;
-                    tree.rows += below.rows;
-                    tree.debt += below.debt;
-                    tree.bytes += below.bytes;
-                    tree.wasted += below.wasted;
-                }
+    }
+
+    /// Takes what comes next.
+    pub fn add(&mut self, entry: &Entry) {
+        let cube = entry.cube();
+        if self.here.as_ref().is_some_and(|here| here.cube != cube) {
+            self.settle();
+        }
+        match entry {
+            Entry::Cutoff(_, cutoff) => self.here.get_or_insert_with(|| Node::new(cube)).cutoff = *cutoff,
+            Entry::Run(run) if !run.is_replica() && (self.movable)(run) => {
+                self.here.get_or_insert_with(|| Node::new(cube)).add(run);
             }
-            open.push(index);
+            Entry::Run(_) => {}
         }
-        CompactionPlanner { nodes, older }
     }
 
-    pub fn debt(&self) -> u64 {
-        self.pressing_debt() + self.rows_to_move()
-    }
-
-    /// Debt in the newest tree. Commits wait when this is too much, but not for rows in older
-    /// trees: these cost questions as much as before, and commits do not add to them.
-    pub fn pressing_debt(&self) -> u64 {
-        self.nodes.iter().map(|node| node.debt).sum()
-    }
-
-    /// Rows in trees of older grids.
-    pub fn rows_to_move(&self) -> u64 {
-        self.older.iter().map(|run| run.rows).sum()
-    }
-
-    pub fn rows(&self) -> u64 {
-        self.nodes.iter().map(|node| node.rows).sum::<u64>() + self.rows_to_move()
-    }
-
-    /// Of the cube that has most.
-    pub fn most_runs(&self) -> u64 {
-        self.nodes.iter().map(|node| node.runs.len() as u64).max().unwrap_or(0)
-    }
-
-    /// Disjoint rewrites: as long as older trees have runs, moves; otherwise compactions. For
-    /// one round: compactions, and one move if there is any.
-    ///
-    /// `tried`: tops of earlier rewrites, and the most debt with which one is tried again.
-    pub fn rewrites(&self, options: &OptimizeOptions, tried: &HashMap<CubeId, u64>) -> Vec<Rewrite> {
-        let helpless = |one: &Rewrite| tried.get(&one.top).is_some_and(|most| one.debt > *most);
-        let mut moves = self.moves(options).into_iter().filter(|one| !helpless(one));
-        if !options.one_round {
-            let moves: Vec<Rewrite> = moves.collect();
-            return if moves.is_empty() { self.compactions(options, tried) } else { moves };
+    /// What is to be done, once all has come.
+    pub fn finish(mut self) -> Plan {
+        self.settle();
+        while let Some(node) = self.open.pop() {
+            self.close(node);
         }
-        let one_move = moves.next();
-        let mut rewrites = self.compactions(options, tried);
-        if one_move.is_some() {
+        self.end_move();
+        let CompactionPlanner { forest, wanted, debt, compactions, best, moves, .. } = self;
+        let (mut rewrites, moves) = (compactions.rewrites, moves.rewrites);
+        if wanted.is_none_or(|wanted| !wanted.options.one_round) {
+            rewrites.sort_by_key(|one| Reverse(one.wasted));
+            return Plan { debt, rewrites: if moves.is_empty() { rewrites } else { moves } };
+        }
+        let is_helpless = |one: &Rewrite| wanted.is_some_and(|wanted| wanted.is_helpless(one.top, one.debt));
+        if let Some(best) = best.filter(|best| !is_helpless(best)) {
+            rewrites.retain(|one| !forest.tree_of(best.top).contains(best.top, one.top));
+            rewrites.push(best);
+        }
+        rewrites.sort_by_key(|one| (one.kind == Kind::Whole, Reverse(one.wasted), Reverse(one.runs.len()), one.top));
+        if !moves.is_empty() {
             rewrites.retain(|one| one.kind == Kind::Own);
         }
-        rewrites.extend(one_move);
-        rewrites
+        rewrites.extend(moves);
+        Plan { debt, rewrites }
     }
 
-    /// The runs of older trees in parts that fit in memory.
-    fn moves(&self, options: &OptimizeOptions) -> Vec<Rewrite> {
-        let (mut moves, mut rest) = (Vec::new(), &self.older[..]);
-        while let Some(first) = rest.first() {
-            let (mut rows, mut bytes) = (0, 0);
-            let part = rest.iter().take_while(|run| {
-                rows += run.rows;
-                bytes += run.payload.data_length;
-                let fits = rows <= options.rows_at_once && bytes <= BYTES_AT_ONCE;
-                run.cube.grid() == first.cube.grid() && (fits || rows == run.rows)
-            });
-            let (part, later) = rest.split_at(part.count());
-            rest = later;
-            let debt = part.iter().map(|run| run.rows).sum();
-            moves.push(Rewrite { top: first.cube, kind: Kind::Move, runs: part.to_vec(), debt, wasted: 0 });
+    /// A cube has come whole.
+    fn settle(&mut self) {
+        let Some(mut here) = self.here.take().filter(|here| here.runs > 0) else { return };
+        here.own.sort_unstable_by_key(|run| run.id);
+        self.debt.rows += here.rows;
+        if here.cube.grid() < self.newest {
+            self.debt.rows_to_move += here.rows;
+            return self.go_on_with_move(&here);
         }
-        moves
+        self.end_move();
+        let tree = self.forest.tree_of(here.cube);
+        while let Some(above) = self.open.pop() {
+            if tree.contains(above.cube, here.cube) {
+                self.open.push(above);
+                break;
+            }
+            self.close(above);
+        }
+        here.usual = match here.cutoff == Threshold::ALL {
+            true => self.capacity.leaf_rows,
+            false => self.capacity.leaf_rows + (self.capacity.worth_adding << tree.dimensions()),
+        } as u64;
+        let excess = if here.cube.level() < tree.deepest() { here.largest.saturating_sub(here.usual) } else { 0 };
+        here.debt = (here.rows - here.largest + excess).min(here.rows);
+        here.wasted = self.read_amplification.of(here.cube);
+        let Node { runs, rows, bytes, debt, wasted, .. } = here;
+        here.tree = Sum { runs, rows, debt, bytes, wasted };
+        if self.wanted.is_some_and(|wanted| wanted.fits_whole(&here.tree)) {
+            here.whole = here.own.iter().map(|run| (here.cube, run.id)).collect();
+        }
+        here.before = self.compactions.rewrites.len();
+        self.debt.pressing += debt;
+        self.debt.most_runs = self.debt.most_runs.max(runs);
+        self.open.push(here);
     }
 
-    /// First where queries wasted most, then from the root downwards. For one round: first
-    /// those of cubes with most runs, and at the end one of a whole part of the tree at most,
-    /// the one that is worth most.
-    fn compactions(&self, options: &OptimizeOptions, tried: &HashMap<CubeId, u64>) -> Vec<Rewrite> {
-        let worth = |debt: u64, rows: u64, wasted: u64| {
-            debt > 0 && (debt as f64 >= options.debt_share * rows as f64 || wasted >= rows)
-        };
-        let fits = |tree: Sum| tree.rows <= options.rows_at_once && tree.bytes <= BYTES_AT_ONCE;
-        let whole = |node: &Node| fits(node.tree) && worth(node.tree.debt, node.tree.rows, node.tree.wasted);
-        let candidates = self.nodes.iter().filter(|node| options.one_round && whole(node));
-        let largest = candidates.max_by_key(|node| (node.tree.wasted, node.tree.debt)).map(|node| node.cube);
-        let mut rewrites = Vec::new();
-        let mut index = 0;
-        // Below a cube whose own runs move, nothing else rewrites in the same pass:
-        // new rows are about to arrive there.
-        let mut blocked_until = 0;
-        let helpless = |cube: &CubeId, debt: u64| tried.get(cube).is_some_and(|most| debt > *most);
-        while index < self.nodes.len() {
-            let here = &self.nodes[index];
-            if index < blocked_until {
-                index += 1;
-                continue;
-            }
-            let wanted = !options.one_round || largest == Some(here.cube);
-            if wanted && whole(here) && !helpless(&here.cube, here.tree.debt) {
-                let Sum { debt, wasted, .. } = here.tree;
-                let runs = self.nodes[index..here.end].iter().flat_map(|below| below.runs.iter().cloned()).collect();
-                rewrites.push(Rewrite { top: here.cube, kind: Kind::Whole, runs, debt, wasted });
-                index = here.end;
-                continue;
-            }
-            let runs = match !fits(here.tree) && worth(here.debt, here.rows, here.wasted) {
-                true => here.to_push(options),
-                false if here.runs.len() > MANY_RUNS => here.to_merge(options),
-                false => Vec::new(),
-            };
-            // A run that was placed once comes to the same again; only one that a commit
-            // left too large can be divided.
-            let useful = runs.len() > 1 || runs.iter().any(|run| run.rows > here.usual && !is_rewritten(run));
-            if useful && !helpless(&here.cube, here.debt) {
-                let debt = here.debt;
-                rewrites.push(Rewrite { top: here.cube, kind: Kind::Own, runs, debt, wasted: here.wasted });
-                if !options.one_round {
-                    blocked_until = here.end;
+    /// A cube has come with everything below it.
+    fn close(&mut self, node: Node) {
+        let Some(wanted) = self.wanted else { return };
+        if wanted.options.one_round || self.moves.rewrites.is_empty() {
+            self.decide(wanted, &node);
+        }
+        let Some(above) = self.open.last_mut() else { return };
+        above.tree.runs += node.tree.runs;
+        above.tree.rows += node.tree.rows;
+        above.tree.debt += node.tree.debt;
+        above.tree.bytes += node.tree.bytes;
+        above.tree.wasted += node.tree.wasted;
+        match wanted.fits_whole(&above.tree) {
+            true => above.whole.extend(node.whole),
+            false => above.whole = Vec::new(),
+        }
+    }
+
+    fn decide(&mut self, wanted: Wanted<'_>, node: &Node) {
+        let Sum { rows, debt, wasted, .. } = node.tree;
+        let one_round = wanted.options.one_round;
+        if wanted.fits_whole(&node.tree) && wanted.is_worth(debt, rows, wasted) {
+            let whole = || Rewrite { top: node.cube, kind: Kind::Whole, runs: node.whole.clone(), rows, debt, wasted };
+            if one_round {
+                let worth = (wasted, debt, node.cube);
+                if self.best.as_ref().is_none_or(|best| (best.wasted, best.debt, best.top) < worth) {
+                    self.best = Some(whole());
                 }
+            } else if !wanted.is_helpless(node.cube, debt) {
+                return self.compactions.put(node.before, whole());
             }
-            index += 1;
         }
-        match options.one_round {
-            true => rewrites.sort_by_key(|one| (one.kind == Kind::Whole, Reverse(one.wasted), Reverse(one.runs.len()))),
-            false => rewrites.sort_by_key(|one| Reverse(one.wasted)),
+        let own = node.rewrite_of_own(wanted);
+        if let Some(own) = own.filter(|own| !wanted.is_helpless(own.top, own.debt)) {
+            // Below a cube whose own runs move, nothing else rewrites in the same pass:
+            // new rows are about to arrive there.
+            let kept = if one_round { self.compactions.rewrites.len() } else { node.before };
+            self.compactions.put(kept, own);
         }
-        rewrites
+    }
+
+    /// The runs of older trees go in parts that fit in memory.
+    fn go_on_with_move(&mut self, here: &Node) {
+        let Some(wanted) = self.wanted else { return };
+        for run in &here.own {
+            let goes_on = self.moving.as_ref().is_some_and(|(part, bytes)| {
+                let fits = part.rows == 0 || wanted.fits(part.rows + run.rows, bytes + run.bytes);
+                part.top.grid() == here.cube.grid() && part.runs.len() < RUNS_AT_ONCE && fits
+            });
+            if !goes_on {
+                self.end_move();
+            }
+            let (part, bytes) = self.moving.get_or_insert_with(|| {
+                let (top, kind) = (here.cube, Kind::Move);
+                (Rewrite { top, kind, runs: Vec::new(), rows: 0, debt: 0, wasted: 0 }, 0)
+            });
+            part.runs.push((here.cube, run.id));
+            part.rows += run.rows;
+            part.debt += run.rows;
+            *bytes += run.bytes;
+        }
+    }
+
+    fn end_move(&mut self) {
+        let Some(((part, _), wanted)) = self.moving.take().zip(self.wanted) else { return };
+        let is_enough = wanted.options.one_round && !self.moves.rewrites.is_empty();
+        if !is_enough && !wanted.is_helpless(part.top, part.debt) {
+            self.moves.put(self.moves.rewrites.len(), part);
+        }
     }
 }
 
 impl Node {
+    fn new(cube: CubeId) -> Node {
+        Node {
+            cube,
+            own: Vec::new(),
+            runs: 0,
+            rows: 0,
+            bytes: 0,
+            largest: 0,
+            cutoff: Threshold::ALL,
+            debt: 0,
+            wasted: 0,
+            usual: 0,
+            tree: Sum::default(),
+            whole: Vec::new(),
+            before: 0,
+        }
+    }
+
+    fn add(&mut self, run: &Run<Location>) {
+        let Run { id, rows, priorities, .. } = *run;
+        let bytes = run.payload.data_length;
+        self.runs += 1;
+        self.rows += rows;
+        self.bytes += bytes;
+        self.largest = self.largest.max(rows);
+        if self.own.len() < RUNS_AT_ONCE {
+            self.own.push(Brief { id, rows, bytes, priorities });
+        }
+    }
+
+    /// A rewrite of some of its own runs, if one is of use.
+    fn rewrite_of_own(&self, wanted: Wanted<'_>) -> Option<Rewrite> {
+        let runs = match !wanted.fits_whole(&self.tree) && wanted.is_worth(self.debt, self.rows, self.wasted) {
+            true => self.to_push(wanted),
+            false if self.runs > MANY_RUNS => self.to_merge(wanted),
+            false => return None,
+        };
+        // A run that was placed once comes to the same again; only one that a commit
+        // left too large can be divided.
+        let is_useful = runs.len() > 1 || runs.iter().any(|run| run.rows > self.usual && !is_rewritten(run.id));
+        let rows = runs.iter().map(|run| run.rows).sum();
+        let runs = runs.into_iter().map(|run| (self.cube, run.id)).collect();
+        let (top, kind) = (self.cube, Kind::Own);
+        is_useful.then_some(Rewrite { top, kind, runs, rows, debt: self.debt, wasted: self.wasted })
+    }
+
     /// The cube's runs that are worth rewriting when those below it stay: not its
     /// largest one while that is nearly as it should be, so that replicas of it stay
     /// of use; and no more than fit in memory.
-    fn to_push(&self, options: &OptimizeOptions) -> Vec<Arc<Run<Location>>> {
-        let below = |run: &Run<Location>| {
+    fn to_push(&self, wanted: Wanted<'_>) -> Vec<Brief> {
+        let below = |run: &Brief| {
             let (first, last) = (run.priorities.0 as f64, run.priorities.1 as f64);
             let share = (self.cutoff.to_u128() as f64 - first) / (last - first).max(1.0);
             run.rows as f64 * share.clamp(0.0, 1.0)
         };
-        let mut runs = self.runs.clone();
+        let mut runs = self.own.clone();
         runs.sort_by_key(|run| Reverse(run.rows));
         let (largest, others) = (&runs[0], &runs[1..]);
-        let change = others.iter().map(|run| below(run)).sum::<f64>() + largest.rows as f64 - below(largest);
-        if !others.is_empty() && largest.rows <= self.usual && change < options.debt_share * largest.rows as f64 {
+        let change = others.iter().map(below).sum::<f64>() + largest.rows as f64 - below(largest);
+        let changes_little = change < wanted.options.debt_share * largest.rows as f64;
+        if !others.is_empty() && largest.rows <= self.usual && changes_little {
             runs.remove(0);
         }
         // The smallest first: of those most fit.
         runs.reverse();
-        few(runs, options)
+        few(runs, wanted)
     }
 
     /// The cube's smallest runs, up to the first that is larger than all of them
     /// together: so each row is merged about once each time its run doubles.
-    fn to_merge(&self, options: &OptimizeOptions) -> Vec<Arc<Run<Location>>> {
-        let mut runs = self.runs.clone();
+    fn to_merge(&self, wanted: Wanted<'_>) -> Vec<Brief> {
+        let mut runs = self.own.clone();
         runs.sort_by_key(|run| run.rows);
         let mut rows = 0;
         let alike = runs.iter().enumerate().take_while(|(number, run)| {
@@ -303,22 +466,24 @@ impl Node {
         });
         let count = alike.count();
         runs.truncate(count);
-        few(runs, options)
+        few(runs, wanted)
     }
 }
 
 /// Was it written by the optimizer, not by a commit?
-fn is_rewritten(run: &Run<Location>) -> bool {
-    run.id.origin() == RunId::new(Core::origin(REWRITES), 0, 0).origin()
+fn is_rewritten(run: RunId) -> bool {
+    run.origin() == RunId::new(Core::origin(REWRITES), 0, 0).origin()
 }
 
 /// The first of some runs, as many as fit in memory.
-fn few(runs: Vec<Arc<Run<Location>>>, options: &OptimizeOptions) -> Vec<Arc<Run<Location>>> {
+fn few(mut runs: Vec<Brief>, wanted: Wanted<'_>) -> Vec<Brief> {
     let (mut rows, mut bytes) = (0, 0);
-    let few = runs.into_iter().take_while(|run| {
+    let few = runs.iter().take_while(|run| {
         rows += run.rows;
-        bytes += run.payload.data_length;
-        rows == run.rows || (rows <= options.rows_at_once && bytes <= BYTES_AT_ONCE)
+        bytes += run.bytes;
+        rows == run.rows || wanted.fits(rows, bytes)
     });
-    few.collect()
+    let count = few.count();
+    runs.truncate(count);
+    runs
 }

@@ -8,9 +8,10 @@
 use std::sync::Arc;
 
 use kubist_catalog::core::Core;
-use kubist_catalog::directory::Directory;
+use kubist_catalog::directory::{Directory, Entry};
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
+use kubist_catalog::view::View;
 use kubist_format::location::Location;
 use kubist_index::cube::CubeId;
 use kubist_index::layout::Placement;
@@ -28,6 +29,8 @@ use crate::policy::OptimizeOptions;
 
 /// Runs whose zone maps are looked at together.
 const LOOKED_AT: usize = 4096;
+/// Runs that are held at once, and a cube's more.
+const HELD: usize = 1 << 16;
 
 /// Writes all runs anew that are of another compression, group by group, and calls `done` after
 /// each. Runs that somebody else replaces meanwhile are left to whoever does.
@@ -42,63 +45,83 @@ pub fn recompress(
     done: &mut dyn FnMut(Written),
 ) -> Result<()> {
     core.set_compression(compression)?;
-    let (view, directory) = core.view_with(&options.cancel, |runs| runs.whole(core, &options.cancel))?;
-    let snapshot = Snapshot::new(core.clone(), view);
-    let movable = movable(&snapshot.view);
-    let primary = directory.runs().iter().filter(|run| !run.is_replica() && movable(run));
-    let primary: Vec<&Arc<Run<Location>>> = primary.collect();
-    for looked_at in primary.chunks(LOOKED_AT) {
-        options.cancel.check()?;
-        let (maps, _) = snapshot.zone_maps(looked_at.iter().copied())?;
-        let other = looked_at.iter().zip(maps).filter(|(_, map)| map.compression != Some(compression));
-        let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| (*run).clone()).collect();
-        let mut rest = &other[..];
-        while let Some(first) = rest.first() {
-            // Of one grid, and as many as are held in memory.
-            let (grid, mut rows) = (first.cube.grid(), 0);
-            let fits = |run: &&Arc<Run<Location>>| {
-                rows += run.rows;
-                run.cube.grid() == grid && (rows <= options.rows_at_once || rows == run.rows)
-            };
-            let (group, later) = rest.split_at(rest.iter().take_while(fits).count());
-            rest = later;
-            if let Some(written) = rewrite(&snapshot, &directory, grid, group, &options.cancel)? {
-                done(written);
+    let mut from = Some(CubeId::root(0));
+    while let Some(first) = from {
+        let (view, (primary, next)) =
+            core.view_with(&options.cancel, |view| some(core, view, first, &options.cancel))?;
+        let snapshot = Snapshot::new(core.clone(), view);
+        for looked_at in primary.chunks(LOOKED_AT) {
+            options.cancel.check()?;
+            let (maps, _) = snapshot.zone_maps(looked_at.iter())?;
+            let other = looked_at.iter().zip(maps).filter(|(_, map)| map.compression != Some(compression));
+            let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| run.clone()).collect();
+            let mut rest = &other[..];
+            while let Some(first) = rest.first() {
+                // Of one grid, and as many as are held in memory.
+                let (grid, mut rows) = (first.cube.grid(), 0);
+                let fits = |run: &&Arc<Run<Location>>| {
+                    rows += run.rows;
+                    run.cube.grid() == grid && (rows <= options.rows_at_once || rows == run.rows)
+                };
+                let (group, later) = rest.split_at(rest.iter().take_while(fits).count());
+                rest = later;
+                if let Some(written) = rewrite(&snapshot, grid, group, &options.cancel)? {
+                    done(written);
+                }
             }
         }
+        from = next;
     }
     Ok(())
 }
 
+/// Primary runs that may be written anew of cubes from `first` on, and the cube where the next ones begin, if there
+/// are more than [`HELD`].
+fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Vec<Arc<Run<Location>>>, Option<CubeId>)> {
+    let movable = movable(view);
+    let (mut runs, mut next): (Vec<Arc<Run<Location>>>, Option<CubeId>) = Default::default();
+    view.runs.each_in_order(core, cancel, |entry| {
+        let Entry::Run(run) = entry else { return Ok(()) };
+        if next.is_some() || run.cube < first || run.is_replica() || !movable(&run) {
+            return Ok(());
+        }
+        let ends_a_cube = runs.last().is_some_and(|last| last.cube != run.cube);
+        match ends_a_cube && runs.len() >= HELD {
+            true => next = Some(run.cube),
+            false => runs.push(run),
+        }
+        Ok(())
+    })?;
+    Ok((runs, next))
+}
+
 /// Writes some runs of one grid anew; `None` if somebody else has replaced one of them first.
-fn rewrite(
-    snapshot: &Snapshot,
-    directory: &Directory,
-    grid: u32,
-    group: &[Arc<Run<Location>>],
-    cancel: &Cancel,
-) -> Result<Option<Written>> {
+fn rewrite(snapshot: &Snapshot, grid: u32, group: &[Arc<Run<Location>>], cancel: &Cancel) -> Result<Option<Written>> {
     let (core, schema) = (&snapshot.core, &snapshot.view.schema);
     let missing =
         || Error::NotATable { location: core.store.location().into(), why: format!("its grid {grid} is missing") };
     let frame = core.frame(schema, grid)?.ok_or_else(missing)?;
+    // Each run relied on the cutoffs above it (I5).
+    let mut cubes: Vec<CubeId> = group.iter().flat_map(|run| frame.geometry.ancestors(run.cube)).collect();
+    cubes.sort_unstable();
+    cubes.dedup();
+    let (_, directory) = core.view_with(cancel, |view| {
+        let own = group.iter().map(|run| run.cube);
+        view.runs.of_cubes(core, cubes.iter().copied().chain(own), cancel)
+    })?;
     let (_, (runs, bytes)) = write_segment(core, &snapshot.view, |segment| {
         let mut output = Output::new(core, &frame.dimensions, segment, DEFAULT_MEMORY, cancel);
         let lookup = output.lookup_columns();
-        let encode = |run: &Arc<Run<Location>>| again(snapshot, directory, &frame, run, &lookup, cancel);
+        let encode = |run: &Arc<Run<Location>>| again(snapshot, &directory, &frame, run, &lookup, cancel);
         for some in group.chunks(8 * rayon::current_num_threads()) {
             output.append(some.par_iter().map(encode).collect::<Result<_>>()?)?;
         }
         output.finish()
     })?;
-    // Each run relied on the cutoffs above it (I5).
-    let mut cubes: Vec<CubeId> = group.iter().flat_map(|run| frame.geometry.ancestors(run.cube)).collect();
-    cubes.sort_unstable();
-    cubes.dedup();
     let cutoffs = cubes.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect();
-    let rows = group.iter().map(|run| run.rows).sum();
+    let (of_runs, rows) = (runs.len() as u64, group.iter().map(|run| run.rows).sum());
     let replacement = Replacement { inputs: group.to_vec(), runs, cutoffs, ..Replacement::default() };
-    Ok(publish(core, replacement, cancel)?.then_some(Written { rows, bytes }))
+    Ok(publish(core, replacement, cancel)?.then_some(Written { runs: of_runs, rows, bytes }))
 }
 
 /// The rows of a run as a run of the same cube.

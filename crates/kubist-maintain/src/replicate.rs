@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use kubist_index::cube::CubeId;
+use kubist_index::cube::{CubeId, Geometry};
 use kubist_index::layout::Placement;
 use kubist_index::outlook::Replication;
 use kubist_index::priority::Threshold;
@@ -16,7 +16,8 @@ use rayon::prelude::*;
 
 use crate::planner::movable;
 use crate::policy::OptimizeOptions;
-use kubist_catalog::directory::Directory;
+use kubist_catalog::core::Core;
+use kubist_catalog::directory::Entry;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::view::View;
 use kubist_format::location::Location;
@@ -26,9 +27,15 @@ use kubist_types::error::Result;
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{NewRuns, Replacement, Written};
 
+/// Cubes that get replicas in one part at most, and after which no other part begins: the next look at the
+/// table finds the others.
+const MANY_TARGETS: usize = 1 << 16;
+
 /// A cube that gets a replica, and the runs that it copies.
 struct Target {
     cube: CubeId,
+    /// That of its parent.
+    cutoff: Threshold,
     sources: Vec<Arc<Run<Location>>>,
     /// Replicas that it replaces.
     old: Vec<Arc<Run<Location>>>,
@@ -41,27 +48,119 @@ pub struct Part {
     targets: Vec<Target>,
 }
 
-/// All cubes of the newest tree that lack a good share of the replicas that the policy
-/// wants there: the runs of older trees are about to move.
-pub fn parts(view: &View, directory: &Directory, policy: Replication, options: &OptimizeOptions) -> Vec<Part> {
-    let (newest, movable) = (view.schema.newest_grid(), movable(view));
-    let Some(tree) = directory.trees().find(|tree| tree.geometry.grid() == newest) else { return Vec::new() };
-    let geometry = tree.geometry;
-    let mut outlooks: HashMap<CubeId, u32> = HashMap::new();
-    let mut parts: Vec<Part> = Vec::new();
-    let (mut held, mut rows): (HashSet<RunId>, u64) = Default::default();
-    for cube in &directory.cubes()[tree.cubes] {
-        let reaching = geometry.ancestors(*cube).filter(|ancestor| {
-            let outlook = outlooks.entry(*ancestor);
-            let outlook = outlook.or_insert_with(|| policy.outlook(&geometry, *ancestor, directory.cutoff(*ancestor)));
-            ancestor.level() + *outlook >= cube.level()
-        });
-        // Of each cube the largest run: the others are about to be merged, and a replica
-        // that names one of them dies with it.
-        let largest = |ancestor| directory.runs_of(ancestor).iter().max_by_key(|run| run.rows);
+/// A cube, with what is below it to copy.
+struct Node {
+    cube: CubeId,
+    cutoff: Threshold,
+    outlook: u32,
+    /// Its largest run: the others are about to be merged, and a replica that names one of them dies
+    /// with it.
+    largest: Option<Arc<Run<Location>>>,
+    replicas: Vec<Arc<Run<Location>>>,
+}
+
+impl Node {
+    fn new(cube: CubeId) -> Node {
+        Node { cube, cutoff: Threshold::ALL, outlook: 0, largest: None, replicas: Vec::new() }
+    }
+}
+
+/// Takes the runs and cutoffs of a tree in depth-first order of cubes.
+struct Targets<'a> {
+    geometry: Geometry,
+    policy: Replication,
+    options: &'a OptimizeOptions,
+    /// From the root to the parent of the cube that comes, and what has come of that one.
+    path: Vec<Node>,
+    here: Option<Node>,
+    parts: Vec<Part>,
+    targets: usize,
+    /// What the last part reads.
+    held: HashSet<RunId>,
+    rows: u64,
+    are_all: bool,
+}
+
+/// Cubes of the newest tree that lack a good share of the replicas that the policy
+/// wants there: the runs of older trees are about to move. And whether these are all.
+///
+/// # Errors
+///
+/// `Cancelled`; as of [`Core::view`]; a storage error.
+pub fn parts(core: &Core, policy: Replication, options: &OptimizeOptions) -> Result<(Arc<View>, (Vec<Part>, bool))> {
+    core.view_with(&options.cancel, |view| {
+        let (newest, movable) = (view.schema.newest_grid(), movable(view));
+        let Some(geometry) = core.forest().tree(newest) else { return Ok((Vec::new(), true)) };
+        if policy == Replication::None {
+            return Ok((Vec::new(), true));
+        }
+        let mut targets = Targets {
+            geometry,
+            policy,
+            options,
+            path: Vec::new(),
+            here: None,
+            parts: Vec::new(),
+            targets: 0,
+            held: HashSet::new(),
+            rows: 0,
+            are_all: true,
+        };
+        view.runs.each_in_order(core, &options.cancel, |entry| {
+            if entry.cube().grid() == newest {
+                targets.add(entry, &movable);
+            }
+            Ok(())
+        })?;
+        targets.settle(&movable);
+        Ok((targets.parts, targets.are_all))
+    })
+}
+
+impl Targets<'_> {
+    fn add(&mut self, entry: Entry, movable: &impl Fn(&Arc<Run<Location>>) -> bool) {
+        let cube = entry.cube();
+        if self.here.as_ref().is_some_and(|here| here.cube != cube) {
+            self.settle(movable);
+        }
+        let here = self.here.get_or_insert_with(|| Node::new(cube));
+        match entry {
+            Entry::Cutoff(_, cutoff) => here.cutoff = cutoff,
+            Entry::Run(run) if run.is_replica() => here.replicas.push(run),
+            Entry::Run(run) => {
+                let is_larger = |other: &Arc<Run<Location>>| (run.rows, run.id) > (other.rows, other.id);
+                if here.largest.as_ref().is_none_or(is_larger) {
+                    here.largest = Some(run);
+                }
+            }
+        }
+    }
+
+    /// A cube has come whole.
+    fn settle(&mut self, movable: &impl Fn(&Arc<Run<Location>>) -> bool) {
+        let Some(mut here) = self.here.take() else { return };
+        let geometry = self.geometry;
+        let around = |node: &&Node| node.cube != here.cube && geometry.contains(node.cube, here.cube);
+        let kept = self.path.iter().take_while(around).count();
+        self.path.truncate(kept);
+        for empty in geometry.ancestors(here.cube).skip(kept) {
+            self.path.push(Node { outlook: self.policy.outlook(&geometry, empty, Threshold::ALL), ..Node::new(empty) });
+        }
+        here.outlook = self.policy.outlook(&geometry, here.cube, here.cutoff);
+        if here.largest.is_some() || here.cutoff < Threshold::ALL {
+            self.consider(&mut here, movable);
+        }
+        self.path.push(here);
+    }
+
+    /// Takes a cube for a target if it is to be one.
+    fn consider(&mut self, here: &mut Node, movable: &impl Fn(&Arc<Run<Location>>) -> bool) {
+        let (cube, geometry) = (here.cube, self.geometry);
+        let reaching = self.path.iter().filter(|above| above.cube.level() + above.outlook >= cube.level());
         let sources: Vec<Arc<Run<Location>>> =
-            reaching.filter_map(largest).filter(|run| movable(run)).cloned().collect();
-        let old = directory.replicas_in(*cube);
+            reaching.filter_map(|above| above.largest.as_ref()).filter(|run| movable(run)).cloned().collect();
+        let mut old = std::mem::take(&mut here.replicas);
+        old.sort_unstable_by_key(|run| run.id);
         let missing: f64 = sources
             .iter()
             .filter(|run| !old.iter().any(|replica| replica.copies.contains(&run.id)))
@@ -72,22 +171,28 @@ pub fn parts(view: &View, directory: &Directory, policy: Replication, options: &
             })
             .sum();
         let there = old.iter().map(|replica| replica.rows).sum::<u64>() as f64;
-        if missing == 0.0 || (!old.is_empty() && missing < options.debt_share * (missing + there)) {
-            continue;
+        if missing == 0.0 || (!old.is_empty() && missing < self.options.debt_share * (missing + there)) {
+            return;
         }
-        if rows > options.rows_at_once || parts.is_empty() {
-            parts.push(Part { top: *cube, targets: Vec::new() });
-            (held, rows) = Default::default();
+        let is_full = |part: &Part| self.rows > self.options.rows_at_once || part.targets.len() >= MANY_TARGETS;
+        if self.parts.last().is_none_or(is_full) {
+            self.are_all &= self.targets < MANY_TARGETS;
+            if !self.are_all {
+                return;
+            }
+            self.parts.push(Part { top: cube, targets: Vec::new() });
+            (self.held, self.rows) = Default::default();
         }
-        rows += sources.iter().filter(|run| held.insert(run.id)).map(|run| run.rows).sum::<u64>();
-        if let Some(part) = parts.last_mut() {
-            while !geometry.contains(part.top, *cube) {
+        self.rows += sources.iter().filter(|run| self.held.insert(run.id)).map(|run| run.rows).sum::<u64>();
+        self.targets += 1;
+        if let Some(part) = self.parts.last_mut() {
+            while !geometry.contains(part.top, cube) {
                 part.top = geometry.parent(part.top).unwrap_or(geometry.root());
             }
-            part.targets.push(Target { cube: *cube, sources, old: old.to_vec() });
+            let cutoff = self.path.last().map_or(Threshold::ALL, |parent| parent.cutoff);
+            part.targets.push(Target { cube, cutoff, sources, old });
         }
     }
-    parts
 }
 
 /// Writes the replicas of a part; `None` if somebody else has replaced one of the
@@ -99,7 +204,6 @@ pub fn parts(view: &View, directory: &Directory, policy: Replication, options: &
 pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<Written>> {
     let core = &snapshot.core;
     let Some(frame) = core.frame(&snapshot.view.schema, part.top.grid())? else { return Ok(Some(Written::default())) };
-    let directory = snapshot.directory()?;
     let sources: BTreeMap<RunId, &Arc<Run<Location>>> =
         part.targets.iter().flat_map(|target| &target.sources).map(|run| (run.id, run)).collect();
     let number: HashMap<RunId, u32> = sources.keys().enumerate().map(|(number, run)| (*run, number as u32)).collect();
@@ -119,8 +223,7 @@ pub fn copy(snapshot: &Snapshot, part: &Part, cancel: &Cancel) -> Result<Option<
         .targets
         .par_iter()
         .map(|target| {
-            let parent = frame.geometry.parent(target.cube);
-            let cutoff = parent.map_or(Threshold::ALL, |parent| directory.cutoff(parent));
+            let cutoff = target.cutoff;
             let copied: HashSet<u32> = target.sources.iter().map(|run| number[&run.id]).collect();
             let rows = sorted.inside(&frame.geometry, target.cube);
             let rows = rows.filter(|row| copied.contains(&source_of[*row as usize]));

@@ -8,15 +8,21 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_select::filter::filter_record_batch;
 use kubist_catalog::core::Core;
+use kubist_catalog::directory::Entry;
 use kubist_catalog::snapshot::Snapshot;
+use kubist_format::location::Location;
 use kubist_index::cube::CubeId;
 use kubist_index::layout::Placement;
 use kubist_index::order::Keyed;
+use kubist_index::state::Run;
 use kubist_read::runs::read_run;
 use kubist_types::{Cancel, Error, Result};
 use kubist_write::build::SortedRows;
 use kubist_write::output::{DEFAULT_MEMORY, Output};
 use kubist_write::publish::{Replacement, publish, write_segment};
+
+/// Runs whose zone maps are looked at together.
+const LOOKED_AT: usize = 4096;
 
 /// What taking back steps took back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -38,20 +44,37 @@ pub struct Retraction {
 pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retraction> {
     loop {
         let snapshot = Snapshot::now(core, cancel)?;
-        let (column, directory) = (core.created.step(), snapshot.view.runs.whole(core, cancel)?);
-        let (maps, _) = snapshot.zone_maps(directory.runs().iter())?;
+        let column = core.created.step();
         let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
-        for (run, map) in directory.runs().iter().zip(maps) {
-            let zones = &map.columns[column];
-            let later = |key: &u64| i64::from_key(*key) > step;
-            if zones.max.iter().any(later) {
-                inputs.push(run.clone());
-                match zones.min.iter().all(later) {
-                    true => (report.rows, report.runs_removed) = (report.rows + run.rows, report.runs_removed + 1),
-                    false => mixed.push(run.clone()),
+        let mut look_at = |runs: &mut Vec<Arc<Run<Location>>>| -> Result<()> {
+            let (maps, _) = snapshot.zone_maps(runs.iter())?;
+            for (run, map) in runs.drain(..).zip(maps) {
+                let zones = &map.columns[column];
+                let later = |key: &u64| i64::from_key(*key) > step;
+                if zones.max.iter().any(later) {
+                    inputs.push(run.clone());
+                    match zones.min.iter().all(later) {
+                        true => (report.rows, report.runs_removed) = (report.rows + run.rows, report.runs_removed + 1),
+                        false => mixed.push(run),
+                    }
                 }
             }
-        }
+            Ok(())
+        };
+        let mut some = Vec::new();
+        snapshot.view.runs.each_in_order(core, cancel, |entry| {
+            if let Entry::Run(run) = entry
+                && !run.is_replica()
+            {
+                some.push(run);
+            }
+            if some.len() >= LOOKED_AT { look_at(&mut some) } else { Ok(()) }
+        })?;
+        look_at(&mut some)?;
+        let tree = |cube: CubeId| core.forest().tree_of(cube);
+        let above: BTreeSet<CubeId> = mixed.iter().flat_map(|run| tree(run.cube).ancestors(run.cube)).collect();
+        let concerned = above.iter().copied().chain(mixed.iter().map(|run| run.cube));
+        let directory = snapshot.view.runs.of_cubes(core, concerned, cancel)?;
         let mut output_runs = Vec::new();
         if !mixed.is_empty() {
             let schema = &snapshot.view.schema;
@@ -81,12 +104,10 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
             })?
             .1;
         }
-        let cutoffs = output_runs.iter().flat_map(|run| directory.forest().tree_of(run.cube).ancestors(run.cube));
-        let cutoffs: BTreeSet<CubeId> = cutoffs.collect();
         let replacement = Replacement {
             inputs,
             runs: output_runs,
-            cutoffs: cutoffs.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect(),
+            cutoffs: above.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect(),
             retract_after: Some(step),
             needs: snapshot.view.positions.clone(),
             ..Replacement::default()

@@ -33,7 +33,7 @@ use kubist_catalog::error::{is_damage, is_unread, store_error};
 use kubist_catalog::location::TableLocation;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
-use kubist_format::lookups::bytes as lookup_bytes;
+use kubist_format::lookups::LookupBytes;
 use kubist_format::zone_map::ZoneMap;
 use kubist_read::runs;
 use kubist_types::cancel::Cancel;
@@ -226,7 +226,9 @@ fn verify_patiently(
         true => run.payload.data_length + run.payload.map_length as u64,
         false => run.payload.map_length as u64,
     };
-    let total = runs.iter().map(|run| length(run)).sum::<u64>() + lookup_bytes(runs.iter().map(|run| run.as_ref()));
+    let mut lookups = LookupBytes::default();
+    runs.iter().for_each(|run| lookups.add(run));
+    let total = runs.iter().map(|run| length(run)).sum::<u64>() + lookups.bytes;
     let mut ledger = Ledger::new(&snapshot, &directory, &mut report);
     let mut postings = Postings::read(&snapshot, &runs, &options.cancel, &mut report)?;
     let (mut damaged, mut pages): (HashSet<RunId>, _) = (missing.clone(), PageLedger::default());

@@ -126,10 +126,10 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
         cancel.check()?;
         let looked = Instant::now();
         core.check_still_there()?;
-        let (view, directory) = core.view_with(cancel, |runs| {
+        let (view, directory) = core.view_with(cancel, |view| {
             let copies = replacement.runs.iter().filter(|run| run.is_replica());
             let concerned = replacement.inputs.iter().chain(&replacement.copied).chain(copies);
-            runs.of_cubes(core, concerned.map(|run| run.cube), cancel)
+            view.runs.of_cubes(core, concerned.map(|run| run.cube), cancel)
         })?;
         // A replica that has died meanwhile is removed all the same.
         let lives = |run: &Arc<Run<Location>>| {
@@ -270,6 +270,7 @@ fn copied_twice(directory: &Directory, replacement: &Replacement) -> bool {
 /// What one rewrite wrote.
 #[derive(Clone, Copy, Default)]
 pub struct Written {
+    pub runs: u64,
     pub rows: u64,
     pub bytes: u64,
 }
@@ -310,7 +311,8 @@ impl NewRuns {
     ///
     /// `Cancelled`; as of [`Core::view`]; a storage error.
     pub fn publish(self, core: &Core, replacement: Replacement, cancel: &Cancel) -> Result<Option<Written>> {
-        let written = Written { rows: self.runs.iter().map(|run| run.rows).sum(), bytes: self.bytes };
+        let (runs, rows) = (self.runs.len() as u64, self.runs.iter().map(|run| run.rows).sum());
+        let written = Written { runs, rows, bytes: self.bytes };
         let published = match publish(core, Replacement { runs: self.runs, ..replacement }, cancel) {
             // Said before anything is published.
             Err(Error::Busy(_)) => Ok(false),

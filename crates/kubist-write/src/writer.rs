@@ -564,7 +564,8 @@ impl Writer {
         step: Option<i64>,
         first: Option<&Commit<Location>>,
     ) -> Result<Prepared> {
-        let (view, known) = self.core.view_with(&self.cancel, |runs| runs.worth_knowing(&self.core, &self.cancel))?;
+        let (view, known) =
+            self.core.view_with(&self.cancel, |view| view.runs.worth_knowing(&self.core, &self.cancel))?;
         self.core.settle_schema(&view.schema)?;
         let batches = widened(&view.schema, std::mem::take(&mut pending.batches))?;
         // What was spilled lies in parts of an older grid's space, perhaps: it stays there.

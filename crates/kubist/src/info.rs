@@ -1,16 +1,15 @@
 //! What a table is and holds, in numbers and words.
 
-use std::sync::Arc;
-
 use crate::costs::Costs;
+use kubist_catalog::directory::Entry;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::history::Declared;
-use kubist_format::lookups;
+use kubist_format::lookups::LookupBytes;
 use kubist_index::grid::Scale;
 use kubist_index::layout::Capacity;
 use kubist_maintain::disk_use::DiskUse;
-use kubist_maintain::planner::CompactionPlanner;
+use kubist_maintain::planner::{CompactionPlanner, Debt};
 use kubist_types::{Cancel, ColumnInfo, Compression, Metadata, Result};
 
 /// What a table is and holds.
@@ -126,18 +125,61 @@ pub struct WriterInfo {
     pub rows: u64,
 }
 
+/// What its runs say together.
+#[derive(Default)]
+struct OfRuns {
+    rows: u64,
+    runs: u64,
+    cubes: u64,
+    most_runs: u64,
+    height: u32,
+    replica_rows: u64,
+    rows_outside: f64,
+    bytes: u64,
+    debt: Debt,
+}
+
+impl OfRuns {
+    fn of(snapshot: &Snapshot, frame: Option<&Frame>, cancel: &Cancel) -> Result<OfRuns> {
+        let (core, view) = (&snapshot.core, &snapshot.view);
+        let (newest, capacity) = (view.schema.newest_grid(), Capacity::new(core.header.capacity));
+        let mut planner = CompactionPlanner::new(view, core.forest(), &capacity, &core.read_amplification, None);
+        let (mut found, mut lookups) = (OfRuns::default(), LookupBytes::default());
+        // The last cube with a run, and its runs.
+        let (mut cube, mut of_cube) = (None, 0);
+        view.runs.each_in_order(core, cancel, |entry| {
+            planner.add(&entry);
+            let Entry::Run(run) = entry else { return Ok(()) };
+            found.bytes += run.payload.data_length + run.payload.map_length as u64;
+            lookups.add(&run);
+            if run.is_replica() {
+                found.replica_rows += run.rows;
+                return Ok(());
+            }
+            if cube.replace(run.cube) != Some(run.cube) {
+                of_cube = 0;
+                found.cubes += 1;
+                found.height = found.height.max(run.cube.level() + 1);
+            }
+            of_cube += 1;
+            found.most_runs = found.most_runs.max(of_cube);
+            found.runs += 1;
+            found.rows += run.rows;
+            if let Some(frame) = frame.filter(|_| run.cube.grid() == newest) {
+                found.rows_outside += frame.outside_of_box(run.rows, &run.payload.low, &run.payload.high);
+            }
+            Ok(())
+        })?;
+        Ok(OfRuns { bytes: found.bytes + lookups.bytes, debt: planner.finish().debt, ..found })
+    }
+}
+
 /// What is known of a snapshot.
 pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     let core = &snapshot.core;
-    let directory = snapshot.view.runs.whole(core, cancel)?;
     let schema = &snapshot.view.schema;
     let frame = core.newest_frame(schema)?;
-    let planner = CompactionPlanner::new(
-        &snapshot.view,
-        &directory,
-        &Capacity::new(core.header.capacity),
-        &core.read_amplification,
-    );
+    let runs = OfRuns::of(snapshot, frame.as_deref(), cancel)?;
     let dimensions = schema.dimensions.iter().enumerate().map(|(d, column)| {
         let said = core.header.dimensions.get(d).filter(|_| schema.newest_grid() == 0);
         let scale = frame.as_ref().map(|frame| &frame.scales[d]);
@@ -151,14 +193,6 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
             high: domain.map(|(_, high)| high),
         }
     });
-    let of_newest = directory.runs().iter().filter(|run| run.cube.grid() == schema.newest_grid());
-    let outside = |frame: &Arc<Frame>| -> f64 {
-        of_newest.map(|run| frame.outside_of_box(run.rows, &run.payload.low, &run.payload.high)).sum()
-    };
-    let rows_outside = frame.as_ref().map_or(0.0, outside) as u64;
-    let of_runs: u64 = directory.all().map(|run| run.payload.data_length + run.payload.map_length as u64).sum();
-    let bytes = of_runs + lookups::bytes(directory.all().map(Arc::as_ref));
-    let rows = directory.rows();
     let history = &snapshot.view.history;
     let disk = DiskUse::of(core, cancel)?;
     let thinned = history.thinned();
@@ -171,16 +205,16 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         location: core.store.location().into(),
         format_version: core.header.format_version,
         shared: core.store.capabilities().fencing != kubist_store::Fencing::Lock,
-        rows,
-        runs: directory.runs().len() as u64,
-        cubes: directory.occupied_cubes() as u64,
-        replica_rows: directory.replicas().map(|run| run.rows).sum(),
-        debt: planner.debt(),
+        rows: runs.rows,
+        runs: runs.runs,
+        cubes: runs.cubes,
+        replica_rows: runs.replica_rows,
+        debt: runs.debt.total(),
         grid: schema.newest_grid(),
-        rows_to_move: planner.rows_to_move(),
-        rows_outside,
-        most_runs: directory.runs().chunk_by(|a, b| a.cube == b.cube).map(|runs| runs.len() as u64).max().unwrap_or(0),
-        height: directory.height(),
+        rows_to_move: runs.debt.rows_to_move,
+        rows_outside: runs.rows_outside as u64,
+        most_runs: runs.most_runs,
+        height: runs.height,
         dimensions: dimensions.collect(),
         identity: core.header.identity.clone(),
         lookup: core.header.lookup.clone(),
@@ -201,8 +235,8 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
             .iter()
             .map(|(name, progress)| WriterInfo { name: name.clone(), commits: progress.commits, rows: progress.rows })
             .collect(),
-        bytes,
-        bytes_per_row: if rows == 0 { 0.0 } else { bytes as f64 / rows as f64 },
+        bytes: runs.bytes,
+        bytes_per_row: if runs.rows == 0 { 0.0 } else { runs.bytes as f64 / runs.rows as f64 },
         costs: core
             .store
             .traffic()

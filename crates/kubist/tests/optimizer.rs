@@ -8,7 +8,13 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::store::MemoryStore;
-use kubist::{Bound, Dimension, Domain, OptimizeOptions, Query, Stats, Table, TableOptions, Value, WriterOptions};
+use kubist::{
+    Bound, CommitOptions, Compression, Dimension, Domain, GridOptions, OptimizeOptions, OptimizeReport, Query, Stats,
+    Table, TableOptions, Value, WriterOptions,
+};
+use kubist_format::location::Location;
+use kubist_index::state::Run;
+use kubist_types::Cancel;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -24,15 +30,18 @@ fn schema() -> SchemaRef {
 }
 
 fn table(name: &str) -> Table {
+    Table::create_in(Arc::new(MemoryStore::new(name)), schema(), &table_options()).unwrap()
+}
+
+fn table_options() -> TableOptions {
     let dimension =
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
-    let options = TableOptions {
+    TableOptions {
         dimensions: vec![dimension("x"), dimension("y")],
         identity: vec!["id".into()],
         capacity: Some(CAPACITY),
         ..Default::default()
-    };
-    Table::create_in(Arc::new(MemoryStore::new(name)), schema(), &options).unwrap()
+    }
 }
 
 /// Commits points with ids from `first` on.
@@ -220,4 +229,90 @@ fn one_call_goes_on_until_nothing_is_left() {
     // And then it rests.
     let rounds = (0..20).find(|_| table.optimize(&options, &mut |_, _| {}).unwrap().rewrites == 0);
     assert!(rounds.is_some(), "{report:?}");
+}
+
+/// Runs and replicas by cube, and cutoffs.
+fn layout(table: &Table) -> impl PartialEq + std::fmt::Debug + use<> {
+    let (core, cancel) = (table.core(), Cancel::default());
+    let directory = core.view(&cancel).unwrap().runs.whole(core, &cancel).unwrap();
+    let of_run = |run: &Arc<Run<Location>>| (run.cube, run.rows, run.priorities, run.copies.len());
+    let mut runs: Vec<_> = directory.all().map(of_run).collect();
+    runs.sort_unstable();
+    (runs, directory.cutoffs().collect::<Vec<_>>())
+}
+
+/// What is done to a table whose list of runs is not held is what is done to one whose list is.
+#[test]
+fn a_list_that_is_not_held_leads_to_the_same_layout() {
+    let [held, paged] = [1 << 18, 5].map(|limit| {
+        let store = Arc::new(MemoryStore::new("t"));
+        let table = Table::create_in(store.clone(), schema(), &table_options()).unwrap();
+        let mut rng = SmallRng::seed_from_u64(9);
+        for step in 0..60 {
+            let mut writer = table.writer(&WriterOptions::default()).unwrap();
+            let points = points(&mut rng, [40, 200, 1000][step as usize % 3]);
+            let column =
+                |d: usize| Arc::new(Float64Array::from_iter_values(points.iter().map(|point| point[d]))) as ArrayRef;
+            let ids = Arc::new(Int64Array::from_iter_values((0..points.len() as i64).map(|id| step * 10_000 + id)));
+            writer.append(&RecordBatch::try_new(schema(), vec![ids, column(0), column(1)]).unwrap()).unwrap();
+            writer.commit_as(&CommitOptions { token: None, step: Some(step) }).unwrap();
+        }
+        table.checkpoint().unwrap();
+        drop(table);
+        // Only a handle that begins with a checkpoint has pages.
+        let table = Table::open_in(store).unwrap();
+        table.limit_runs_in_memory(limit);
+        table
+    });
+    let both = [&held, &paged];
+    let base = paged.core().view(&Cancel::default()).unwrap().runs.base.clone();
+    assert!(base.is_some_and(|base| base.pages.len() > 5));
+    let check = |what: &str| {
+        let [one, other] = both.map(layout);
+        assert!(one == other, "{what}");
+        let [one, other] = both.map(|table| table.snapshot().unwrap().info().unwrap());
+        let info = |info: &kubist::Info| {
+            (info.rows, info.runs, info.cubes, info.most_runs, info.height, info.replica_rows, info.debt, info.bytes)
+        };
+        assert_eq!(info(&one), info(&other), "{what}");
+        assert_eq!(
+            (one.disk.primary, one.disk.replicas, one.disk.zone_maps, one.disk.lookups),
+            (other.disk.primary, other.disk.replicas, other.disk.zone_maps, other.disk.lookups),
+            "{what}"
+        );
+        for precision in [None, Some(0.2)] {
+            pages(&held, &paged, precision);
+        }
+    };
+    check("commits");
+    let optimized = |options: &OptimizeOptions| {
+        let [one, other] = both.map(|table| table.optimize(options, &mut |_, _| {}).unwrap());
+        assert_eq!(OptimizeReport { bytes_written: 0, ..one }, OptimizeReport { bytes_written: 0, ..other });
+        assert!(one.rewrites > 0, "{one:?}");
+    };
+    let none = OptimizeOptions { replication: "none".parse().ok(), ..Default::default() };
+    for _ in 0..3 {
+        optimized(&OptimizeOptions { rows_at_once: 300, one_round: true, ..none.clone() });
+        check("a round");
+    }
+    optimized(&OptimizeOptions { rows_at_once: 700, ..none.clone() });
+    check("what is worth it");
+    optimized(&OptimizeOptions { rows_at_once: 700, replication: "full".parse().ok(), ..Default::default() });
+    check("replicas");
+    let [one, other] = both.map(|table| table.retract(40, &Cancel::default()).unwrap());
+    assert_eq!(one, other);
+    assert!(one.rows > 0 && one.runs_rewritten > 0, "{one:?}");
+    check("steps taken back");
+    optimized(&OptimizeOptions { compression: Some(Compression::Small), rows_at_once: 2_000, ..none.clone() });
+    check("another compression");
+    let dimensions = Some(vec!["y".into(), "x".into()]);
+    let options = GridOptions { dimensions, ..Default::default() };
+    for table in both {
+        table.regrid(&options, &mut |_, _| {}).unwrap();
+    }
+    check("another grid");
+    assert_eq!(held.snapshot().unwrap().info().unwrap().rows_to_move, 0);
+    for table in both {
+        assert!(table.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
+    }
 }

@@ -1,7 +1,7 @@
 //! What leads to the runs: header, grid, logs, rewrites and checkpoints, each read
 //! from its beginning by a handle that has read nothing before.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use kubist_index::cube::CubeId;
@@ -10,6 +10,7 @@ use kubist_store::Store;
 
 use kubist_catalog::checkpoint::{self, Held};
 use kubist_catalog::core::Core;
+use kubist_catalog::directory::Entry;
 use kubist_catalog::error::bad_entry;
 use kubist_catalog::error::store_error;
 use kubist_catalog::snapshot::Snapshot;
@@ -59,13 +60,13 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel)
     let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
     for name in &names {
         cancel.check()?;
-        let whole = |held: Option<Held>| match held {
+        let pages = |held: Option<Held>| match held {
             Some(held) if Some(name) == names.last() || !has_lost_its_pages(core, &held)? => {
-                held.whole(core, cancel).map(drop)
+                held.base.map_or(Ok(()), |base| base.each(core, cancel, |_| Ok(())))
             }
             _ => Ok(()),
         };
-        if let Err(error) = checkpoint::read(core, name).and_then(whole) {
+        if let Err(error) = checkpoint::read(core, name).and_then(pages) {
             report.note(error)?;
         }
     }
@@ -154,15 +155,22 @@ fn check_alterations(core: &Core, snapshot: Option<&Snapshot>, report: &mut Veri
 /// I3, as far as entries are left that say something of it.
 fn check_cutoffs(snapshot: &Snapshot, stated: &Stated, report: &mut VerifyReport, cancel: &Cancel) -> Result<()> {
     let core = &snapshot.core;
-    let directory = snapshot.view.runs.whole(core, cancel)?;
-    for (cube, cutoff) in directory.cutoffs() {
-        if cube.level() == directory.forest().tree_of(cube).deepest() && cutoff < Threshold::ALL {
+    let forest = core.forest();
+    let mut kept: HashSet<CubeId> = HashSet::new();
+    snapshot.view.runs.each_in_order(core, cancel, |entry| {
+        let Entry::Cutoff(cube, cutoff) = entry else { return Ok(()) };
+        if cube.level() == forest.tree_of(cube).deepest() && cutoff < Threshold::ALL {
             report.find(format!("cube {:#x} is of the deepest level and has a cutoff", cube.to_u128()));
         }
-    }
-    for (cube, lowest) in stated.iter().filter(|(cube, lowest)| directory.cutoff(**cube) > **lowest) {
+        if stated.get(&cube).is_some_and(|lowest| cutoff <= *lowest) {
+            kept.insert(cube);
+        }
+        Ok(())
+    })?;
+    for (cube, lowest) in stated.iter().filter(|(cube, lowest)| **lowest < Threshold::ALL && !kept.contains(cube)) {
         // A rewrite that was published meanwhile is not in the snapshot.
-        if core.view(cancel)?.runs.whole(core, cancel)?.cutoff(*cube) > *lowest {
+        let now = core.view(cancel)?.runs.of_cubes(core, std::iter::once(*cube), cancel)?;
+        if now.cutoff(*cube) > *lowest {
             report.find(format!("the cutoff of cube {:#x} is higher than an entry says", cube.to_u128()));
         }
     }
