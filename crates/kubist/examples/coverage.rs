@@ -293,6 +293,8 @@ fn kinds(rows: usize) -> Vec<Kind> {
             "std(lognormal1)",
             "std(path_normal)",
             "std(path_lognormal1)",
+            "median(path_normal)",
+            "p95(path_normal)",
         ] {
             let change = share((trajectories * STEPS) as f64, rows as f64);
             add("few", format!("{aggregate}, {trajectories} trajectories"), aggregate, true, false, &change, false);

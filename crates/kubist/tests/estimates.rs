@@ -715,6 +715,8 @@ fn few_trajectories_have_intervals_that_hold_or_a_warning() {
         let is_skewed = std::ptr::eq(world, &skewed);
         assert!(if is_skewed { warned > 0.6 } else { warned < 0.4 }, "{aggregate}: {warned} are warned of");
     }
+    let (held, _) = held_and_warned(100, &normal, "p95(value)", 35.0, "");
+    assert!(held >= 0.935, "p95(value): {held}");
     let grouped = EstimateOptions { group_by: vec!["pid % 2".into()], ..sampled("mean(value)", 0.05, None) };
     let estimate = table(&normal, &["pid"], 0).estimate(&grouped).unwrap();
     assert_eq!(estimate.warnings, ["mean(value): fewer than 30 of `pid` were read in 2 groups: read more"]);
