@@ -273,7 +273,7 @@ impl<P: Population> Estimation<P> {
         if self.at == self.low {
             return Ok(false);
         }
-        let identified = self.records.has_identity();
+        let identified = self.records.identity().is_some();
         let pilot = PilotFindings::new(&self.task, &parts, identified);
         for part in &parts {
             self.accumulated.add(&self.task, &pilot, part, false)?;

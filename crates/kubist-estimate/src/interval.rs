@@ -2,10 +2,18 @@
 //!
 //! Ends are those of Student's t with as many degrees of freedom as there are random groups
 //! with records, less one, corrected for skewness; some aggregates are treated on another
-//! scale, variances on a logarithmic one and correlations on Fisher's.
+//! scale, variances on a logarithmic one and correlations on Fisher's. Where records of one
+//! identity come together samples may be of few identities, however many records they have:
+//! then the degrees of freedom are those of the error's own spread.
 
 use crate::distribution::student;
 use crate::sums::{Spread, Sums};
+
+/// An interval is trusted while the estimate's distribution is no more skewed than this:
+/// Cochran's rule, n > 25 G^2 for records of skewness G (Sampling Techniques, 1977, 2.15).
+const MOST_SKEWNESS: f64 = 0.2;
+/// With fewer degrees of freedom the error itself may well be off by a quarter.
+const LEAST_DEGREES: f64 = 10.0;
 
 /// A value and the ends of its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,8 +21,12 @@ pub struct Interval {
     pub value: Option<f64>,
     pub low: f64,
     pub high: f64,
-    /// Of the estimate's distribution; the interval is trusted while it is small.
+    /// Of the estimate's distribution.
     pub skewness: f64,
+    /// A few identities decide it, so that it may hold the truth less often than it says.
+    pub decided_by_few: bool,
+    /// About how many identities it comes from, where that matters to it.
+    pub identities: f64,
     /// All records that were drawn are alike, so that the sample knows no spread.
     pub constant: bool,
 }
@@ -47,28 +59,38 @@ pub struct Frame<'a> {
 impl Interval {
     pub fn unknown() -> Interval {
         let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
-        Interval { value: None, low, high, skewness: 0.0, constant: false }
+        Interval { value: None, low, high, ..Interval::exact(0.0) }
     }
 
     pub fn exact(value: f64) -> Interval {
-        Interval { value: Some(value), low: value, high: value, skewness: 0.0, constant: false }
+        Interval {
+            value: Some(value),
+            low: value,
+            high: value,
+            skewness: 0.0,
+            decided_by_few: false,
+            identities: f64::INFINITY,
+            constant: false,
+        }
     }
 
     /// The value, and to either side what the spread says: Student's interval, bent by the
     /// skewness of the estimate (Hall, JRSS B 54, 1992: the cubic transformation).
     pub fn around(value: f64, spread: Spread, conditions: &Conditions) -> Interval {
-        let Spread { error, degrees, skewness } = spread;
+        let Spread { error, identities, skewness, .. } = spread;
         if !value.is_finite() || error.is_nan() {
             // Infinite values have no error that could be told.
-            return Interval { value: Some(value), ..Interval::unknown() };
+            return Interval { value: Some(value), identities, ..Interval::unknown() };
         }
-        let quantile = student(conditions.alpha, degrees);
+        let quantile = student(conditions.alpha, degrees(&spread, conditions));
         let away = |x: f64| if error == 0.0 { 0.0 } else { bent(x, skewness) * error };
         Interval {
             value: Some(value),
             low: value - away(quantile),
             high: value - away(-quantile),
             skewness,
+            decided_by_few: skewness.abs() > MOST_SKEWNESS || has_few_degrees(&spread, conditions),
+            identities,
             constant: error == 0.0 && conditions.p < 1.0,
         }
     }
@@ -84,7 +106,7 @@ impl Interval {
         to: impl Fn(f64) -> f64,
     ) -> Interval {
         if !value.is_finite() || spread.error.is_nan() {
-            return Interval { value: Some(value), ..Interval::unknown() };
+            return Interval { value: Some(value), identities: spread.identities, ..Interval::unknown() };
         }
         if spread.error == 0.0 {
             return Interval { constant: conditions.p < 1.0, ..Interval::exact(value) };
@@ -98,6 +120,16 @@ impl Interval {
     pub fn moved(self, by: f64) -> Interval {
         Interval { value: self.value.map(|value| value + by), low: self.low + by, high: self.high + by, ..self }
     }
+}
+
+/// Of Student's t.
+fn degrees(spread: &Spread, conditions: &Conditions) -> f64 {
+    if conditions.clustered { spread.degrees_by_kurtosis } else { spread.degrees }
+}
+
+/// Do a few of the identities whose records come together make up most of the error?
+pub fn has_few_degrees(spread: &Spread, conditions: &Conditions) -> bool {
+    conditions.clustered && degrees(spread, conditions) < LEAST_DEGREES
 }
 
 /// The quantile of (estimate - truth) / error that belongs to one of Student's t, where the

@@ -64,8 +64,10 @@ impl Population for Records {
         self.snapshot.view.schema.column(name)
     }
 
-    fn has_identity(&self) -> bool {
-        self.snapshot.view.schema.has_identity()
+    fn identity(&self) -> Option<String> {
+        let schema = &self.snapshot.view.schema;
+        let names = schema.identity.iter().map(|column| format!("`{}`", schema.user_field(*column).name()));
+        schema.has_identity().then(|| format!("of {}", names.collect::<Vec<_>>().join(", ")))
     }
 
     fn is_all(&self) -> bool {

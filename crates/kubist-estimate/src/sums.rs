@@ -23,11 +23,18 @@ pub struct Sums {
 }
 
 /// How far an estimate may be from the truth.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
     pub error: f64,
-    /// Of Student's t.
+    /// About how many identities were drawn.
+    pub identities: f64,
+    /// Degrees of freedom of the error: random groups with records, less one.
     pub degrees: f64,
+    /// The same by the groups' fourth moment: fewer, where a few groups make up most of the
+    /// error. They are 2 V^2 / var V for an estimated variance V (Satterthwaite, Biometrics
+    /// Bulletin 2, 1946), which depends on the kurtosis of the identities' totals (Valliant and
+    /// Rust, Journal of Official Statistics 26, 2010).
+    pub degrees_by_kurtosis: f64,
     /// Of the estimate's own distribution: that of a record, divided by the root of their
     /// number.
     pub skewness: f64,
@@ -119,25 +126,40 @@ impl Sums {
         let cells = self.cells.chunks_exact(self.width);
         let occupied = cells.clone().filter(|cell| cell[0] != 0.0).count() as f64;
         if p >= 1.0 {
-            return Spread { error: 0.0, degrees: f64::INFINITY, skewness: 0.0 };
+            let endless = f64::INFINITY;
+            return Spread { identities: endless, degrees: endless, degrees_by_kurtosis: endless, ..Spread::default() };
         }
+        // By the share of groups that are empty (linear counting: Whang, Vander-Zanden and
+        // Taylor, ACM Transactions on Database Systems 15, 1990).
+        let groups = self.groups as f64;
+        let identities = groups * -(1.0 - occupied / groups).ln();
         if occupied < 2.0 {
-            return Spread { error: f64::INFINITY, degrees: 0.0, skewness: 0.0 };
+            return Spread { error: f64::INFINITY, identities, ..Spread::default() };
         }
         let combine = |(cell, less): (&[f64], &[f64])| {
             (cell.iter().zip(coefficients).map(|(total, by)| total * by).sum::<f64>() - less[0] * by) / p
         };
         let pairs = cells.zip(other.cells.chunks_exact(other.width));
-        let mean = pairs.clone().map(combine).sum::<f64>() / self.groups as f64;
-        let (mut second, mut third) = (0.0, 0.0);
+        let mean = pairs.clone().map(combine).sum::<f64>() / groups;
+        let (mut second, mut third, mut fourth) = (0.0, 0.0, 0.0);
         for pair in pairs {
             let away = combine(pair) - mean;
-            second += away * away;
-            third += away * away * away;
+            let square = away * away;
+            second += square;
+            third += square * away;
+            fourth += square * square;
         }
         let variance = (1.0 - p) * second * occupied / (occupied - 1.0);
         let skewness = if second > 0.0 { third / second.powf(1.5) } else { 0.0 };
-        Spread { error: variance.sqrt(), degrees: occupied - 1.0, skewness }
+        let degrees = occupied - 1.0;
+        let by_kurtosis = 2.0 / (fourth / (second * second) - 1.0 / occupied);
+        Spread {
+            error: variance.sqrt(),
+            identities,
+            degrees,
+            degrees_by_kurtosis: if by_kurtosis > 0.0 { by_kurtosis.min(degrees) } else { degrees },
+            skewness,
+        }
     }
 }
 
@@ -169,6 +191,33 @@ mod tests {
             }
             assert!((mean / truth - 1.0).abs() < 0.06, "{identities} of {size} at {p}: {}", mean / truth);
         }
+    }
+
+    /// The spread of one value for each of some identities of five records.
+    fn spread_of(values: &[f64]) -> Spread {
+        let mut random = SmallRng::seed_from_u64(5);
+        let mut sums = Sums::new(2, 256);
+        for value in values {
+            sums.add(&[&[1.0; 5], &[*value; 5]], 0..5, Some(&[random.random(); 5]));
+        }
+        let n = 5.0 * values.len() as f64 / 0.01;
+        sums.spread(0.01, &[-values.iter().sum::<f64>() / values.len() as f64 / n, 1.0 / n])
+    }
+
+    #[test]
+    fn identities_are_counted_by_the_groups_that_they_fall_into() {
+        for count in [10usize, 40, 150] {
+            let found = spread_of(&(0..count).map(|value| value as f64).collect::<Vec<f64>>()).identities;
+            assert!((found / count as f64 - 1.0).abs() < 0.1, "{found} are not {count}");
+        }
+    }
+
+    #[test]
+    fn few_degrees_of_freedom_are_left_where_one_identity_decides() {
+        let even = spread_of(&(0..40).map(f64::from).collect::<Vec<f64>>());
+        assert_eq!(even.degrees_by_kurtosis, even.degrees);
+        let decided = spread_of(&(0..40).map(|value| f64::from(value == 7)).collect::<Vec<f64>>());
+        assert!(decided.degrees > 30.0 && decided.degrees_by_kurtosis < 3.0, "{decided:?}");
     }
 
     #[test]

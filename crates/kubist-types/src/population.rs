@@ -83,8 +83,9 @@ pub trait Population: Clone + Send + Sync + 'static {
         Ok(self.clone())
     }
 
-    /// Whether records of one priority belong together, so that one tells something of the other.
-    fn has_identity(&self) -> bool;
+    /// What records of one priority belong to, so that one tells something of the other, as it is counted in
+    /// messages: 30 "of `pid`", 30 "blocks".
+    fn identity(&self) -> Option<String>;
 
     /// About how many records share a priority.
     ///

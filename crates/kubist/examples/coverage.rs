@@ -19,6 +19,7 @@ use kubist::{
     WriterOptions,
 };
 use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -75,8 +76,14 @@ fn population(rows: usize) -> RecordBatch {
         vec![("x".into(), of(0)), ("y".into(), of(1)), ("z".into(), of(2))];
     columns.push(("pid".into(), Arc::new((0..rows as i64).map(|row| row / STEPS).collect::<Int64Array>())));
     columns.push(("time".into(), Arc::new((0..rows as i64).map(|row| row % STEPS).collect::<Int64Array>())));
+    // Trajectories have values at even quantiles, so that none is far off by chance.
+    let trajectories = rows.div_ceil(STEPS as usize);
+    let mut of_trajectories: Vec<f64> = (0..trajectories).map(|at| (at as f64 + 0.5) / trajectories as f64).collect();
+    of_trajectories.shuffle(&mut random);
     for (name, value) in DISTRIBUTIONS {
         columns.push((name.into(), Arc::new(ranks.iter().map(|u| value(*u)).collect::<Float64Array>())));
+        let along = (0..rows).map(|row| value(of_trajectories[row / STEPS as usize]));
+        columns.push((format!("path_{name}"), Arc::new(along.collect::<Float64Array>())));
     }
     RecordBatch::try_from_iter(columns).expect("columns of one length")
 }
@@ -275,6 +282,24 @@ fn kinds(rows: usize) -> Vec<Kind> {
         };
         add("trajectories", aggregate.to_string(), aggregate, true, false, &change, false);
     }
+    for trajectories in [15, 35, 70] {
+        for aggregate in [
+            "mean(normal)",
+            "mean(lognormal1)",
+            "mean(path_normal)",
+            "mean(path_lognormal1)",
+            "mean(path_pareto)",
+            "std(normal)",
+            "std(lognormal1)",
+            "std(path_normal)",
+            "std(path_lognormal1)",
+            "median(path_normal)",
+            "p95(path_normal)",
+        ] {
+            let change = share((trajectories * STEPS) as f64, rows as f64);
+            add("few", format!("{aggregate}, {trajectories} trajectories"), aggregate, true, false, &change, false);
+        }
+    }
     if let Ok(only) = std::env::var("ONLY") {
         kinds.retain(|kind| kind.table == only);
     }
@@ -352,7 +377,7 @@ fn main() {
          its own standard errors: beyond 3 an estimator would lean to a side.\n",
         200.0 * (0.95 * 0.05 / seeds as f64).sqrt()
     );
-    for table in ["means", "tails", "others", "expressions", "goals", "watched", "trajectories"] {
+    for table in ["means", "tails", "others", "expressions", "goals", "watched", "trajectories", "few"] {
         println!("### {}\n", heading(table));
         println!("| what | rows sampled | intervals that hold the truth | half an interval | mean error | warned |");
         println!("| --- | ---: | ---: | ---: | ---: | ---: |");
@@ -380,6 +405,7 @@ fn heading(table: &str) -> &str {
         "expressions" => "Expressions, and formulas of aggregates",
         "goals" => "Stopped by a goal",
         "watched" => "Watched: all looks must hold",
-        _ => "Whole trajectories of 50 records sampled",
+        "trajectories" => "Whole trajectories of 50 records sampled",
+        _ => "Few whole trajectories of 50 records sampled (values with `path_` are the same along each)",
     }
 }

@@ -14,6 +14,7 @@ use kubist::{
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use statrs::distribution::{ContinuousCDF, Normal};
 
 const ROWS: usize = 30_000;
 
@@ -673,6 +674,52 @@ fn whole_trajectories_are_one_draw_each() {
     for aggregate in ["mean(value)", "sum(x)", "count()", "median(x)", "weighted_mean(value, x)"] {
         holds(150, 25, &["pid"], &sampled(aggregate, 0.15, Some("kind >= 0")), 0.93, 0.985, false);
     }
+}
+
+/// Trajectories of 10 records, each with a value of its own at an even quantile of the normal distribution.
+fn trajectories(value: impl Fn(f64) -> f64) -> World {
+    let count = 400;
+    let mut world = world(12, 10 * count, 10);
+    let quantile = |pid: usize| Normal::standard().inverse_cdf((pid as f64 + 0.5) / count as f64);
+    world.value = world.pid.iter().map(|pid| Some(value(quantile(*pid as usize)))).collect();
+    world
+}
+
+/// In which share of seeds the interval holds the truth, and in which a warning has these words, where about so many
+/// trajectories are read.
+fn held_and_warned(seeds: u64, world: &World, aggregate: &str, read: f64, warning: &str) -> (f64, f64) {
+    let options = sampled(aggregate, read / 400.0, None);
+    let exact = table(world, &["pid"], 0).estimate(&all(&[aggregate])).unwrap();
+    let truth = exact.figures[0].value.unwrap();
+    let (mut held, mut warned) = (0, 0);
+    for seed in 0..seeds {
+        let estimate = table(world, &["pid"], seed).estimate(&options).unwrap();
+        let figure = &estimate.figures[0];
+        held += (figure.low <= truth && truth <= figure.high) as u32;
+        warned += estimate.warnings.iter().any(|found| found.contains(warning)) as u32;
+    }
+    (held as f64 / seeds as f64, warned as f64 / seeds as f64)
+}
+
+#[test]
+fn few_trajectories_have_intervals_that_hold_or_a_warning() {
+    let (normal, skewed) = (trajectories(|z| 10.0 + 3.0 * z), trajectories(f64::exp));
+    for (world, aggregate) in
+        [(&normal, "mean(value)"), (&normal, "std(value)"), (&skewed, "mean(value)"), (&skewed, "std(value)")]
+    {
+        // They have 150 records, which are not few.
+        let (_, warned) = held_and_warned(20, world, aggregate, 15.0, "fewer than 30 of `pid` were read: read more");
+        assert_eq!(warned, 1.0, "{aggregate}");
+        let (held, warned) = held_and_warned(300, world, aggregate, 35.0, "a few of `pid` decide it");
+        assert!(held >= 0.935, "{aggregate}: {held}");
+        let is_skewed = std::ptr::eq(world, &skewed);
+        assert!(if is_skewed { warned > 0.6 } else { warned < 0.4 }, "{aggregate}: {warned} are warned of");
+    }
+    let (held, _) = held_and_warned(100, &normal, "p95(value)", 35.0, "");
+    assert!(held >= 0.935, "p95(value): {held}");
+    let grouped = EstimateOptions { group_by: vec!["pid % 2".into()], ..sampled("mean(value)", 0.05, None) };
+    let estimate = table(&normal, &["pid"], 0).estimate(&grouped).unwrap();
+    assert_eq!(estimate.warnings, ["mean(value): fewer than 30 of `pid` were read in 2 groups: read more"]);
 }
 
 #[test]

@@ -102,8 +102,8 @@ impl Population for Positions {
         Ok(asked)
     }
 
-    fn has_identity(&self) -> bool {
-        true
+    fn identity(&self) -> Option<String> {
+        Some("blocks".into())
     }
 
     fn together(&self) -> Result<f64> {

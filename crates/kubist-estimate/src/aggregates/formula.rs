@@ -343,7 +343,7 @@ impl Totals {
         }
         let spread = match slopes.iter().all(|slope| slope.is_finite()) {
             true => self.sums.spread(conditions.p, &slopes),
-            false => Spread { error: f64::NAN, degrees: 0.0, skewness: 0.0 },
+            false => Spread { error: f64::NAN, ..Spread::default() },
         };
         let interval = Interval::around(value, spread, conditions);
         // Of a sample in which all is alike nothing bounds the rest.

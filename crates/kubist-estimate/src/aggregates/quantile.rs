@@ -338,9 +338,10 @@ impl<T: Ranked> Ordered<T> {
         let inflation = if clustered { self.inflation(value) } else { 1.0 };
         let independent = n / inflation / (1.0 - p);
         let (low, high) = share(self.share * independent, independent, alpha);
-        // One record further out on either side: ranks are whole.
-        let low = self.at((n * low).floor() - 1.0);
-        let high = self.at((n * high).ceil());
+        // One independent record further out on either side: ranks are whole.
+        let alike = inflation.max(1.0);
+        let low = self.at((n * low).floor() - alike);
+        let high = self.at((n * high).ceil() + alike - 1.0);
         Rank { value: Some(value), low, high }
     }
 }

@@ -18,11 +18,8 @@ use kubist_types::Population;
 use kubist_types::error::{Error, Result};
 use kubist_types::human::counted;
 
-/// An interval is trusted while the estimate's distribution is no more skewed than this:
-/// Cochran's rule, n > 25 G^2 for records of skewness G (Sampling Techniques, 1977, 2.15).
-const MOST_SKEWNESS: f64 = 0.2;
-/// Fewer records than this make no bell curve.
-const FEW_RECORDS: f64 = 30.0;
+/// Fewer records than this, or identities where their records come together, make no bell curve.
+const FEW: f64 = 30.0;
 
 impl<P: Population> Estimation<P> {
     fn conditions<'a>(&self, alpha: f64, drawn: Option<&'a Sums>) -> Conditions<'a> {
@@ -344,6 +341,8 @@ impl<P: Population> Estimation<P> {
         if conditions.p >= 1.0 {
             return warnings;
         }
+        let identity = self.records.identity().filter(|_| conditions.clustered);
+        let units = identity.as_deref().unwrap_or("records");
         let leaning = task.aggregates.iter().enumerate().filter(|(_, asked)| asked.bound.properties.bell_curve);
         for (number, Asked { name, bound }) in leaning {
             if bound.properties.unbounded {
@@ -355,8 +354,9 @@ impl<P: Population> Estimation<P> {
             let (mut few, mut skewed, mut constant) = (0, 0, 0);
             let groups = self.accumulated.groups.iter_mut();
             for found in groups.flat_map(|group| group.accumulators[number].figures(&conditions)) {
-                few += (found.records < FEW_RECORDS) as u32;
-                skewed += (found.interval.skewness.abs() > MOST_SKEWNESS && found.records >= FEW_RECORDS) as u32;
+                let is_of_few = found.records < FEW || (conditions.clustered && found.interval.identities < FEW);
+                few += is_of_few as u32;
+                skewed += (found.interval.decided_by_few && !is_of_few) as u32;
                 constant += found.interval.constant as u32;
             }
             let whose = |groups: u32| match self.groups.fields().is_empty() {
@@ -364,11 +364,11 @@ impl<P: Population> Estimation<P> {
                 false => format!(" in {}", counted(groups.into(), "group")),
             };
             if few > 0 {
-                warnings.push(format!("{name}: fewer than 30 records were read{}: read more", whose(few)));
+                warnings.push(format!("{name}: fewer than {FEW} {units} were read{}: read more", whose(few)));
             }
             if skewed > 0 {
                 warnings.push(format!(
-                    "{name}: a few records decide it{}: intervals of such heavy tails hold the truth less often than \
+                    "{name}: a few {units} decide it{}: intervals of such heavy tails hold the truth less often than \
                      they say; read more, or set tails",
                     whose(skewed)
                 ));
