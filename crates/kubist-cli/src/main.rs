@@ -51,6 +51,10 @@ use clap::error::ErrorKind;
 use args::{Command, Kubist};
 use failure::{Failure, Kind, Result};
 use kubist::{Cancel, human};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Files that a process may open, if the system lets it.
+const FILES: u64 = 8192;
 
 #[global_allocator]
 static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     kubist_memory::keep();
+    allow_files();
     let cancel = interrupt::cancel_on_signals();
     let switch = cancel.clone();
     // Also what has no switch of its own, as opening a table, need not be waited for.
@@ -68,6 +73,17 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => tell(&failure),
+    }
+}
+
+/// Lets the process open as many files as it may, but no more than large tables need: the usual limit is lower, for
+/// programs that wait for sockets by their numbers.
+fn allow_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(FILES, |most| most.min(FILES));
+    if limit.current.is_some_and(|allowed| allowed < wanted) {
+        // If the system says no, files are opened again.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
     }
 }
 

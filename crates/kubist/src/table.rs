@@ -162,8 +162,8 @@ impl Table {
     /// Bounds the memory for the list of runs, at about 300 bytes each and 8 to 30 more for
     /// each column that is no dimension, for this handle and its clones: a list of more runs is
     /// read page by page, as far as each question needs it, and so are checkpoints written.
-    /// 262,144 unless said otherwise. The optimizer, `verify`, `info` and the like read all of
-    /// it all the same.
+    /// 262,144 unless said otherwise. The optimizer and `info` read all of it, some pages
+    /// at a time; `verify` and the like hold it all the same.
     pub fn limit_runs_in_memory(&self, runs: u64) {
         self.core.limit_runs_in_memory(runs);
     }

@@ -14,8 +14,11 @@ use crate::disk::{Disk, DiskFile, Open, read_range, read_up_to};
 use crate::format::{HEADER_BYTES, Kind, check_header};
 use crate::{Error, Result};
 
-/// Well below the 1024 open files that a process usually may have.
-const MOST: usize = 256;
+/// Files that are kept open at most, if the process may have as many. A question for a value reads of every segment of
+/// a table, of which a billion rows have some hundred.
+const MOST: usize = 2048;
+/// The part of the files that a process may open that these are at most.
+const KEPT_SHARE: u64 = 4;
 
 /// The number of ranges read together that are probed to judge whether all are in memory.
 const LOOKED_AT: usize = 4;
@@ -25,6 +28,7 @@ const ASKED_GAP: u64 = 64 << 10;
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     disk: Arc<dyn Disk>,
+    most: usize,
     kept: Mutex<Kept>,
 }
 
@@ -32,6 +36,16 @@ pub(super) struct OpenFiles {
 struct Kept {
     files: HashMap<PathBuf, (Arc<OpenFile>, u64)>,
     uses: u64,
+}
+
+impl Kept {
+    /// A quarter of them at once, so that few sort for all.
+    fn close_oldest(&mut self) {
+        let mut uses: Vec<u64> = self.files.values().map(|(_, last_use)| *last_use).collect();
+        let (_, newest, _) = uses.select_nth_unstable(self.files.len() / 4);
+        let newest = *newest;
+        self.files.retain(|_, (_, last_use)| *last_use > newest);
+    }
 }
 
 /// A file whose header was checked.
@@ -45,7 +59,9 @@ pub(super) struct OpenFile {
 
 impl OpenFiles {
     pub fn new(disk: Arc<dyn Disk>) -> OpenFiles {
-        OpenFiles { disk, kept: Mutex::default() }
+        let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let most = allowed.map_or(MOST, |allowed| (allowed / KEPT_SHARE) as usize).clamp(1, MOST);
+        OpenFiles { disk, most, kept: Mutex::default() }
     }
 
     /// The file of this kind at `path`; `None` if there is no such file.
@@ -69,11 +85,8 @@ impl OpenFiles {
         check_header(kind, &header[..got], &path.display().to_string())?;
         let file = Arc::new(OpenFile { path: path.to_path_buf(), file, length: AtomicU64::new(0) });
         let mut kept = self.kept();
-        if kept.files.len() >= MOST {
-            let oldest = kept.files.iter().min_by_key(|(_, (_, last_use))| *last_use);
-            if let Some(oldest) = oldest.map(|(path, _)| path.clone()) {
-                kept.files.remove(&oldest);
-            }
+        if kept.files.len() >= self.most {
+            kept.close_oldest();
         }
         let now = kept.uses;
         kept.files.insert(path.to_path_buf(), (file.clone(), now));
