@@ -21,7 +21,7 @@ use crate::planner::{CompactionPlanner, Debt, Kind, Plan, Rewrite, Wanted};
 use crate::policy::OptimizeOptions;
 use crate::recompress::recompress;
 use crate::regrid::{When, follow_data};
-use crate::replicate;
+use crate::replicate::{self, Parts};
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::Directory;
 use kubist_catalog::snapshot::Snapshot;
@@ -177,7 +177,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
     // In a round of its own only one: commits go on, and their runs come first.
     let most = if options.one_round { 1 } else { usize::MAX };
     loop {
-        let (view, (parts, are_all)) = replicate::parts(core, policy, options)?;
+        let (view, Parts { parts, are_all }) = replicate::parts(core, policy, options)?;
         let snapshot = Snapshot::new(core.clone(), view);
         let before = report.rewrites;
         for part in parts.into_iter().take(most) {

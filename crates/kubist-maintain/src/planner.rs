@@ -182,7 +182,7 @@ impl Found {
 pub struct CompactionPlanner<'a> {
     forest: Forest,
     newest: u32,
-    movable: Box<dyn Fn(&Arc<Run<Location>>) -> bool>,
+    movable: Box<Movable>,
     capacity: &'a Capacity,
     read_amplification: &'a ReadAmplification,
     wanted: Option<Wanted<'a>>,
@@ -198,6 +198,8 @@ pub struct CompactionPlanner<'a> {
     /// A move that goes on, and its bytes.
     moving: Option<(Rewrite, u64)>,
 }
+
+type Movable = dyn Fn(&Arc<Run<Location>>) -> bool;
 
 /// Runs that may be rewritten: rows of steps that are not complete are left alone,
 /// because they may be retracted.

@@ -32,6 +32,8 @@ const LOOKED_AT: usize = 4096;
 /// Runs that are held at once, and a cube's more.
 const HELD: usize = 1 << 16;
 
+type Primaries = Vec<Arc<Run<Location>>>;
+
 /// Writes all runs anew that are of another compression, group by group, and calls `done` after
 /// each. Runs that somebody else replaces meanwhile are left to whoever does.
 ///
@@ -77,9 +79,9 @@ pub fn recompress(
 
 /// Primary runs that may be written anew of cubes from `first` on, and the cube where the next ones begin, if there
 /// are more than [`HELD`].
-fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Vec<Arc<Run<Location>>>, Option<CubeId>)> {
+fn some(core: &Core, view: &View, first: CubeId, cancel: &Cancel) -> Result<(Primaries, Option<CubeId>)> {
     let movable = movable(view);
-    let (mut runs, mut next): (Vec<Arc<Run<Location>>>, Option<CubeId>) = Default::default();
+    let (mut runs, mut next) = (Primaries::new(), None);
     view.runs.each_in_order(core, cancel, |entry| {
         let Entry::Run(run) = entry else { return Ok(()) };
         if next.is_some() || run.cube < first || run.is_replica() || !movable(&run) {

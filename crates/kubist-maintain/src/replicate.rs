@@ -48,7 +48,14 @@ pub struct Part {
     targets: Vec<Target>,
 }
 
-/// A cube, with what is below it to copy.
+/// What a look at a table found to copy.
+pub struct Parts {
+    pub parts: Vec<Part>,
+    /// The next look finds nothing else.
+    pub are_all: bool,
+}
+
+/// A cube, with what is to be copied from it.
 struct Node {
     cube: CubeId,
     cutoff: Threshold,
@@ -82,18 +89,16 @@ struct Targets<'a> {
 }
 
 /// Cubes of the newest tree that lack a good share of the replicas that the policy
-/// wants there: the runs of older trees are about to move. And whether these are all.
+/// wants there: the runs of older trees are about to move.
 ///
 /// # Errors
 ///
 /// `Cancelled`; as of [`Core::view`]; a storage error.
-pub fn parts(core: &Core, policy: Replication, options: &OptimizeOptions) -> Result<(Arc<View>, (Vec<Part>, bool))> {
+pub fn parts(core: &Core, policy: Replication, options: &OptimizeOptions) -> Result<(Arc<View>, Parts)> {
     core.view_with(&options.cancel, |view| {
         let (newest, movable) = (view.schema.newest_grid(), movable(view));
-        let Some(geometry) = core.forest().tree(newest) else { return Ok((Vec::new(), true)) };
-        if policy == Replication::None {
-            return Ok((Vec::new(), true));
-        }
+        let geometry = core.forest().tree(newest).filter(|_| policy != Replication::None);
+        let Some(geometry) = geometry else { return Ok(Parts { parts: Vec::new(), are_all: true }) };
         let mut targets = Targets {
             geometry,
             policy,
@@ -113,7 +118,7 @@ pub fn parts(core: &Core, policy: Replication, options: &OptimizeOptions) -> Res
             Ok(())
         })?;
         targets.settle(&movable);
-        Ok((targets.parts, targets.are_all))
+        Ok(Parts { parts: targets.parts, are_all: targets.are_all })
     })
 }
 
