@@ -139,10 +139,22 @@ impl Geometry {
 
     /// The coordinates of a key with only their highest bits, `count` bits in all.
     fn first_bits(&self, key: MortonKey, count: u32) -> [u32; MAX_DIMENSIONS] {
-        let mut coordinates = [0; MAX_DIMENSIONS];
-        let mut shift = KEY_BITS;
-        for bit in (self.bits - count..self.bits).rev() {
-            for coordinate in &mut coordinates[..self.dimensions as usize] {
+        let (mut coordinates, k) = ([0; MAX_DIMENSIONS], self.dimensions as usize);
+        if count == 0 {
+            return coordinates;
+        }
+        // Few levels are told by one word, whose bits come much faster than those of a key.
+        let of_word = count.min(u64::BITS / k as u32);
+        let mut word = (key >> (KEY_BITS - of_word * k as u32)) as u64;
+        for bit in self.bits - of_word..self.bits {
+            for coordinate in coordinates[..k].iter_mut().rev() {
+                *coordinate |= ((word & 1) as u32) << bit;
+                word >>= 1;
+            }
+        }
+        let mut shift = KEY_BITS - of_word * k as u32;
+        for bit in (self.bits - count..self.bits - of_word).rev() {
+            for coordinate in &mut coordinates[..k] {
                 shift -= 1;
                 *coordinate |= ((key >> shift & 1) as u32) << bit;
             }
