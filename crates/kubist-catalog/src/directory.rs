@@ -160,6 +160,34 @@ impl Base {
         Ok(())
     }
 
+    /// Reads all pages; is each as the list says?
+    ///
+    /// # Errors
+    ///
+    /// As of [`Base::each`]; `Damaged` for a page that holds other things.
+    pub fn check(&self, files: &TableFiles, cancel: &Cancel) -> Result<()> {
+        let (forest, mut first) = (files.forest(), 0);
+        for level in levels(&self.pages) {
+            let is_later = first > 0;
+            for some in level.chunks(AT_ONCE) {
+                cancel.check()?;
+                let wanted: Vec<usize> = (first..first + some.len()).collect();
+                first += some.len();
+                let pages = self.load(files, &wanted, &mut Stats::default(), cancel)?;
+                for (leaf, page) in some.iter().zip(pages) {
+                    let found = page.summary(&forest, leaf.summary.tier, is_later);
+                    let known = Summary { primaries_from: found.primaries_from, ..leaf.summary.clone() };
+                    if found != known || leaf.summary.primaries_from > found.primaries_from {
+                        let what = "the list of pages says other cubes or priorities than the page has".into();
+                        let file = format!("segments/{}.seg", leaf.segment);
+                        return Err(bad_entry(files.store.location(), &file, leaf.offset, EntryError::Bad(what)));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Calls with every page that can be read; gives how many runs the others have.
     ///
     /// # Errors

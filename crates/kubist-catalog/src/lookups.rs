@@ -53,7 +53,7 @@ pub struct Covered {
 #[derive(Default)]
 pub struct Gathering {
     covering: Covering,
-    known: HashMap<Key, usize>,
+    known: HashMap<(Key, u128), usize>,
 }
 
 impl Gathering {
@@ -61,8 +61,8 @@ impl Gathering {
     pub fn add(&mut self, run: &Run<Location>, at: At) {
         let Covering { lookups, others } = &mut self.covering;
         let Some(lookup) = &run.payload.lookup else { return others.push(Place { run: run.id, at }) };
-        let number = *self.known.entry(lookup.key()).or_insert_with(|| {
-            let entry = run.id.0 & !(u32::MAX as u128);
+        let entry = run.id.0 & !(u32::MAX as u128);
+        let number = *self.known.entry((lookup.key(), entry)).or_insert_with(|| {
             lookups.push(Covered { lookup: lookup.clone(), entry, runs: Vec::new() });
             lookups.len() - 1
         });

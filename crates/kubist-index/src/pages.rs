@@ -118,8 +118,8 @@ impl<L> Page<L> {
         self.runs.iter().map(|run| run.cube).chain(self.cutoffs.iter().map(|(cube, _)| *cube))
     }
 
-    /// What is known of it; it is not empty.
-    fn summary(&self, forest: &Forest, tier: Tier, is_later: bool) -> Summary {
+    /// What is known of it without reading it; it is not empty.
+    pub fn summary(&self, forest: &Forest, tier: Tier, is_later: bool) -> Summary {
         let grid = self.grid().unwrap_or(0);
         let around = |one: GridBox, other: GridBox| GridBox {
             low: std::array::from_fn(|d| one.low[d].min(other.low[d])),

@@ -133,6 +133,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             report.rows_rewritten += written.rows;
             report.bytes_written += written.bytes;
             (pace.rewrote)(report.rows_rewritten, 0);
+            keep_short(core, &mut unlisted, written, options)
         })?;
     }
     for pass in 0.. {
@@ -152,8 +153,11 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             }
             let mut work = || rewrite(core, &one, &adding, &options.cancel);
             let turn = turn(core, one.top, &hands, options, &mut report, &mut work)?;
-            // Again only if it settles a good part of what it moves.
-            tried.insert(one.top, if turn.leased { one.debt.saturating_sub(one.rows / 4) } else { 0 });
+            // Again only if it settles a good part of what it moves; rows that moved are gone from there, and the next ones
+            // may begin in the same cube.
+            if one.kind != Kind::Move || turn.written.is_none_or(|written| written.rows == 0) {
+                tried.insert(one.top, if turn.leased { one.debt.saturating_sub(one.rows / 4) } else { 0 });
+            }
             if let Some(written) = turn.written {
                 report.rows_rewritten += written.rows;
                 report.debt_after = report.debt_after.saturating_sub(one.debt);
@@ -266,9 +270,13 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
             let of_inputs = runs.of_cubes(core, one.runs.iter().map(|(cube, _)| *cube), cancel)?;
             return Ok((runs.worth_knowing(core, cancel)?, live(&of_inputs, &one.runs)));
         }
-        let around = runs.around(core, one.top, cancel)?;
-        let inputs = live(&around, &one.runs);
-        Ok((vec![around], inputs))
+        // A few runs of a large cube are worth no look at all that lies below it.
+        let known = match one.kind {
+            Kind::Own => runs.above(core, one.top, cancel)?,
+            Kind::Whole | Kind::Move => runs.around(core, one.top, cancel)?,
+        };
+        let inputs = live(&known, &one.runs);
+        Ok((vec![known], inputs))
     })?;
     let Some(inputs) = inputs else { return Ok(None) };
     let grid = if one.kind == Kind::Move { view.schema.newest_grid() } else { one.top.grid() };

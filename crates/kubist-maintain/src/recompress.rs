@@ -39,12 +39,12 @@ type Primaries = Vec<Arc<Run<Location>>>;
 ///
 /// # Errors
 ///
-/// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error. What was published before stays.
+/// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error; what `done` returns. What was published before stays.
 pub fn recompress(
     core: &Arc<Core>,
     compression: Compression,
     options: &OptimizeOptions,
-    done: &mut dyn FnMut(Written),
+    done: &mut dyn FnMut(Written) -> Result<()>,
 ) -> Result<()> {
     core.set_compression(compression)?;
     let mut from = Some(CubeId::root(0));
@@ -68,7 +68,7 @@ pub fn recompress(
                 let (group, later) = rest.split_at(rest.iter().take_while(fits).count());
                 rest = later;
                 if let Some(written) = rewrite(&snapshot, grid, group, &options.cancel)? {
-                    done(written);
+                    done(written)?;
                 }
             }
         }

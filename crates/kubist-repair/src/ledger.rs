@@ -15,6 +15,7 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
 use kubist_index::state::{Run, RunId};
 use kubist_types::error::{Error, ErrorKind, Result};
+use rayon::prelude::*;
 
 use crate::readable::{Decided, Sound, read_decided, read_sound};
 
@@ -32,16 +33,49 @@ impl PageLedger {
     ///
     /// `SnapshotExpired`; `Unavailable` if a page that was read before cannot be read again.
     pub fn read(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
+        let (sound, decided) = self.look(snapshot, run)?;
+        self.decide(run.id, decided);
+        Ok(sound)
+    }
+
+    /// The same of several runs side by side, and what is made of each.
+    ///
+    /// # Errors
+    ///
+    /// As of [`PageLedger::read`], and what `make` returns.
+    pub fn read_all<T: Send>(
+        &mut self,
+        snapshot: &Snapshot,
+        runs: &[&Arc<Run<Location>>],
+        make: impl Fn(&Arc<Run<Location>>, &Sound) -> Result<T> + Sync,
+    ) -> Result<Vec<(Sound, T)>> {
+        let read = runs.par_iter().map(|run| {
+            let (sound, decided) = self.look(snapshot, run)?;
+            let made = make(run, &sound)?;
+            Ok((sound, made, decided))
+        });
+        let read = read.collect::<Result<Vec<_>>>()?;
+        let decide = |(run, (sound, made, decided)): (&&Arc<Run<Location>>, _)| {
+            self.decide(run.id, decided);
+            (sound, made)
+        };
+        Ok(runs.iter().zip(read).map(decide).collect())
+    }
+
+    /// What is sound of a run, and what was decided now.
+    fn look(&self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Option<Decided>)> {
         match self.runs.get(&run.id) {
-            Some(decided) => read_decided(snapshot, run, decided).map_err(|error| changed(run, error)),
+            Some(decided) => Ok((read_decided(snapshot, run, decided).map_err(|error| changed(run, error))?, None)),
             None => {
                 let (sound, decided) = read_sound(snapshot, run)?;
-                if sound.unread.is_empty() {
-                    self.runs.insert(run.id, decided);
-                }
-                Ok(sound)
+                let decided = sound.unread.is_empty().then_some(decided);
+                Ok((sound, decided))
             }
         }
+    }
+
+    fn decide(&mut self, run: RunId, decided: Option<Decided>) {
+        self.runs.extend(decided.map(|decided| (run, decided)));
     }
 
     /// The same; an error if anything could not be read.

@@ -26,7 +26,7 @@ use kubist_store::Store;
 use crate::gather::{self, Gaps};
 use crate::ledger::{PageLedger, undecided};
 use crate::patient::Patient;
-use crate::readable::{Loss, Lost, Unread, loss, unknown_columns};
+use crate::readable::{Loss, Lost, Sound, Unread, loss, unknown_columns};
 use crate::recover::recover;
 use kubist_catalog::core::Core;
 use kubist_catalog::error::{is_damage, is_unread, store_error};
@@ -90,6 +90,8 @@ const MOST_FINDINGS: usize = 100;
 const MOST_UNREAD: usize = 100;
 /// Runs whose zone maps are read side by side.
 const MAPS_AT_ONCE: usize = 256;
+/// Rows that are read side by side.
+const ROWS_AT_ONCE: u64 = 1 << 18;
 
 impl VerifyReport {
     /// Everything could be read, and nothing is wrong.
@@ -233,11 +235,22 @@ fn verify_patiently(
     let mut postings = Postings::read(&snapshot, &runs, &options.cancel, &mut report)?;
     let (mut damaged, mut pages): (HashSet<RunId>, _) = (missing.clone(), PageLedger::default());
     let mut is_whole = true;
-    for some in runs.chunks(MAPS_AT_ONCE) {
+    for some in at_once(&runs, options.deep) {
         options.cancel.check()?;
+        if report.unread.len() >= MOST_UNREAD {
+            is_whole = false;
+            break;
+        }
         if !options.deep {
             damaged.extend(check_maps(&snapshot, some, &missing, &mut report)?);
         }
+        let there: Vec<&Arc<Run<Location>>> =
+            some.iter().filter(|run| options.deep && !missing.contains(&run.id)).copied().collect();
+        let judge = |run: &Arc<Run<Location>>, sound: &Sound| {
+            options.cancel.check()?;
+            rows::judge(&snapshot, &directory, run, sound)
+        };
+        let mut looked_at = pages.read_all(&snapshot, &there, judge)?.into_iter();
         for run in some {
             options.cancel.check()?;
             if report.unread.len() >= MOST_UNREAD {
@@ -248,19 +261,16 @@ fn verify_patiently(
                 true => report.replicas += 1,
                 false => report.runs += 1,
             }
-            if options.deep {
-                if missing.contains(&run.id) {
-                    ledger.lose(run.id);
-                    postings.lose(run.id);
-                } else {
-                    let sound = pages.read(&snapshot, run)?;
-                    if !sound.lost.is_empty() {
-                        damaged.insert(run.id);
-                    }
-                    rows::check(&snapshot, &directory, run, &sound, &mut ledger, &mut postings, &mut report)?;
+            if !options.deep {
+                report.rows += if run.is_replica() || damaged.contains(&run.id) { 0 } else { run.rows };
+            } else if missing.contains(&run.id) {
+                ledger.lose(run.id);
+                postings.lose(run.id);
+            } else if let Some((sound, judged)) = looked_at.next() {
+                if !sound.lost.is_empty() {
+                    damaged.insert(run.id);
                 }
-            } else if !run.is_replica() && !damaged.contains(&run.id) {
-                report.rows += run.rows;
+                rows::note(&snapshot, run, (&sound, judged), &mut ledger, &mut postings, &mut report)?;
             }
             report.bytes += length(run);
             progress(report.bytes, total);
@@ -286,6 +296,21 @@ fn verify_patiently(
         report.find(format!("the logs count {committed} records, the runs hold {}", report.rows));
     }
     Ok(report)
+}
+
+/// Runs that are looked at side by side: of a deep look as many as have some rows together, of another some zone maps.
+fn at_once<'a>(runs: &'a [&'a Arc<Run<Location>>], deep: bool) -> impl Iterator<Item = &'a [&'a Arc<Run<Location>>]> {
+    let mut rest = runs;
+    std::iter::from_fn(move || {
+        let mut rows = 0;
+        let fits = |run: &&&Arc<Run<Location>>| {
+            rows += run.rows;
+            !deep || rows <= ROWS_AT_ONCE
+        };
+        let count = rest.iter().take(MAPS_AT_ONCE).take_while(fits).count();
+        let some = rest.split_off(..count.max(1).min(rest.len()))?;
+        (!some.is_empty()).then_some(some)
+    })
 }
 
 /// Runs whose segment is gone or ends before them; each segment is one finding.

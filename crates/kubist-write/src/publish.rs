@@ -32,6 +32,7 @@
 //! when everybody sees the checkpoint that holds them; so whoever has not stood still since it
 //! looked at the table has seen later rewrites.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,7 +42,7 @@ use kubist_format::names::REWRITE_SEGMENT;
 use kubist_index::cube::CubeId;
 use kubist_index::layout::Placement;
 use kubist_index::priority::Threshold;
-use kubist_index::state::{Rewrite, Run};
+use kubist_index::state::{Rewrite, Run, RunId};
 use kubist_store::Segment;
 
 use crate::build::SortedRows;
@@ -133,7 +134,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
         })?;
         // A replica that has died meanwhile is removed all the same.
         let lives = |run: &Arc<Run<Location>>| {
-            run.is_replica() || directory.runs_of(run.cube).iter().any(|live| live.id == run.id)
+            run.is_replica() || directory.runs_of(run.cube).binary_search_by_key(&run.id, |live| live.id).is_ok()
         };
         if !replacement.inputs.iter().chain(&replacement.copied).all(lives) || copied_twice(&directory, &replacement) {
             return Ok(false);
@@ -260,9 +261,10 @@ pub fn fence(core: &Core) -> Result<()> {
 
 /// Would two replicas in a cube cover one run (I4)?
 fn copied_twice(directory: &Directory, replacement: &Replacement) -> bool {
+    let inputs: HashSet<RunId> = replacement.inputs.iter().map(|input| input.id).collect();
     replacement.runs.iter().filter(|run| run.is_replica()).any(|new| {
         let others = directory.replicas_in(new.cube).iter();
-        let mut staying = others.filter(|other| replacement.inputs.iter().all(|input| input.id != other.id));
+        let mut staying = others.filter(|other| !inputs.contains(&other.id));
         staying.any(|other| other.copies.iter().any(|run| new.copies.contains(run)))
     })
 }

@@ -4,17 +4,22 @@
 
 use std::sync::Arc;
 
-use kubist_index::cube::CubeId;
+use kubist_index::cube::{CubeId, GridBox};
 use kubist_index::forest::Region;
 use kubist_index::pages::Summary;
 use kubist_index::priority::PriorityRange;
 use kubist_types::{Cancel, Result, Stats};
 
-use super::{AT_ONCE, Directory, Entry, Runs};
+use super::{AT_ONCE, Base, Directory, Entry, Runs, WRITER_PAGES};
 use crate::files::TableFiles;
 
 /// All priorities.
 const ALL: PriorityRange = PriorityRange { first: 0, last: u64::MAX };
+
+/// Does a box hold another one?
+fn holds(around: &GridBox, inside: &GridBox, dimensions: usize) -> bool {
+    (0..dimensions).all(|d| around.low[d] <= inside.low[d] && inside.high[d] <= around.high[d])
+}
 
 impl Runs {
     /// Calls with all live runs and all cutoffs, one of each cube, in depth-first order of cubes.
@@ -46,11 +51,35 @@ impl Runs {
     ///
     /// As of [`Runs::whole`].
     pub fn around(&self, files: &TableFiles, cube: CubeId, cancel: &Cancel) -> Result<Arc<Directory>> {
+        self.inside(files, cube, usize::MAX, cancel)
+    }
+
+    /// All that is known of a cube and those that hold it, and of those inside it as much as a writer takes of a
+    /// table: what it does not know of a cube it may take for a cutoff of 1 and no rows.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`].
+    pub fn above(&self, files: &TableFiles, cube: CubeId, cancel: &Cancel) -> Result<Arc<Directory>> {
+        self.inside(files, cube, WRITER_PAGES, cancel)
+    }
+
+    /// With at most so many pages of cubes inside the cube, those of the upper tiers first.
+    fn inside(&self, files: &TableFiles, cube: CubeId, most: usize, cancel: &Cancel) -> Result<Arc<Directory>> {
         let forest = files.forest();
         let tree = forest.tree_of(cube);
-        let region = Region::in_grid(cube.grid(), tree.span(cube));
-        let meets = |page: &Summary| page.meets(&forest, &region, ALL);
-        self.part(files, meets, |other| tree.contains(other, cube) || tree.contains(cube, other), cancel)
+        let span = tree.span(cube);
+        let region = Region::in_grid(cube.grid(), span.clone());
+        let choose = |base: &Base| {
+            let meets = |page: &usize| base.pages[*page].summary.meets(&forest, &region, ALL);
+            let holds = |page: &usize| holds(&base.pages[*page].summary.span, &span, tree.dimensions());
+            let (mut wanted, mut others): (Vec<usize>, Vec<usize>) =
+                (0..base.pages.len()).filter(meets).partition(holds);
+            others.sort_by_key(|page| base.pages[*page].summary.tier);
+            wanted.extend(others.into_iter().take(most));
+            wanted
+        };
+        self.part(files, choose, |other| tree.contains(other, cube) || tree.contains(cube, other), cancel)
     }
 
     /// What is known of some cubes, and perhaps of others.
@@ -79,19 +108,19 @@ impl Runs {
             let first = cubes.partition_point(|cube| key(cube) < low);
             let between = cubes[first..].iter().take_while(|cube| key(cube) <= high);
             let mut inside = between.map(|cube| tree.span(*cube));
-            inside.any(|span| {
-                let mut dimensions = 0..tree.dimensions();
-                dimensions.all(|d| page.span.low[d] <= span.low[d] && span.high[d] <= page.span.high[d])
-            })
+            inside.any(|span| holds(&page.span, &span, tree.dimensions()))
         };
-        self.part(files, may_hold, |cube| cubes.binary_search(&cube).is_ok(), cancel)
+        let choose = |base: &Base| {
+            (0..base.pages.len()).filter(|page| may_hold(&base.pages[*page].summary)).collect::<Vec<usize>>()
+        };
+        self.part(files, choose, |cube| cubes.binary_search(&cube).is_ok(), cancel)
     }
 
     /// All, if it is held; otherwise what some pages and what came since have of some cubes.
     fn part(
         &self,
         files: &TableFiles,
-        may_hold: impl Fn(&Summary) -> bool,
+        choose: impl Fn(&Base) -> Vec<usize>,
         wanted: impl Fn(CubeId) -> bool,
         cancel: &Cancel,
     ) -> Result<Arc<Directory>> {
@@ -99,7 +128,7 @@ impl Runs {
         if let Some(layers) = self.held(files, &mut Stats::default(), cancel)? {
             return Ok(layers.joined().clone());
         }
-        let pages: Vec<usize> = (0..base.pages.len()).filter(|page| may_hold(&base.pages[*page].summary)).collect();
+        let pages = choose(base);
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
         for some in pages.chunks(AT_ONCE) {
             cancel.check()?;

@@ -343,7 +343,7 @@ impl Totals {
         }
         let spread = match slopes.iter().all(|slope| slope.is_finite()) {
             true => self.sums.spread(conditions.p, &slopes),
-            false => Spread { error: f64::NAN, ..Spread::default() },
+            false => Spread { error: f64::NAN, identities: f64::INFINITY, ..Spread::default() },
         };
         let interval = Interval::around(value, spread, conditions);
         // Of a sample in which all is alike nothing bounds the rest.

@@ -62,7 +62,7 @@ pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel)
         cancel.check()?;
         let pages = |held: Option<Held>| match held {
             Some(held) if Some(name) == names.last() || !has_lost_its_pages(core, &held)? => {
-                held.base.map_or(Ok(()), |base| base.each(core, cancel, |_| Ok(())))
+                held.base.map_or(Ok(()), |base| base.check(core, cancel))
             }
             _ => Ok(()),
         };

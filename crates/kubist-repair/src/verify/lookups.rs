@@ -12,19 +12,20 @@ use kubist_catalog::error::{is_damage, is_unread};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
 use kubist_format::lookup::postings::Directory;
-use kubist_format::lookup::{Lookup, keys};
+use kubist_format::lookup::{Lookup, OfColumn, keys};
 use kubist_format::lookups::covering;
 use kubist_format::zone_map::ZoneMap;
 use kubist_read::postings::read_postings;
 use kubist_read::runs;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
+use rayon::prelude::*;
 
 use crate::verify::VerifyReport;
 
 /// How many pairs of key and zone, and the wrapping sum of their hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Sum {
+pub struct Sum {
     pairs: u64,
     hashes: u64,
 }
@@ -65,61 +66,49 @@ impl Postings {
                 covered.flat_map(|(run, lookup)| lookup.columns.iter().map(move |of_column| (run, of_column.column)));
             postings.stated = all.map(|of| (of, Sum::default())).collect();
         }
-        for (first, lookup) in covering(runs.iter().map(|run| run.as_ref())) {
+        let lookups: Vec<(RunId, &Arc<Lookup>)> = covering(runs.iter().map(|run| run.as_ref())).into_iter().collect();
+        for some in lookups.chunks(rayon::current_num_threads()) {
             cancel.check()?;
-            match postings.read_one(snapshot, first, lookup).map_err(|error| explained(snapshot, lookup, error)) {
-                Err(error) if is_damage(&error) || is_unread(&error) => {
-                    match is_damage(&error) {
-                        true => report.find(format!("{error}: costs no row by itself, for what it covers is scanned")),
-                        false => report.miss(error.to_string()),
+            let read = some.par_iter().map(|(_, lookup)| read_one(snapshot, lookup));
+            let read: Vec<Result<Vec<Vec<Sum>>>> = read.collect();
+            for ((first, lookup), sums) in some.iter().zip(read) {
+                match sums.map_err(|error| explained(snapshot, lookup, error)) {
+                    Err(error) if is_damage(&error) || is_unread(&error) => {
+                        match is_damage(&error) {
+                            true => {
+                                report.find(format!("{error}: costs no row by itself, for what it covers is scanned"))
+                            }
+                            false => report.miss(error.to_string()),
+                        }
+                        let covered = first.0..first.0 + lookup.runs as u128;
+                        postings.stated.retain(|(run, _), _| !covered.contains(&run.0));
                     }
-                    let covered = first.0..first.0 + lookup.runs as u128;
-                    postings.stated.retain(|(run, _), _| !covered.contains(&run.0));
+                    sums => postings.state(*first, lookup, sums?),
                 }
-                read => read?,
+                report.bytes += lookup.length();
             }
-            report.bytes += lookup.length();
         }
         Ok(postings)
     }
 
-    fn read_one(&mut self, snapshot: &Snapshot, first: RunId, lookup: &Lookup) -> Result<()> {
-        for of_column in &lookup.columns {
-            let stated = &mut self.stated;
-            let mut count = |directory: &Directory, key: u32, zones: &[u32]| {
-                for zone in zones {
-                    let run = directory.firsts.partition_point(|first| first <= zone) - 1;
-                    if let Some(sum) = stated.get_mut(&(RunId(first.0 + run as u128), of_column.column)) {
-                        sum.add(key, zone - directory.firsts[run]);
-                    }
+    /// Takes what a lookup says into account.
+    fn state(&mut self, first: RunId, lookup: &Lookup, sums: Vec<Vec<Sum>>) {
+        for (of_column, of_runs) in lookup.columns.iter().zip(sums) {
+            for (run, sum) in (first.0..).map(RunId).zip(of_runs) {
+                if let Some(stated) = self.stated.get_mut(&(run, of_column.column)) {
+                    *stated = sum;
                 }
-            };
-            read_postings(snapshot, lookup, of_column, &mut count)?;
+            }
         }
-        Ok(())
     }
 
     pub fn lose(&mut self, run: RunId) {
         self.lost.insert(run);
     }
 
-    /// Takes the rows of a page into account.
-    pub fn count(&mut self, snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, page: usize, batch: &RecordBatch) {
-        let Some(lookup) = &run.payload.lookup else { return };
-        for of_column in &lookup.columns {
-            let Some(array) = batch.columns().get(of_column.column as usize) else { continue };
-            let of_rows = keys(array.as_ref(), snapshot.core.header.seed);
-            let sum = self.held.entry((run.id, of_column.column)).or_default();
-            let mut row = 0;
-            for zone in map.page_zones(page) {
-                let rows = row..row + map.rows[zone] as usize;
-                row = rows.end;
-                let mut distinct: Vec<u32> = rows.filter(|row| array.is_valid(*row)).map(|row| of_rows[row]).collect();
-                distinct.sort_unstable();
-                distinct.dedup();
-                distinct.into_iter().for_each(|key| sum.add(key, zone as u32));
-            }
-        }
+    /// Takes what the rows of a run hold into account.
+    pub fn add(&mut self, run: RunId, held: Vec<(u32, Sum)>) {
+        self.held.extend(held.into_iter().map(|(column, sum)| ((run, column), sum)));
     }
 
     /// Compares, where both sides could be read whole.
@@ -135,6 +124,50 @@ impl Postings {
             }
         }
     }
+}
+
+/// What the postings of a lookup say of each of its runs, by column.
+fn read_one(snapshot: &Snapshot, lookup: &Lookup) -> Result<Vec<Vec<Sum>>> {
+    let of_column = |place: &OfColumn| {
+        let mut sums = vec![Sum::default(); lookup.runs as usize];
+        let mut count = |directory: &Directory, key: u32, zones: &[u32]| {
+            for zone in zones {
+                let run = directory.firsts.partition_point(|first| first <= zone) - 1;
+                sums[run].add(key, zone - directory.firsts[run]);
+            }
+        };
+        read_postings(snapshot, lookup, place, &mut count)?;
+        Ok(sums)
+    };
+    lookup.columns.iter().map(of_column).collect()
+}
+
+/// What pages of a run hold of the columns of its lookup.
+pub fn held(
+    snapshot: &Snapshot,
+    run: &Run<Location>,
+    map: &ZoneMap,
+    pages: &[(usize, RecordBatch)],
+) -> Vec<(u32, Sum)> {
+    let columns = run.payload.lookup.iter().flat_map(|lookup| &lookup.columns);
+    let of_column = |of_column: &OfColumn| {
+        let mut sum = Sum::default();
+        for (page, batch) in pages {
+            let Some(array) = batch.columns().get(of_column.column as usize) else { continue };
+            let of_rows = keys(array.as_ref(), snapshot.core.header.seed);
+            let mut row = 0;
+            for zone in map.page_zones(*page) {
+                let rows = row..row + map.rows[zone] as usize;
+                row = rows.end;
+                let mut distinct: Vec<u32> = rows.filter(|row| array.is_valid(*row)).map(|row| of_rows[row]).collect();
+                distinct.sort_unstable();
+                distinct.dedup();
+                distinct.into_iter().for_each(|key| sum.add(key, zone as u32));
+            }
+        }
+        (of_column.column, sum)
+    };
+    columns.map(of_column).collect()
 }
 
 /// Damage in a lookup, unless all that it covers was replaced since and its bytes given back.

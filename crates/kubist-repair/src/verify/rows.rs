@@ -16,16 +16,39 @@ use kubist_format::zone_map::ZoneMap;
 use kubist_read::runs;
 use kubist_types::error::Result;
 
-use crate::verify::lookups::Postings;
+use crate::verify::lookups::{self, Postings, Sum};
 use crate::verify::replicas::Ledger;
 use crate::verify::{VerifyReport, check_columns};
 
-/// Checks what could be read of a run, and notes what could not.
-pub fn check(
+/// What the rows of a run say, computed of them alone.
+pub struct Judged {
+    /// `None` if the run's zone map cannot be read, or its grid is not there.
+    frame: Option<Arc<Frame>>,
+    /// Of each page the lowest and the highest priority, or what is wrong with it.
+    pages: Vec<std::result::Result<(u64, u64), String>>,
+    /// What its pages hold of lookup columns.
+    held: Vec<(u32, Sum)>,
+}
+
+/// Recomputes what should hold of a run.
+pub fn judge(snapshot: &Snapshot, directory: &Directory, run: &Run<Location>, sound: &Sound) -> Result<Judged> {
+    let nothing = Judged { frame: None, pages: Vec::new(), held: Vec::new() };
+    let Some(map) = &sound.map else { return Ok(nothing) };
+    let Some(frame) = grid(snapshot, run.cube.grid())? else { return Ok(nothing) };
+    let cutoffs = frame.geometry.ancestors(run.cube).map(|ancestor| directory.cutoff(ancestor));
+    let highest_above = cutoffs.max().filter(|_| !run.is_replica());
+    let check =
+        |(page, batch): &(usize, RecordBatch)| check_page(snapshot, run, map, &frame, *page, batch, highest_above);
+    let pages = sound.pages.iter().map(check).collect();
+    let held = lookups::held(snapshot, run, map, &sound.pages);
+    Ok(Judged { frame: Some(frame), pages, held })
+}
+
+/// Notes what was found of a run, and what could not be read of it.
+pub fn note(
     snapshot: &Snapshot,
-    directory: &Directory,
     run: &Arc<Run<Location>>,
-    sound: &Sound,
+    (sound, judged): (&Sound, Judged),
     ledger: &mut Ledger,
     postings: &mut Postings,
     report: &mut VerifyReport,
@@ -42,7 +65,7 @@ pub fn check(
         postings.lose(run.id);
     }
     let Some(map) = &sound.map else { return Ok(()) };
-    let Some(frame) = grid(snapshot, run.cube.grid())? else {
+    let Some(frame) = judged.frame else {
         let what = format!("its grid {} is missing", run.cube.grid());
         report.find(runs::damaged(snapshot, run, 0, what).to_string());
         ledger.lose(run.id);
@@ -51,16 +74,14 @@ pub fn check(
     };
     check_columns(snapshot, run, map, report);
     report.pages += map.pages() as u64;
-    let cutoffs = frame.geometry.ancestors(run.cube).map(|ancestor| directory.cutoff(ancestor));
-    let highest_above = cutoffs.max().filter(|_| !run.is_replica());
+    postings.add(run.id, judged.held);
     let (mut lowest_and_highest, mut right) = ((u64::MAX, 0), is_whole);
-    for (page, batch) in &sound.pages {
+    for ((_, batch), found) in sound.pages.iter().zip(judged.pages) {
         if !run.is_replica() {
             report.rows += batch.num_rows() as u64;
         }
         ledger.count(run, &frame, batch);
-        postings.count(snapshot, run, map, *page, batch);
-        match check_page(snapshot, run, map, &frame, *page, batch, highest_above) {
+        match found {
             Ok((low, high)) => {
                 lowest_and_highest = (lowest_and_highest.0.min(low), lowest_and_highest.1.max(high));
             }
