@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use kubist_format::location::Location;
 use kubist_format::lookup::{Key, Lookup};
+use kubist_index::directory::Directory;
 use kubist_index::state::{Run, RunId};
-
-use crate::directory::Directory;
 
 /// The lookups of a view.
 pub struct Live {
     /// All runs, or those that are in memory where not all are.
-    pub directory: Arc<Directory>,
+    pub directory: Arc<Directory<Location>>,
     /// Of those, and of the runs on pages.
     pub coverings: Vec<Arc<Covering>>,
 }
@@ -77,7 +76,7 @@ impl Gathering {
 
 impl Covering {
     /// Of a directory's primary runs.
-    pub fn of(directory: &Directory) -> Covering {
+    pub fn of(directory: &Directory<Location>) -> Covering {
         let mut gathering = Gathering::default();
         (0u32..).zip(directory.runs()).for_each(|(index, run)| gathering.add(run, At::Index(index)));
         gathering.finish()
