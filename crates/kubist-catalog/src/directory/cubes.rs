@@ -13,9 +13,6 @@ use kubist_types::{Cancel, Result, Stats};
 use super::{AT_ONCE, Base, Directory, Entry, Runs, WRITER_PAGES};
 use crate::files::TableFiles;
 
-/// All priorities.
-const ALL: PriorityRange = PriorityRange { first: 0, last: u64::MAX };
-
 /// Does a box hold another one?
 fn holds(around: &GridBox, inside: &GridBox, dimensions: usize) -> bool {
     (0..dimensions).all(|d| around.low[d] <= inside.low[d] && inside.high[d] <= around.high[d])
@@ -71,7 +68,7 @@ impl Runs {
         let span = tree.span(cube);
         let region = Region::in_grid(cube.grid(), span.clone());
         let choose = |base: &Base| {
-            let meets = |page: &usize| base.pages[*page].summary.meets(&forest, &region, ALL);
+            let meets = |page: &usize| base.pages[*page].summary.meets(&forest, &region, PriorityRange::ALL);
             let holds = |page: &usize| holds(&base.pages[*page].summary.span, &span, tree.dimensions());
             let (mut wanted, mut others): (Vec<usize>, Vec<usize>) =
                 (0..base.pages.len()).filter(meets).partition(holds);
