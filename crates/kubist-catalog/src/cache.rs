@@ -4,12 +4,14 @@
 //! it becomes the old one, and what was old and not used since is dropped.
 
 use std::hash::Hash;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use kubist_format::entry::Page;
 use kubist_format::location::Location;
 use kubist_format::lookup::postings::Directory;
 use kubist_format::zone_map::ZoneMap;
+use kubist_index::forest::Forest;
+use kubist_index::outlines::Outlines;
 use kubist_index::spread::SpreadMap;
 use kubist_index::state::Run;
 
@@ -38,12 +40,30 @@ impl Held for Directory {
     }
 }
 
-impl Held for Page {
+/// A page, and what questions ask of all that it holds, once there was one.
+pub struct KnownPage {
+    pub page: Page,
+    outlines: OnceLock<Outlines>,
+}
+
+impl KnownPage {
+    pub fn new(page: Page) -> KnownPage {
+        KnownPage { page, outlines: OnceLock::new() }
+    }
+
+    pub fn outlines(&self, forest: &Forest) -> &Outlines {
+        self.outlines.get_or_init(|| Outlines::of(&self.page, forest))
+    }
+}
+
+impl Held for KnownPage {
     fn bytes(&self) -> usize {
+        let Page { runs, cutoffs } = &self.page;
         let of_run = |run: &Arc<Run<Location>>| size_of::<Run<Location>>() + 32 + run.copies.len() * 16;
-        let ranges = self.runs.first().and_then(|run| run.payload.ranges.as_ref());
+        let ranges = runs.first().and_then(|run| run.payload.ranges.as_ref());
         let ranges = ranges.map_or(0, |ranges| ranges.of().memory());
-        self.runs.iter().map(of_run).sum::<usize>() + self.cutoffs.len() * 32 + ranges
+        let outlines = Outlines::memory(runs.len(), self.page.len());
+        runs.iter().map(of_run).sum::<usize>() + cutoffs.len() * 32 + ranges + outlines
     }
 }
 

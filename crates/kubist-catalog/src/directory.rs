@@ -29,6 +29,7 @@ use kubist_index::{directory, pages};
 use kubist_types::{Cancel, Result, Stats};
 use rayon::prelude::*;
 
+use crate::cache::KnownPage;
 use crate::error::{bad_entry, is_damage};
 use crate::fetch::{Fetched, Piece, fetch};
 use crate::files::TableFiles;
@@ -98,7 +99,13 @@ impl Base {
     }
 
     /// Some of its pages, from the cache or the store.
-    fn load(&self, files: &TableFiles, wanted: &[usize], stats: &mut Stats, cancel: &Cancel) -> Result<Vec<Arc<Page>>> {
+    fn load(
+        &self,
+        files: &TableFiles,
+        wanted: &[usize],
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Vec<Arc<KnownPage>>> {
         let key = |page: usize| (self.pages[page].segment.clone(), self.pages[page].offset);
         let mut found = files.page_cache.get(wanted.iter().map(|page| key(*page)));
         let missing: Vec<usize> = (0..wanted.len()).filter(|index| found[*index].is_none()).collect();
@@ -119,7 +126,7 @@ impl Base {
                     return Err(EntryError::Bad(format!("a page has cubes of other grids than grid {grid}")));
                 }
                 match page.runs.len() {
-                    found if found == runs as usize => Ok(Arc::new(page)),
+                    found if found == runs as usize => Ok(Arc::new(KnownPage::new(page))),
                     found => Err(EntryError::Bad(format!("a page has {found} runs and not {runs}"))),
                 }
             });
@@ -127,7 +134,7 @@ impl Base {
                 bad_entry(files.store.location(), &format!("segments/{}.seg", leaf.segment), leaf.offset, error)
             })
         };
-        let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Arc<Page>>>>()?;
+        let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Arc<KnownPage>>>>()?;
         files.page_cache.insert(missing.iter().map(|index| key(wanted[*index])).zip(decoded.iter().cloned()));
         missing.into_iter().zip(decoded).for_each(|(index, page)| found[index] = Some(page));
         Ok(found.into_iter().flatten().collect())
@@ -153,8 +160,8 @@ impl Base {
         let all: Vec<usize> = (0..self.pages.len()).collect();
         for some in all.chunks(AT_ONCE) {
             cancel.check()?;
-            for page in self.load(files, some, &mut Stats::default(), cancel)? {
-                work(&page)?;
+            for known in self.load(files, some, &mut Stats::default(), cancel)? {
+                work(&known.page)?;
             }
         }
         Ok(())
@@ -174,10 +181,10 @@ impl Base {
                 let wanted: Vec<usize> = (first..first + some.len()).collect();
                 first += some.len();
                 let pages = self.load(files, &wanted, &mut Stats::default(), cancel)?;
-                for (leaf, page) in some.iter().zip(pages) {
-                    let found = page.summary(&forest, leaf.summary.tier, is_later);
-                    let known = Summary { primaries_from: found.primaries_from, ..leaf.summary.clone() };
-                    if found != known || leaf.summary.primaries_from > found.primaries_from {
+                for (leaf, known) in some.iter().zip(pages) {
+                    let found = known.page.summary(&forest, leaf.summary.tier, is_later);
+                    let listed = Summary { primaries_from: found.primaries_from, ..leaf.summary.clone() };
+                    if found != listed || leaf.summary.primaries_from > found.primaries_from {
                         let what = "the list of pages says other cubes or priorities than the page has".into();
                         let file = format!("segments/{}.seg", leaf.segment);
                         return Err(bad_entry(files.store.location(), &file, leaf.offset, EntryError::Bad(what)));
@@ -199,7 +206,7 @@ impl Base {
             cancel.check()?;
             match self.load(files, &[page], &mut Stats::default(), cancel) {
                 Err(error) if is_damage(&error) => lost += leaf.summary.runs as u64,
-                loaded => loaded?.iter().for_each(|page| work(page)),
+                loaded => loaded?.iter().for_each(|known| work(&known.page)),
             }
         }
         Ok(lost)
@@ -273,7 +280,7 @@ impl Iterator for Entries<'_> {
             let Entries { base, files, cancel, .. } = *self;
             let loaded = cancel.check().and_then(|()| base.load(files, &some, &mut Stats::default(), cancel));
             match loaded {
-                Ok(pages) => pages.iter().for_each(|page| self.ready.extend(in_order(page))),
+                Ok(pages) => pages.iter().for_each(|known| self.ready.extend(in_order(&known.page))),
                 Err(error) => return Some(Err(error)),
             }
         }
@@ -367,7 +374,7 @@ impl Runs {
         cancel: &Cancel,
     ) -> Result<Arc<Directory>> {
         let all: Vec<usize> = (0..base.pages.len()).collect();
-        let (live, cutoffs) = self.gather(files, base, &all, |_| true, stats, cancel)?;
+        let (live, cutoffs) = self.gather(files, base, &all, stats, cancel)?;
         Ok(Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
@@ -412,10 +419,21 @@ impl Runs {
         if asked >= base.pages.len() && files.fits_in_memory(base.runs()) {
             return self.all(files, stats, cancel);
         }
-        let meets = |run: &Run<Location>| {
-            range.meets(run.priorities.0, run.priorities.1) && region.meets(&forest.tree_of(run.cube), run.cube)
-        };
-        let (live, cutoffs) = self.gather(files, base, &met, meets, stats, cancel)?;
+        let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
+        for some in met.chunks(AT_ONCE) {
+            cancel.check()?;
+            for known in base.load(files, some, stats, cancel)? {
+                let (page, outlines) = (&known.page, known.outlines(&forest));
+                let runs = outlines.runs(region, range).map(|run| &page.runs[run]);
+                live.extend(runs.filter(|run| self.lives(base, run)).cloned());
+                cutoffs.extend(outlines.cutoffs(region).map(|cutoff| page.cutoffs[cutoff]));
+            }
+        }
+        let cube_meets = |cube: CubeId| region.meets(&forest.tree_of(cube), cube);
+        let run_meets =
+            |run: &&Arc<Run<Location>>| range.meets(run.priorities.0, run.priorities.1) && cube_meets(run.cube);
+        live.extend(self.recent().all().filter(run_meets).cloned());
+        cutoffs.extend(self.recent().cutoffs().filter(|(cube, _)| cube_meets(*cube)));
         Ok(Arc::new(Directory::of_part(forest, live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
@@ -442,29 +460,28 @@ impl Runs {
         let mut wanted: Vec<usize> = (0..base.pages.len()).collect();
         wanted.sort_by_key(|page| base.pages[*page].summary.tier);
         wanted.truncate(WRITER_PAGES);
-        let (live, cutoffs) = self.gather(files, base, &wanted, |_| true, &mut Stats::default(), cancel)?;
+        let (live, cutoffs) = self.gather(files, base, &wanted, &mut Stats::default(), cancel)?;
         Ok(vec![Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?)])
     }
 
-    /// The wanted runs of some pages and of what came since, and the cutoffs of both.
+    /// The runs and the cutoffs of some pages and of what came since.
     fn gather(
         &self,
         files: &TableFiles,
         base: &Base,
         pages: &[usize],
-        wanted: impl Fn(&Run<Location>) -> bool,
         stats: &mut Stats,
         cancel: &Cancel,
     ) -> Result<Gathered> {
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
         for some in pages.chunks(AT_ONCE) {
             cancel.check()?;
-            for page in base.load(files, some, stats, cancel)? {
-                live.extend(page.runs.iter().filter(|run| wanted(run) && self.lives(base, run)).cloned());
-                cutoffs.extend_from_slice(&page.cutoffs);
+            for known in base.load(files, some, stats, cancel)? {
+                live.extend(known.page.runs.iter().filter(|run| self.lives(base, run)).cloned());
+                cutoffs.extend_from_slice(&known.page.cutoffs);
             }
         }
-        live.extend(self.recent().all().filter(|run| wanted(run)).cloned());
+        live.extend(self.recent().all().cloned());
         cutoffs.extend(self.recent().cutoffs());
         Ok((live, cutoffs))
     }
@@ -512,9 +529,9 @@ impl Runs {
         let Some(base) = self.base.as_ref().filter(|_| !on_pages.is_empty()) else { return Ok(found) };
         let pages: Vec<usize> = on_pages.keys().copied().collect();
         for some in pages.chunks(AT_ONCE) {
-            for (number, page) in some.iter().zip(base.load(files, some, stats, cancel)?) {
+            for (number, known) in some.iter().zip(base.load(files, some, stats, cancel)?) {
                 let wanted = |run: &&Arc<Run<Location>>| on_pages[number].contains(&run.id) && self.lives(base, run);
-                found.extend(page.runs.iter().filter(wanted).cloned());
+                found.extend(known.page.runs.iter().filter(wanted).cloned());
             }
         }
         Ok(found)

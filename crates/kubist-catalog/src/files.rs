@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use kubist_format::alteration::name_of;
 use kubist_format::checkpoint::{self, Body};
-use kubist_format::entry::Page;
 use kubist_format::grid::{decode_grid, encode_grid};
 use kubist_format::header::{self, Header};
 use kubist_format::lookup::postings::Directory as LookupDirectory;
@@ -23,7 +22,7 @@ use kubist_index::state::RunId;
 use kubist_store::Store;
 use kubist_types::{Error, Result};
 
-use crate::cache::{Cache, DIRECTORY_BYTES, PAGE_BYTES, ZONE_MAP_BYTES};
+use crate::cache::{Cache, DIRECTORY_BYTES, KnownPage, PAGE_BYTES, ZONE_MAP_BYTES};
 use crate::decoded::{DECODED_BYTES, DecodedPages};
 use crate::error::{bad_entry, store_error};
 use crate::frame::Frame;
@@ -52,7 +51,7 @@ pub struct TableFiles {
     /// Of lookups, by segment and offset of the postings.
     pub lookup_directory_cache: Cache<(Arc<str>, u64), LookupDirectory>,
     /// Of checkpoints, by segment and offset.
-    pub page_cache: Cache<(Arc<str>, u64), Page>,
+    pub page_cache: Cache<(Arc<str>, u64), KnownPage>,
     pub decoded_pages: DecodedPages,
     /// A directory of more runs is read page by page.
     runs_in_memory: AtomicU64,

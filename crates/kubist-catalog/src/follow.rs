@@ -195,10 +195,11 @@ fn follow_entries(
             Some(mut look) => {
                 let known = rewrite_name(tail.state.rewrites());
                 look.rewrites.retain(|name| *name > known);
-                (look.rewrites, vouched::owners(&look.segments))
+                let new: Vec<Found> = look.rewrites.into_iter().map(|name| (name, None)).collect();
+                (new, vouched::owners(&look.segments))
             }
             None => {
-                let new = new_rewrites(files, tail.state.rewrites())?;
+                let new = new_rewrites(files, tail)?;
                 // Listed before the logs: whose segment is there has a log by then.
                 let at_work = if tail.looked_at_segments { BTreeMap::new() } else { vouched::at_work(files)? };
                 (new, at_work)
@@ -330,8 +331,8 @@ pub fn from_to_token(
         }
     }
     cancel.check()?;
-    let mut names = new_rewrites(files, tail.state.rewrites())?;
-    names.retain(|name| number_of(name) <= token.rewrites);
+    let mut names = new_rewrites(files, &mut tail)?;
+    names.retain(|(name, _)| number_of(name) <= token.rewrites);
     let followed = follow_rewrites(files, &mut tail, &names, cancel)?;
     if !followed || tail.state.rewrites() != token.rewrites {
         return Err(expired("rewrites that lead to it were cleaned away; take a fresh snapshot"));
@@ -375,18 +376,43 @@ fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result
             || !store.list_after(REWRITES, &rewrite_name(token.rewrites))?.is_empty()))
 }
 
-/// The rewrites behind a number. A listing that is old lacks the last ones, which are found by
-/// their numbers.
-fn new_rewrites(files: &TableFiles, behind: u64) -> Result<Vec<String>> {
-    let mut names = files.store.list_after(REWRITES, &rewrite_name(behind)).map_err(store_error)?;
-    if !files.store.capabilities().staleness.is_zero() {
-        let mut next = names.last().map_or(behind, |name| number_of(name)) + 1;
-        while files.store.get(&rewrite_name(next)).map_err(store_error)?.is_some() {
-            names.push(rewrite_name(next));
-            next += 1;
+/// A rewrite's name, and what it says if that was read already.
+type Found = (String, Option<Bytes>);
+
+/// The rewrites behind those that were joined. A listing that is old lacks the last ones, which are found by
+/// their numbers. So are a few that came since a listing, without listing those before them, while no other
+/// checkpoint is there: a rewrite goes only after a checkpoint holds it.
+fn new_rewrites(files: &TableFiles, tail: &mut Tail) -> Result<Vec<Found>> {
+    let (store, behind) = (files.store.as_ref(), tail.state.rewrites());
+    let is_late = !store.capabilities().staleness.is_zero();
+    let newest = || store.list(CHECKPOINTS).map(|mut names| names.pop()).map_err(store_error);
+    let mut read = Vec::new();
+    if let Some(known) = tail.listed_at.as_ref().filter(|_| !is_late && !is_far(store)) {
+        read = consecutive_rewrites(files, behind, REWRITES_AT_ONCE)?;
+        // Looked for after the rewrites: none that was looked for had gone.
+        if read.len() < REWRITES_AT_ONCE && newest()? == *known {
+            return Ok(read);
         }
     }
-    Ok(names)
+    tail.listed_at = Some(newest()?);
+    let names = store.list_after(REWRITES, &rewrite_name(behind)).map_err(store_error)?;
+    let last = names.last().map_or(behind, |name| number_of(name));
+    let bytes_of = |name: &String| read.iter().find(|(read, _)| read == name).and_then(|(_, bytes)| bytes.clone());
+    let mut found: Vec<Found> = names.into_iter().map(|name| (name.clone(), bytes_of(&name))).collect();
+    if is_late {
+        found.extend(consecutive_rewrites(files, last, usize::MAX)?.into_iter().map(|(name, _)| (name, None)));
+    }
+    Ok(found)
+}
+
+/// The rewrites behind a number, up to the first that is not there, and so many at most.
+fn consecutive_rewrites(files: &TableFiles, behind: u64, most: usize) -> Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for name in (behind + 1..).map(rewrite_name).take(most) {
+        let Some(bytes) = files.store.get(&name).map_err(store_error)? else { break };
+        found.push((name, Some(bytes)));
+    }
+    Ok(found)
 }
 
 fn rewrite_name(number: u64) -> String {
@@ -474,11 +500,14 @@ fn follow_logs(
 }
 
 /// Joins the rewrites that are new; `false` if one of them was cleaned away.
-fn follow_rewrites(files: &TableFiles, tail: &mut Tail, names: &[String], cancel: &Cancel) -> Result<bool> {
-    for some in names.chunks(REWRITES_AT_ONCE) {
+fn follow_rewrites(files: &TableFiles, tail: &mut Tail, new: &[Found], cancel: &Cancel) -> Result<bool> {
+    for some in new.chunks(REWRITES_AT_ONCE) {
         cancel.check()?;
-        let found = get_all(files.store.as_ref(), some).map_err(store_error)?;
-        for (name, found) in some.iter().zip(found) {
+        let unread: Vec<String> =
+            some.iter().filter(|(_, bytes)| bytes.is_none()).map(|(name, _)| name.clone()).collect();
+        let mut read = get_all(files.store.as_ref(), &unread).map_err(store_error)?.into_iter();
+        for (name, known) in some {
+            let found = known.clone().or_else(|| read.next().flatten());
             let number = number_of(name);
             if number <= tail.state.rewrites() {
                 continue;

@@ -71,6 +71,8 @@ pub struct Tail {
     pub first_look: Option<FirstLook>,
     /// The logs that were there when they were last followed.
     pub logs: Vec<String>,
+    /// The newest checkpoint, if there was one, before rewrites were last listed.
+    pub listed_at: Option<Option<String>>,
 }
 
 /// How many columns runs have, as far as their entries tell.

@@ -16,6 +16,7 @@ pub mod layers;
 pub mod layout;
 pub mod levels;
 pub mod order;
+pub mod outlines;
 pub mod outlook;
 pub mod pages;
 pub mod plain;

@@ -299,6 +299,12 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Fills the buffer with bytes that are read without waiting for the device; `false` if not all are, or if that is
+    /// not known.
+    fn read_present(&self, _buffer: &mut [u8], _offset: u64) -> bool {
+        false
+    }
+
     /// Asks for the bytes to be read from the device soon: a hint, which never fails.
     fn start_reading(&self, _range: Range<u64>) {}
 

@@ -49,15 +49,15 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use crate::claims::LAPSE;
 use crate::disk::{Disk, OsDisk, Sort, irregular};
 use crate::{
-    Answers, Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Result, Scratch, Segment, Size,
-    SoundLog, Store, Watch, check_stopped,
+    Answers, Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Request, Result, Scratch, Segment,
+    Size, SoundLog, Store, Watch, check_stopped,
 };
 
 pub use location::Directories;
@@ -319,10 +319,24 @@ impl Store for LocalStore {
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
         let (mut answers, mut waited) = (Vec::with_capacity(wanted.len()), false);
         for some in wanted.chunks(SEGMENTS_AT_ONCE) {
-            waited |= some.len() > 1 && segments::ask_for(self, some);
-            for (segment, ranges) in some {
-                answers.push(self.read_watched(segment, ranges, watch));
-                waited |= self.waited();
+            let asked = Instant::now();
+            let (present, waits) = match some.len() {
+                1 => (vec![None], false),
+                _ => segments::read_present(self, some),
+            };
+            waited |= waits;
+            for ((segment, ranges), present) in some.iter().zip(present) {
+                match present {
+                    Some(found) => {
+                        let (bytes, answered) = (found.iter().map(|bytes| bytes.len() as u64).sum(), Instant::now());
+                        watch(Request { asked, sent: asked, answered, bytes, host: None, cached: false });
+                        answers.push(Ok(found));
+                    }
+                    None => {
+                        answers.push(self.read_watched(segment, ranges, watch));
+                        waited |= self.waited();
+                    }
+                }
             }
         }
         if !wanted.is_empty() {

@@ -129,7 +129,8 @@ impl Runs {
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
         for some in pages.chunks(AT_ONCE) {
             cancel.check()?;
-            for page in base.load(files, some, &mut Stats::default(), cancel)? {
+            for known in base.load(files, some, &mut Stats::default(), cancel)? {
+                let page = &known.page;
                 live.extend(page.runs.iter().filter(|run| wanted(run.cube) && self.lives(base, run)).cloned());
                 cutoffs.extend(page.cutoffs.iter().copied().filter(|(cube, _)| wanted(*cube)));
             }

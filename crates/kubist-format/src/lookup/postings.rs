@@ -180,10 +180,27 @@ impl Directory {
 
     /// The blocks, by index, that may hold one of some ascending keys.
     pub fn blocks_of(&self, keys: &[u32]) -> Vec<usize> {
-        let block = |key: &u32| self.blocks.partition_point(|block| block.first_key <= *key).checked_sub(1);
-        let mut blocks: Vec<usize> = keys.iter().filter_map(block).collect();
+        let mut blocks: Vec<usize> = keys.iter().filter_map(|key| self.block_of(*key)).collect();
         blocks.dedup();
         blocks
+    }
+
+    /// The block that may hold a key. Keys are uniform, so that it is near where that share of the blocks ends: looking
+    /// there first spares most of a search through memory.
+    fn block_of(&self, key: u32) -> Option<usize> {
+        let blocks = &self.blocks[..];
+        let is_before = |block: &Block| block.first_key <= key;
+        let near = (key as u64 * blocks.len() as u64 >> 32) as usize;
+        let (mut low, mut high, mut step) = (near, near, 4);
+        while low > 0 && !is_before(&blocks[low]) {
+            low = low.saturating_sub(step);
+            step *= 4;
+        }
+        while high < blocks.len() && is_before(&blocks[high]) {
+            high = (high + step).min(blocks.len());
+            step *= 4;
+        }
+        (low + blocks[low..high].partition_point(is_before)).checked_sub(1)
     }
 
     /// Calls `found(key, zones)` for each key of a block whose bytes these are, or those
@@ -224,9 +241,20 @@ impl Directory {
         // Of this block.
         let wanted = wanted.map(|wanted| &wanted[..wanted.partition_point(|key| *key <= end)]);
         let last_wanted = wanted.map_or(u32::MAX, |wanted| wanted.last().copied().unwrap_or_default());
+        let single = Single::new(gap_bits(self.keys), last_zone);
         for number in 0..count {
             if number > 0 {
-                let gap = bits.gap(gap_bits(self.keys))?;
+                if let Some((gap, zone)) = bits.single(&single) {
+                    key = key.checked_add(gap)?.checked_add(1).filter(|key| *key <= end)?;
+                    if key > last_wanted {
+                        break;
+                    }
+                    if wanted.is_none_or(|wanted| wanted.binary_search(&key).is_ok()) {
+                        found(key, &[zone]);
+                    }
+                    continue;
+                }
+                let gap = bits.gap(single.gap_bits)?;
                 key = key.checked_add(gap)?.checked_add(1).filter(|key| *key <= end)?;
             }
             if key > last_wanted {
@@ -361,6 +389,21 @@ struct Bits<'a> {
     at: usize,
 }
 
+/// How a key is coded that one zone alone holds, which most keys are where values are all different.
+struct Single {
+    gap_bits: u32,
+    /// Of the zone's number ([`minimal`]).
+    width: u32,
+    shorter: u64,
+}
+
+impl Single {
+    fn new(gap_bits: u32, last_zone: u32) -> Single {
+        let (width, shorter) = minimal(last_zone as u64 + 1);
+        Single { gap_bits, width, shorter }
+    }
+}
+
 impl<'a> Bits<'a> {
     fn new(bytes: &'a [u8]) -> Bits<'a> {
         Bits { bytes, at: 0 }
@@ -379,6 +422,31 @@ impl<'a> Bits<'a> {
         let value = (word >> (self.at % 8)) & ((1 << width) - 1);
         self.at = end;
         Some(value)
+    }
+
+    /// The gap to the next key and its zone, if it has one alone and all lies in the next 8 bytes; else nothing is read.
+    fn single(&mut self, coded: &Single) -> Option<(u32, u32)> {
+        let word = u64::from_le_bytes(*self.bytes.get(self.at / 8..)?.first_chunk::<8>()?) >> (self.at % 8);
+        let known = 64 - (self.at % 8) as u32;
+        let zeros = word.trailing_zeros();
+        let Single { gap_bits, width, shorter } = *coded;
+        if width == 0 || zeros + gap_bits + width + 2 > known {
+            return None;
+        }
+        let rest = word >> (zeros + 1);
+        let gap = (zeros as u64) << gap_bits | rest & ((1 << gap_bits) - 1);
+        let rest = rest >> gap_bits;
+        if rest & 1 == 0 {
+            return None;
+        }
+        let rest = rest >> 1;
+        let high = rest & ((1 << (width - 1)) - 1);
+        let (zone, last) = match high < shorter {
+            true => (high, 0),
+            false => ((high << 1 | rest >> (width - 1) & 1) - shorter, 1),
+        };
+        self.at += (zeros + 1 + gap_bits + width + last) as usize;
+        Some((u32::try_from(gap).ok()?, zone as u32))
     }
 
     fn unary(&mut self) -> Option<u32> {

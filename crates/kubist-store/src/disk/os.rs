@@ -269,6 +269,15 @@ fn is_of_this_machine(_path: &Path) -> io::Result<bool> {
 #[derive(Debug)]
 struct OsFile(File);
 
+#[cfg(target_os = "linux")]
+impl OsFile {
+    /// How much the system gives without waiting for the device, if it gives anything.
+    fn read_now(&self, buffer: &mut [u8], offset: u64) -> Option<usize> {
+        let into = &mut [io::IoSliceMut::new(buffer)];
+        rustix::io::preadv2(&self.0, into, offset, rustix::io::ReadWriteFlags::NOWAIT).ok()
+    }
+}
+
 /// Tells the system what becomes of a range; what it makes of that is its own affair.
 #[cfg(target_os = "linux")]
 fn advise(file: &File, range: Range<u64>, advice: rustix::fs::Advice) {
@@ -325,9 +334,13 @@ impl DiskFile for OsFile {
 
     #[cfg(target_os = "linux")]
     fn is_in_memory(&self, offset: u64) -> bool {
-        let mut byte = [0];
-        let into = &mut [io::IoSliceMut::new(&mut byte)];
-        rustix::io::preadv2(&self.0, into, offset, rustix::io::ReadWriteFlags::NOWAIT).is_ok()
+        self.read_now(&mut [0], offset).is_some()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn read_present(&self, buffer: &mut [u8], offset: u64) -> bool {
+        let length = buffer.len();
+        self.read_now(buffer, offset) == Some(length)
     }
 
     fn start_reading(&self, range: Range<u64>) {

@@ -195,19 +195,20 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
     Ok(found)
 }
 
-/// Asks the device for what is wanted of several segments, before it is waited for one by one; says whether
-/// anything is not in memory.
-pub(super) fn ask_for(store: &LocalStore, wanted: &[(&str, &[Range<u64>])]) -> bool {
+/// What is wanted of several segments as far as it is in memory, little of each. For the rest the device is asked,
+/// before it is waited for one by one; says also whether it was.
+pub(super) fn read_present(store: &LocalStore, wanted: &[(&str, &[Range<u64>])]) -> (Vec<Option<Vec<Bytes>>>, bool) {
+    // What is wrong with a segment is said when it is read.
+    let open = |name: &str| store.open_files.get(&path_of(store, name), Kind::Segment).ok().flatten();
+    let files: Vec<_> = wanted.iter().map(|(name, _)| names::check_part(name).ok().and_then(|()| open(name))).collect();
+    let present: Vec<_> =
+        files.iter().zip(wanted).map(|(file, (_, ranges))| file.as_ref()?.read_present(ranges)).collect();
+    let absent = files.iter().zip(wanted).zip(&present).filter(|(_, present)| present.is_none());
     let mut waits = false;
-    for (name, ranges) in wanted {
-        // What is wrong with a segment is said when it is read.
-        let is_name = names::check_part(name).is_ok();
-        let open = || store.open_files.get(&path_of(store, name), Kind::Segment).ok().flatten();
-        if let Some(file) = is_name.then(open).flatten() {
-            waits |= file.ask_for_absent(ranges);
-        }
+    for ((file, (_, ranges)), _) in absent {
+        waits |= file.as_ref().is_some_and(|file| file.ask_for_absent(ranges));
     }
-    waits
+    (present, waits)
 }
 
 pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {

@@ -11,8 +11,8 @@ use super::forward::forward;
 /// Where the next call is held up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Hold {
-    /// While rewrites are listed, before anything was read.
-    Listing,
+    /// While rewrites are looked for, before anything was read.
+    Looking,
     /// When the logs were read, before the caller has them.
     Read,
 }
@@ -38,9 +38,10 @@ pub struct Gated {
     pub store: MemoryStore,
     gate: Mutex<Gate>,
     changed: Condvar,
-    /// How often logs were read, and how many names of rewrites were listed.
+    /// How often logs were read, how many names of rewrites were listed, and how many rewrites were read.
     pub reads: AtomicU64,
     pub listed: AtomicU64,
+    pub rewrites: AtomicU64,
 }
 
 impl Gated {
@@ -51,6 +52,7 @@ impl Gated {
             changed: Condvar::new(),
             reads: AtomicU64::new(0),
             listed: AtomicU64::new(0),
+            rewrites: AtomicU64::new(0),
         }
     }
 
@@ -96,12 +98,21 @@ impl Gated {
 
 impl Store for Gated {
     forward!(store:
-        capabilities location put_if_absent get list delete create_segment read segment_len segments
+        capabilities location put_if_absent list delete create_segment read segment_len segments
         delete_segment own_log logs read_log scratch sizes erase
     );
 
+    fn get(&self, name: &str) -> Result<Option<bytes::Bytes>> {
+        if !name.starts_with("rewrites/") {
+            return self.store.get(name);
+        }
+        self.pass(Hold::Looking)?;
+        let found = self.store.get(name)?;
+        self.rewrites.fetch_add(u64::from(found.is_some()), Ordering::SeqCst);
+        Ok(found)
+    }
     fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
-        self.pass(Hold::Listing)?;
+        self.pass(Hold::Looking)?;
         let names = self.store.list_after(prefix, after)?;
         self.listed.fetch_add(names.len() as u64, Ordering::SeqCst);
         Ok(names)
