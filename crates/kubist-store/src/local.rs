@@ -52,6 +52,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use rayon::prelude::*;
 
 use crate::claims::LAPSE;
 use crate::disk::{Disk, OsDisk, Sort, irregular};
@@ -228,6 +229,30 @@ impl LocalStore {
     }
 }
 
+impl LocalStore {
+    /// Reads of some segments, and says whether any of it was waited for.
+    fn read_together(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> (Answers, bool) {
+        let asked = Instant::now();
+        let (present, mut waited) = match wanted.len() {
+            1 => (vec![None], false),
+            _ => segments::read_present(self, wanted),
+        };
+        let answers = wanted.iter().zip(present).map(|((segment, ranges), present)| match present {
+            Some(found) => {
+                let (bytes, answered) = (found.iter().map(|bytes| bytes.len() as u64).sum(), Instant::now());
+                watch(Request { asked, sent: asked, answered, bytes, host: None, cached: false });
+                Ok(found)
+            }
+            None => {
+                let found = self.read_watched(segment, ranges, watch);
+                waited |= self.waited();
+                found
+            }
+        });
+        (answers.collect(), waited)
+    }
+}
+
 impl Store for LocalStore {
     fn location(&self) -> &str {
         &self.location
@@ -317,28 +342,12 @@ impl Store for LocalStore {
     }
 
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
-        let (mut answers, mut waited) = (Vec::with_capacity(wanted.len()), false);
-        for some in wanted.chunks(SEGMENTS_AT_ONCE) {
-            let asked = Instant::now();
-            let (present, waits) = match some.len() {
-                1 => (vec![None], false),
-                _ => segments::read_present(self, some),
-            };
-            waited |= waits;
-            for ((segment, ranges), present) in some.iter().zip(present) {
-                match present {
-                    Some(found) => {
-                        let (bytes, answered) = (found.iter().map(|bytes| bytes.len() as u64).sum(), Instant::now());
-                        watch(Request { asked, sent: asked, answered, bytes, host: None, cached: false });
-                        answers.push(Ok(found));
-                    }
-                    None => {
-                        answers.push(self.read_watched(segment, ranges, watch));
-                        waited |= self.waited();
-                    }
-                }
-            }
-        }
+        let together: Vec<_> = wanted.chunks(SEGMENTS_AT_ONCE).collect();
+        let read = |some: &&[(&str, &[Range<u64>])]| self.read_together(some, watch);
+        // Little work each, of which a core does some at once.
+        let answered: Vec<_> = together.par_iter().with_min_len(2).map(read).collect();
+        let waited = answered.iter().any(|(_, waited)| *waited);
+        let answers = answered.into_iter().flat_map(|(answers, _)| answers).collect();
         if !wanted.is_empty() {
             self.waited.store(waited, Ordering::Relaxed);
         }
