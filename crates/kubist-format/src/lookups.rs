@@ -28,7 +28,7 @@ impl LookupBytes {
 }
 
 /// The first run that a lookup covers, which names it.
-fn first_run(run: &Run<Location>, lookup: &Lookup) -> RunId {
+pub fn first_run(run: &Run<Location>, lookup: &Lookup) -> RunId {
     RunId(run.id.0 - lookup.index_of(run.id) as u128)
 }
 

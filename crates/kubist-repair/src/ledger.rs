@@ -38,7 +38,12 @@ impl PageLedger {
         Ok(sound)
     }
 
-    /// The same of several runs side by side, and what is made of each.
+    /// Forgets what was decided of a run that nobody reads again.
+    pub fn forget(&mut self, run: RunId) {
+        self.runs.remove(&run);
+    }
+
+    /// The same of several runs side by side, and what is made of each, by its index.
     ///
     /// # Errors
     ///
@@ -47,11 +52,11 @@ impl PageLedger {
         &mut self,
         snapshot: &Snapshot,
         runs: &[&Arc<Run<Location>>],
-        make: impl Fn(&Arc<Run<Location>>, &Sound) -> Result<T> + Sync,
+        make: impl Fn(usize, &Sound) -> Result<T> + Sync,
     ) -> Result<Vec<(Sound, T)>> {
-        let read = runs.par_iter().map(|run| {
+        let read = runs.par_iter().enumerate().map(|(index, run)| {
             let (sound, decided) = self.look(snapshot, run)?;
-            let made = make(run, &sound)?;
+            let made = make(index, &sound)?;
             Ok((sound, made, decided))
         });
         let read = read.collect::<Result<Vec<_>>>()?;

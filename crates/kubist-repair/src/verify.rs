@@ -16,8 +16,9 @@ mod entries;
 mod lookups;
 mod replicas;
 mod rows;
+mod walk;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use kubist_index::state::{Run, RunId};
@@ -33,7 +34,6 @@ use kubist_catalog::error::{is_damage, is_unread, store_error};
 use kubist_catalog::location::TableLocation;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
-use kubist_format::lookups::LookupBytes;
 use kubist_format::zone_map::ZoneMap;
 use kubist_read::runs;
 use kubist_types::cancel::Cancel;
@@ -41,6 +41,7 @@ use kubist_types::error::{Error, Result};
 
 use lookups::Postings;
 use replicas::Ledger;
+use walk::{Placed, Seen, Waiting, length};
 
 /// How thoroughly [`verify`] looks.
 #[derive(Clone, Debug, Default)]
@@ -88,10 +89,6 @@ pub struct VerifyReport {
 const MOST_FINDINGS: usize = 100;
 /// The number of things that could not be read after which verifying ends.
 const MOST_UNREAD: usize = 100;
-/// Runs whose zone maps are read side by side.
-const MAPS_AT_ONCE: usize = 256;
-/// Rows that are read side by side.
-const ROWS_AT_ONCE: u64 = 1 << 18;
 
 impl VerifyReport {
     /// Everything could be read, and nothing is wrong.
@@ -213,74 +210,39 @@ fn verify_patiently(
             snapshot => snapshot.map_err(undecided)?,
         },
     };
-    let whole = |snapshot: &Snapshot| snapshot.view.runs.whole(&snapshot.core, &options.cancel);
-    let directory = match whole(&snapshot) {
+    let seen = match Seen::of(&snapshot, options, &mut report) {
         // The list of runs is damaged, which was found. The logs, or an older list, say the same.
         Err(error) if is_damage(&error) => {
             snapshot = gathered(&mut report)?;
-            whole(&snapshot)?
+            Seen::of(&snapshot, options, &mut report)?
         }
-        directory => directory?,
+        seen => seen?,
     };
-    let runs: Vec<&Arc<Run<Location>>> = directory.all().collect();
-    let missing = check_segments(&snapshot, &runs, &mut report)?;
-    let length = |run: &Run<Location>| match options.deep {
-        true => run.payload.data_length + run.payload.map_length as u64,
-        false => run.payload.map_length as u64,
+    let total = seen.bytes + seen.lookups.values().map(|lookup| lookup.length()).sum::<u64>();
+    let sources = seen.sources(&snapshot, &options.cancel)?;
+    let postings = Postings::read(&snapshot, &seen.lookups, &options.cancel, &mut report)?;
+    let ledger = Ledger::new(&snapshot, seen.replicas, &sources, &mut report);
+    let mut looking = Looking {
+        snapshot: &snapshot,
+        options,
+        absent: seen.absent,
+        postings,
+        ledger,
+        damaged: HashSet::new(),
+        pages: PageLedger::default(),
+        is_whole: true,
     };
-    let mut lookups = LookupBytes::default();
-    runs.iter().for_each(|run| lookups.add(run));
-    let total = runs.iter().map(|run| length(run)).sum::<u64>() + lookups.bytes;
-    let mut ledger = Ledger::new(&snapshot, &directory, &mut report);
-    let mut postings = Postings::read(&snapshot, &runs, &options.cancel, &mut report)?;
-    let (mut damaged, mut pages): (HashSet<RunId>, _) = (missing.clone(), PageLedger::default());
-    let mut is_whole = true;
-    for some in at_once(&runs, options.deep) {
-        options.cancel.check()?;
-        if report.unread.len() >= MOST_UNREAD {
-            is_whole = false;
-            break;
-        }
-        if !options.deep {
-            damaged.extend(check_maps(&snapshot, some, &missing, &mut report)?);
-        }
-        let there: Vec<&Arc<Run<Location>>> =
-            some.iter().filter(|run| options.deep && !missing.contains(&run.id)).copied().collect();
-        let judge = |run: &Arc<Run<Location>>, sound: &Sound| {
-            options.cancel.check()?;
-            rows::judge(&snapshot, &directory, run, sound)
-        };
-        let mut looked_at = pages.read_all(&snapshot, &there, judge)?.into_iter();
-        for run in some {
-            options.cancel.check()?;
-            if report.unread.len() >= MOST_UNREAD {
-                is_whole = false;
-                break;
-            }
-            match run.is_replica() {
-                true => report.replicas += 1,
-                false => report.runs += 1,
-            }
-            if !options.deep {
-                report.rows += if run.is_replica() || damaged.contains(&run.id) { 0 } else { run.rows };
-            } else if missing.contains(&run.id) {
-                ledger.lose(run.id);
-                postings.lose(run.id);
-            } else if let Some((sound, judged)) = looked_at.next() {
-                if !sound.lost.is_empty() {
-                    damaged.insert(run.id);
-                }
-                rows::note(&snapshot, run, (&sound, judged), &mut ledger, &mut postings, &mut report)?;
-            }
-            report.bytes += length(run);
-            progress(report.bytes, total);
-        }
-    }
+    let mut waiting = Waiting::default();
+    snapshot.view.runs.each_in_order(&snapshot.core, &options.cancel, |entry| {
+        let some = waiting.take(&snapshot.core.forest(), entry, options.deep);
+        looking.look(&some, &mut report, progress, total)
+    })?;
+    looking.look(&waiting.runs, &mut report, progress, total)?;
+    let Looking { ledger, damaged, mut pages, is_whole, .. } = looking;
     if !is_whole {
         report.unread.push("the rest was not looked at".into());
     } else if options.deep {
-        ledger.close(&snapshot, &directory, &mut report);
-        postings.close(&snapshot, &runs, &mut report);
+        ledger.close(&snapshot, &mut report);
         if report.rows_lost > 0 {
             match recover(&snapshot, &damaged, &mut pages, &options.cancel) {
                 Ok(recovered) => report.rows_recoverable = recovered.iter().map(|batch| batch.num_rows() as u64).sum(),
@@ -298,77 +260,109 @@ fn verify_patiently(
     Ok(report)
 }
 
-/// Runs that are looked at side by side: of a deep look as many as have some rows together, of another some zone maps.
-fn at_once<'a>(runs: &'a [&'a Arc<Run<Location>>], deep: bool) -> impl Iterator<Item = &'a [&'a Arc<Run<Location>>]> {
-    let mut rest = runs;
-    std::iter::from_fn(move || {
-        let mut rows = 0;
-        let fits = |run: &&&Arc<Run<Location>>| {
-            rows += run.rows;
-            !deep || rows <= ROWS_AT_ONCE
-        };
-        let count = rest.iter().take(MAPS_AT_ONCE).take_while(fits).count();
-        let some = rest.split_off(..count.max(1).min(rest.len()))?;
-        (!some.is_empty()).then_some(some)
-    })
+/// A look at all runs, some at a time.
+struct Looking<'a> {
+    snapshot: &'a Snapshot,
+    options: &'a VerifyOptions,
+    absent: HashSet<Arc<str>>,
+    postings: Postings,
+    ledger: Ledger,
+    damaged: HashSet<RunId>,
+    pages: PageLedger,
+    /// Nothing was left out, because too much could not be read.
+    is_whole: bool,
 }
 
-/// Runs whose segment is gone or ends before them; each segment is one finding.
-fn check_segments(
-    snapshot: &Snapshot,
-    runs: &[&Arc<Run<Location>>],
-    report: &mut VerifyReport,
-) -> Result<HashSet<RunId>> {
-    let mut segments: BTreeMap<&str, Vec<&Arc<Run<Location>>>> = BTreeMap::new();
-    for run in runs {
-        segments.entry(&run.payload.segment).or_default().push(run);
-    }
-    let mut missing = HashSet::new();
-    for (segment, runs) in segments {
-        match snapshot.core.store.segment_len(segment).map_err(store_error) {
-            Ok(None) => {}
-            Ok(Some(_)) => continue,
-            // It is looked at again with its rows.
-            Err(error) => {
-                report.note(error)?;
-                continue;
+impl Looking<'_> {
+    fn look(
+        &mut self,
+        some: &[Placed],
+        report: &mut VerifyReport,
+        progress: &mut dyn FnMut(u64, u64),
+        total: u64,
+    ) -> Result<()> {
+        let Looking { snapshot, options, .. } = *self;
+        self.is_whole &= some.is_empty() || report.unread.len() < MOST_UNREAD;
+        if some.is_empty() || !self.is_whole {
+            return Ok(());
+        }
+        options.cancel.check()?;
+        let mut missing = HashSet::new();
+        for (run, _) in some.iter().filter(|(run, _)| self.absent.contains(&run.payload.segment)) {
+            if is_missing(snapshot, run, report)? {
+                missing.insert(run.id);
             }
         }
-        for run in runs {
-            // Its zone map may be in memory.
-            let first = 0..run.payload.data_length.min(1);
-            let read = snapshot.zone_maps(std::iter::once(run)).and_then(|_| runs::data(snapshot, run, first));
-            let why = match read {
-                Err(error) if is_damage(&error) => error.to_string(),
-                Err(error) if is_unread(&error) => {
-                    report.miss_rows(run, &Unread { rows: run.rows, error });
-                    continue;
-                }
-                // It was cleaned away while this was at work.
-                Err(error) => return Err(error),
-                // It was not seen yet.
-                Ok(_) => continue,
-            };
-            missing.insert(run.id);
-            let lost = Lost { rows: run.rows, zones: None, why };
-            report.lose(run, loss(&snapshot, run, None, &lost)?);
+        self.damaged.extend(&missing);
+        let there: Vec<&Placed> = some.iter().filter(|(run, _)| !missing.contains(&run.id)).collect();
+        let runs: Vec<&Arc<Run<Location>>> = there.iter().map(|(run, _)| run).collect();
+        let mut looked_at = Vec::new();
+        match options.deep {
+            false => self.damaged.extend(check_maps(snapshot, &runs, report)?),
+            true => {
+                let judge = |index: usize, sound: &Sound| {
+                    options.cancel.check()?;
+                    let (run, highest_above) = there[index];
+                    rows::judge(snapshot, run, *highest_above, sound)
+                };
+                looked_at = self.pages.read_all(snapshot, &runs, judge)?;
+            }
         }
+        let mut looked_at = looked_at.into_iter();
+        for (run, _) in some {
+            options.cancel.check()?;
+            if report.unread.len() >= MOST_UNREAD {
+                self.is_whole = false;
+                break;
+            }
+            match run.is_replica() {
+                true => report.replicas += 1,
+                false => report.runs += 1,
+            }
+            if !options.deep {
+                report.rows += if run.is_replica() || self.damaged.contains(&run.id) { 0 } else { run.rows };
+            } else if missing.contains(&run.id) {
+                self.ledger.lose(run.id);
+            } else if let Some((sound, judged)) = looked_at.next() {
+                if !sound.lost.is_empty() {
+                    self.damaged.insert(run.id);
+                } else if !self.ledger.concerns(run) {
+                    self.pages.forget(run.id);
+                }
+                rows::note(snapshot, run, (&sound, judged), &mut self.ledger, &self.postings, report)?;
+            }
+            report.bytes += length(run, options.deep);
+            progress(report.bytes, total);
+        }
+        Ok(())
     }
-    Ok(missing)
+}
+
+/// Is a run gone with its segment, which was not there?
+fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut VerifyReport) -> Result<bool> {
+    // Its zone map may be in memory.
+    let first = 0..run.payload.data_length.min(1);
+    let read = snapshot.zone_maps(std::iter::once(run)).and_then(|_| runs::data(snapshot, run, first));
+    let why = match read {
+        Err(error) if is_damage(&error) => error.to_string(),
+        // It is looked at again with its rows.
+        Err(error) if is_unread(&error) => return Ok(false),
+        // It was cleaned away while this was at work.
+        Err(error) => return Err(error),
+        // It was not seen yet.
+        Ok(_) => return Ok(false),
+    };
+    let lost = Lost { rows: run.rows, zones: None, why };
+    report.lose(run, loss(snapshot, run, None, &lost)?);
+    Ok(true)
 }
 
 /// Reads zone maps, in one go if all are sound; each run must end inside its segment.
 /// Those of which that is not so, or not known.
-fn check_maps(
-    snapshot: &Snapshot,
-    runs: &[&Arc<Run<Location>>],
-    missing: &HashSet<RunId>,
-    report: &mut VerifyReport,
-) -> Result<Vec<RunId>> {
+fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut VerifyReport) -> Result<Vec<RunId>> {
     let mut left_out = Vec::new();
-    let runs: Vec<&Arc<Run<Location>>> = runs.iter().filter(|run| !missing.contains(&run.id)).copied().collect();
     let all = snapshot.zone_maps(runs.iter().copied());
-    for (index, run) in runs.into_iter().enumerate() {
+    for (index, run) in runs.iter().copied().enumerate() {
         let map = match &all {
             Ok((maps, _)) => Ok(maps[index].clone()),
             Err(_) => snapshot.zone_maps(std::iter::once(run)).map(|(mut maps, _)| maps.remove(0)),

@@ -2,7 +2,7 @@
 //! compared, run by run, with what the rows hold: as many pairs of key and zone, and
 //! the same by the sum of a hash of each.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
@@ -13,7 +13,7 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
 use kubist_format::lookup::postings::Directory;
 use kubist_format::lookup::{Lookup, OfColumn, keys};
-use kubist_format::lookups::covering;
+use kubist_format::lookups::first_run;
 use kubist_format::zone_map::ZoneMap;
 use kubist_read::postings::read_postings;
 use kubist_read::runs;
@@ -41,49 +41,36 @@ impl Sum {
     }
 }
 
-/// What the postings say of each run, by stored column, and what its rows do.
+/// What the postings say of each run, by the first run of the lookup, then by its columns.
 #[derive(Default)]
-pub struct Postings {
-    stated: HashMap<(RunId, u32), Sum>,
-    held: HashMap<(RunId, u32), Sum>,
-    /// Runs of which not all rows could be read.
-    lost: HashSet<RunId>,
-}
+pub struct Postings(HashMap<RunId, Vec<Vec<Sum>>>);
 
 impl Postings {
-    /// Reads the lookups into all runs; what is damaged is found.
+    /// Reads lookups, each with the first run that it covers; what is damaged is found.
     pub fn read(
         snapshot: &Snapshot,
-        runs: &[&Arc<Run<Location>>],
+        lookups: &BTreeMap<RunId, Arc<Lookup>>,
         cancel: &Cancel,
         report: &mut VerifyReport,
     ) -> Result<Postings> {
         let mut postings = Postings::default();
-        if report.deep {
-            // A run without any value has no pairs.
-            let covered = runs.iter().filter_map(|run| Some((run.id, run.payload.lookup.as_ref()?)));
-            let all =
-                covered.flat_map(|(run, lookup)| lookup.columns.iter().map(move |of_column| (run, of_column.column)));
-            postings.stated = all.map(|of| (of, Sum::default())).collect();
-        }
-        let lookups: Vec<(RunId, &Arc<Lookup>)> = covering(runs.iter().map(|run| run.as_ref())).into_iter().collect();
+        let lookups: Vec<(&RunId, &Arc<Lookup>)> = lookups.iter().collect();
         for some in lookups.chunks(rayon::current_num_threads()) {
             cancel.check()?;
             let read = some.par_iter().map(|(_, lookup)| read_one(snapshot, lookup));
             let read: Vec<Result<Vec<Vec<Sum>>>> = read.collect();
             for ((first, lookup), sums) in some.iter().zip(read) {
                 match sums.map_err(|error| explained(snapshot, lookup, error)) {
-                    Err(error) if is_damage(&error) || is_unread(&error) => {
-                        match is_damage(&error) {
-                            true => {
-                                report.find(format!("{error}: costs no row by itself, for what it covers is scanned"))
-                            }
-                            false => report.miss(error.to_string()),
-                        }
-                        let covered = first.0..first.0 + lookup.runs as u128;
-                        postings.stated.retain(|(run, _), _| !covered.contains(&run.0));
+                    Err(error) if is_damage(&error) => {
+                        report.find(format!("{error}: costs no row by itself, for what it covers is scanned"));
                     }
-                    sums => postings.state(*first, lookup, sums?),
+                    Err(error) if is_unread(&error) => report.miss(error.to_string()),
+                    sums => {
+                        let sums = sums?;
+                        if report.deep {
+                            postings.0.insert(**first, sums);
+                        }
+                    }
                 }
                 report.bytes += lookup.length();
             }
@@ -91,36 +78,16 @@ impl Postings {
         Ok(postings)
     }
 
-    /// Takes what a lookup says into account.
-    fn state(&mut self, first: RunId, lookup: &Lookup, sums: Vec<Vec<Sum>>) {
-        for (of_column, of_runs) in lookup.columns.iter().zip(sums) {
-            for (run, sum) in (first.0..).map(RunId).zip(of_runs) {
-                if let Some(stated) = self.stated.get_mut(&(run, of_column.column)) {
-                    *stated = sum;
-                }
-            }
-        }
-    }
-
-    pub fn lose(&mut self, run: RunId) {
-        self.lost.insert(run);
-    }
-
-    /// Takes what the rows of a run hold into account.
-    pub fn add(&mut self, run: RunId, held: Vec<(u32, Sum)>) {
-        self.held.extend(held.into_iter().map(|(column, sum)| ((run, column), sum)));
-    }
-
-    /// Compares, where both sides could be read whole.
-    pub fn close(&self, snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut VerifyReport) {
-        for run in runs.iter().filter(|run| !self.lost.contains(&run.id)) {
-            for column in snapshot.core.created.lookup.iter().map(|column| *column as u32) {
-                let Some(stated) = self.stated.get(&(run.id, column)) else { continue };
-                if *stated != self.held.get(&(run.id, column)).copied().unwrap_or_default() {
-                    let name = snapshot.view.schema.stored.field(column as usize).name();
-                    let what = format!("the lookup of column {name:?} names other zones of it than hold its values");
-                    report.find(runs::damaged(snapshot, run, 0, what).to_string());
-                }
+    /// Compares with what all rows of a run hold.
+    pub fn compare(&self, snapshot: &Snapshot, run: &Run<Location>, held: &[(u32, Sum)], report: &mut VerifyReport) {
+        let Some(lookup) = &run.payload.lookup else { return };
+        let Some(stated) = self.0.get(&first_run(run, lookup)) else { return };
+        for (of_runs, (column, held)) in stated.iter().zip(held) {
+            if of_runs.get(lookup.index_of(run.id)).is_some_and(|stated| stated != held) {
+                let field = snapshot.view.schema.stored.fields().get(*column as usize);
+                let name = field.map_or("", |field| field.name().as_str());
+                let what = format!("the lookup of column {name:?} names other zones of it than hold its values");
+                report.find(runs::damaged(snapshot, run, 0, what).to_string());
             }
         }
     }

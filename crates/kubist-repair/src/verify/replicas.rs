@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use kubist_index::cube::CubeId;
 use kubist_index::state::{Run, RunId};
 
 use crate::readable::row_hashes;
-use kubist_catalog::directory::Directory;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::location::Location;
@@ -25,6 +25,7 @@ struct Sum {
 
 /// What each replica should hold, by its sources, and what it does.
 pub struct Ledger {
+    replicas: Vec<Arc<Run<Location>>>,
     /// Of each copied run the replicas that name it.
     named_by: HashMap<RunId, Vec<Arc<Run<Location>>>>,
     expected: HashMap<RunId, Sum>,
@@ -34,16 +35,20 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Also finds what is wrong with what replicas name.
-    pub fn new(snapshot: &Snapshot, directory: &Directory, report: &mut VerifyReport) -> Ledger {
-        let cubes: HashMap<RunId, _> = directory.runs().iter().map(|run| (run.id, run.cube)).collect();
+    /// Of all replicas, with the cubes of the primary runs that they name. Also finds what is wrong with what they name.
+    pub fn new(
+        snapshot: &Snapshot,
+        replicas: Vec<Arc<Run<Location>>>,
+        sources: &HashMap<RunId, CubeId>,
+        report: &mut VerifyReport,
+    ) -> Ledger {
+        let forest = snapshot.core.forest();
         let mut named_by: HashMap<RunId, Vec<Arc<Run<Location>>>> = HashMap::new();
         let mut covered = HashSet::new();
-        for replica in directory.replicas() {
+        for replica in &replicas {
             for source in &replica.copies {
-                let above =
-                    |cube| cube != replica.cube && directory.forest().tree_of(cube).contains(cube, replica.cube);
-                if !cubes.get(source).copied().is_some_and(above) {
+                let above = |cube| cube != replica.cube && forest.tree_of(cube).contains(cube, replica.cube);
+                if !sources.get(source).copied().is_some_and(above) {
                     let what = format!("it copies run {:#x}, which does not live in a cube above it", source.0);
                     report.find(runs::damaged(snapshot, replica, 0, what).to_string());
                 }
@@ -54,7 +59,12 @@ impl Ledger {
                 named_by.entry(*source).or_default().push(replica.clone());
             }
         }
-        Ledger { named_by, expected: HashMap::new(), found: HashMap::new(), lost: HashSet::new() }
+        Ledger { replicas, named_by, expected: HashMap::new(), found: HashMap::new(), lost: HashSet::new() }
+    }
+
+    /// Is a run a replica, or does one copy it?
+    pub fn concerns(&self, run: &Run<Location>) -> bool {
+        run.is_replica() || self.named_by.contains_key(&run.id)
     }
 
     pub fn lose(&mut self, run: RunId) {
@@ -87,8 +97,8 @@ impl Ledger {
     }
 
     /// Compares, where both sides could be read whole.
-    pub fn close(&self, snapshot: &Snapshot, directory: &Directory, report: &mut VerifyReport) {
-        for replica in directory.replicas() {
+    pub fn close(&self, snapshot: &Snapshot, report: &mut VerifyReport) {
+        for replica in &self.replicas {
             if self.lost.contains(&replica.id) || replica.copies.iter().any(|source| self.lost.contains(source)) {
                 continue;
             }

@@ -7,7 +7,6 @@ use kubist_index::priority::Threshold;
 use kubist_index::state::Run;
 
 use crate::readable::{Sound, grid, loss};
-use kubist_catalog::directory::Directory;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::encode::{ColumnEncoding, encode_column};
@@ -30,13 +29,17 @@ pub struct Judged {
     held: Vec<(u32, Sum)>,
 }
 
-/// Recomputes what should hold of a run.
-pub fn judge(snapshot: &Snapshot, directory: &Directory, run: &Run<Location>, sound: &Sound) -> Result<Judged> {
+/// Recomputes what should hold of a run, none of whose records has a priority that the cubes above it admit.
+pub fn judge(
+    snapshot: &Snapshot,
+    run: &Run<Location>,
+    highest_above: Option<Threshold>,
+    sound: &Sound,
+) -> Result<Judged> {
     let nothing = Judged { frame: None, pages: Vec::new(), held: Vec::new() };
     let Some(map) = &sound.map else { return Ok(nothing) };
     let Some(frame) = grid(snapshot, run.cube.grid())? else { return Ok(nothing) };
-    let cutoffs = frame.geometry.ancestors(run.cube).map(|ancestor| directory.cutoff(ancestor));
-    let highest_above = cutoffs.max().filter(|_| !run.is_replica());
+    let highest_above = highest_above.filter(|_| !run.is_replica());
     let check =
         |(page, batch): &(usize, RecordBatch)| check_page(snapshot, run, map, &frame, *page, batch, highest_above);
     let pages = sound.pages.iter().map(check).collect();
@@ -50,7 +53,7 @@ pub fn note(
     run: &Arc<Run<Location>>,
     (sound, judged): (&Sound, Judged),
     ledger: &mut Ledger,
-    postings: &mut Postings,
+    postings: &Postings,
     report: &mut VerifyReport,
 ) -> Result<()> {
     for lost in &sound.lost {
@@ -62,19 +65,19 @@ pub fn note(
     let is_whole = sound.lost.is_empty() && sound.unread.is_empty();
     if !is_whole {
         ledger.lose(run.id);
-        postings.lose(run.id);
     }
     let Some(map) = &sound.map else { return Ok(()) };
     let Some(frame) = judged.frame else {
         let what = format!("its grid {} is missing", run.cube.grid());
         report.find(runs::damaged(snapshot, run, 0, what).to_string());
         ledger.lose(run.id);
-        postings.lose(run.id);
         return Ok(());
     };
     check_columns(snapshot, run, map, report);
     report.pages += map.pages() as u64;
-    postings.add(run.id, judged.held);
+    if is_whole {
+        postings.compare(snapshot, run, &judged.held, report);
+    }
     let (mut lowest_and_highest, mut right) = ((u64::MAX, 0), is_whole);
     for ((_, batch), found) in sound.pages.iter().zip(judged.pages) {
         if !run.is_replica() {

@@ -1,0 +1,123 @@
+//! The runs of a table in the order of their cubes, some of which are in memory at a time.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use kubist_catalog::directory::Entry;
+use kubist_catalog::error::store_error;
+use kubist_catalog::snapshot::Snapshot;
+use kubist_format::location::Location;
+use kubist_format::lookup::Lookup;
+use kubist_format::lookups::first_run;
+use kubist_index::cube::CubeId;
+use kubist_index::forest::Forest;
+use kubist_index::priority::Threshold;
+use kubist_index::state::{Run, RunId};
+use kubist_types::cancel::Cancel;
+use kubist_types::error::Result;
+
+use crate::verify::{VerifyOptions, VerifyReport};
+
+/// Runs whose zone maps are read side by side.
+const MAPS_AT_ONCE: usize = 256;
+/// Rows that are read side by side.
+const ROWS_AT_ONCE: u64 = 1 << 18;
+
+/// How many bytes of a run are looked at.
+pub fn length(run: &Run<Location>, deep: bool) -> u64 {
+    run.payload.map_length as u64 + if deep { run.payload.data_length } else { 0 }
+}
+
+/// What is known of all runs before any of them is looked at.
+pub struct Seen {
+    pub bytes: u64,
+    pub lookups: BTreeMap<RunId, Arc<Lookup>>,
+    pub replicas: Vec<Arc<Run<Location>>>,
+    /// Segments that are not there.
+    pub absent: HashSet<Arc<str>>,
+}
+
+impl Seen {
+    pub fn of(snapshot: &Snapshot, options: &VerifyOptions, report: &mut VerifyReport) -> Result<Seen> {
+        let (core, mut segments) = (&snapshot.core, BTreeSet::new());
+        let mut seen = Seen { bytes: 0, lookups: BTreeMap::new(), replicas: Vec::new(), absent: HashSet::new() };
+        snapshot.view.runs.each(core, &options.cancel, |run| {
+            seen.bytes += length(run, options.deep);
+            if let Some(lookup) = &run.payload.lookup {
+                seen.lookups.entry(first_run(run, lookup)).or_insert_with(|| lookup.clone());
+            }
+            if !segments.contains(&run.payload.segment) {
+                segments.insert(run.payload.segment.clone());
+            }
+            if run.is_replica() {
+                seen.replicas.push(run.clone());
+            }
+        })?;
+        for segment in segments {
+            match core.store.segment_len(&segment).map_err(store_error) {
+                Ok(None) => drop(seen.absent.insert(segment)),
+                Ok(Some(_)) => {}
+                // It is looked at again with its rows.
+                Err(error) => report.note(error)?,
+            }
+        }
+        // As they lie in the tree.
+        seen.replicas.sort_by_key(|replica| (replica.cube, replica.id));
+        Ok(seen)
+    }
+
+    /// The cubes of the primary runs that replicas name.
+    pub fn sources(&self, snapshot: &Snapshot, cancel: &Cancel) -> Result<HashMap<RunId, CubeId>> {
+        let named: HashSet<RunId> = self.replicas.iter().flat_map(|replica| replica.copies.iter().copied()).collect();
+        let mut cubes = HashMap::new();
+        if !named.is_empty() {
+            snapshot.view.runs.each(&snapshot.core, cancel, |run| {
+                if !run.is_replica() && named.contains(&run.id) {
+                    cubes.insert(run.id, run.cube);
+                }
+            })?;
+        }
+        Ok(cubes)
+    }
+}
+
+/// A run, and the highest cutoff of the cubes above it.
+pub type Placed = (Arc<Run<Location>>, Option<Threshold>);
+
+/// Runs that come in depth-first order of their cubes, until there are enough to be looked at side by side: of a deep
+/// look as many as have some rows together, of another some zone maps.
+#[derive(Default)]
+pub struct Waiting {
+    pub runs: Vec<Placed>,
+    rows: u64,
+    /// The cutoffs of the last cube and those above it.
+    above: Vec<(CubeId, Threshold)>,
+}
+
+impl Waiting {
+    /// Takes the next entry; gives the runs that are enough.
+    pub fn take(&mut self, forest: &Forest, entry: Entry, deep: bool) -> Vec<Placed> {
+        let cube = entry.cube();
+        let tree = forest.tree_of(cube);
+        while self.above.pop_if(|(other, _)| !tree.contains(*other, cube)).is_some() {}
+        match entry {
+            Entry::Cutoff(_, cutoff) => {
+                self.above.push((cube, cutoff));
+                Vec::new()
+            }
+            Entry::Run(run) => {
+                let above = self.above.iter().filter(|(other, _)| *other != cube);
+                let highest = match (tree.ancestors(cube).count(), above.clone().count()) {
+                    (0, _) => None,
+                    (all, known) if known < all => Some(Threshold::ALL),
+                    _ => above.map(|(_, cutoff)| *cutoff).max(),
+                };
+                let is_enough = self.runs.len() >= MAPS_AT_ONCE || (deep && self.rows + run.rows > ROWS_AT_ONCE);
+                let enough = if is_enough { std::mem::take(&mut self.runs) } else { Vec::new() };
+                self.rows = run.rows + if is_enough { 0 } else { self.rows };
+                self.runs.push((run, highest));
+                enough
+            }
+        }
+    }
+}
