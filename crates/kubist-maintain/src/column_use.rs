@@ -59,16 +59,29 @@ impl ColumnsUse {
     ///
     /// `Cancelled`; `Damaged`; as of [`Snapshot::directory`]; a storage error.
     pub fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<ColumnsUse> {
-        let directory = snapshot.directory()?;
-        let primary: Vec<_> = directory.runs().iter().filter(|run| !run.is_replica()).collect();
-        let step = primary.len().div_ceil(LOOKED_INTO).max(1);
-        let some: Vec<&Arc<Run<Location>>> = primary.iter().step_by(step).copied().collect();
+        let each_primary = |work: &mut dyn FnMut(&Arc<Run<Location>>)| {
+            let runs = &snapshot.view.runs;
+            runs.each(&snapshot.core, cancel, |run| {
+                if !run.is_replica() {
+                    work(run);
+                }
+            })
+        };
+        let (mut runs, mut some) = (0_usize, Vec::new());
+        each_primary(&mut |_| runs += 1)?;
+        let (step, mut number) = (runs.div_ceil(LOOKED_INTO).max(1), 0);
+        each_primary(&mut |run| {
+            if number % step == 0 {
+                some.push(run.clone());
+            }
+            number += 1;
+        })?;
         let mut sums: Vec<Sums> = Vec::new();
         sums.resize_with(snapshot.view.schema.stored.fields().len(), Sums::default);
         let (mut rows, mut maps) = (0, 0);
         for run in &some {
             cancel.check()?;
-            let map = snapshot.zone_maps(std::iter::once(*run))?.0.remove(0);
+            let map = snapshot.zone_maps(std::iter::once(run))?.0.remove(0);
             rows += run.rows;
             maps += u64::from(run.payload.map_length);
             let data = runs::data(snapshot, run, 0..run.payload.data_length)?;
@@ -91,7 +104,7 @@ impl ColumnsUse {
             columns: columns.collect(),
             zone_map_bytes_per_row: maps as f64 / rows.max(1) as f64,
             runs_looked_into: some.len() as u64,
-            runs: primary.len() as u64,
+            runs: runs as u64,
         })
     }
 }
