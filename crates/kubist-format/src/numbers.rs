@@ -14,6 +14,7 @@ use std::ops::Range;
 use arrow_schema::DataType;
 use kubist_index::with_exact_primitive;
 use kubist_types::Compression;
+use pco::DecompressorScratch;
 
 use crate::bits::{self, Word, ones};
 use crate::rows::{Span, bit, for_rows, put_bitmap};
@@ -136,11 +137,13 @@ pub(crate) struct Aside<W> {
     ends: Vec<u32>,
     /// Of two frames: how many of the first so many rows are of the second frame.
     counted: (usize, usize),
+    /// What pco needs aside.
+    scratch: Option<Box<DecompressorScratch>>,
 }
 
 impl<W> Default for Aside<W> {
     fn default() -> Self {
-        Aside { values: Vec::new(), ends: Vec::new(), counted: (0, 0) }
+        Aside { values: Vec::new(), ends: Vec::new(), counted: (0, 0), scratch: None }
     }
 }
 
@@ -214,7 +217,8 @@ impl<'a, W: Word> Chunk<'a, W> {
             }
             Body::Binned(bytes) => {
                 let wanted = spans.iter().map(|span| span.indices.end).max().unwrap_or(0);
-                binned::unpack(bytes, self.rows, wanted, &mut aside.values)?;
+                let scratch = aside.scratch.get_or_insert_default();
+                binned::unpack(bytes, self.rows, wanted, scratch, &mut aside.values)?;
             }
             Body::Nothing | Body::Frame(_) | Body::Two(..) => {}
         }

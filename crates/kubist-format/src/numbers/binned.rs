@@ -10,7 +10,7 @@
 
 use pco::metadata::DeltaEncoding;
 use pco::wrapped::{FileCompressor, FileDecompressor};
-use pco::{ChunkConfig, DeltaSpec, FULL_BATCH_N, ModeSpec, PagingSpec};
+use pco::{ChunkConfig, DecompressorScratch, DeltaSpec, FULL_BATCH_N, ModeSpec, PagingSpec};
 
 use crate::bits::Word;
 use crate::zone_map::MOST_PAGE_ROWS;
@@ -21,13 +21,25 @@ const VERSION: [u8; 2] = [4, 1];
 const CLASSIC: u8 = 0;
 /// More takes twice the time for one byte in a thousand.
 const LEVEL: usize = 8;
+/// Looking back for a key that was there before takes as long as all else. It saves hardly anything where fewer than
+/// one key in so many is.
+const WORTH: usize = 8;
 
 /// The fewest bytes of keys, if that is fewer than `most_bytes`.
 pub(super) fn packed<W: Word>(keys: &[W], most_bytes: usize) -> Option<Vec<u8>> {
     // As they are, as differences from the key before, and from an equal or a similar one further back.
-    let each = [DeltaSpec::NoOp, DeltaSpec::TryConsecutive(1), DeltaSpec::TryLookback];
-    let all = each.into_iter().filter_map(|delta| packed_by(keys, delta));
+    let back = (WORTH * repeated(keys) >= keys.len()).then_some(DeltaSpec::TryLookback);
+    let each = [DeltaSpec::NoOp, DeltaSpec::TryConsecutive(1)].into_iter().chain(back);
+    let all = each.filter_map(|delta| packed_by(keys, delta));
     all.filter(|bytes| bytes.len() < most_bytes).min_by_key(Vec::len)
+}
+
+/// How many keys were there before.
+fn repeated<W: Word>(keys: &[W]) -> usize {
+    let mut different = keys.to_vec();
+    different.sort_unstable();
+    different.dedup();
+    keys.len() - different.len()
 }
 
 fn packed_by<W: Word>(keys: &[W], delta: DeltaSpec) -> Option<Vec<u8>> {
@@ -44,12 +56,18 @@ fn packed_by<W: Word>(keys: &[W], delta: DeltaSpec) -> Option<Vec<u8>> {
 }
 
 /// Appends the keys of the first `wanted` rows of a page of so many, and perhaps more.
-pub(super) fn unpack<W: Word>(bytes: &[u8], rows: usize, wanted: usize, keys: &mut Vec<W>) -> Result<(), String> {
+pub(super) fn unpack<W: Word>(
+    bytes: &[u8],
+    rows: usize,
+    wanted: usize,
+    scratch: &mut DecompressorScratch,
+    keys: &mut Vec<W>,
+) -> Result<(), String> {
     if bytes.first().is_none_or(|first| first & 0xf != CLASSIC) {
         return Err("a column chunk has numbers of pco in a mode that is not read".into());
     }
     let (file, _) = FileDecompressor::new(&VERSION[..]).map_err(wrong)?;
-    let (mut chunk, page) = file.chunk_decompressor::<W, _>(bytes).map_err(wrong)?;
+    let (chunk, page) = file.chunk_decompressor::<W, _>(bytes).map_err(wrong)?;
     let is_small = match &chunk.meta().delta_encoding {
         DeltaEncoding::NoOp | DeltaEncoding::Consecutive { .. } => true,
         DeltaEncoding::Lookback { config, .. } => 1 << config.window_n_log <= MOST_PAGE_ROWS,
@@ -60,7 +78,8 @@ pub(super) fn unpack<W: Word>(bytes: &[u8], rows: usize, wanted: usize, keys: &m
     }
     let first = keys.len();
     keys.resize(first + wanted.next_multiple_of(FULL_BATCH_N).min(rows), W::default());
-    chunk.page_decompressor(page, rows).map_err(wrong)?.read(&mut keys[first..]).map_err(wrong)?;
+    let mut page = chunk.page_decompressor_with_scratch(page, rows, scratch).map_err(wrong)?;
+    page.read(&mut keys[first..]).map_err(wrong)?;
     Ok(())
 }
 
@@ -84,7 +103,7 @@ mod tests {
         // A dictionary of 2^25 values, and a window of 2^24.
         for bytes in [&[4, 0xff, 0xff, 0xff, 0xff][..], &[0x20, 23, 0, 0, 0, 0, 0, 0]] {
             let mut keys = Vec::<u64>::new();
-            assert!(unpack(bytes, 4096, 4096, &mut keys).is_err());
+            assert!(unpack(bytes, 4096, 4096, &mut DecompressorScratch::default(), &mut keys).is_err());
             assert!(keys.capacity() <= 4096);
         }
     }
