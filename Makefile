@@ -47,6 +47,7 @@
 #                   ROWS=1000000 for a short one; SUITES="large tenth memory particle" for 100 M
 # make bench-md     trajectories beside XTC through MDAnalysis; FRAMES=n, REPEATS=n, STORES=folder
 # make bench-accuracy   bytes by bounds of errors, beside zfp and SZ3; DATA=file.parquet
+# make bench-sizes   bytes by compression beside Parquet, of droplets and of made sets; DATA=file.parquet
 # make bench-estimates   estimates to 1 % beside exact aggregates of DuckDB; ROWS=100000000
 # make bench-files   an index beside files of arrays beside what else finds values in them; ROWS=n, STORES=folder
 # make bench-boxes   exact boxes beside DuckDB's own table, scans beside a numpy copy; ROWS=n, STORES=folder
@@ -74,7 +75,7 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build compile install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build compile install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         test-mounts stress-mounts \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
 
@@ -277,6 +278,9 @@ bench-boxes: build bench/.venv/.ready
 bench-accuracy: build bench/.venv/.ready
 	$(BENCH)/pip install --quiet zfpy==1.0.1.post0 pysz==1.1.0
 	PATH='$(abspath $(BIN))':"$$PATH" PYTHONPATH=python $(BENCH)/python -m bench.accuracy '$(DATA)'
+
+bench-sizes: build bench/.venv/.ready
+	PYTHONPATH=python $(BENCH)/python -m bench.sizes '$(DATA)'
 
 bench/.venv/.ready: bench/requirements.txt
 	$(PYTHON) -m venv bench/.venv

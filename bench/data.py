@@ -247,6 +247,22 @@ def _orbits(rows: int) -> Iterator[dict[str, np.ndarray]]:
         yield part
 
 
+def _walks(rows: int) -> Iterator[dict[str, np.ndarray]]:
+    """Particles that drift and diffuse, all of them at each of 1,000 times."""
+    particles = -(-rows // 1000)
+    rng = np.random.default_rng(60)
+    place, drift = rng.random((particles, 3)), rng.normal(0, 1e-4, (particles, 3))
+    pid = np.arange(particles)
+    for step in range(1000):
+        moved = drift + rng.normal(0, 1e-3, (particles, 3))
+        place = place + moved
+        part = {"pid": pid, "time": np.full(particles, step, np.float32)}
+        for axis, name in enumerate(_PLACE):
+            part[name] = _on_grid(place[:, axis])
+            part["v" + name] = (moved[:, axis] * 1000).astype(np.float32)
+        yield part
+
+
 def _droplets(rows: int) -> Iterator[dict[str, np.ndarray]]:
     """The droplets of the example, again and again: each time other particles, a hair aside."""
     steps = [pq.read_table(path) for path in sorted(STEPS.glob("*.parquet"))]
@@ -270,5 +286,6 @@ _KINDS = {
     "noise": _noise,
     "clusters": _clusters,
     "orbits": _orbits,
+    "walks": _walks,
     "droplets": _droplets,
 }

@@ -11,17 +11,19 @@ from .data import Dataset
 from .keys import sorted_by_key
 
 
+def size(rows: pa.Table, scratch: Path) -> int:
+    """Bytes with byte-stream-split floats and zstd."""
+    file = scratch / "rows.parquet"
+    floats = [field.name for field in rows.schema if pa.types.is_floating(field.type)]
+    pq.write_table(
+        rows, file, compression="zstd", use_dictionary=False, use_byte_stream_split=floats
+    )
+    taken = file.stat().st_size
+    file.unlink()
+    return taken
+
+
 def sizes(data: Dataset, scratch: Path) -> dict[str, int]:
-    """Bytes with byte-stream-split floats and zstd: rows as they come, and in Morton order."""
-    floats = [field.name for field in data.schema if pa.types.is_floating(field.type)]
+    """Bytes of the rows as they come, and in Morton order."""
     orders = {"given": data.table, "morton": lambda: sorted_by_key(data.batches(), data.domain)}
-    found = {}
-    for order, rows in orders.items():
-        file = scratch / f"{order}.parquet"
-        table = rows().select(data.columns)
-        pq.write_table(
-            table, file, compression="zstd", use_dictionary=False, use_byte_stream_split=floats
-        )
-        found[order] = file.stat().st_size
-        file.unlink()
-    return found
+    return {order: size(rows().select(data.columns), scratch) for order, rows in orders.items()}

@@ -52,6 +52,19 @@ impl Frame {
         Frame { geometry, scales, dimensions, domains, interleaver: Interleaver::new(geometry), identity, seed }
     }
 
+    /// Order keys of the columns that decide the priority, of stored rows; 0 of those that are null.
+    pub fn identity_keys(&self, batch: &RecordBatch) -> Vec<Vec<u64>> {
+        let keys_of = |column: &usize| {
+            let array = batch.column(*column);
+            let mut keys = order::keys(array)?;
+            if let Some(nulls) = array.nulls() {
+                keys.iter_mut().zip(nulls).filter(|(_, valid)| !valid).for_each(|(key, _)| *key = 0);
+            }
+            Some(keys)
+        };
+        self.identity.iter().filter_map(keys_of).collect()
+    }
+
     /// Coordinates of a stored column that is dimension `d`.
     pub fn coordinates(&self, d: usize, array: &dyn Array) -> Vec<u32> {
         let (scale, bits) = (&self.scales[d], self.geometry.bits());

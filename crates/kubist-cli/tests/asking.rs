@@ -196,6 +196,8 @@ fn numbers_are_pressed_as_asked_and_info_says_what_columns_take() {
         assert_eq!(workdir.run_of(&["info", how, "--json"]).ok().json()["compression"], how);
     }
     assert!(held("small") <= held("balanced") && held("balanced") < held("fast"));
+    assert!(columns("small")["columns"].to_string().contains("\"pco\""));
+    assert!(!columns("balanced")["columns"].to_string().contains("\"pco\""));
     // Whoever says otherwise of a table that is there is told so.
     let told = workdir.run(&format!("ingest fast {ingest} --compression small")).fails(2, &[]).err;
     assert!(told.contains("has the compression fast, not small"), "{told}");

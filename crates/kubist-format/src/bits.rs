@@ -8,12 +8,14 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+use pco::data_types::Number;
+
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 
 /// What values are unpacked to: an unsigned integer as wide as the column's type,
 /// but at least 32 bits.
-pub trait Word: Copy + Default + Ord + Into<u64> + Send + 'static {
+pub trait Word: Copy + Default + Ord + Into<u64> + Send + Number + 'static {
     const BITS: u32;
     const MAX: Self;
     fn truncate(value: u64) -> Self;

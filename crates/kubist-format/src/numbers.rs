@@ -4,7 +4,8 @@
 //! suits it ([`choose`]). Low bits that no value of the page uses are left out first. Then the
 //! keys are one frame of reference, two frames with a bit for each row that says which, numbers
 //! in a dictionary, or runs of equal keys. Each of these is read from any row on, and none needs more than
-//! a shuffle or a lookup for each value.
+//! a shuffle or a lookup for each value. Where fewer bytes are all that counts, they may be [`binned`], which
+//! is read from the page's beginning.
 //!
 //! The bytes come from disk: nothing here trusts a length or a number that it has not checked.
 
@@ -13,12 +14,14 @@ use std::ops::Range;
 use arrow_schema::DataType;
 use kubist_index::with_exact_primitive;
 use kubist_types::Compression;
+use pco::DecompressorScratch;
 
 use crate::bits::{self, Word, ones};
 use crate::rows::{Span, bit, for_rows, put_bitmap};
 use crate::wire::{Reader, Short};
 use multiples::{Steps, Whole};
 
+mod binned;
 pub mod choose;
 pub(crate) mod multiples;
 
@@ -29,6 +32,7 @@ pub const DICTIONARY: u8 = 2;
 pub const RUNS: u8 = 3;
 /// All rows of the page are null, and nothing follows.
 pub const ALL_NULL: u8 = 4;
+pub const PCO: u8 = 5;
 /// A bit of the first byte: the keys are those of whole numbers, of which the values are multiples.
 pub const MULTIPLES: u8 = 1 << 6;
 /// A bit of the first byte: a bitmap of the rows that are not null comes before the keys.
@@ -49,11 +53,13 @@ pub fn encoding(data_type: &DataType, has_frame: bool, bytes: &[u8]) -> &'static
         Some(DICTIONARY) => "dictionary",
         Some(RUNS) => "runs",
         Some(ALL_NULL) => "null",
+        Some(PCO) => "pco",
         Some(kind) if kind & MULTIPLES != 0 => match kind & !MULTIPLES {
             FRAME => "frame of steps",
             TWO_FRAMES => "two frames of steps",
             DICTIONARY => "dictionary of steps",
             RUNS => "runs of steps",
+            PCO => "pco of steps",
             _ => "unknown",
         },
         _ => "unknown",
@@ -110,6 +116,7 @@ enum Body<'a, W> {
     Dictionary(usize, Packed<'a, W>, Packed<'a, W>),
     /// The count of runs, the value of each and the row behind it.
     Runs(usize, Packed<'a, W>, Packed<'a, u32>),
+    Binned(&'a [u8]),
 }
 
 /// A chunk that was looked at.
@@ -130,11 +137,13 @@ pub(crate) struct Aside<W> {
     ends: Vec<u32>,
     /// Of two frames: how many of the first so many rows are of the second frame.
     counted: (usize, usize),
+    /// What pco needs aside.
+    scratch: Option<Box<DecompressorScratch>>,
 }
 
 impl<W> Default for Aside<W> {
     fn default() -> Self {
-        Aside { values: Vec::new(), ends: Vec::new(), counted: (0, 0) }
+        Aside { values: Vec::new(), ends: Vec::new(), counted: (0, 0), scratch: None }
     }
 }
 
@@ -181,6 +190,7 @@ impl<'a, W: Word> Chunk<'a, W> {
                 let width = bits::width_of(rows as u64);
                 Body::Runs(count, values, Packed::body(reader, (0, width), count)?)
             }
+            PCO => Body::Binned(reader.rest()),
             other => return Err(format!("a column chunk has an encoding of the unknown number {other}")),
         };
         Ok(Chunk { rows, shift, steps, valid, body })
@@ -204,6 +214,11 @@ impl<'a, W: Word> Chunk<'a, W> {
                 aside.ends.clear();
                 values.unpack(0..*count, &mut aside.values)?;
                 ends.unpack(0..*count, &mut aside.ends)?;
+            }
+            Body::Binned(bytes) => {
+                let wanted = spans.iter().map(|span| span.indices.end).max().unwrap_or(0);
+                let scratch = aside.scratch.get_or_insert_default();
+                binned::unpack(bytes, self.rows, wanted, scratch, &mut aside.values)?;
             }
             Body::Nothing | Body::Frame(_) | Body::Two(..) => {}
         }
@@ -250,6 +265,7 @@ impl<'a, W: Word> Chunk<'a, W> {
                     }
                 }
             }
+            Body::Binned(_) => keys.extend_from_slice(aside.values.get(rows).ok_or_else(|| short(Short))?),
             Body::Runs(..) => {
                 let (mut at, target) = (rows.start, keys.len() + rows.len());
                 let first = aside.ends.partition_point(|end| *end as usize <= at);
@@ -387,6 +403,7 @@ fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: 
     }
     let plan = choose::plan(keys, used.ends(), how.effort);
     let flags = steps.map_or(0, |_| MULTIPLES) | valid.map_or(0, |_| SOME_NULL);
+    let head = out.len();
     out.push(plan.number() | flags);
     out.push(used.shift as u8);
     if let Some(Steps { power, odd }) = steps {
@@ -400,7 +417,16 @@ fn put_keys<W: Word>(keys: &mut [W], valid: Option<&[bool]>, ends: (W, W), how: 
     if let Some(valid) = valid {
         put_bitmap(valid.iter().copied(), out);
     }
+    let body = out.len();
     plan.put(keys, out);
+    if how.effort == Compression::Small
+        && keys.len() >= choose::LEAST_ROWS
+        && let Some(binned) = binned::packed(keys, out.len() - body)
+    {
+        out[head] = PCO | flags;
+        out.truncate(body);
+        out.extend_from_slice(&binned);
+    }
 }
 
 /// The keys of whole numbers for those of floats, what one of them stands for that is none, and what

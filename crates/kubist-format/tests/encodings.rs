@@ -11,7 +11,7 @@ use arrow_schema::{DataType, TimeUnit};
 use arrow_select::take::take;
 use kubist_format::decode::{self, PageColumn};
 use kubist_format::encode::{ColumnEncoding, encode_column};
-use kubist_format::numbers::{ALL_NULL, DICTIONARY, FRAME, MULTIPLES, RUNS, TWO_FRAMES};
+use kubist_format::numbers::{ALL_NULL, DICTIONARY, FRAME, MULTIPLES, PCO, RUNS, TWO_FRAMES};
 use kubist_format::rows::Span;
 use kubist_types::compression::{COMPRESSIONS, Compression};
 use proptest::prelude::*;
@@ -208,6 +208,26 @@ fn each_shape_gets_the_encoding_that_suits_it() {
     assert_eq!(there_and_back(&nothing, balanced, &[]), [ALL_NULL]);
 }
 
+/// What has no pattern but how it is distributed takes about as many bits as that leaves open.
+#[test]
+fn the_smallest_may_be_bins() {
+    let mixed = |row: i32| (row.wrapping_mul(1_640_531_527) as u32 >> 8) as f64 / f64::from(1 << 24);
+    // Most are near zero, and few far away.
+    let scattered = numbers::<Float32Type>((0..6000).map(|row| (1.0 / (mixed(row) + 1e-3) - 1.0) as f32));
+    // Each follows from the one before.
+    let ascending = numbers::<Int64Type>((0..6000).map(|row| i64::from(row) * 1000 + (mixed(row) * 9.0) as i64));
+    // Each of many values comes again soon.
+    let repeated = numbers::<UInt32Type>((0..6000).map(|row| (mixed(row / 60 * 20 + row % 20) * 1e9) as u32));
+    for (array, most_bits) in [(scattered, 26), (ascending, 6), (repeated, 16)] {
+        assert!(there_and_back(&array, Some(Compression::Small), &[]).iter().all(|kind| *kind == PCO), "{most_bits}");
+        assert!(there_and_back(&array, Some(Compression::Balanced), &[]).iter().all(|kind| *kind != PCO));
+        let (order, zones): (Vec<u32>, _) = ((0..6000).collect(), zones_of(6000));
+        let chunks = encode_column(array.as_ref(), &order, &zones, with(Compression::Small)).chunks;
+        let bits = 8 * chunks.iter().map(|(bytes, _)| bytes.len()).sum::<usize>();
+        assert!(bits <= 6000 * most_bits, "{} bits for each, {most_bits} are enough", bits / 6000);
+    }
+}
+
 /// A float that was widened takes hardly more than it took, and neither do whole numbers of large units.
 #[test]
 fn bits_that_no_value_uses_take_no_bytes() {
@@ -326,6 +346,46 @@ proptest! {
         best = best.min(16 + sorted.len() * whole + rows * bits(sorted.len() as u64 - 1));
         // Parts begin at whole bytes.
         prop_assert!(found <= 16 + head + best + 3 * 8, "{found} bits, {best} are enough: {values:?}");
+    }
+
+    /// Bins of which some bytes are others are an error or give as many values as were asked for.
+    #[test]
+    fn damaged_bins_are_an_error_or_values(
+        values in prop::collection::vec((any::<u64>(), 0u32..60), 300..1000),
+        repeat in 1usize..4,
+        ascending in any::<bool>(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        // Mostly where it says how it is to be read.
+        near in 1usize..400,
+        cut in prop::option::of(any::<prop::sample::Index>()),
+        rows in prop::option::of(0usize..5000),
+        span in (0usize..1000, 0usize..1000),
+    ) {
+        let mut values: Vec<u64> = values.iter().flat_map(|(value, shift)| vec![value >> 4 >> shift; repeat]).collect();
+        if ascending {
+            values.sort_unstable();
+        }
+        let wide = numbers::<UInt64Type>(values.iter().copied());
+        let narrow = numbers::<Float32Type>(values.iter().map(|value| f32::from_bits(*value as u32)));
+        let (order, zones): (Vec<u32>, _) = ((0..values.len() as u32).collect(), zones_of(values.len()));
+        for array in [wide, narrow] {
+            for (bytes, _) in encode_column(array.as_ref(), &order, &zones, with(Compression::Small)).chunks {
+                let mut bytes = bytes;
+                for (place, byte) in &damage {
+                    // Not what encoding it is.
+                    let place = 1 + place.index(near.min(bytes.len() - 1));
+                    bytes[place] = *byte;
+                }
+                bytes.truncate(cut.map_or(bytes.len(), |cut| 1 + cut.index(bytes.len())));
+                let rows = rows.unwrap_or(values.len().min(32 * 48));
+                let span = Span { indices: span.0..span.0 + span.1, some: None };
+                let mut column = decode::column(array.data_type(), rows);
+                if column.append(&PageColumn { rows, frame: None, bytes: &bytes }, std::slice::from_ref(&span)).is_ok() {
+                    prop_assert!(span.indices.end <= rows);
+                    prop_assert_eq!(column.finish().unwrap().len(), span.count());
+                }
+            }
+        }
     }
 
     /// Whatever the bytes are, reading them is an error or gives as many values as were asked for.

@@ -4,8 +4,10 @@
 //! priorities geometrically from the cube's cutoff downwards (and from 1 down to
 //! the cutoff for overflow); so a precision cut reads whole strata and wastes
 //! little, and inside a stratum the zones are small boxes. Zones are cut within
-//! strata.
+//! strata. Where fewer bytes are all that counts, the rows of a zone are ordered by the identity, which
+//! takes few bits then, and brings rows of one particle together.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,12 +26,16 @@ use crate::keys::Keys;
 use kubist_catalog::frame::{Frame, Positions};
 use kubist_format::encode::{RunEncoding, encode_column, values_of};
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
-use kubist_types::{Cancel, Error, Result};
+use kubist_types::{Cancel, Compression, Error, Result};
 
 /// Rows that a zone of a leaf wants, and of an inner cube, whose rows lie thinner
 /// in space: there are few of those, and smaller zones make up for it.
 const LEAF_ZONE_ROWS: usize = 48;
 const INNER_ZONE_ROWS: usize = 8;
+/// The same where fewer bytes are all that counts: bounds of zones take up to two bytes a row, and columns
+/// take fewer bytes in larger pages.
+const SMALL_LEAF_ZONE_ROWS: usize = 94;
+const SMALL_INNER_ZONE_ROWS: usize = 48;
 /// And of a run of few rows in a leaf that has others: its rows lie thin in space and in priorities,
 /// and all such runs are looked into. It is one stratum, as strata would make its zones wider.
 const ONE_OF_MANY_ZONE_ROWS: usize = 4;
@@ -50,6 +56,8 @@ pub struct SortedRows {
     order: Vec<u32>,
     /// In key order.
     keys: Vec<MortonKey>,
+    /// Order keys of the identity's columns, of the rows of `batch`; empty unless zones are ordered by them.
+    identity: Vec<Vec<u64>>,
     pub priorities: Vec<u64>,
     /// How hard numbers are pressed; `None`: as version 1 of the format has them.
     encoding: RunEncoding,
@@ -103,7 +111,11 @@ impl SortedRows {
         let keys = each(&order, |row| keys[*row as usize]);
         cancel.check()?;
         let priorities = each(&order, |row| priorities[*row as usize]);
-        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, priorities, encoding, outside })
+        let identity = match encoding.compression {
+            Some(Compression::Small) => frame.identity_keys(&batch),
+            _ => Vec::new(),
+        };
+        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, identity, priorities, encoding, outside })
     }
 
     /// The grid by which they are sorted.
@@ -180,6 +192,20 @@ impl SortedRows {
         zones.extend((rows.len() > first).then_some((rows.len() - first) as u8));
     }
 
+    /// Orders the rows of each zone by the identity.
+    fn order_zones(&self, zones: &[u8], order: &mut [u32]) {
+        let row = |index: &u32| self.order[*index as usize] as usize;
+        let mut rest = order;
+        for rows in zones {
+            let (zone, later) = rest.split_at_mut(*rows as usize);
+            rest = later;
+            zone.sort_by(|a, b| {
+                let columns = self.identity.iter().map(|keys| keys[row(a)].cmp(&keys[row(b)]));
+                columns.fold(Ordering::Equal, Ordering::then)
+            });
+        }
+    }
+
     /// The runs of placements, encoded in parallel.
     ///
     /// # Errors
@@ -194,10 +220,14 @@ impl SortedRows {
     pub fn encode(&self, placement: &Placement, keys: &Keys) -> EncodedRun {
         let mut order = Vec::with_capacity(placement.within.len() + placement.overflow.len());
         let mut zones = Vec::new();
+        let (of_leaf, of_inner) = match self.encoding.compression {
+            Some(Compression::Small) => (SMALL_LEAF_ZONE_ROWS, SMALL_INNER_ZONE_ROWS),
+            _ => (LEAF_ZONE_ROWS, INNER_ZONE_ROWS),
+        };
         let (stratum_rows, zone_rows) = match placement.cutoff == Threshold::ALL {
             true if placement.is_one_of_many => (usize::MAX, ONE_OF_MANY_ZONE_ROWS),
-            true => (LEAF_STRATUM_ROWS, LEAF_ZONE_ROWS),
-            false => (INNER_STRATUM_ROWS, INNER_ZONE_ROWS),
+            true => (LEAF_STRATUM_ROWS, of_leaf),
+            false => (INNER_STRATUM_ROWS, of_inner),
         };
         let within = (&placement.within, placement.cutoff, stratum_rows);
         let overflow = (&placement.overflow, Threshold::ALL, OVERFLOW_STRATUM_ROWS);
@@ -206,6 +236,9 @@ impl SortedRows {
                 self.cut(&stratum, zone_rows, &mut zones);
                 order.extend(stratum);
             }
+        }
+        if !self.identity.is_empty() {
+            self.order_zones(&zones, &mut order);
         }
         let mut priorities = Vec::with_capacity(zones.len());
         let mut rest = &order[..];

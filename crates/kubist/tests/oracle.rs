@@ -16,8 +16,8 @@ use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
 use fresh::{elsewhere, fresh_store};
 use kubist::{
-    Bound, Cancel, Dimension, Domain, Error, GridOptions, NewColumn, OptimizeOptions, PerCell, Query, ScaleKind, Table,
-    TableOptions, Value, VerifyOptions, WriterOptions,
+    Bound, Cancel, Compression, Dimension, Domain, Error, GridOptions, NewColumn, OptimizeOptions, PerCell, Query,
+    ScaleKind, Table, TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use kubist_index::priority::{Threshold, is_identity_type, priorities};
 use rand::rngs::SmallRng;
@@ -69,6 +69,7 @@ fn table(rng: &mut SmallRng) -> Case {
         lookup: lookup.clone(),
         capacity: Some(*[16, 64, 300].choose(rng).unwrap()),
         seed: rng.random(),
+        compression: *[Compression::Fast, Compression::Balanced, Compression::Small].choose(rng).unwrap(),
         ..Default::default()
     };
     let mut table = Table::create_in(fresh_store("oracle"), schema.clone(), &options).unwrap();

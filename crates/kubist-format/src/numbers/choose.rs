@@ -18,7 +18,7 @@ const SAMPLED: usize = 128;
 /// An encoding other than a frame has to save one byte in so many.
 const WORTH: usize = 32;
 /// Pages of fewer rows are a frame.
-const LEAST_ROWS: usize = 16;
+pub(super) const LEAST_ROWS: usize = 16;
 
 /// The smallest and the largest of some keys.
 pub(super) type Ends<W> = (W, W);

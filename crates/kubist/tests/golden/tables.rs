@@ -13,8 +13,8 @@ use std::time::Duration;
 use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use kubist::{
-    CommitOptions, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn, OptimizeOptions,
-    Replication, ScaleKind, Table, TableOptions, Value, WriterOptions,
+    CommitOptions, Compression, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn,
+    OptimizeOptions, Replication, ScaleKind, Table, TableOptions, Value, WriterOptions,
 };
 
 use super::questions::{Ask, Which};
@@ -31,7 +31,7 @@ pub struct Golden {
     pub more: Option<fn() -> RecordBatch>,
 }
 
-pub const TABLES: [Golden; 14] = [
+pub const TABLES: [Golden; 15] = [
     Golden { name: "types", write: types, ask: ask_types, more: Some(more_types) },
     Golden { name: "dimensions", write: dimensions, ask: ask_dimensions, more: Some(more_dimensions) },
     Golden { name: "lookups", write: lookups, ask: ask_droplets, more: Some(more_droplets) },
@@ -44,6 +44,7 @@ pub const TABLES: [Golden; 14] = [
     Golden { name: "pages", write: pages, ask: ask_droplets, more: Some(more_droplets) },
     Golden { name: "commits", write: commits, ask: ask_droplets, more: Some(more_droplets) },
     Golden { name: "bounds", write: bounds, ask: ask_bounds, more: Some(more_droplets) },
+    Golden { name: "small", write: small, ask: ask_bounds, more: Some(more_droplets) },
     Golden { name: "grids", write: grids, ask: ask_grids, more: Some(more_grids) },
     Golden { name: "damaged", write: damaged, ask: Vec::new, more: None },
 ];
@@ -552,6 +553,30 @@ fn ask_bounds() -> Vec<Ask> {
         .collect();
     asked.extend(ask_droplets());
     asked
+}
+
+/// It takes as few bytes as it can, and has cubes large enough for all that takes: leaves and an inner one, each of a
+/// few zones.
+fn small(at: &str) {
+    let options = TableOptions {
+        capacity: Some(1024),
+        compression: Compression::Small,
+        accuracy: vec![("y".into(), Value::Float(0.01))],
+        ..droplet_options()
+    };
+    let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
+    let heat = NewColumn {
+        name: "heat".into(),
+        data_type: DataType::Float64,
+        nullable: false,
+        default: Value::Float(293.5),
+        unit: None,
+        accuracy: None,
+    };
+    table.add_column(&heat).expect("a new column");
+    commit(&table, "first", &droplets(0..4000), None);
+    commit(&table, "second", &droplets(4000..4700), None);
+    optimize(&table);
 }
 
 /// Its checkpoint's list of runs lies in pages, and commits came after it.
