@@ -191,22 +191,25 @@ fn follow_entries(
         cancel.check()?;
         // Listed before the logs are read: a rewrite is published only after the commits
         // that it needs are durable, so what it needs is seen (I5).
-        let (new, at_work) = match look.take() {
+        let (new, listed_at, at_work) = match look.take() {
             Some(mut look) => {
                 let known = rewrite_name(tail.state.rewrites());
                 look.rewrites.retain(|name| *name > known);
                 let new: Vec<Found> = look.rewrites.into_iter().map(|name| (name, None)).collect();
-                (new, vouched::owners(&look.segments))
+                (new, None, vouched::owners(&look.segments))
             }
             None => {
-                let new = new_rewrites(files, tail)?;
+                let (new, listed_at) = new_rewrites(files, tail)?;
                 // Listed before the logs: whose segment is there has a log by then.
                 let at_work = if tail.looked_at_segments { BTreeMap::new() } else { vouched::at_work(files)? };
-                (new, at_work)
+                (new, listed_at, at_work)
             }
         };
+        // Until all that was listed is joined.
+        tail.listed_at = None;
         let writers = logs.take().map_or_else(|| files.store.logs().map_err(store_error), Ok)?;
         if follow_logs(files, tail, &at_work, writers, cancel)? && follow_rewrites(files, tail, &new, cancel)? {
+            tail.listed_at = listed_at;
             break;
         }
         restarts += 1;
@@ -331,7 +334,7 @@ pub fn from_to_token(
         }
     }
     cancel.check()?;
-    let mut names = new_rewrites(files, &mut tail)?;
+    let (mut names, _) = new_rewrites(files, &tail)?;
     names.retain(|(name, _)| number_of(name) <= token.rewrites);
     let followed = follow_rewrites(files, &mut tail, &names, cancel)?;
     if !followed || tail.state.rewrites() != token.rewrites {
@@ -380,21 +383,24 @@ fn sees_all_of(store: &dyn Store, token: &SnapshotToken) -> kubist_store::Result
 type Found = (String, Option<Bytes>);
 
 /// The rewrites behind those that were joined. A listing that is old lacks the last ones, which are found by
-/// their numbers. So are a few that came since a listing, without listing those before them, while no other
+/// their numbers. A few that came since all that was listed was joined are found like that, too, while no other
 /// checkpoint is there: a rewrite goes only after a checkpoint holds it.
-fn new_rewrites(files: &TableFiles, tail: &mut Tail) -> Result<Vec<Found>> {
+///
+/// Also gives the newest checkpoint as it was seen before the listing, where that is of use.
+fn new_rewrites(files: &TableFiles, tail: &Tail) -> Result<(Vec<Found>, Option<Option<String>>)> {
     let (store, behind) = (files.store.as_ref(), tail.state.rewrites());
     let is_late = !store.capabilities().staleness.is_zero();
+    let by_number = !is_late && !is_far(store);
     let newest = || store.list(CHECKPOINTS).map(|mut names| names.pop()).map_err(store_error);
     let mut read = Vec::new();
-    if let Some(known) = tail.listed_at.as_ref().filter(|_| !is_late && !is_far(store)) {
+    if let Some(known) = tail.listed_at.as_ref().filter(|_| by_number) {
         read = consecutive_rewrites(files, behind, REWRITES_AT_ONCE)?;
         // Looked for after the rewrites: none that was looked for had gone.
         if read.len() < REWRITES_AT_ONCE && newest()? == *known {
-            return Ok(read);
+            return Ok((read, tail.listed_at.clone()));
         }
     }
-    tail.listed_at = Some(newest()?);
+    let listed_at = if by_number { Some(newest()?) } else { None };
     let names = store.list_after(REWRITES, &rewrite_name(behind)).map_err(store_error)?;
     let last = names.last().map_or(behind, |name| number_of(name));
     let bytes_of = |name: &String| read.iter().find(|(read, _)| read == name).and_then(|(_, bytes)| bytes.clone());
@@ -402,7 +408,7 @@ fn new_rewrites(files: &TableFiles, tail: &mut Tail) -> Result<Vec<Found>> {
     if is_late {
         found.extend(consecutive_rewrites(files, last, usize::MAX)?.into_iter().map(|(name, _)| (name, None)));
     }
-    Ok(found)
+    Ok((found, listed_at))
 }
 
 /// The rewrites behind a number, up to the first that is not there, and so many at most.

@@ -71,7 +71,7 @@ pub struct Tail {
     pub first_look: Option<FirstLook>,
     /// The logs that were there when they were last followed.
     pub logs: Vec<String>,
-    /// The newest checkpoint, if there was one, before rewrites were last listed.
+    /// The newest checkpoint, if there was one, before rewrites were last listed; all of these were joined.
     pub listed_at: Option<Option<String>>,
 }
 

@@ -38,7 +38,7 @@ impl PageLedger {
         Ok(sound)
     }
 
-    /// Forgets what was decided of a run that nobody reads again.
+    /// Forgets a run that was sound: whoever reads it again decides anew.
     pub fn forget(&mut self, run: RunId) {
         self.runs.remove(&run);
     }

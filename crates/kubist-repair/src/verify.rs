@@ -89,6 +89,7 @@ pub struct VerifyReport {
 const MOST_FINDINGS: usize = 100;
 /// The number of things that could not be read after which verifying ends.
 const MOST_UNREAD: usize = 100;
+const NOT_LOOKED_AT: &str = "the rest was not looked at";
 
 impl VerifyReport {
     /// Everything could be read, and nothing is wrong.
@@ -168,7 +169,8 @@ pub fn verify_at(
 ///
 /// # Errors
 ///
-/// `Cancelled`; `NotATable`; `Newer`; `Unavailable` if the list of what to check cannot be read.
+/// `Cancelled`; `NotATable`; `Newer`; `Unavailable` if the list of what to check cannot be read; `SnapshotExpired` if
+/// pages of it were cleaned away meanwhile.
 /// What cannot be read of the rest is in the report.
 pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     core.check_process()?;
@@ -219,7 +221,14 @@ fn verify_patiently(
         seen => seen?,
     };
     let total = seen.bytes + seen.lookups.values().map(|lookup| lookup.length()).sum::<u64>();
-    let sources = seen.sources(&snapshot, &options.cancel)?;
+    let sources = match seen.sources(&snapshot, &options.cancel) {
+        Err(error) if is_unread(&error) => {
+            report.miss(error.to_string());
+            report.unread.push(NOT_LOOKED_AT.into());
+            return Ok(report);
+        }
+        sources => sources?,
+    };
     let postings = Postings::read(&snapshot, &seen.lookups, &options.cancel, &mut report)?;
     let ledger = Ledger::new(&snapshot, seen.replicas, &sources, &mut report);
     let mut looking = Looking {
@@ -232,15 +241,25 @@ fn verify_patiently(
         pages: PageLedger::default(),
         is_whole: true,
     };
-    let mut waiting = Waiting::default();
-    snapshot.view.runs.each_in_order(&snapshot.core, &options.cancel, |entry| {
-        let some = waiting.take(&snapshot.core.forest(), entry, options.deep);
-        looking.look(&some, &mut report, progress, total)
-    })?;
-    looking.look(&waiting.runs, &mut report, progress, total)?;
+    let (mut waiting, forest) = (Waiting::default(), snapshot.core.forest());
+    let walked = snapshot.view.runs.each_in_order(&snapshot.core, &options.cancel, |entry| {
+        let some = waiting.take(&forest, entry, options.deep);
+        looking.look(&some, &mut report, progress, total)?;
+        // The rest of the list is of no use then.
+        if looking.is_whole { Ok(()) } else { Err(Error::Cancelled) }
+    });
+    match walked.and_then(|()| looking.look(&waiting.runs, &mut report, progress, total)) {
+        Ok(()) => {}
+        Err(_) if !looking.is_whole => options.cancel.check()?,
+        // A page of the list that could be read before.
+        Err(error) => {
+            report.note(error)?;
+            looking.is_whole = false;
+        }
+    }
     let Looking { ledger, damaged, mut pages, is_whole, .. } = looking;
     if !is_whole {
-        report.unread.push("the rest was not looked at".into());
+        report.unread.push(NOT_LOOKED_AT.into());
     } else if options.deep {
         ledger.close(&snapshot, &mut report);
         if report.rows_lost > 0 {

@@ -58,7 +58,7 @@ use crate::claims::LAPSE;
 use crate::disk::{Disk, OsDisk, Sort, irregular};
 use crate::{
     Answers, Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Request, Result, Scratch, Segment,
-    Size, SoundLog, Store, Watch, check_stopped,
+    Size, SoundLog, Store, Watch, check_stopped, switches,
 };
 
 pub use location::Directories;
@@ -343,7 +343,8 @@ impl Store for LocalStore {
 
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
         let together: Vec<_> = wanted.chunks(SEGMENTS_AT_ONCE).collect();
-        let read = |some: &&[(&str, &[Range<u64>])]| self.read_together(some, watch);
+        let switches = switches();
+        let read = |some: &&[(&str, &[Range<u64>])]| switches.around(|| self.read_together(some, watch));
         // Little work each, of which a core does some at once.
         let answered: Vec<_> = together.par_iter().with_min_len(2).map(read).collect();
         let waited = answered.iter().any(|(_, waited)| *waited);

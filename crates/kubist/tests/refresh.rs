@@ -268,3 +268,28 @@ fn new_rewrites_are_read_once_and_old_ones_not_listed() {
         known = rewrites();
     }
 }
+
+#[test]
+fn rewrites_that_were_cleaned_away_after_a_call_that_failed_are_noticed() {
+    within_a_minute("a gap in the rewrites", || {
+        let (gated, table, mut writer) = table();
+        let other = Table::open_in(Arc::new(gated.store.clone())).unwrap();
+        assert_eq!(seen(&table.snapshot().unwrap()), 1);
+        for round in 0..3 {
+            for number in 0..40 {
+                commit(&mut writer, 0, 1 + 40 * round + number).unwrap();
+            }
+            other.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
+        }
+        let _ = other.checkpoint().unwrap();
+        // It has listed the rewrites, and joins none of them.
+        let call = held(&gated, &table, Hold::Read, &Cancel::default());
+        gated.open(Then::Fail);
+        assert!(call.join().unwrap().is_err());
+        let rewrites = gated.store.list("rewrites/").unwrap();
+        assert!(rewrites.len() > 1);
+        rewrites[..rewrites.len() - 1].iter().for_each(|name| gated.store.delete(name).unwrap());
+        let found = table.snapshot().unwrap();
+        assert_eq!((found.token(), seen(&found)), (other.snapshot().unwrap().token(), 121));
+    });
+}

@@ -434,7 +434,7 @@ impl<'a> Bits<'a> {
             return None;
         }
         let rest = word >> (zeros + 1);
-        let gap = (zeros as u64) << gap_bits | rest & ((1 << gap_bits) - 1);
+        let gap = u32::try_from((zeros as u64) << gap_bits | rest & ((1 << gap_bits) - 1)).ok()?;
         let rest = rest >> gap_bits;
         if rest & 1 == 0 {
             return None;
@@ -446,7 +446,7 @@ impl<'a> Bits<'a> {
             false => ((high << 1 | rest >> (width - 1) & 1) - shorter, 1),
         };
         self.at += (zeros + 1 + gap_bits + width + last) as usize;
-        Some((u32::try_from(gap).ok()?, zone as u32))
+        Some((gap, zone as u32))
     }
 
     fn unary(&mut self) -> Option<u32> {

@@ -29,7 +29,8 @@ pub struct Judged {
     held: Vec<(u32, Sum)>,
 }
 
-/// Recomputes what should hold of a run, none of whose records has a priority that the cubes above it admit.
+/// Recomputes what should hold of a run; also that no record has a priority that the cubes above it admit, of which the
+/// highest cutoff is given.
 pub fn judge(
     snapshot: &Snapshot,
     run: &Run<Location>,

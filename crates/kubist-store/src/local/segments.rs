@@ -198,15 +198,15 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
 /// What is wanted of several segments as far as it is in memory, little of each. For the rest the device is asked,
 /// before it is waited for one by one; says also whether it was.
 pub(super) fn read_present(store: &LocalStore, wanted: &[(&str, &[Range<u64>])]) -> (Vec<Option<Vec<Bytes>>>, bool) {
-    // What is wrong with a segment is said when it is read.
-    let open = |name: &str| store.open_files.get(&path_of(store, name), Kind::Segment).ok().flatten();
-    let files: Vec<_> = wanted.iter().map(|(name, _)| names::check_part(name).ok().and_then(|()| open(name))).collect();
-    let present: Vec<_> =
-        files.iter().zip(wanted).map(|(file, (_, ranges))| file.as_ref()?.read_present(ranges)).collect();
-    let absent = files.iter().zip(wanted).zip(&present).filter(|(_, present)| present.is_none());
-    let mut waits = false;
-    for ((file, (_, ranges)), _) in absent {
-        waits |= file.as_ref().is_some_and(|file| file.ask_for_absent(ranges));
+    let (mut present, mut waits) = (Vec::with_capacity(wanted.len()), false);
+    for (name, ranges) in wanted {
+        // What is wrong with a segment is said when it is read.
+        let is_name = names::check_part(name).is_ok();
+        let open = || store.open_files.get(&path_of(store, name), Kind::Segment).ok().flatten();
+        let file = is_name.then(open).flatten();
+        let found = file.as_ref().and_then(|file| file.read_present(ranges));
+        waits |= found.is_none() && file.is_some_and(|file| file.ask_for_absent(ranges));
+        present.push(found);
     }
     (present, waits)
 }
