@@ -158,7 +158,7 @@ pub fn verify_at(
     options: &VerifyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
-    verify_in(location.store()?, options, progress)
+    verify_in(location.store()?, None, options, progress)
 }
 
 /// Looks whether the table is sound and lists what is wrong; calls
@@ -174,16 +174,23 @@ pub fn verify_at(
 /// What cannot be read of the rest is in the report.
 pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     core.check_process()?;
-    verify_in(core.store.clone(), options, progress)
+    verify_in(core.store.clone(), Some(core.runs_in_memory()), options, progress)
 }
 
-/// The same for the table in a store, of which only the header must be readable.
+/// The same for the table in a store, of which only the header must be readable; with a list of no more runs in memory
+/// than a handle has, if there is one.
 fn verify_in(
     store: Arc<dyn Store>,
+    runs_in_memory: Option<u64>,
     options: &VerifyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
-    let seen = verify_patiently(Patient::new(store, &options.cancel), options, progress);
+    let core = |store: &Arc<dyn Store>| {
+        let core = Core::with_header(store.clone())?;
+        runs_in_memory.into_iter().for_each(|runs| core.limit_runs_in_memory(runs));
+        Ok(core)
+    };
+    let seen = verify_patiently(Patient::new(store, &options.cancel), &core, options, progress);
     if seen.is_err() {
         // A cancelled call does not try again: the error is that of the last try.
         options.cancel.check()?;
@@ -193,18 +200,19 @@ fn verify_in(
 
 fn verify_patiently(
     store: Arc<dyn Store>,
+    core: &dyn Fn(&Arc<dyn Store>) -> Result<Arc<Core>>,
     options: &VerifyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
     let mut report = VerifyReport { deep: options.deep, ..VerifyReport::default() };
     let gathered = |report: &mut VerifyReport| {
         let mut gaps = Gaps::default();
-        let snapshot = gather::snapshot(&Core::with_header(store.clone())?, &mut gaps, &options.cancel)?;
+        let snapshot = gather::snapshot(&core(&store)?, &mut gaps, &options.cancel)?;
         gaps.notes.into_iter().for_each(|note| report.find(note));
         report.rows_lost += gaps.rows;
         Ok(snapshot)
     };
-    let mut snapshot = match entries::check(&store, &mut report, &options.cancel)? {
+    let mut snapshot = match entries::check(core(&store), &mut report, &options.cancel)? {
         Some(snapshot) => snapshot.partial(),
         // It cannot be opened, which was found; the rest of it is looked at all the same.
         None => match gathered(&mut report) {

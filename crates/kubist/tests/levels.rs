@@ -192,8 +192,13 @@ fn history(seed: u64, seen: &mut Seen) {
             assert_eq!(found, ids(&truth, &query).unwrap(), "SEED={seed}, step {step}, {what}, {query:?}");
         }
     }
-    let report = Table::verify_at(&at, &VerifyOptions::deep(), &mut |_, _| {}).unwrap();
-    assert_eq!(report.findings, Vec::<String>::new(), "SEED={seed}");
+    for held in [0, u64::MAX] {
+        let table = Table::open(&at).unwrap();
+        table.limit_runs_in_memory(held);
+        let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
+        assert_eq!(report.findings, Vec::<String>::new(), "SEED={seed}");
+        assert_eq!(report.rows, table.snapshot().unwrap().rows().unwrap(), "SEED={seed}");
+    }
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use kubist_index::cube::CubeId;
 use kubist_index::priority::Threshold;
-use kubist_store::Store;
 
 use kubist_catalog::checkpoint::{self, Held};
 use kubist_catalog::core::Core;
@@ -23,9 +22,9 @@ use kubist_types::error::Result;
 
 use crate::verify::VerifyReport;
 
-/// The table as it is now; `None` if it cannot be opened, which is a finding then.
-pub fn check(store: &Arc<dyn Store>, report: &mut VerifyReport, cancel: &Cancel) -> Result<Option<Snapshot>> {
-    let core = &match Core::with_header(store.clone()) {
+/// The table as it is now, by a handle that has read nothing; `None` if it cannot be opened, which is a finding then.
+pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel) -> Result<Option<Snapshot>> {
+    let core = &match core {
         Ok(core) => core,
         Err(error) => return report.note(error).map(|()| None),
     };
