@@ -147,15 +147,17 @@ def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def _scaling(positions: list[Any]) -> tuple[list[float], list[float]]:
-    """Powers of ten with which the whole range fits into 32 bits, and whole numbers beside it."""
+    """Powers of ten with which the whole range fits into 32 bits, and round numbers beside it."""
     import numpy as np
 
     scales, offsets = [], []
     for values in positions:
-        low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
-        extent = max(float(high - low), 1e-9)
-        scales.append(10.0 ** np.ceil(np.log10(extent / 2**30)))
-        offsets.append(float(np.floor(low)))
+        low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+        extent = max(high - low, 1e-9)
+        step = 10.0 ** min(np.floor(np.log10(extent)), 0)
+        offset = float(np.floor(low / step) * step)
+        scales.append(10.0 ** np.ceil(np.log10(max(high - offset, extent) / 2**30)))
+        offsets.append(offset)
     return scales, offsets
 
 

@@ -77,6 +77,19 @@ def test_las_of_other_points(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.glob("*.las")) == ["out.las"]
 
 
+@pytest.mark.parametrize("off", [0.0, -0.5, 100.7, 4.5e6])
+@pytest.mark.parametrize("extent", [0.0, 1e-6, 0.003, 0.1, 1.0, 7e4])
+def test_las_of_any_extent(tmp_path: Path, off: float, extent: float) -> None:
+    laspy = need("laspy")
+    place = off + extent * RNG.random((3, 100))
+    rows = {"x": place[0], "y": place[1], "z": place[2], "id": np.arange(100)}
+    table = kubist.create(tmp_path / "t.kubist", pa.table(rows), ["x", "y", "z"])
+    table.query().write(tmp_path / "out.las")
+    back = laspy.read(tmp_path / "out.las")
+    error = np.asarray(back.x)[np.argsort(back["id"])] - place[0]
+    assert np.abs(error).max() <= max(extent, 1e-9) * 1e-7 + abs(off) * 1e-15
+
+
 def test_vtp(tmp_path: Path) -> None:
     pyvista = need("pyvista")
     table = points(tmp_path / "t.kubist", age=RNG.normal(size=500))

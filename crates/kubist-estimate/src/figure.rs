@@ -132,7 +132,7 @@ impl fmt::Display for Outlook {
 /// A number of which two digits are certain.
 fn about(rows: u64) -> String {
     let unit = 10u64.pow(rows.max(1).ilog10().saturating_sub(1));
-    format!("about {}", count(rows / unit * unit))
+    format!("about {}", count((rows + unit / 2) / unit * unit))
 }
 
 /// Refuses names that the answer has for itself.

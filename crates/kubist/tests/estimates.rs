@@ -560,6 +560,12 @@ fn a_goal_is_not_reached_by_seeing_nothing() {
     let estimate = snapshot.estimate(&options).unwrap();
     let mean = &estimate.figures[0];
     assert!(mean.low <= 1.0 && mean.high == f64::INFINITY && estimate.stopped != Stop::Goal, "{mean:?}");
+    // Nor has their spread a value, as numpy has it.
+    let estimate = snapshot.estimate(&wish(&["stddev(other)", "variance(other)"])).unwrap();
+    assert!(estimate.figures.iter().all(|figure| figure.value.is_none_or(f64::is_nan)), "{estimate:?}");
+    let snapshot = pairs(x.clone(), vec![f64::INFINITY; rows]);
+    let estimate = snapshot.estimate(&wish(&["median(other)"])).unwrap();
+    assert_eq!(estimate.figures[0].value, Some(f64::INFINITY), "{estimate:?}");
 }
 
 #[test]

@@ -136,7 +136,8 @@ impl Ranked for f64 {
     }
 
     fn towards(self, next: f64, part: f64) -> f64 {
-        self + part * (next - self)
+        // Infinite ones have no difference.
+        if self == next { self } else { self + part * (next - self) }
     }
 
     fn number(self) -> f64 {

@@ -63,9 +63,13 @@ impl Smooth for Variance {
         let mean = sum / n;
         let of_mean = sums.spread(p, &[-mean / n, 0.0, 1.0 / n]).error.powi(2);
         let of_mean = if of_mean.is_finite() { of_mean } else { 0.0 };
-        let variance = ((squares / n - mean * mean).max(0.0) + of_mean) * n / (n - 1.0);
-        if variance.is_nan() {
-            return Interval::unknown();
+        let about_mean = squares / n - mean * mean;
+        // Rounding may have left less than nothing; with infinite values it is NaN.
+        let about_mean = if about_mean < 0.0 { 0.0 } else { about_mean };
+        let variance = (about_mean + of_mean) * n / (n - 1.0);
+        if !variance.is_finite() {
+            let value = if self.root { variance.sqrt() } else { variance };
+            return Interval { value: Some(value), ..Interval::unknown() };
         }
         let gradient = [(mean * mean - variance) / n, 1.0 / n, -2.0 * mean / n];
         let found = match variance > 0.0 {

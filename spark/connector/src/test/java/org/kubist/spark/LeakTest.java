@@ -72,6 +72,8 @@ class LeakTest {
                     .write().format("kubist").option("dimensions", "x").mode("append").save(location);
             CountDownLatch begun = new CountDownLatch(2);
             BlockingQueue<Long> ended = new LinkedBlockingQueue<>();
+            // Its events may come later than it ends.
+            spark.sparkContext().listenerBus().waitUntilEmpty();
             spark.sparkContext().addSparkListener(new SparkListener() {
                 @Override
                 public void onTaskStart(SparkListenerTaskStart task) {
@@ -80,7 +82,8 @@ class LeakTest {
 
                 @Override
                 public void onTaskEnd(SparkListenerTaskEnd task) {
-                    ended.add(task.taskMetrics().inputMetrics().recordsRead());
+                    // One that was killed before it ran has none.
+                    ended.add(task.taskMetrics() == null ? 0 : task.taskMetrics().inputMetrics().recordsRead());
                 }
             });
             Thread asking = new Thread(() -> {
