@@ -63,6 +63,7 @@ fn build(at: &Path) {
             assert!(table.optimize(&options, &mut |_, _| {}).unwrap().rows_copied > 0);
         }
     }
+    table.limit_runs_in_memory(0);
     table.checkpoint().unwrap();
 }
 
@@ -219,6 +220,8 @@ fn json(report: &impl serde::Serialize) -> Value {
 fn verify(at: &Path, fault: &Fault, deep: bool) -> (kubist::Result<VerifyReport>, Arc<Faulty>) {
     let store = Faulty::new(at, fault.clone(), false);
     let table = Table::open_in(store.clone()).unwrap();
+    // The list of runs is read along.
+    table.limit_runs_in_memory(0);
     store.armed.store(true, Ordering::SeqCst);
     let options = VerifyOptions { deep, ..Default::default() };
     (table.verify(&options, &mut |_, _| {}), store)
