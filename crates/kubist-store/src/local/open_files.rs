@@ -115,14 +115,13 @@ impl OpenFile {
 
     /// The bytes of each range, if they are few and in memory.
     pub fn read_present(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
-        let mut left = SMALL;
-        let mut read = |range: &Range<u64>| {
-            let length = range.end.checked_sub(range.start).filter(|length| *length > 0)?;
-            left = left.checked_sub(length)?;
-            let mut bytes = vec![0; length as usize];
+        let lengths = || ranges.iter().map(|range| range.end.checked_sub(range.start).filter(|length| *length > 0));
+        lengths().try_fold(SMALL, |left, length| left.checked_sub(length?))?;
+        let read = |(range, length): (&Range<u64>, Option<u64>)| {
+            let mut bytes = vec![0; length? as usize];
             self.file.read_present(&mut bytes, range.start).then(|| bytes.into())
         };
-        ranges.iter().map(&mut read).collect()
+        ranges.iter().zip(lengths()).map(read).collect()
     }
 
     /// Asks the device for ranges that are not in memory, all at once; says whether there are any.
