@@ -584,6 +584,8 @@ class OptimizeReport:
     """Of these, records that moved from an older grid to the newest."""
     rows_copied: int
     """Records of new replicas."""
+    lookups_merged: int
+    """Lookups that became parts of larger ones."""
     bytes_written: int
     new_grid: bool
     """Did it give the table another grid, because the data had outgrown the one before?"""

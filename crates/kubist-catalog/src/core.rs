@@ -242,10 +242,11 @@ impl Core {
         Ok(!found)
     }
 
-    /// Is it a segment of the runs of the table as it is now?
+    /// Is it a segment of the runs of the table as it is now, or of lookups into them?
     fn is_needed(&self, segment: &str) -> Result<bool> {
         let (mut needed, cancel) = (false, Cancel::default());
-        self.view(&cancel)?.runs.each(self, &cancel, |run| needed |= &*run.payload.segment == segment)?;
+        let names = |run: &Run<Location>| run.payload.segments().any(|other| **other == *segment);
+        self.view(&cancel)?.runs.each(self, &cancel, |run| needed |= names(run))?;
         Ok(needed)
     }
 

@@ -26,13 +26,14 @@ use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::{Run, RunId};
 use kubist_index::{directory, pages};
-use kubist_types::{Cancel, Result, Stats};
+use kubist_types::{Cancel, Error, Result, Stats};
 use rayon::prelude::*;
 
 use crate::cache::KnownPage;
 use crate::error::{bad_entry, is_damage};
 use crate::fetch::{Fetched, Piece, fetch};
 use crate::files::TableFiles;
+use crate::look::is_far;
 use crate::lookups::{At, Covering, Gathering, Live, Place};
 use crate::stop::stoppable;
 
@@ -112,15 +113,12 @@ impl Base {
         if missing.is_empty() {
             return Ok(found.into_iter().flatten().collect());
         }
-        let pieces = missing.iter().map(|index| {
-            let leaf = &self.pages[wanted[*index]];
-            Piece { segment: leaf.segment.clone(), offset: leaf.offset, length: leaf.length as u64 }
-        });
-        let fetched = stoppable(cancel, || read(files, &pieces.collect::<Vec<_>>()))?;
+        let pages: Vec<usize> = missing.iter().map(|index| wanted[*index]).collect();
+        let fetched = stoppable(cancel, || read(files, &self.pieces(&pages)))?;
         stats.spend(fetched.cost);
-        let decode = |(index, bytes): (&usize, &bytes::Bytes)| {
-            let leaf = &self.pages[wanted[*index]];
-            let page = files.decoded(|forest| entry::decode_page(bytes, forest)).and_then(|page| {
+        let decode = |(page, bytes): (&usize, &bytes::Bytes)| {
+            let leaf = &self.pages[*page];
+            let decoded = files.decoded(|forest| entry::decode_page(bytes, forest)).and_then(|page| {
                 let Summary { grid, runs, .. } = leaf.summary;
                 if page.cubes().any(|cube| cube.grid() != grid) {
                     return Err(EntryError::Bad(format!("a page has cubes of other grids than grid {grid}")));
@@ -130,14 +128,60 @@ impl Base {
                     found => Err(EntryError::Bad(format!("a page has {found} runs and not {runs}"))),
                 }
             });
-            page.map_err(|error| {
-                bad_entry(files.store.location(), &format!("segments/{}.seg", leaf.segment), leaf.offset, error)
-            })
+            decoded.map_err(|error| self.bad_page(files, *page, error))
         };
-        let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Arc<KnownPage>>>>()?;
-        files.page_cache.insert(missing.iter().map(|index| key(wanted[*index])).zip(decoded.iter().cloned()));
+        let decoded = pages.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Arc<KnownPage>>>>()?;
+        files.page_cache.insert(pages.iter().map(|page| key(*page)).zip(decoded.iter().cloned()));
         missing.into_iter().zip(decoded).for_each(|(index, page)| found[index] = Some(page));
         Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Some of the runs of some pages. Of a page that is not known, and lies near, only these are decoded.
+    fn runs_on(
+        &self,
+        files: &TableFiles,
+        pages: &[usize],
+        wanted: impl Fn(usize, RunId) -> bool + Sync,
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Vec<Arc<Run<Location>>>> {
+        let key = |page: usize| (self.pages[page].segment.clone(), self.pages[page].offset);
+        let known = match is_far(files.store.as_ref()) {
+            true => self.load(files, pages, stats, cancel)?.into_iter().map(Some).collect(),
+            false => files.page_cache.get(pages.iter().map(|page| key(*page))),
+        };
+        let (known, open): (Vec<_>, Vec<_>) = pages.iter().zip(known).partition(|(_, known)| known.is_some());
+        let open: Vec<usize> = open.into_iter().map(|(page, _)| *page).collect();
+        let known = known.into_iter().filter_map(|(page, known)| Some((page, known?)));
+        let of_page = |(page, known): (&usize, Arc<KnownPage>)| {
+            known.page.runs.iter().filter(|run| wanted(*page, run.id)).cloned().collect::<Vec<_>>()
+        };
+        let mut found: Vec<Arc<Run<Location>>> = known.flat_map(of_page).collect();
+        if open.is_empty() {
+            return Ok(found);
+        }
+        let fetched = stoppable(cancel, || read(files, &self.pieces(&open)))?;
+        stats.spend(fetched.cost);
+        let decode = |(page, bytes): (&usize, &bytes::Bytes)| {
+            let runs = files.decoded(|forest| entry::runs_of_page(bytes, forest, |run| wanted(*page, run)));
+            runs.map_err(|error| self.bad_page(files, *page, error))
+        };
+        let decoded = open.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<_>>>()?;
+        found.extend(decoded.into_iter().flatten());
+        Ok(found)
+    }
+
+    fn pieces(&self, pages: &[usize]) -> Vec<Piece> {
+        let piece = |leaf: &Leaf| {
+            let length = leaf.length as u64;
+            Piece { segment: leaf.segment.clone(), offset: leaf.offset, length }
+        };
+        pages.iter().map(|page| piece(&self.pages[*page])).collect()
+    }
+
+    fn bad_page(&self, files: &TableFiles, page: usize, error: EntryError) -> Error {
+        let leaf = &self.pages[page];
+        bad_entry(files.store.location(), &format!("segments/{}.seg", leaf.segment), leaf.offset, error)
     }
 
     /// Reads all pages in one go, for questions that come.
@@ -529,11 +573,9 @@ impl Runs {
         let Some(base) = self.base.as_ref().filter(|_| !on_pages.is_empty()) else { return Ok(found) };
         let pages: Vec<usize> = on_pages.keys().copied().collect();
         for some in pages.chunks(AT_ONCE) {
-            for (number, known) in some.iter().zip(base.load(files, some, stats, cancel)?) {
-                let wanted = |run: &&Arc<Run<Location>>| on_pages[number].contains(&run.id) && self.lives(base, run);
-                found.extend(known.page.runs.iter().filter(wanted).cloned());
-            }
+            found.extend(base.runs_on(files, some, |page, run| on_pages[&page].contains(&run), stats, cancel)?);
         }
+        found.retain(|run| self.lives(base, run));
         Ok(found)
     }
 

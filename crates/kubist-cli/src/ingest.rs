@@ -15,7 +15,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use kubist::{Cancel, CommitOptions, ErrorKind, Table, TableOptions, Value, Writer, WriterOptions};
 use kubist_files::{Input, Limits, Options, fit, known_as};
 use serde::Serialize;
@@ -107,6 +107,7 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
     }
     let types = command.types.as_ref().map_or(&[][..], |types| &types.0);
     let schema = fit::common(&inputs.iter().collect::<Vec<_>>(), types)?;
+    check_texts(&command.dimensions, &schema, inputs)?;
     let options = TableOptions {
         dimensions: parse::dimensions(&command.dimensions, &command.domain, &schema)?,
         identity: command.identity.clone(),
@@ -128,6 +129,22 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
         schema.fields().iter().filter_map(|field| Some((field.name(), kubist_plot::unit(field)?))).collect();
     tell_units(units.iter().map(|(column, unit)| (column.as_str(), unit.as_str())));
     Ok((table, true))
+}
+
+/// Where a column of text holds what is no number, if it is to be a dimension: a word among the numbers of a CSV makes all
+/// of its column text.
+fn check_texts(dimensions: &[String], schema: &Schema, inputs: &[Input]) -> Result<()> {
+    let text = |name: &String| schema.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Utf8);
+    for name in dimensions.iter().filter(|name| text(name)) {
+        let number = Fields::from(vec![Field::new(name, DataType::Float64, true)]);
+        for input in inputs.iter().filter(|input| !input.typed) {
+            let mut batches = input.read(&number, Arc::default()).into_iter();
+            batches.try_for_each(|batch| batch.map(drop)).map_err(|error| {
+                Failure::from(error).noting(format!("the dimension {name:?} takes numbers, dates or times alone"))
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Columns with the bounds of their errors.

@@ -70,6 +70,7 @@ fn main() -> ExitCode {
     let switch = cancel.clone();
     // Also what has no switch of its own, as opening a table, need not be waited for.
     let outcome = kubist::store::stoppable(move || switch.is_set(), || run(&arguments.command, &cancel));
+    let outcome = outcome.map_err(|failure| advised(failure, &arguments.command));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => tell(&failure),
@@ -111,6 +112,15 @@ fn run(command: &Command, cancel: &Cancel) -> Result<()> {
         Command::ParaviewPath => paraview::run(),
         Command::Cache(command) => cache::run(command),
         Command::View(command) => view::run(command, cancel),
+    }
+}
+
+/// Who meets damage on the way to something else hears what to do about it.
+fn advised(failure: Failure, command: &Command) -> Failure {
+    match command {
+        Command::Verify(_) | Command::Salvage(_) | Command::View(_) => failure,
+        _ if failure.kind != Kind::Unsound => failure,
+        _ => failure.noting("`kubist verify --deep` names all that is lost, `kubist salvage` copies the rest"),
     }
 }
 

@@ -68,7 +68,10 @@ pub struct PendingFile {
 
 impl PendingFile {
     pub fn create(path: &Path) -> Result<PendingFile> {
-        let failed = |error: std::io::Error| Failure::io(path, &error);
+        let failed = |error: std::io::Error| match path.parent().filter(|_| error.kind() == ErrorKind::NotFound) {
+            Some(folder) => Failure::io(folder, &error).within(format!("{} cannot be written", path.display())),
+            None => Failure::io(path, &error),
+        };
         // A link stays a link: the file that it names is replaced.
         let destination = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         match fs::metadata(&destination) {
@@ -331,6 +334,6 @@ mod tests {
         let missing = Path::new("no/such/folder/a.csv");
         let failure = PendingFile::create(missing).map(|_| ()).unwrap_err();
         assert_eq!(failure.kind, Kind::Existence);
-        assert!(failure.message.contains("no/such/folder/a.csv"));
+        assert_eq!(failure.message, "no/such/folder/a.csv cannot be written: no/such/folder does not exist");
     }
 }

@@ -346,7 +346,7 @@ fn info_and_verify() {
     std::fs::write(&largest, bytes).unwrap();
     let found = workdir.run("verify t --deep").fails(1, &["t: ", "finding"]);
     assert!(!found.out.is_empty());
-    workdir.run("query t -o all.csv").fails(1, &["damaged data in ", " at byte "]);
+    workdir.run("query t -o all.csv").fails(1, &["damaged data in ", " at byte ", "`kubist salvage`"]);
     assert!(!workdir.path("all.csv").exists());
     let report = workdir.run("verify t --deep --json");
     assert_eq!(report.code, 1);
@@ -487,7 +487,12 @@ fn drift_is_refused_before_anything_is_written() {
     workdir.write("typo.csv", "kind,pid,x,y,z,stuck\na,1,0.1,0.1,0.1,true\na,2,0.1,0.1,O.2,true\n");
     let typo = "typo.csv: row 2, column \"z\": cannot read \"O.2\" as Float32";
     workdir.run("ingest t typo.csv").fails(2, &[typo, "nothing was written"]);
+    // A new table takes the column for text, which is no dimension.
+    let typo = "typo.csv: row 2, column \"z\": cannot read \"O.2\" as Float64";
+    workdir.run("ingest new typo.csv --dimensions x,z").fails(2, &[typo, "\"z\" takes numbers"]);
+    assert!(!workdir.path("new").exists());
     assert_eq!(workdir.run("query t --count").ok().out, "100\n");
+    let typo = "typo.csv: row 2, column \"z\": cannot read \"O.2\" as Float32";
     workdir.run("ingest t good.parquet typo.csv").fails(2, &[typo, "committed and kept: good.parquet"]);
     assert_eq!(workdir.run("query t --count").ok().out, "200\n");
     workdir.run("verify t --deep").ok();

@@ -180,16 +180,38 @@ fn put_runs(runs: &[Arc<Run<Location>>], forest: &Forest, out: &mut Vec<u8>) {
 }
 
 fn runs(body: &[u8], forest: &Forest) -> Result<Vec<Arc<Run<Location>>>, EntryError> {
+    Ok(some_runs(body, forest, |_| true)?.runs)
+}
+
+/// Some runs of a list.
+#[derive(Default)]
+struct SomeRuns {
+    runs: Vec<Arc<Run<Location>>>,
+    /// Their places in the list.
+    places: Vec<usize>,
+    /// How many there are in all.
+    all: usize,
+}
+
+/// Those whose names are wanted.
+fn some_runs(body: &[u8], forest: &Forest, wanted: impl Fn(RunId) -> bool) -> Result<SomeRuns, EntryError> {
     let mut reader = Reader::new(body);
     let mut segments: Vec<Arc<str>> = Vec::new();
     for _ in 0..reader.u32()? {
         segments.push(reader.text()?.into());
     }
-    let count = reader.u32()?;
-    let mut runs = Vec::with_capacity((count as usize).min(body.len() / 96));
-    for _ in 0..count {
+    let all = reader.u32()? as usize;
+    let (mut runs, mut places) = (Vec::new(), Vec::new());
+    for place in 0..all {
         let id = RunId(reader.u128()?);
         let cube = cube(reader.u128()?, forest)?;
+        if !wanted(id) {
+            let coordinates = 8 * forest.tree_of(cube).dimensions();
+            reader.bytes(6 * 8 + 2 * 4 + coordinates)?;
+            let copies = reader.u32()? as usize;
+            reader.bytes(16 * copies)?;
+            continue;
+        }
         let rows = reader.u64()?;
         let priorities = (reader.u64()?, reader.u64()?);
         let (data_offset, data_length, map_offset) = (reader.u64()?, reader.u64()?, reader.u64()?);
@@ -215,8 +237,9 @@ fn runs(body: &[u8], forest: &Forest) -> Result<Vec<Arc<Run<Location>>>, EntryEr
             ranges: None,
         };
         runs.push(Arc::new(Run { id, cube, rows, priorities, copies, payload }));
+        places.push(place);
     }
-    Ok(runs)
+    Ok(SomeRuns { runs, places, all })
 }
 
 fn put_cutoffs(cutoffs: &[(CubeId, Threshold)], out: &mut Vec<u8>) {
@@ -484,12 +507,46 @@ pub fn encode_page(page: Page, forest: &Forest) -> Vec<u8> {
 /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
 /// wrote them.
 pub fn decode_page(bytes: &[u8], forest: &mut Forest) -> Result<Page, EntryError> {
-    let mut reader = Reader::new(bytes);
-    if reader.u32()? != crc32c::crc32c(reader.rest()) {
-        return Err(EntryError::Bad("the checksum of a page does not match".into()));
-    }
-    let Commit { runs, cutoffs } = CommitEntry::decode(reader.rest(), forest)?.commit;
+    let Commit { runs, cutoffs } = CommitEntry::decode(entry_of_page(bytes)?, forest)?.commit;
     Ok(Page { runs, cutoffs })
+}
+
+/// The runs of a page whose names are wanted, in a fraction of the time that all take.
+///
+/// # Errors
+///
+/// As of [`decode_page`].
+pub fn runs_of_page(
+    bytes: &[u8],
+    forest: &mut Forest,
+    wanted: impl Fn(RunId) -> bool,
+) -> Result<Vec<Arc<Run<Location>>>, EntryError> {
+    let mut reader = Reader::new(entry_of_page(bytes)?);
+    // As of a commit: its kind, sequence and rows.
+    let _ = (reader.u8()?, reader.u64()?, reader.u64()?);
+    let mut found = SomeRuns::default();
+    for (tag, body) in sections_of(&mut reader, forest)? {
+        match tag {
+            section::RUNS => found = some_runs(body, forest, &wanted)?,
+            section::LOOKUPS => lookups::attach(body, &mut found.runs)?,
+            section::RANGES => {
+                let ranges = ranges::decode(body, found.all)?;
+                for (run, place) in found.runs.iter_mut().zip(&found.places) {
+                    Arc::make_mut(run).payload.ranges = Some(ranges[*place].clone());
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found.runs)
+}
+
+fn entry_of_page(bytes: &[u8]) -> Result<&[u8], EntryError> {
+    let mut reader = Reader::new(bytes);
+    match reader.u32()? == crc32c::crc32c(reader.rest()) {
+        true => Ok(reader.rest()),
+        false => Err(EntryError::Bad("the checksum of a page does not match".into())),
+    }
 }
 
 /// The list of the pages of a checkpoint that has pages of more than the first grid, or more than
@@ -552,6 +609,50 @@ fn removes(body: &[u8]) -> Result<Vec<RunId>, Short> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lookup::{Lookup, OfColumn};
+    use kubist_expr::{Nulls, Zone};
+
+    #[test]
+    fn some_runs_of_a_page_are_what_they_are_among_all() {
+        let mut forest = Forest::of(Geometry::new(2).unwrap());
+        forest.learn(Geometry::of_grid(1, 3).unwrap()).unwrap();
+        let mut gathered = ranges::Gathered::default();
+        let zone = |run: i64| Zone { min: run as u64, max: 2 * run as u64, nulls: Nulls::Some };
+        (0..40).for_each(|run| gathered.add([(3, zone(run)), (5, zone(9))].into_iter()));
+        let of_column = OfColumn { column: 5, offset: 1, blocks_length: 70, directory_length: 8 };
+        let lookup = Lookup { segment: "b".into(), first: 7, runs: 20, columns: vec![of_column] };
+        let lookup = Arc::new(lookup);
+        let runs = (0u32..).zip(gathered.finish(40)).map(|(number, ranges)| {
+            let cube = CubeId::root(number % 2);
+            let payload = Location {
+                segment: ["a", "b"][number as usize % 2].into(),
+                data_offset: number.into(),
+                data_length: 5,
+                map_offset: 6,
+                map_length: number,
+                low: [number % 2; MAX_DIMENSIONS].map(|one| one * number),
+                high: [0; MAX_DIMENSIONS],
+                origin: None,
+                lookup: Some(lookup.clone()).filter(|_| (7..27).contains(&number)),
+                ranges: Some(ranges),
+            };
+            let copies = (0..number % 4).map(|source| RunId::new(1, 2, source)).collect();
+            let id = RunId::new(4, 5, number);
+            Arc::new(Run { id, cube, rows: 9, priorities: (1, number as u64), copies, payload })
+        });
+        let page = Page { runs: runs.collect(), cutoffs: vec![(CubeId::root(1), Threshold::new(77))] };
+        let bytes = encode_page(page, &forest);
+        let all = decode_page(&bytes, &mut forest).unwrap().runs;
+        assert_eq!(all.len(), 40);
+        for every in [1, 3, 7, 39, 100] {
+            let wanted = |run: RunId| (run.0 as u32 + 1) % every == 0;
+            let expected: Vec<_> = all.iter().filter(|run| wanted(run.id)).cloned().collect();
+            assert_eq!(runs_of_page(&bytes, &mut forest, wanted).unwrap(), expected);
+        }
+        for end in 0..bytes.len() {
+            assert!(runs_of_page(&bytes[..end], &mut forest, |_| true).is_err());
+        }
+    }
 
     #[test]
     fn what_is_said_of_thinned_steps_is_checked() {

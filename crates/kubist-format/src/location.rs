@@ -28,6 +28,13 @@ pub struct Location {
     pub ranges: Option<RunRanges>,
 }
 
+impl Location {
+    /// The segments that it needs: its own, and that of the lookup which covers it.
+    pub fn segments(&self) -> impl Iterator<Item = &Arc<str>> {
+        std::iter::once(&self.segment).chain(self.lookup.as_ref().map(|lookup| &lookup.segment))
+    }
+}
+
 /// Where a run was committed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Origin {

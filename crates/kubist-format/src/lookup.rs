@@ -3,7 +3,8 @@
 //!
 //! A commit and a rewrite also write, into the segment of their runs, the postings of the
 //! table's lookup columns over these runs, and store in their entry where the postings
-//! lie. Postings therefore live and die with their runs. A run that no postings cover is
+//! lie. Postings therefore live and die with their runs. A rewrite that merges lookups leaves the bytes of runs
+//! where they are, and has a segment for postings alone. A run that no postings cover is
 //! read by its zone maps, as in a table without lookups: only speed depends on them. Zones
 //! of the covered runs are numbered one after the other, in the order of the runs in their
 //! entry.

@@ -126,12 +126,22 @@ fn fold(hash: &mut u64, part: &[u8]) {
     *hash = xxh3_64_with_seed(part, *hash);
 }
 
+/// Folds a part of a tag and eight bytes, as [`fold`] does: XXH3-64 of 9 to 16 bytes (specification 0.2, "Input of 9-16
+/// bytes"), of which most parts are. The library's function costs several times as much for its way to that case.
 #[inline]
 fn fold_word(hash: &mut u64, tag: u8, word: u64) {
-    let mut part = [0u8; 9];
-    part[0] = tag;
-    part[1..].copy_from_slice(&word.to_le_bytes());
-    fold(hash, &part);
+    // Pairs of words of the default secret, from its bytes 24 and 40.
+    const FLIP_LOW: u64 = 0x1f67_b3b7_a4a4_4072 ^ 0x78e5_c0cc_4ee6_79cb;
+    const FLIP_HIGH: u64 = 0x2172_ffcc_7dd0_5a82 ^ 0x8e24_43f7_7446_08b8;
+    let (seed, first_eight) = (*hash, tag as u64 | word << 8);
+    let low = first_eight ^ FLIP_LOW.wrapping_add(seed);
+    let high = word ^ FLIP_HIGH.wrapping_sub(seed);
+    let product = low as u128 * high as u128;
+    let mut mixed =
+        9u64.wrapping_add(low.swap_bytes()).wrapping_add(high).wrapping_add(product as u64 ^ (product >> 64) as u64);
+    mixed ^= mixed >> 37;
+    mixed = mixed.wrapping_mul(0x1656_6791_9e37_79f9);
+    *hash = mixed ^ (mixed >> 32);
 }
 
 #[inline]
@@ -451,6 +461,18 @@ mod tests {
         ]);
         assert_ne!(seven, floats);
         assert_ne!(one(StringArray::from(vec!["a"]), 0), one(BinaryArray::from(vec![b"a".as_slice()]), 0));
+    }
+
+    proptest! {
+        #[test]
+        fn words_hash_as_the_library_does(seed in any::<u64>(), tag in any::<u8>(), word in any::<u64>()) {
+            let mut part = vec![tag];
+            part.extend(word.to_le_bytes());
+            let (mut one, mut other) = (seed, seed);
+            fold_word(&mut one, tag, word);
+            fold(&mut other, &part);
+            prop_assert_eq!(one, other);
+        }
     }
 
     #[test]

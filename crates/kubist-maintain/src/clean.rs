@@ -200,7 +200,7 @@ impl Round<'_> {
             let Some(bytes) = self.core.store.get(&name).map_err(store_error)? else { continue };
             let entry = self.core.decoded(|forest| RewriteEntry::decode(&bytes, forest));
             let entry = entry.map_err(|error| bad_entry(self.core.store.location(), &name, 0, error))?;
-            published.extend(entry.rewrite.runs.iter().map(|run| run.payload.segment.clone()));
+            published.extend(entry.rewrite.runs.iter().flat_map(|run| run.payload.segments()).cloned());
         }
         Ok(published)
     }

@@ -12,6 +12,7 @@ pub mod drop;
 pub mod holes;
 pub mod learn;
 pub mod lease;
+pub mod merge_lookups;
 pub mod optimize;
 pub mod planner;
 pub mod policy;

@@ -3,8 +3,8 @@
 //! Small commits rest high in the tree and cubes gather many runs. The optimizer
 //! takes the runs of a part of the tree that the planner found worth it, places their
 //! rows anew and publishes the outcome as one rewrite. Runs of older grids move to the
-//! newest in the same way. Where nothing of that kind is left it makes the replicas that the table's policy wants. Writers and readers go
-//! on meanwhile; it can be stopped at any moment.
+//! newest in the same way. Where nothing of that kind is left it merges lookups, then makes the replicas that the table's
+//! policy wants. Writers and readers go on meanwhile; it can be stopped at any moment.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use kubist_index::state::{Run, RunId};
 use rayon::prelude::*;
 
 use crate::lease::Lease;
+use crate::merge_lookups;
 use crate::planner::{CompactionPlanner, Debt, Kind, Plan, Rewrite, Wanted};
 use crate::policy::OptimizeOptions;
 use crate::recompress::recompress;
@@ -49,6 +50,8 @@ pub struct OptimizeReport {
     pub rows_moved: u64,
     /// Rows of new replicas.
     pub rows_copied: u64,
+    /// Lookups that became parts of larger ones.
+    pub lookups_merged: u64,
     pub bytes_written: u64,
     /// Did it give the table another grid, because the data had outgrown the one before?
     pub new_grid: bool,
@@ -176,6 +179,16 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         if options.one_round {
             return conclude(core, options, report);
         }
+    }
+    for group in merge_lookups::groups(core, options)? {
+        let mut work = || merge_lookups::merge(core, &group, &options.cancel);
+        let turn = turn(core, CubeId::root(0), &hands, options, &mut report, &mut work)?;
+        if let Some(written) = turn.written {
+            report.lookups_merged += group.lookups as u64;
+            (pace.rewrote)(report.rows_rewritten, 0);
+            keep_short(core, &mut unlisted, written, options)?;
+        }
+        rest(owed(turn.spent, pace), &options.cancel)?;
     }
     let policy = options.replication.unwrap_or(core.header.replication);
     // In a round of its own only one: commits go on, and their runs come first.
@@ -309,7 +322,7 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
 }
 
 /// Runs by their cubes and names; `None` if one of them is no more.
-fn live(directory: &Directory, runs: &[(CubeId, RunId)]) -> Option<Vec<Arc<Run<Location>>>> {
+pub fn live(directory: &Directory, runs: &[(CubeId, RunId)]) -> Option<Vec<Arc<Run<Location>>>> {
     let found = runs.iter().map(|(cube, id)| {
         let of_cube = directory.runs_of(*cube);
         of_cube.binary_search_by_key(id, |run| run.id).ok().map(|index| of_cube[index].clone())

@@ -26,12 +26,11 @@ use kubist_index::priority::Threshold;
 use kubist_index::state::{Run, RunId};
 
 use crate::policy::OptimizeOptions;
-use kubist_catalog::core::Core;
 use kubist_catalog::directory::Entry;
 use kubist_catalog::read_amplification::ReadAmplification;
 use kubist_catalog::view::View;
 use kubist_format::location::Location;
-use kubist_format::names::REWRITES;
+use kubist_format::names::REWRITE_SEGMENT;
 
 /// Stored bytes that are rewritten at once, in memory.
 const BYTES_AT_ONCE: u64 = 512 << 20;
@@ -126,6 +125,8 @@ struct Brief {
     rows: u64,
     bytes: u64,
     priorities: (u64, u64),
+    /// By the optimizer, not by a commit.
+    is_placed: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -413,7 +414,8 @@ impl Node {
         self.bytes += bytes;
         self.largest = self.largest.max(rows);
         if self.own.len() < RUNS_AT_ONCE {
-            self.own.push(Brief { id, rows, bytes, priorities });
+            let is_placed = run.payload.segment.starts_with(REWRITE_SEGMENT);
+            self.own.push(Brief { id, rows, bytes, priorities, is_placed });
         }
     }
 
@@ -426,7 +428,7 @@ impl Node {
         };
         // A run that was placed once comes to the same again; only one that a commit
         // left too large can be divided.
-        let is_useful = runs.len() > 1 || runs.iter().any(|run| run.rows > self.usual && !is_rewritten(run.id));
+        let is_useful = runs.len() > 1 || runs.iter().any(|run| run.rows > self.usual && !run.is_placed);
         let rows = runs.iter().map(|run| run.rows).sum();
         let runs = runs.into_iter().map(|run| (self.cube, run.id)).collect();
         let (top, kind) = (self.cube, Kind::Own);
@@ -470,11 +472,6 @@ impl Node {
         runs.truncate(count);
         few(runs, wanted)
     }
-}
-
-/// Was it written by the optimizer, not by a commit?
-fn is_rewritten(run: RunId) -> bool {
-    run.origin() == RunId::new(Core::origin(REWRITES), 0, 0).origin()
 }
 
 /// The first of some runs, as many as fit in memory.

@@ -24,6 +24,8 @@ pub struct OptimizeOptions {
     /// Presses the numbers of the table so hard from here on, and writes runs anew that are
     /// pressed otherwise; `None`: leaves them as they are.
     pub compression: Option<Compression>,
+    /// Merges small lookups once there are more than so many: each question for a value asks all of them.
+    pub few_lookups: usize,
     pub cancel: Cancel,
 }
 
@@ -37,6 +39,7 @@ impl Default for OptimizeOptions {
             follow_data: true,
             replication: None,
             compression: None,
+            few_lookups: 32,
             cancel: Cancel::default(),
         }
     }

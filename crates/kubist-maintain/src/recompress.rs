@@ -14,6 +14,7 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::view::View;
 use kubist_format::location::Location;
 use kubist_index::cube::CubeId;
+use kubist_index::forest::Forest;
 use kubist_index::layout::Placement;
 use kubist_index::state::Run;
 use kubist_read::runs::read_run;
@@ -21,7 +22,7 @@ use kubist_types::{Cancel, Compression, Error, Result};
 use kubist_write::build::{EncodedRun, SortedRows};
 use kubist_write::keys::LookupColumns;
 use kubist_write::output::{DEFAULT_MEMORY, Output};
-use kubist_write::publish::{Replacement, Written, publish, write_segment};
+use kubist_write::publish::{NewRuns, Replacement, Written};
 use rayon::prelude::*;
 
 use crate::planner::movable;
@@ -103,15 +104,12 @@ fn rewrite(snapshot: &Snapshot, grid: u32, group: &[Arc<Run<Location>>], cancel:
     let missing =
         || Error::NotATable { location: core.store.location().into(), why: format!("its grid {grid} is missing") };
     let frame = core.frame(schema, grid)?.ok_or_else(missing)?;
-    // Each run relied on the cutoffs above it (I5).
-    let mut cubes: Vec<CubeId> = group.iter().flat_map(|run| frame.geometry.ancestors(run.cube)).collect();
-    cubes.sort_unstable();
-    cubes.dedup();
+    let cubes = above(&core.forest(), group.iter().map(|run| run.cube));
     let (_, directory) = core.view_with(cancel, |view| {
         let own = group.iter().map(|run| run.cube);
         view.runs.of_cubes(core, cubes.iter().copied().chain(own), cancel)
     })?;
-    let (_, (runs, bytes)) = write_segment(core, &snapshot.view, |segment| {
+    let new = NewRuns::filled(core, &snapshot.view, |segment| {
         let mut output = Output::new(core, &frame.dimensions, segment, DEFAULT_MEMORY, cancel);
         let lookup = output.lookup_columns();
         let encode = |run: &Arc<Run<Location>>| again(snapshot, &directory, &frame, run, &lookup, cancel);
@@ -121,9 +119,15 @@ fn rewrite(snapshot: &Snapshot, grid: u32, group: &[Arc<Run<Location>>], cancel:
         output.finish()
     })?;
     let cutoffs = cubes.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect();
-    let (of_runs, rows) = (runs.len() as u64, group.iter().map(|run| run.rows).sum());
-    let replacement = Replacement { inputs: group.to_vec(), runs, cutoffs, ..Replacement::default() };
-    Ok(publish(core, replacement, cancel)?.then_some(Written { runs: of_runs, rows, bytes }))
+    new.publish(core, Replacement { inputs: group.to_vec(), cutoffs, ..Replacement::default() }, cancel)
+}
+
+/// The cubes above some others, each once. Runs that are replaced where they are relied on the cutoffs of these (I5).
+pub fn above(forest: &Forest, cubes: impl Iterator<Item = CubeId>) -> Vec<CubeId> {
+    let mut above: Vec<CubeId> = cubes.flat_map(|cube| forest.tree_of(cube).ancestors(cube)).collect();
+    above.sort_unstable();
+    above.dedup();
+    above
 }
 
 /// The rows of a run as a run of the same cube.

@@ -156,8 +156,7 @@ fn decode_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn, byte
     Directory::decode(bytes, lookup.runs, place.blocks_length).map_err(damaged)
 }
 
-/// All postings of a column, read past the cache: `found(key, zones)` for each key;
-/// and the directory.
+/// All postings of a column, read past the cache: calls `found` with the directory, the key and its zones for each.
 ///
 /// # Errors
 ///
@@ -168,17 +167,45 @@ pub fn read_postings(
     place: &OfColumn,
     found: &mut dyn FnMut(&Directory, u32, &[u32]),
 ) -> Result<()> {
-    let pieces = [
-        directory_piece(lookup, place),
-        Piece { segment: lookup.segment.clone(), offset: place.offset, length: place.blocks_length },
-    ];
-    let fetched = snapshot.core.fetch(&pieces)?.pieces;
-    let directory = decode_directory(snapshot, lookup, place, &fetched[0])?;
-    for number in 0..directory.len() {
+    let directory = read_directory(snapshot, lookup, place)?;
+    read_between(snapshot, lookup, place, &directory, (0, u32::MAX), &mut |key, zones| found(&directory, key, zones))
+}
+
+/// The directory of a column's postings, read past the cache.
+///
+/// # Errors
+///
+/// As of [`read_postings`].
+pub fn read_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Result<Directory> {
+    let fetched = snapshot.core.fetch(&[directory_piece(lookup, place)])?.pieces;
+    decode_directory(snapshot, lookup, place, &fetched[0])
+}
+
+/// The postings of the keys of a range, and perhaps of a few beside them: `found(key, zones)` for each.
+///
+/// # Errors
+///
+/// As of [`read_postings`].
+pub fn read_between(
+    snapshot: &Snapshot,
+    lookup: &Lookup,
+    place: &OfColumn,
+    directory: &Directory,
+    (first, last): (u32, u32),
+    found: &mut dyn FnMut(u32, &[u32]),
+) -> Result<()> {
+    let blocks = directory.blocks_between(first, last);
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    let (begin, end) = (directory.place(blocks.start).start, directory.place(blocks.end - 1).end);
+    let piece = Piece { segment: lookup.segment.clone(), offset: place.offset + begin, length: end - begin };
+    let fetched = snapshot.core.fetch(&[piece])?.pieces;
+    for number in blocks {
         let block = directory.place(number);
-        let bytes = &fetched[1][block.start as usize..block.end as usize];
+        let bytes = &fetched[0][(block.start - begin) as usize..(block.end - begin) as usize];
         directory
-            .read_block(number, bytes, None, &mut |key, zones| found(&directory, key, zones))
+            .read_block(number, bytes, None, found)
             .map_err(|what| damaged_lookup(snapshot, lookup, place.offset + block.start, what))?;
     }
     Ok(())

@@ -37,7 +37,12 @@ pub fn rows_of_replaced(
     cancel: &Cancel,
 ) -> Result<Vec<RecordBatch>> {
     let mut rewrites = readable_rewrites(snapshot)?;
-    let is_hit = |run: &Arc<Run<Location>>| !run.is_replica() && damaged.contains(&run.id);
+    let directory = snapshot.directory()?;
+    // A run may go on under another name: what is damaged, and what lives, is told by where it lies.
+    let live: HashSet<Place> = directory.runs().iter().map(|run| place(run)).collect();
+    let damaged = directory.runs().iter().filter(|run| damaged.contains(&run.id));
+    let damaged: HashSet<Place> = damaged.map(|run| place(run)).collect();
+    let is_hit = |run: &Arc<Run<Location>>| !run.is_replica() && damaged.contains(&place(run));
     let known: Vec<Arc<Run<Location>>> = rewrites.iter().flat_map(|entry| entry.rewrite.runs.iter().cloned()).collect();
     rewrites.retain(|entry| entry.rewrite.runs.iter().any(is_hit));
     if rewrites.is_empty() {
@@ -45,8 +50,6 @@ pub fn rows_of_replaced(
     }
     let runs: HashMap<RunId, Arc<Run<Location>>> =
         committed_runs(snapshot)?.into_iter().chain(known).map(|run| (run.id, run)).collect();
-    let directory = snapshot.directory()?;
-    let live: HashSet<RunId> = directory.runs().iter().map(|run| run.id).collect();
     let mut found = Vec::new();
     for entry in rewrites {
         cancel.check()?;
@@ -55,7 +58,7 @@ pub fn rows_of_replaced(
         for run in entry.rewrite.runs.iter().filter(|run| !run.is_replica()) {
             let sound = read_what_is_there(snapshot, run, pages)?;
             // What later rewrites took from it is nowhere else to be known.
-            is_certain &= live.contains(&run.id) || sound.lost.is_empty();
+            is_certain &= live.contains(&place(run)) || sound.lost.is_empty();
             let hashes = sound.batches().flat_map(row_hashes);
             hashes.for_each(|hash| *counts.entry(hash).or_default() += 1);
         }
@@ -88,6 +91,13 @@ pub fn rows_of_replaced(
         }
     }
     Ok(found)
+}
+
+/// Where a run's bytes lie.
+type Place = (Arc<str>, u64);
+
+fn place(run: &Run<Location>) -> Place {
+    (run.payload.segment.clone(), run.payload.data_offset)
 }
 
 /// All that is sound of a run, which may have been replaced and cleaned away.

@@ -14,7 +14,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// Another process or handle owns the log. Wait for it, or write under another name.
-    #[error("writer `{writer}` is busy: {file} is owned by another process or handle")]
+    #[error(
+        "writer `{writer}` is busy: {file} is owned by another process or handle; close that one, or write under another name"
+    )]
     Busy {
         /// The writer's name.
         writer: String,

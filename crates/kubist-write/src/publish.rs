@@ -32,7 +32,7 @@
 //! when everybody sees the checkpoint that holds them; so whoever has not stood still since it
 //! looked at the table has seen later rewrites.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -122,6 +122,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
     for (writer, position) in &needs {
         settle(core, writer, *position, patience, cancel)?;
     }
+    let made = made_for(&replacement);
     let mut reserved = Reserved::default();
     loop {
         cancel.check()?;
@@ -140,9 +141,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
             return Ok(false);
         }
         // After the table was looked at: see the head.
-        let mut segments: Vec<&Arc<str>> = replacement.runs.iter().map(|run| &run.payload.segment).collect();
-        segments.dedup();
-        for segment in segments {
+        for segment in &made {
             if !reserved.is_ours(core, segment)? {
                 return Ok(false);
             }
@@ -166,6 +165,14 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
             return Ok(counts);
         }
     }
+}
+
+/// The segments that new runs and the lookups into them lie in, but for those of inputs, which stay as long as these live.
+fn made_for(replacement: &Replacement) -> BTreeSet<Arc<str>> {
+    let segments = |runs: &[Arc<Run<Location>>]| -> BTreeSet<Arc<str>> {
+        runs.iter().flat_map(|run| run.payload.segments()).cloned().collect()
+    };
+    &segments(&replacement.runs) - &segments(&replacement.inputs)
 }
 
 /// The object of a rewrite.
@@ -297,11 +304,24 @@ impl NewRuns {
         placements: &[Placement],
         cancel: &Cancel,
     ) -> Result<NewRuns> {
-        let (segment, (runs, bytes)) = write_segment(core, view, |segment| {
+        NewRuns::filled(core, view, |segment| {
             let mut output = Output::new(core, &rows.frame().dimensions, segment, DEFAULT_MEMORY, cancel);
             output.write(rows, placements)?;
             output.finish()
-        })?;
+        })
+    }
+
+    /// Runs that `fill` writes into a new segment, or the lookup into them, and how many bytes it wrote.
+    ///
+    /// # Errors
+    ///
+    /// As of [`write_segment`].
+    pub fn filled(
+        core: &Core,
+        view: &View,
+        fill: impl FnOnce(&mut dyn Segment) -> Result<(Vec<Arc<Run<Location>>>, u64)>,
+    ) -> Result<NewRuns> {
+        let (segment, (runs, bytes)) = write_segment(core, view, fill)?;
         Ok(NewRuns { runs, segment, bytes })
     }
 

@@ -105,7 +105,9 @@ impl Model {
                     let debt_share = if random.random_bool(0.5) { 0.0 } else { 0.3 };
                     let rows_at_once = random.random_range(20..400);
                     let replication = ["none", "outlook", "full"].choose(random).map(|policy| policy.parse().unwrap());
-                    let options = OptimizeOptions { debt_share, rows_at_once, replication, ..Default::default() };
+                    let few_lookups = random.random_range(1..8);
+                    let options =
+                        OptimizeOptions { debt_share, rows_at_once, replication, few_lookups, ..Default::default() };
                     table.optimize(&options, &mut |_, _| {})?;
                 }
                 4 if random.random_bool(0.5) => {

@@ -189,7 +189,7 @@ fn replaced(folder: &Path) -> Replaced {
         }
         let fresh = Table::open(path.to_str().unwrap()).unwrap().snapshot().unwrap();
         before.push((fresh, before[before.len() - 1].1.clone()));
-        let options = OptimizeOptions { debt_share: 0.1, rows_at_once: 20_000, ..Default::default() };
+        let options = OptimizeOptions { debt_share: 0.1, rows_at_once: 20_000, few_lookups: 1, ..Default::default() };
         table.optimize(&options, &mut |_, _| {}).unwrap();
     }
     Replaced { table, path, before }
@@ -351,7 +351,9 @@ fn work(disk: Arc<dyn Disk>, done: &mut i64, released: &mut u64, random: &mut St
         let table = open(disk.clone())?;
         match random.random_range(0..5) {
             0 => {
-                let options = OptimizeOptions { debt_share: 0.1, rows_at_once: 3000, ..Default::default() };
+                let few_lookups = random.random_range(1..8);
+                let options =
+                    OptimizeOptions { debt_share: 0.1, rows_at_once: 3000, few_lookups, ..Default::default() };
                 table.optimize(&options, &mut |_, _| {})?;
             }
             1 => {

@@ -154,7 +154,8 @@ fn optimize(table: &Table, random: &mut StdRng, known: &Known) -> std::result::R
                 done => done?,
             }
         }
-        let options = OptimizeOptions { debt_share: 0.0, rows_at_once, ..Default::default() };
+        let few_lookups = random.random_range(1..8);
+        let options = OptimizeOptions { debt_share: 0.0, rows_at_once, few_lookups, ..Default::default() };
         match table.optimize(&options, &mut |_, _| {}) {
             Err(Error::Busy(_)) => {}
             done => drop(done?),

@@ -149,7 +149,9 @@ fn history(seed: u64, seen: &mut Seen) {
                 let replication = ["none", "outlook(-1)", "full"][rng.random_range(0..3)].parse().ok();
                 let rows_at_once = rng.random_range(20..2_000);
                 let one_round = rng.random();
-                let options = OptimizeOptions { rows_at_once, replication, one_round, ..Default::default() };
+                let few_lookups = rng.random_range(1..8);
+                let options =
+                    OptimizeOptions { rows_at_once, replication, one_round, few_lookups, ..Default::default() };
                 works.optimize(&options, &mut |_, _| {}).unwrap();
             }
             6 => {

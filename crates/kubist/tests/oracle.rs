@@ -238,6 +238,7 @@ fn optimize(rng: &mut SmallRng, table: &Table) {
         debt_share: *[0.01, 0.3].choose(rng).unwrap(),
         rows_at_once: *[100, 1000, 1_000_000].choose(rng).unwrap(),
         replication: ["none", "outlook", "outlook(1)", "full"].choose(rng).map(|policy| policy.parse().unwrap()),
+        few_lookups: *[1, 5, 32].choose(rng).unwrap(),
         ..Default::default()
     };
     table.optimize(&options, &mut |_, _| {}).unwrap();

@@ -13,7 +13,7 @@ use kubist_catalog::directory::{Directory, Runs};
 use kubist_catalog::read_amplification::ReadAmplification;
 use kubist_catalog::view::View;
 use kubist_format::location::Location;
-use kubist_format::names::REWRITES;
+use kubist_format::names::REWRITE_SEGMENT;
 use kubist_index::cube::{CubeId, MAX_DIMENSIONS};
 use kubist_index::layout::Capacity;
 use kubist_index::priority::Threshold;
@@ -62,10 +62,10 @@ fn directory(core: &Core, rng: &mut SmallRng) -> Directory {
         }
         let many = if rng.random_bool(0.1) { 40 } else { 3 };
         for _ in 0..rng.random_range(0..=many) {
-            let origin = if rng.random_bool(0.5) { REWRITES } else { "ada" };
+            let made_by = if rng.random_bool(0.5) { REWRITE_SEGMENT } else { "ada-" };
             let (first, most_rows): (u64, u64) = (rng.random(), 1 << rng.random_range(1..11));
             let payload = Location {
-                segment: "s".into(),
+                segment: format!("{made_by}7").into(),
                 data_offset: 0,
                 data_length: if rng.random_bool(0.02) { BYTES_AT_ONCE } else { rng.random_range(1..1 << 20) },
                 map_offset: 0,
@@ -77,7 +77,7 @@ fn directory(core: &Core, rng: &mut SmallRng) -> Directory {
                 ranges: None,
             };
             runs.push(Arc::new(Run {
-                id: RunId::new(Core::origin(origin), rng.random_range(1..1 << 40), 0),
+                id: RunId::new(rng.random(), rng.random_range(1..1 << 40), 0),
                 cube,
                 rows: rng.random_range(0..most_rows),
                 priorities: (first, rng.random_range(first..=u64::MAX)),
@@ -221,7 +221,7 @@ fn compactions(nodes: &[Node], options: &OptimizeOptions, tried: &HashMap<CubeId
             false if here.runs.len() > 16 => to_merge(here, options),
             false => Vec::new(),
         };
-        let is_rewritten = |run: &RunOfTable| run.id.origin() == RunId::new(Core::origin(REWRITES), 0, 0).origin();
+        let is_rewritten = |run: &RunOfTable| run.payload.segment.starts_with(REWRITE_SEGMENT);
         let useful = runs.len() > 1 || runs.iter().any(|run| run.rows > here.usual && !is_rewritten(run));
         if useful && !helpless(&here.cube, here.debt) {
             let runs = runs.iter().map(|run| run.id).collect();

@@ -31,7 +31,7 @@ fn writer(table: &Table) -> Writer {
 }
 
 fn optimize(table: &Table) -> Result<()> {
-    let options = OptimizeOptions { debt_share: 0.0, rows_at_once: 300, ..Default::default() };
+    let options = OptimizeOptions { debt_share: 0.0, rows_at_once: 300, few_lookups: 1, ..Default::default() };
     table.optimize(&options, &mut |_, _| {}).map(drop)
 }
 

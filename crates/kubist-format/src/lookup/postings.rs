@@ -28,6 +28,7 @@ pub struct Encoded {
 pub struct Directory {
     /// Of each run the number of its first zone; then that behind the last.
     pub firsts: Vec<u32>,
+    /// How many keys there are, or about as many: their gaps are coded by it.
     keys: u32,
     blocks: Vec<Block>,
     /// Where every `STRIDE`th block begins, counted from the first block's beginning.
@@ -51,25 +52,53 @@ fn gap_bits(keys: u32) -> u32 {
 
 /// Encodes pairs `key << 32 | zone`; `zones` has the number of zones of each run. The pairs of a part
 /// are in any order, perhaps repeated; its keys are above those of the part before.
-pub fn encode(mut parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
-    parts.par_iter_mut().for_each(|pairs| {
-        pairs.sort_unstable();
-        pairs.dedup();
-    });
-    let keys: usize = parts.par_iter().map(|pairs| of_keys(pairs).count()).sum();
-    let (keys, zone_count) = (keys as u32, zones.iter().sum());
-    let encoded: Vec<Blocks> = parts.par_iter().map(|pairs| encode_blocks(pairs, keys, zone_count)).collect();
-    let mut directory = vec![0; 4];
-    let count: usize = encoded.iter().map(|blocks| blocks.located.len()).sum();
-    for word in [zones.len() as u32, count as u32, keys] {
-        directory.extend_from_slice(&word.to_le_bytes());
+pub fn encode(parts: Vec<Vec<u64>>, zones: &[u32]) -> Encoded {
+    let mut encoder = Encoder::new(zones, 1);
+    let blocks = encoder.add(parts);
+    Encoded { blocks, directory: encoder.finish() }
+}
+
+/// Encodes pairs that come in several pieces, of ascending keys.
+pub struct Encoder<'a> {
+    zones: &'a [u32],
+    pieces: u32,
+    /// Different keys, if the first piece has as many as each of the others.
+    keys: Option<u32>,
+    located: Vec<[u32; 3]>,
+}
+
+impl Encoder<'_> {
+    /// `zones` has the number of zones of each run; a piece is of an equal share of all keys that there may be.
+    pub fn new(zones: &[u32], pieces: u32) -> Encoder<'_> {
+        Encoder { zones, pieces, keys: None, located: Vec::new() }
     }
-    zones.iter().for_each(|zones| put_varint(*zones, &mut directory));
-    let words = encoded.iter().flat_map(|blocks| &blocks.located).flatten();
-    words.for_each(|word| directory.extend_from_slice(&word.to_le_bytes()));
-    let checksum = crc32c::crc32c(&directory[4..]);
-    directory[..4].copy_from_slice(&checksum.to_le_bytes());
-    Encoded { blocks: encoded.into_iter().map(|blocks| blocks.bytes).collect(), directory }
+
+    /// The blocks of the next piece, in parts as of [`encode`].
+    pub fn add(&mut self, mut parts: Vec<Vec<u64>>) -> Vec<Vec<u8>> {
+        parts.par_iter_mut().for_each(|pairs| {
+            pairs.sort_unstable();
+            pairs.dedup();
+        });
+        let count = || parts.par_iter().map(|pairs| of_keys(pairs).count()).sum::<usize>() as u32;
+        let keys = *self.keys.get_or_insert_with(|| count().saturating_mul(self.pieces));
+        let zones = self.zones.iter().sum();
+        let encoded: Vec<Blocks> = parts.par_iter().map(|pairs| encode_blocks(pairs, keys, zones)).collect();
+        self.located.extend(encoded.iter().flat_map(|blocks| &blocks.located));
+        encoded.into_iter().map(|blocks| blocks.bytes).collect()
+    }
+
+    /// The directory that leads to all blocks.
+    pub fn finish(self) -> Vec<u8> {
+        let mut directory = vec![0; 4];
+        for word in [self.zones.len() as u32, self.located.len() as u32, self.keys.unwrap_or(0)] {
+            directory.extend_from_slice(&word.to_le_bytes());
+        }
+        self.zones.iter().for_each(|zones| put_varint(*zones, &mut directory));
+        self.located.iter().flatten().for_each(|word| directory.extend_from_slice(&word.to_le_bytes()));
+        let checksum = crc32c::crc32c(&directory[4..]);
+        directory[..4].copy_from_slice(&checksum.to_le_bytes());
+        directory
+    }
 }
 
 /// Blocks one after the other, and of each its first key, length and checksum.
@@ -134,7 +163,7 @@ impl Directory {
         let wrong = || "the directory of a lookup does not fit its entry".to_string();
         let (found, count, keys) =
             (reader.u32().map_err(short)?, reader.u32().map_err(short)?, reader.u32().map_err(short)?);
-        if found != runs || keys < count {
+        if found != runs {
             return Err(wrong());
         }
         let mut firsts = vec![0u32];
@@ -183,6 +212,11 @@ impl Directory {
         let mut blocks: Vec<usize> = keys.iter().filter_map(|key| self.block_of(*key)).collect();
         blocks.dedup();
         blocks
+    }
+
+    /// The blocks, by index, that may hold keys of a range.
+    pub fn blocks_between(&self, first: u32, last: u32) -> Range<usize> {
+        self.block_of(first).unwrap_or(0)..self.block_of(last).map_or(0, |block| block + 1)
     }
 
     /// The block that may hold a key. Keys are uniform, so that it is near where that share of the blocks ends: looking
@@ -514,6 +548,16 @@ mod tests {
         (blocks.concat(), directory)
     }
 
+    /// The same piece by piece.
+    fn encoded_in_pieces(pieces: u32, pairs: &[u64], zones: &[u32]) -> (Vec<u8>, Vec<u8>) {
+        let (mut encoder, mut blocks) = (Encoder::new(zones, pieces), Vec::new());
+        for piece in 0..pieces as u64 {
+            let is_of_piece = |pair: &&u64| (*pair >> 32) * pieces as u64 >> 32 == piece;
+            blocks.extend(encoder.add(vec![pairs.iter().rev().filter(is_of_piece).copied().collect()]).concat());
+        }
+        (blocks, encoder.finish())
+    }
+
     fn bytes_of<'a>(directory: &Directory, block: usize, blocks: &'a [u8]) -> &'a [u8] {
         let place = directory.place(block);
         &blocks[place.start as usize..place.end as usize]
@@ -556,6 +600,15 @@ mod tests {
             let expected = truth(&pairs);
             let keys: Vec<u32> = expected.keys().copied().collect();
             prop_assert_eq!(&read(&decoded, &blocks, &keys).unwrap(), &expected);
+            let (blocks, directory) = encoded_in_pieces(1 << parts, &pairs, &zones);
+            let decoded = Directory::decode(&directory, zones.len() as u32, blocks.len() as u64).unwrap();
+            prop_assert_eq!(&read(&decoded, &blocks, &keys).unwrap(), &expected);
+            let (first, last) = (absent / 2, absent);
+            let between = decoded.blocks_between(first, last);
+            for (block, listed) in decoded.blocks.iter().enumerate() {
+                let end = decoded.blocks.get(block + 1).map_or(u32::MAX, |next| next.first_key - 1);
+                prop_assert!(between.contains(&block) || end < first || listed.first_key > last);
+            }
             if !expected.contains_key(&absent) {
                 prop_assert!(read(&decoded, &blocks, &[absent]).unwrap().is_empty());
             }

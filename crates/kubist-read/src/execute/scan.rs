@@ -318,11 +318,13 @@ impl Reading<'_> {
             for zone in run.picks.iter().flat_map(|pick| pick.zones.clone()) {
                 let count = self.maps[run.run].rows[zone];
                 let mut rows = bits_of(&selected, first, count as usize);
-                if *by_priority || !within.is_empty() {
+                if *by_priority && rows != 0 {
+                    rows &= inside(range, &priorities[first..first + count as usize]);
+                }
+                if !within.is_empty() {
                     let candidates = rows;
                     for_rows(candidates, |row| {
-                        let holds = (!*by_priority || range.holds(priorities[first + row]))
-                            && within.iter().all(|one| in_place(first + row, one));
+                        let holds = within.iter().all(|one| in_place(first + row, one));
                         rows &= !((!holds as Rows) << row);
                     });
                 }
@@ -533,6 +535,16 @@ fn bits_of(array: &BooleanArray, first: usize, count: usize) -> Rows {
     let low = Rows::from_le_bytes(word[..16].try_into().expect("sixteen bytes")) >> (start % 8);
     let high = if start % 8 == 0 { 0 } else { (word[16] as Rows) << (128 - start % 8) };
     (low | high) & all_rows(count as u8)
+}
+
+/// The rows of a zone whose priorities lie in a range.
+fn inside(range: PriorityRange, priorities: &[u64]) -> Rows {
+    let mut rows = 0;
+    for (half, priorities) in priorities.chunks(64).enumerate() {
+        let word = priorities.iter().rev().fold(0u64, |word, priority| word << 1 | range.holds(*priority) as u64);
+        rows |= (word as Rows) << (64 * half);
+    }
+    rows
 }
 
 /// What the zones of a run hold of a column.

@@ -1,0 +1,360 @@
+//! Few lookups into many runs: postings of small ones put together.
+//!
+//! Each commit and each rewrite has postings of its own, and a question for a value asks all of them that have a live
+//! run: hundreds, in a table of very many rows. What they say of dead runs takes space, too. A merge is a
+//! rewrite that moves nothing. It replaces runs by themselves, the same bytes of the same cubes
+//! under other names, and writes one lookup that covers all of them. It reads no rows.
+//!
+//! A replica counts only while the runs that it copies live, so lookups are merged before replicas are made.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kubist_catalog::core::Core;
+use kubist_catalog::directory::Entry;
+use kubist_catalog::error::{is_damage, is_unread, store_error};
+use kubist_catalog::snapshot::Snapshot;
+use kubist_catalog::view::View;
+use kubist_format::location::Location;
+use kubist_format::lookup::postings::{Directory, Encoder, MOST_ZONES};
+use kubist_format::lookup::{Key, Lookup, OfColumn};
+use kubist_index::cube::CubeId;
+use kubist_index::state::{Run, RunId};
+use kubist_read::postings::{damaged_lookup, read_between, read_directory};
+use kubist_store::Segment;
+use kubist_types::{Cancel, Error, Result};
+use kubist_write::publish::{NewRuns, Replacement, Written};
+use rayon::prelude::*;
+
+use crate::optimize::live;
+use crate::planner::movable;
+use crate::policy::OptimizeOptions;
+use crate::recompress::above;
+
+/// Rows of a merged lookup at most. All of its runs stand in one entry, each with about a hundred bytes.
+const MOST_ROWS: u64 = 1 << 27;
+/// The same in the background, where a merge takes a second.
+const MOST_ROWS_AT_ONCE: u64 = 1 << 23;
+/// Postings that are held in memory, at 8 bytes twice over.
+const HELD_ROWS: u64 = 1 << 23;
+/// Postings that are sorted together, in a cache.
+const PART_ROWS: u64 = 1 << 15;
+/// No zone's number.
+const NONE: u32 = u32::MAX;
+/// Runs of groups that are looked for in one look at the table.
+const SOUGHT_RUNS: u64 = 1 << 20;
+
+/// Lookups that are to become one.
+#[derive(Default)]
+pub struct Group {
+    pub lookups: usize,
+    /// Their live runs, as of a look at the table.
+    runs: Vec<(CubeId, RunId)>,
+}
+
+/// What is known of a lookup.
+struct Counted {
+    rows: u64,
+    runs: u64,
+    /// Does it know all lookup columns, and may all of its runs be replaced?
+    is_free: bool,
+    /// In depth-first order of the first run that lives.
+    place: usize,
+}
+
+/// Lookups that are worth merging: once there are more than a few small ones, of these the smallest, up to the last that
+/// has no more rows than all smaller ones together. So what is merged again is in a lookup of twice its size.
+///
+/// # Errors
+///
+/// `Cancelled`; as of [`Core::view`]; a storage error.
+pub fn groups(core: &Core, options: &OptimizeOptions) -> Result<Vec<Group>> {
+    let columns = &core.created.lookup;
+    if columns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let most = if options.one_round { MOST_ROWS_AT_ONCE } else { MOST_ROWS };
+    let (_, counted) = core.view_with(&options.cancel, |view| count(core, view, &options.cancel))?;
+    let mut small: Vec<(Key, Counted)> =
+        counted.into_iter().filter(|(_, of)| of.is_free && of.rows <= most / 2).collect();
+    if small.len() <= options.few_lookups {
+        return Ok(Vec::new());
+    }
+    small.sort_unstable_by_key(|(_, of)| (of.rows, of.place));
+    let (mut sum, mut worth) = (0, 0);
+    for (number, (_, of)) in small.iter().enumerate() {
+        if of.rows <= sum {
+            worth = number + 1;
+        }
+        sum += of.rows;
+    }
+    small.truncate(worth);
+    // Neighbours share pages of the list of runs.
+    small.sort_unstable_by_key(|(_, of)| of.place);
+    let mut packed: Vec<(u64, u64, Vec<Key>)> = Vec::new();
+    for (key, of) in small {
+        match packed.last_mut().filter(|(rows, _, _)| *rows + of.rows <= most) {
+            Some((rows, runs, keys)) => {
+                (*rows, *runs) = (*rows + of.rows, *runs + of.runs);
+                keys.push(key);
+            }
+            None => packed.push((of.rows, of.runs, vec![key])),
+        }
+    }
+    packed.retain(|(_, _, keys)| keys.len() > 1);
+    if options.one_round {
+        packed.truncate(1);
+    }
+    let mut found = Vec::new();
+    let mut rest = &packed[..];
+    while !rest.is_empty() {
+        let mut sought = 0;
+        let fits = |(_, runs, _): &&(u64, u64, Vec<Key>)| {
+            sought += runs;
+            sought <= SOUGHT_RUNS || sought == *runs
+        };
+        let (some, later) = rest.split_at(rest.iter().take_while(fits).count());
+        rest = later;
+        let numbers: HashMap<&Key, usize> = some
+            .iter()
+            .enumerate()
+            .flat_map(|(number, (_, _, keys))| keys.iter().map(move |key| (key, number)))
+            .collect();
+        let (_, groups) = core.view_with(&options.cancel, |view| {
+            let mut groups: Vec<Group> =
+                some.iter().map(|(_, _, keys)| Group { lookups: keys.len(), runs: vec![] }).collect();
+            each_covered(core, view, &options.cancel, |run, lookup| {
+                if let Some(number) = numbers.get(&lookup.key()) {
+                    groups[*number].runs.push((run.cube, run.id));
+                }
+            })?;
+            Ok(groups)
+        })?;
+        found.extend(groups);
+    }
+    Ok(found)
+}
+
+/// Calls with all primary runs that a lookup covers, in depth-first order of cubes.
+fn each_covered(
+    core: &Core,
+    view: &View,
+    cancel: &Cancel,
+    mut work: impl FnMut(&Arc<Run<Location>>, &Arc<Lookup>),
+) -> Result<()> {
+    view.runs.each_in_order(core, cancel, |entry| {
+        if let Entry::Run(run) = entry
+            && !run.is_replica()
+            && let Some(lookup) = &run.payload.lookup
+        {
+            work(&run, lookup);
+        }
+        Ok(())
+    })
+}
+
+fn count(core: &Core, view: &View, cancel: &Cancel) -> Result<HashMap<Key, Counted>> {
+    let (movable, columns) = (movable(view), &core.created.lookup);
+    let mut counted: HashMap<Key, Counted> = HashMap::new();
+    each_covered(core, view, cancel, |run, lookup| {
+        let place = counted.len();
+        let of = counted.entry(lookup.key()).or_insert_with(|| {
+            let knows = |column: &usize| lookup.columns.iter().any(|of| of.column as usize == *column);
+            Counted { rows: 0, runs: 0, is_free: columns.iter().all(knows), place }
+        });
+        of.rows += run.rows;
+        of.runs += 1;
+        of.is_free &= movable(run);
+    })?;
+    Ok(counted)
+}
+
+/// Makes one lookup of a group's; `None` if somebody else has replaced one of the runs first, or none of the lookups can be
+/// read. One that is damaged is left as it is.
+///
+/// # Errors
+///
+/// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error.
+pub fn merge(core: &Arc<Core>, group: &Group, cancel: &Cancel) -> Result<Option<Written>> {
+    let cubes = above(&core.forest(), group.runs.iter().map(|(cube, _)| *cube));
+    let (view, directory) = core.view_with(cancel, |view| {
+        let own = group.runs.iter().map(|(cube, _)| *cube);
+        view.runs.of_cubes(core, cubes.iter().copied().chain(own), cancel)
+    })?;
+    let Some(mut runs) = live(&directory, &group.runs) else { return Ok(None) };
+    // Those of a lookup are consecutive in their entry.
+    runs.sort_unstable_by_key(|run| run.id);
+    let cutoffs = cubes.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect();
+    let snapshot = Snapshot::new(core.clone(), view);
+    let mut lookups: Vec<&[Arc<Run<Location>>]> = runs.chunk_by(|one, other| key(one) == key(other)).collect();
+    let (inputs, new) = loop {
+        let (mut inputs, mut unreadable) = (Vec::new(), None);
+        let new = NewRuns::filled(core, &snapshot.view, |segment| {
+            let merged = Merging::of(&snapshot, &lookups, cancel).and_then(|merging| {
+                inputs = merging.runs().cloned().collect();
+                merging.write(segment)
+            });
+            merged.map_err(|(lookup, error)| {
+                unreadable = lookup.filter(|_| is_damage(&error) || is_unread(&error));
+                error
+            })
+        });
+        match (new, unreadable) {
+            (Err(_), Some(lookup)) if lookups.len() > 1 => drop(lookups.remove(lookup)),
+            (Err(_), Some(_)) => return Ok(None),
+            (new, _) => break (inputs, new?),
+        }
+    };
+    new.publish(core, Replacement { inputs, cutoffs, ..Replacement::default() }, cancel)
+}
+
+fn key(run: &Run<Location>) -> Option<Key> {
+    run.payload.lookup.as_ref().map(|lookup| lookup.key())
+}
+
+/// An error, and the number of the lookup that it is of.
+type Fault = (Option<usize>, Error);
+
+/// Lookups on their way into one.
+struct Merging<'a> {
+    snapshot: &'a Snapshot,
+    cancel: &'a Cancel,
+    sources: Vec<Source<'a>>,
+    /// Of each of the runs.
+    zones: Vec<u32>,
+    rows: u64,
+}
+
+/// A lookup, and of the runs that it covers those that live.
+struct Source<'a> {
+    lookup: &'a Arc<Lookup>,
+    runs: &'a [Arc<Run<Location>>],
+    /// By lookup column.
+    directories: Vec<Directory>,
+    /// For each of its zones the number in the merged lookup, or [`NONE`].
+    numbers: Vec<u32>,
+}
+
+impl<'a> Merging<'a> {
+    fn of(
+        snapshot: &'a Snapshot,
+        lookups: &[&'a [Arc<Run<Location>>]],
+        cancel: &'a Cancel,
+    ) -> std::result::Result<Merging<'a>, Fault> {
+        let mut merging = Merging { snapshot, cancel, sources: Vec::new(), zones: Vec::new(), rows: 0 };
+        let mut next = 0;
+        for (number, runs) in lookups.iter().enumerate() {
+            cancel.check().map_err(|error| (None, error))?;
+            // The others stay as they are once there are more zones than a reader takes.
+            let Some(lookup) = &runs[0].payload.lookup else { continue };
+            let directories = places(snapshot, lookup).map(|place| read_directory(snapshot, lookup, place));
+            let directories: Vec<Directory> =
+                directories.collect::<Result<_>>().map_err(|error| (Some(number), error))?;
+            let firsts = &directories[0].firsts;
+            let of_runs = runs.iter().map(|run| lookup.index_of(run.id)).map(|run| firsts[run]..firsts[run + 1]);
+            if of_runs.clone().map(|zones| zones.len()).sum::<usize>() > (MOST_ZONES - next) as usize {
+                break;
+            }
+            let mut numbers = vec![NONE; firsts.last().map_or(0, |zones| *zones as usize)];
+            for (run, zones) in runs.iter().zip(of_runs) {
+                merging.zones.push(zones.end - zones.start);
+                merging.rows += run.rows;
+                for zone in zones {
+                    numbers[zone as usize] = next;
+                    next += 1;
+                }
+            }
+            merging.sources.push(Source { lookup, runs, directories, numbers });
+        }
+        Ok(merging)
+    }
+
+    /// The runs that the lookup will cover.
+    fn runs(&self) -> impl Iterator<Item = &'a Arc<Run<Location>>> + use<'a, '_> {
+        self.sources.iter().flat_map(|source| source.runs)
+    }
+
+    /// Writes the lookup: the runs that it covers, and its bytes.
+    fn write(self, segment: &mut dyn Segment) -> std::result::Result<(Vec<Arc<Run<Location>>>, u64), Fault> {
+        let columns: Vec<OfColumn> = (0..self.snapshot.core.created.lookup.len())
+            .map(|column| self.write_column(column, segment))
+            .collect::<std::result::Result<_, Fault>>()?;
+        let mut runs: Vec<Arc<Run<Location>>> = self.runs().cloned().collect();
+        let lookup = Lookup { segment: segment.name().into(), first: 0, runs: runs.len() as u32, columns };
+        let lookup = Arc::new(lookup);
+        for run in &mut runs {
+            let place = &mut Arc::make_mut(run).payload;
+            (place.origin, place.lookup) = (None, Some(lookup.clone()));
+        }
+        Ok((runs, lookup.length()))
+    }
+
+    fn write_column(&self, column: usize, segment: &mut dyn Segment) -> std::result::Result<OfColumn, Fault> {
+        // Powers of two: each is of the keys that begin with the same bits.
+        let pieces = self.rows.div_ceil(HELD_ROWS).next_power_of_two().min(1 << 16) as u32;
+        let parts = (self.rows / (pieces as u64 * PART_ROWS)).clamp(1, 1 << 8).next_power_of_two() as u32;
+        let append = |segment: &mut dyn Segment, bytes: &[&[u8]]| {
+            segment.append(bytes).map_err(|error| (None, store_error(error)))
+        };
+        let (mut encoder, mut begin, mut length) = (Encoder::new(&self.zones, pieces), None, 0);
+        for piece in 0..pieces {
+            self.cancel.check().map_err(|error| (None, error))?;
+            let blocks = encoder.add(self.piece(column, (pieces, piece), parts)?);
+            let bytes: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+            length += bytes.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
+            begin = Some(append(segment, &bytes)?).map(|at| begin.unwrap_or(at));
+        }
+        let directory = encoder.finish();
+        let at = append(segment, &[&directory])?;
+        Ok(OfColumn {
+            column: self.snapshot.core.created.lookup[column] as u32,
+            offset: begin.unwrap_or(at),
+            blocks_length: length,
+            directory_length: directory.len() as u32,
+        })
+    }
+
+    /// All pairs `key << 32 | zone` with keys of one of some pieces, in parts of ascending keys.
+    fn piece(
+        &self,
+        column: usize,
+        (pieces, piece): (u32, u32),
+        parts: u32,
+    ) -> std::result::Result<Vec<Vec<u64>>, Fault> {
+        let width = (1u64 << 32) / pieces as u64;
+        let (first, last) = (piece as u64 * width, (piece as u64 + 1) * width - 1);
+        let keys = first as u32..=last as u32;
+        let part_of = |key: u32| ((key as u64 - first) * parts as u64 / width) as usize;
+        let read = |(number, source): (usize, &Source<'_>)| {
+            let mut pairs = vec![Vec::new(); parts as usize];
+            let place = places(self.snapshot, source.lookup).nth(column).ok_or_else(|| {
+                let what = "it lacks a column".to_string();
+                (Some(number), damaged_lookup(self.snapshot, source.lookup, 0, what))
+            })?;
+            let directory = &source.directories[column];
+            let mut found = |key: u32, zones: &[u32]| {
+                if keys.contains(&key) {
+                    let numbers = zones.iter().map(|zone| source.numbers[*zone as usize]);
+                    let pair = |number: u32| (key as u64) << 32 | number as u64;
+                    pairs[part_of(key)].extend(numbers.filter(|number| *number != NONE).map(pair));
+                }
+            };
+            let keys = (*keys.start(), *keys.end());
+            read_between(self.snapshot, source.lookup, place, directory, keys, &mut found)
+                .map_err(|error| (Some(number), error))?;
+            Ok(pairs)
+        };
+        let joined = |mut one: Vec<Vec<u64>>, other: Vec<Vec<u64>>| {
+            one.iter_mut().zip(other).for_each(|(one, mut other)| one.append(&mut other));
+            Ok(one)
+        };
+        let of_sources = self.sources.par_iter().enumerate().map(read);
+        of_sources.try_reduce(|| vec![Vec::new(); parts as usize], joined)
+    }
+}
+
+/// Where the postings of the lookup columns lie.
+fn places<'a>(snapshot: &'a Snapshot, lookup: &'a Lookup) -> impl Iterator<Item = &'a OfColumn> {
+    let columns = snapshot.core.created.lookup.iter();
+    columns.filter_map(|column| lookup.columns.iter().find(|place| place.column as usize == *column))
+}
