@@ -48,6 +48,8 @@ const WORTH_COPIES: usize = 16;
 /// So many subtrees of the lower tier, or more, fill a page where there is a middle tier: then about as large a part of
 /// all pages is in that tier.
 const SUBTREES: usize = 32;
+/// Of so many pages of which some runs are wanted only these are decoded; more are kept.
+const DECODED_IN_PART: usize = 4;
 /// Pages that are read in one go.
 const AT_ONCE: usize = 64;
 /// Runs that a checkpoint holds itself; more are in pages.
@@ -136,7 +138,7 @@ impl Base {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Some of the runs of some pages. Of a page that is not known, and lies near, only these are decoded.
+    /// Some of the runs of some pages. If these are few and near, those that are not known are decoded in part.
     fn runs_on(
         &self,
         files: &TableFiles,
@@ -146,7 +148,7 @@ impl Base {
         cancel: &Cancel,
     ) -> Result<Vec<Arc<Run<Location>>>> {
         let key = |page: usize| (self.pages[page].segment.clone(), self.pages[page].offset);
-        let known = match is_far(files.store.as_ref()) {
+        let known = match is_far(files.store.as_ref()) || pages.len() > DECODED_IN_PART {
             true => self.load(files, pages, stats, cancel)?.into_iter().map(Some).collect(),
             false => files.page_cache.get(pages.iter().map(|page| key(*page))),
         };

@@ -14,7 +14,8 @@ use crate::snapshot::Snapshot;
 impl Snapshot {
     /// Damage in the bytes of a run, unless it was replaced since and they were given back.
     pub fn explained(&self, run: &Run<Location>, damage: Error) -> Error {
-        self.core.explained(&self.view, |live| live.id == run.id, damage)
+        let site = run.payload.site();
+        self.core.explained(&self.view, |live| live.payload.site() == site, damage)
     }
 
     /// The zone maps of runs, from the cache or the store, and what reading them cost.

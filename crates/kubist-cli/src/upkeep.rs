@@ -34,10 +34,14 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
             print_json(&report)?;
         } else if report.rewrites > 0 || !command.watch {
             print(&format!(
-                "{} placed anew and {} copied in {}, {} written; records to move: {} before, {} now\n",
+                "{} placed anew and {} copied in {}{}, {} written; records to move: {} before, {} now\n",
                 human::counted(report.rows_rewritten, "record"),
                 human::count(report.rows_copied),
                 human::counted(report.rewrites, "rewrite"),
+                match report.lookups_merged {
+                    0 => String::new(),
+                    merged => format!(", {} merged", human::counted(merged, "lookup")),
+                },
                 human::bytes(report.bytes_written),
                 human::count(report.debt_before),
                 human::count(report.debt_after)

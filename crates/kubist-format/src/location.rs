@@ -28,7 +28,15 @@ pub struct Location {
     pub ranges: Option<RunRanges>,
 }
 
+/// Tells the bytes of a run from all others: their segment, and where the zone map begins, which is never empty.
+pub type Site = (Arc<str>, u64);
+
 impl Location {
+    /// Where its bytes are, by whatever name a run goes.
+    pub fn site(&self) -> Site {
+        (self.segment.clone(), self.map_offset)
+    }
+
     /// The segments that it needs: its own, and that of the lookup which covers it.
     pub fn segments(&self) -> impl Iterator<Item = &Arc<str>> {
         std::iter::once(&self.segment).chain(self.lookup.as_ref().map(|lookup| &lookup.segment))

@@ -18,6 +18,7 @@ use kubist_catalog::view::View;
 use kubist_format::location::Location;
 use kubist_format::lookup::postings::{Directory, Encoder, MOST_ZONES};
 use kubist_format::lookup::{Key, Lookup, OfColumn};
+use kubist_format::lookups::first_run;
 use kubist_index::cube::CubeId;
 use kubist_index::state::{Run, RunId};
 use kubist_read::postings::{damaged_lookup, read_between, read_directory};
@@ -33,7 +34,9 @@ use crate::recompress::above;
 
 /// Rows of a merged lookup at most. All of its runs stand in one entry, each with about a hundred bytes.
 const MOST_ROWS: u64 = 1 << 27;
-/// The same in the background, where a merge takes a second.
+/// Runs of it at most, as of any other rewrite.
+const MOST_RUNS: u64 = 1 << 18;
+/// Rows at most in the background, where a merge takes a second.
 const MOST_ROWS_AT_ONCE: u64 = 1 << 23;
 /// Postings that are held in memory, at 8 bytes twice over.
 const HELD_ROWS: u64 = 1 << 23;
@@ -45,11 +48,19 @@ const NONE: u32 = u32::MAX;
 const SOUGHT_RUNS: u64 = 1 << 20;
 
 /// Lookups that are to become one.
-#[derive(Default)]
 pub struct Group {
-    pub lookups: usize,
-    /// Their live runs, as of a look at the table.
-    runs: Vec<(CubeId, RunId)>,
+    keys: Vec<Key>,
+    rows: u64,
+    /// Their live runs, as of the look at the table that chose them: how many, and after another look which.
+    runs: u64,
+    names: Vec<(CubeId, RunId)>,
+}
+
+impl Group {
+    /// The grid that most of its runs are in, or about so.
+    pub fn grid(&self) -> u32 {
+        self.names.get(self.names.len() / 2).map_or(0, |(cube, _)| cube.grid())
+    }
 }
 
 /// What is known of a lookup.
@@ -62,21 +73,42 @@ struct Counted {
     place: usize,
 }
 
-/// Lookups that are worth merging: once there are more than a few small ones, of these the smallest, up to the last that
-/// has no more rows than all smaller ones together. So what is merged again is in a lookup of twice its size.
+/// Calls with lookups that are worth merging, group by group: once there are more than a few small ones, of these the
+/// smallest, up to the last that has no more rows than all smaller ones together. So what is merged again is in a lookup of
+/// twice its size.
 ///
 /// # Errors
 ///
-/// `Cancelled`; as of [`Core::view`]; a storage error.
-pub fn groups(core: &Core, options: &OptimizeOptions) -> Result<Vec<Group>> {
-    let columns = &core.created.lookup;
-    if columns.is_empty() {
+/// `Cancelled`; as of [`Core::view`]; a storage error; what `work` returns.
+pub fn each(core: &Core, options: &OptimizeOptions, work: &mut dyn FnMut(&Group) -> Result<()>) -> Result<()> {
+    let mut groups = groups(core, options)?;
+    let mut rest = &mut groups[..];
+    while !rest.is_empty() {
+        let mut sought = 0;
+        let fits = |group: &&mut Group| {
+            sought += group.runs;
+            sought <= SOUGHT_RUNS || sought == group.runs
+        };
+        let count = rest.iter_mut().take_while(fits).count();
+        let (some, later) = rest.split_at_mut(count);
+        rest = later;
+        name(core, some, &options.cancel)?;
+        for group in some {
+            work(group)?;
+            group.names = Vec::new();
+        }
+    }
+    Ok(())
+}
+
+fn groups(core: &Core, options: &OptimizeOptions) -> Result<Vec<Group>> {
+    if core.created.lookup.is_empty() {
         return Ok(Vec::new());
     }
     let most = if options.one_round { MOST_ROWS_AT_ONCE } else { MOST_ROWS };
     let (_, counted) = core.view_with(&options.cancel, |view| count(core, view, &options.cancel))?;
-    let mut small: Vec<(Key, Counted)> =
-        counted.into_iter().filter(|(_, of)| of.is_free && of.rows <= most / 2).collect();
+    let is_small = |of: &Counted| of.is_free && of.rows <= most / 2 && of.runs <= MOST_RUNS / 2;
+    let mut small: Vec<(Key, Counted)> = counted.into_iter().filter(|(_, of)| is_small(of)).collect();
     if small.len() <= options.few_lookups {
         return Ok(Vec::new());
     }
@@ -91,48 +123,39 @@ pub fn groups(core: &Core, options: &OptimizeOptions) -> Result<Vec<Group>> {
     small.truncate(worth);
     // Neighbours share pages of the list of runs.
     small.sort_unstable_by_key(|(_, of)| of.place);
-    let mut packed: Vec<(u64, u64, Vec<Key>)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     for (key, of) in small {
-        match packed.last_mut().filter(|(rows, _, _)| *rows + of.rows <= most) {
-            Some((rows, runs, keys)) => {
-                (*rows, *runs) = (*rows + of.rows, *runs + of.runs);
-                keys.push(key);
+        let fits = |group: &&mut Group| group.rows + of.rows <= most && group.runs + of.runs <= MOST_RUNS;
+        match groups.last_mut().filter(fits) {
+            Some(group) => {
+                (group.rows, group.runs) = (group.rows + of.rows, group.runs + of.runs);
+                group.keys.push(key);
             }
-            None => packed.push((of.rows, of.runs, vec![key])),
+            None => groups.push(Group { keys: vec![key], rows: of.rows, runs: of.runs, names: Vec::new() }),
         }
     }
-    packed.retain(|(_, _, keys)| keys.len() > 1);
+    groups.retain(|group| group.keys.len() > 1);
     if options.one_round {
-        packed.truncate(1);
+        groups.truncate(1);
     }
-    let mut found = Vec::new();
-    let mut rest = &packed[..];
-    while !rest.is_empty() {
-        let mut sought = 0;
-        let fits = |(_, runs, _): &&(u64, u64, Vec<Key>)| {
-            sought += runs;
-            sought <= SOUGHT_RUNS || sought == *runs
-        };
-        let (some, later) = rest.split_at(rest.iter().take_while(fits).count());
-        rest = later;
-        let numbers: HashMap<&Key, usize> = some
-            .iter()
-            .enumerate()
-            .flat_map(|(number, (_, _, keys))| keys.iter().map(move |key| (key, number)))
-            .collect();
-        let (_, groups) = core.view_with(&options.cancel, |view| {
-            let mut groups: Vec<Group> =
-                some.iter().map(|(_, _, keys)| Group { lookups: keys.len(), runs: vec![] }).collect();
-            each_covered(core, view, &options.cancel, |run, lookup| {
-                if let Some(number) = numbers.get(&lookup.key()) {
-                    groups[*number].runs.push((run.cube, run.id));
-                }
-            })?;
-            Ok(groups)
+    Ok(groups)
+}
+
+/// Finds the runs of groups.
+fn name(core: &Core, groups: &mut [Group], cancel: &Cancel) -> Result<()> {
+    let of_keys = groups.iter().enumerate().flat_map(|(number, group)| group.keys.iter().map(move |key| (key, number)));
+    let numbers: HashMap<Key, usize> = of_keys.map(|(key, number)| (key.clone(), number)).collect();
+    let (_, names) = core.view_with(cancel, |view| {
+        let mut names = vec![Vec::new(); groups.len()];
+        each_covered(core, view, cancel, |run, lookup| {
+            if let Some(number) = numbers.get(&lookup.key()) {
+                names[*number].push((run.cube, run.id));
+            }
         })?;
-        found.extend(groups);
-    }
-    Ok(found)
+        Ok(names)
+    })?;
+    groups.iter_mut().zip(names).for_each(|(group, names)| group.names = names);
+    Ok(())
 }
 
 /// Calls with all primary runs that a lookup covers, in depth-first order of cubes.
@@ -169,47 +192,52 @@ fn count(core: &Core, view: &View, cancel: &Cancel) -> Result<HashMap<Key, Count
     Ok(counted)
 }
 
-/// Makes one lookup of a group's; `None` if somebody else has replaced one of the runs first, or none of the lookups can be
-/// read. One that is damaged is left as it is.
+/// Makes one lookup of a group's, and says of how many; `None` if somebody else has replaced one of the runs first, or less
+/// than two of the lookups can be read. One that is damaged is left as it is.
 ///
 /// # Errors
 ///
 /// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error.
-pub fn merge(core: &Arc<Core>, group: &Group, cancel: &Cancel) -> Result<Option<Written>> {
-    let cubes = above(&core.forest(), group.runs.iter().map(|(cube, _)| *cube));
+pub fn merge(core: &Arc<Core>, group: &Group, cancel: &Cancel) -> Result<Option<(Written, u64)>> {
+    let cubes = above(&core.forest(), group.names.iter().map(|(cube, _)| *cube));
     let (view, directory) = core.view_with(cancel, |view| {
-        let own = group.runs.iter().map(|(cube, _)| *cube);
+        let own = group.names.iter().map(|(cube, _)| *cube);
         view.runs.of_cubes(core, cubes.iter().copied().chain(own), cancel)
     })?;
-    let Some(mut runs) = live(&directory, &group.runs) else { return Ok(None) };
+    let Some(mut runs) = live(&directory, &group.names) else { return Ok(None) };
     // Those of a lookup are consecutive in their entry.
     runs.sort_unstable_by_key(|run| run.id);
     let cutoffs = cubes.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect();
     let snapshot = Snapshot::new(core.clone(), view);
-    let mut lookups: Vec<&[Arc<Run<Location>>]> = runs.chunk_by(|one, other| key(one) == key(other)).collect();
-    let (inputs, new) = loop {
-        let (mut inputs, mut unreadable) = (Vec::new(), None);
+    let mut lookups: Vec<&[Arc<Run<Location>>]> = runs.chunk_by(|one, other| name_of(one) == name_of(other)).collect();
+    loop {
+        let (mut inputs, mut merged, mut unreadable) = (Vec::new(), 0, None);
         let new = NewRuns::filled(core, &snapshot.view, |segment| {
-            let merged = Merging::of(&snapshot, &lookups, cancel).and_then(|merging| {
+            let outcome = Merging::of(&snapshot, &lookups, cancel).and_then(|merging| {
+                merged = merging.sources.len();
                 inputs = merging.runs().cloned().collect();
-                merging.write(segment)
+                if merged < 2 { Ok((Vec::new(), 0)) } else { merging.write(segment) }
             });
-            merged.map_err(|(lookup, error)| {
+            outcome.or_else(|(lookup, error)| {
                 unreadable = lookup.filter(|_| is_damage(&error) || is_unread(&error));
-                error
+                if unreadable.is_some() { Ok((Vec::new(), 0)) } else { Err(error) }
             })
-        });
-        match (new, unreadable) {
-            (Err(_), Some(lookup)) if lookups.len() > 1 => drop(lookups.remove(lookup)),
-            (Err(_), Some(_)) => return Ok(None),
-            (new, _) => break (inputs, new?),
+        })?;
+        if unreadable.is_none() && merged > 1 {
+            let written = new.publish(core, Replacement { inputs, cutoffs, ..Replacement::default() }, cancel)?;
+            return Ok(written.map(|written| (written, merged as u64)));
         }
-    };
-    new.publish(core, Replacement { inputs, cutoffs, ..Replacement::default() }, cancel)
+        new.discard(core);
+        match unreadable {
+            Some(lookup) => drop(lookups.remove(lookup)),
+            None => return Ok(None),
+        }
+    }
 }
 
-fn key(run: &Run<Location>) -> Option<Key> {
-    run.payload.lookup.as_ref().map(|lookup| lookup.key())
+/// What tells the lookup that covers a run from others.
+fn name_of(run: &Run<Location>) -> Option<(RunId, Key)> {
+    run.payload.lookup.as_ref().map(|lookup| (first_run(run, lookup), lookup.key()))
 }
 
 /// An error, and the number of the lookup that it is of.
@@ -242,7 +270,7 @@ impl<'a> Merging<'a> {
         cancel: &'a Cancel,
     ) -> std::result::Result<Merging<'a>, Fault> {
         let mut merging = Merging { snapshot, cancel, sources: Vec::new(), zones: Vec::new(), rows: 0 };
-        let mut next = 0;
+        let (mut next, mut all) = (0, 0);
         for (number, runs) in lookups.iter().enumerate() {
             cancel.check().map_err(|error| (None, error))?;
             // The others stay as they are once there are more zones than a reader takes.
@@ -251,8 +279,18 @@ impl<'a> Merging<'a> {
             let directories: Vec<Directory> =
                 directories.collect::<Result<_>>().map_err(|error| (Some(number), error))?;
             let firsts = &directories[0].firsts;
-            let of_runs = runs.iter().map(|run| lookup.index_of(run.id)).map(|run| firsts[run]..firsts[run + 1]);
-            if of_runs.clone().map(|zones| zones.len()).sum::<usize>() > (MOST_ZONES - next) as usize {
+            let zones = |run: &Arc<Run<Location>>| {
+                let index = lookup.index_of(run.id);
+                Some(*firsts.get(index)?..*firsts.get(index + 1)?)
+            };
+            let of_runs = runs.iter().map(zones).collect::<Option<Vec<_>>>();
+            let agree = directories.iter().all(|directory| directory.firsts == *firsts);
+            let Some(of_runs) = of_runs.filter(|_| agree) else {
+                let what = "the directories of a lookup do not agree with its entry, or with each other".to_string();
+                return Err((Some(number), damaged_lookup(snapshot, lookup, 0, what)));
+            };
+            all += firsts.last().copied().unwrap_or_default() as u64;
+            if all > MOST_ZONES as u64 && number > 0 {
                 break;
             }
             let mut numbers = vec![NONE; firsts.last().map_or(0, |zones| *zones as usize)];
@@ -340,7 +378,7 @@ impl<'a> Merging<'a> {
                 }
             };
             let keys = (*keys.start(), *keys.end());
-            read_between(self.snapshot, source.lookup, place, directory, keys, &mut found)
+            read_between(self.snapshot, source.lookup, place, directory, keys, self.cancel, &mut found)
                 .map_err(|error| (Some(number), error))?;
             Ok(pairs)
         };

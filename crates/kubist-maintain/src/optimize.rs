@@ -180,16 +180,21 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             return conclude(core, options, report);
         }
     }
-    for group in merge_lookups::groups(core, options)? {
-        let mut work = || merge_lookups::merge(core, &group, &options.cancel);
-        let turn = turn(core, CubeId::root(0), &hands, options, &mut report, &mut work)?;
+    merge_lookups::each(core, options, &mut |group| {
+        let mut lookups = 0;
+        let mut work = || {
+            let merged = merge_lookups::merge(core, group, &options.cancel)?;
+            lookups = merged.map_or(0, |(_, lookups)| lookups);
+            Ok(merged.map(|(written, _)| written))
+        };
+        let turn = turn(core, CubeId::root(group.grid()), &hands, options, &mut report, &mut work)?;
+        report.lookups_merged += lookups;
         if let Some(written) = turn.written {
-            report.lookups_merged += group.lookups as u64;
             (pace.rewrote)(report.rows_rewritten, 0);
             keep_short(core, &mut unlisted, written, options)?;
         }
-        rest(owed(turn.spent, pace), &options.cancel)?;
-    }
+        rest(owed(turn.spent, pace), &options.cancel)
+    })?;
     let policy = options.replication.unwrap_or(core.header.replication);
     // In a round of its own only one: commits go on, and their runs come first.
     let most = if options.one_round { 1 } else { usize::MAX };

@@ -1,7 +1,7 @@
 //! Asking postings for keys. Directories are kept within a bound; blocks are read
 //! when they are asked for.
 //!
-//! Damaged postings, and such as cannot be read now, cost speed, not answers: their runs are then read by their zone
+//! Damaged postings, and such as cannot be read now or any more, cost speed, not answers: their runs are then read by their zone
 //! maps, and `verify` names the damage.
 
 use std::collections::HashMap;
@@ -15,6 +15,7 @@ use kubist_catalog::fetch::Piece;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::lookup::postings::Directory;
 use kubist_format::lookup::{Lookup, OfColumn};
+use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Cost;
 
@@ -31,6 +32,8 @@ pub struct Sought {
     pub keys: Vec<u32>,
 }
 
+/// Blocks of about a kilobyte that are read in one go where all are.
+const BLOCKS_AT_ONCE: usize = 4096;
 /// A core answers so many lookups at least.
 const SIDE_BY_SIDE: usize = 32;
 
@@ -56,7 +59,7 @@ struct Chosen<'a> {
 pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
     match look_up_all(snapshot, lookups, sought) {
         // In one go if all are sound.
-        Err(error) if is_damage(&error) || is_unread(&error) => {}
+        Err(error) if is_unanswered(&error) => {}
         answered => return answered,
     }
     let (mut answers, mut cost) = (Vec::new(), Cost::default());
@@ -66,11 +69,16 @@ pub fn look_up(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
                 answers.extend(answered);
                 cost += spent;
             }
-            Err(error) if is_damage(&error) || is_unread(&error) => answers.push(None),
+            Err(error) if is_unanswered(&error) => answers.push(None),
             Err(error) => return Err(error),
         }
     }
     Ok((answers, cost))
+}
+
+/// Is it of postings that are damaged, cannot be read now, or were merged into others since the snapshot was taken?
+fn is_unanswered(error: &Error) -> bool {
+    is_damage(error) || is_unread(error) || matches!(error, Error::SnapshotExpired { .. })
 }
 
 fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
@@ -165,10 +173,12 @@ pub fn read_postings(
     snapshot: &Snapshot,
     lookup: &Lookup,
     place: &OfColumn,
+    cancel: &Cancel,
     found: &mut dyn FnMut(&Directory, u32, &[u32]),
 ) -> Result<()> {
     let directory = read_directory(snapshot, lookup, place)?;
-    read_between(snapshot, lookup, place, &directory, (0, u32::MAX), &mut |key, zones| found(&directory, key, zones))
+    let mut found = |key, zones: &[u32]| found(&directory, key, zones);
+    read_between(snapshot, lookup, place, &directory, (0, u32::MAX), cancel, &mut found)
 }
 
 /// The directory of a column's postings, read past the cache.
@@ -192,21 +202,23 @@ pub fn read_between(
     place: &OfColumn,
     directory: &Directory,
     (first, last): (u32, u32),
+    cancel: &Cancel,
     found: &mut dyn FnMut(u32, &[u32]),
 ) -> Result<()> {
     let blocks = directory.blocks_between(first, last);
-    if blocks.is_empty() {
-        return Ok(());
-    }
-    let (begin, end) = (directory.place(blocks.start).start, directory.place(blocks.end - 1).end);
-    let piece = Piece { segment: lookup.segment.clone(), offset: place.offset + begin, length: end - begin };
-    let fetched = snapshot.core.fetch(&[piece])?.pieces;
-    for number in blocks {
-        let block = directory.place(number);
-        let bytes = &fetched[0][(block.start - begin) as usize..(block.end - begin) as usize];
-        directory
-            .read_block(number, bytes, None, found)
-            .map_err(|what| damaged_lookup(snapshot, lookup, place.offset + block.start, what))?;
+    for first in blocks.clone().step_by(BLOCKS_AT_ONCE) {
+        cancel.check()?;
+        let some = first..(first + BLOCKS_AT_ONCE).min(blocks.end);
+        let (begin, end) = (directory.place(some.start).start, directory.place(some.end - 1).end);
+        let piece = Piece { segment: lookup.segment.clone(), offset: place.offset + begin, length: end - begin };
+        let fetched = snapshot.core.fetch(&[piece])?.pieces;
+        for number in some {
+            let block = directory.place(number);
+            let bytes = &fetched[0][(block.start - begin) as usize..(block.end - begin) as usize];
+            directory
+                .read_block(number, bytes, None, found)
+                .map_err(|what| damaged_lookup(snapshot, lookup, place.offset + block.start, what))?;
+        }
     }
     Ok(())
 }

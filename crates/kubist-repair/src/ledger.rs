@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use kubist_catalog::error::{is_damage, is_unread};
 use kubist_catalog::snapshot::Snapshot;
-use kubist_format::location::Location;
-use kubist_index::state::{Run, RunId};
+use kubist_format::location::{Location, Site};
+use kubist_index::state::Run;
 use kubist_types::error::{Error, ErrorKind, Result};
 use rayon::prelude::*;
 
@@ -22,7 +22,8 @@ use crate::readable::{Decided, Sound, read_decided, read_sound};
 /// The decisions of one repair.
 #[derive(Debug, Default)]
 pub struct PageLedger {
-    runs: HashMap<RunId, Decided>,
+    /// A run may go by several names one after the other: its bytes are judged once.
+    runs: HashMap<Site, Decided>,
 }
 
 impl PageLedger {
@@ -34,13 +35,13 @@ impl PageLedger {
     /// `SnapshotExpired`; `Unavailable` if a page that was read before cannot be read again.
     pub fn read(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<Sound> {
         let (sound, decided) = self.look(snapshot, run)?;
-        self.decide(run.id, decided);
+        self.decide(run, decided);
         Ok(sound)
     }
 
     /// Forgets a run that was sound: whoever reads it again decides anew.
-    pub fn forget(&mut self, run: RunId) {
-        self.runs.remove(&run);
+    pub fn forget(&mut self, run: &Run<Location>) {
+        self.runs.remove(&run.payload.site());
     }
 
     /// The same of several runs side by side, and what is made of each, by its index.
@@ -61,7 +62,7 @@ impl PageLedger {
         });
         let read = read.collect::<Result<Vec<_>>>()?;
         let decide = |(run, (sound, made, decided)): (&&Arc<Run<Location>>, _)| {
-            self.decide(run.id, decided);
+            self.decide(run, decided);
             (sound, made)
         };
         Ok(runs.iter().zip(read).map(decide).collect())
@@ -69,7 +70,7 @@ impl PageLedger {
 
     /// What is sound of a run, and what was decided now.
     fn look(&self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Option<Decided>)> {
-        match self.runs.get(&run.id) {
+        match self.runs.get(&run.payload.site()) {
             Some(decided) => Ok((read_decided(snapshot, run, decided).map_err(|error| changed(run, error))?, None)),
             None => {
                 let (sound, decided) = read_sound(snapshot, run)?;
@@ -79,8 +80,8 @@ impl PageLedger {
         }
     }
 
-    fn decide(&mut self, run: RunId, decided: Option<Decided>) {
-        self.runs.extend(decided.map(|decided| (run, decided)));
+    fn decide(&mut self, run: &Run<Location>, decided: Option<Decided>) {
+        self.runs.extend(decided.map(|decided| (run.payload.site(), decided)));
     }
 
     /// The same; an error if anything could not be read.

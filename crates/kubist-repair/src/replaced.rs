@@ -20,7 +20,7 @@ use kubist_catalog::error::{bad_entry, is_damage, store_error};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::entry::{CommitEntry, RewriteEntry};
 use kubist_format::error::EntryError;
-use kubist_format::location::Location;
+use kubist_format::location::{Location, Site};
 use kubist_format::names::REWRITES;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
@@ -39,10 +39,10 @@ pub fn rows_of_replaced(
     let mut rewrites = readable_rewrites(snapshot)?;
     let directory = snapshot.directory()?;
     // A run may go on under another name: what is damaged, and what lives, is told by where it lies.
-    let live: HashSet<Place> = directory.runs().iter().map(|run| place(run)).collect();
+    let live: HashSet<Site> = directory.runs().iter().map(|run| run.payload.site()).collect();
     let damaged = directory.runs().iter().filter(|run| damaged.contains(&run.id));
-    let damaged: HashSet<Place> = damaged.map(|run| place(run)).collect();
-    let is_hit = |run: &Arc<Run<Location>>| !run.is_replica() && damaged.contains(&place(run));
+    let damaged: HashSet<Site> = damaged.map(|run| run.payload.site()).collect();
+    let is_hit = |run: &Arc<Run<Location>>| !run.is_replica() && damaged.contains(&run.payload.site());
     let known: Vec<Arc<Run<Location>>> = rewrites.iter().flat_map(|entry| entry.rewrite.runs.iter().cloned()).collect();
     rewrites.retain(|entry| entry.rewrite.runs.iter().any(is_hit));
     if rewrites.is_empty() {
@@ -50,6 +50,14 @@ pub fn rows_of_replaced(
     }
     let runs: HashMap<RunId, Arc<Run<Location>>> =
         committed_runs(snapshot)?.into_iter().chain(known).map(|run| (run.id, run)).collect();
+    // What only named bytes anew says nothing of what they were before.
+    let removed = |entry: &RewriteEntry| -> HashSet<Site> {
+        entry.rewrite.removes.iter().filter_map(|id| runs.get(id)).map(|run| run.payload.site()).collect()
+    };
+    rewrites.retain(|entry| {
+        let same = removed(entry);
+        entry.rewrite.runs.iter().any(|run| is_hit(run) && !same.contains(&run.payload.site()))
+    });
     let mut found = Vec::new();
     for entry in rewrites {
         cancel.check()?;
@@ -58,7 +66,7 @@ pub fn rows_of_replaced(
         for run in entry.rewrite.runs.iter().filter(|run| !run.is_replica()) {
             let sound = read_what_is_there(snapshot, run, pages)?;
             // What later rewrites took from it is nowhere else to be known.
-            is_certain &= live.contains(&place(run)) || sound.lost.is_empty();
+            is_certain &= live.contains(&run.payload.site()) || sound.lost.is_empty();
             let hashes = sound.batches().flat_map(row_hashes);
             hashes.for_each(|hash| *counts.entry(hash).or_default() += 1);
         }
@@ -91,13 +99,6 @@ pub fn rows_of_replaced(
         }
     }
     Ok(found)
-}
-
-/// Where a run's bytes lie.
-type Place = (Arc<str>, u64);
-
-fn place(run: &Run<Location>) -> Place {
-    (run.payload.segment.clone(), run.payload.data_offset)
 }
 
 /// All that is sound of a run, which may have been replaced and cleaned away.

@@ -354,7 +354,7 @@ impl Looking<'_> {
                 if !sound.lost.is_empty() {
                     self.damaged.insert(run.id);
                 } else if !self.ledger.concerns(run) {
-                    self.pages.forget(run.id);
+                    self.pages.forget(run);
                 }
                 rows::note(snapshot, run, (&sound, judged), &mut self.ledger, &self.postings, report)?;
             }

@@ -17,6 +17,10 @@
 //! - N > F: the rewriter had seen F when it looked at the table, so the note, which is older
 //!   than F, was there when it looked for it, and it published nothing.
 //!
+//! A rewrite may also name bytes in segments that its inputs lie in: runs that go on under other names. That needs no
+//! look at these segments. The inputs live after N - 1, so they lived whenever a cleaner looked before N, and their segments
+//! were needed; whoever looks after N sees the rewrite.
+//!
 //! Only objects put if absent, and reads of them, are asked of the store. Where a machine may
 //! remember for a while that a name is not there, a note may be overlooked. There cleaning notes
 //! no segment of a rewrite that is younger than an hour. A rewriter that has taken half of that, by
@@ -284,6 +288,11 @@ pub struct Written {
     pub bytes: u64,
 }
 
+/// Deletes a segment that nothing names. Best effort: it only takes space.
+fn discard(core: &Core, segment: &str) {
+    let _ = core.store.delete_segment(segment);
+}
+
 /// Durable runs in a segment of their own, of which nobody knows yet.
 pub struct NewRuns {
     pub runs: Vec<Arc<Run<Location>>>,
@@ -325,6 +334,11 @@ impl NewRuns {
         Ok(NewRuns { runs, segment, bytes })
     }
 
+    /// Gives them up.
+    pub fn discard(self, core: &Core) {
+        discard(core, &self.segment);
+    }
+
     /// Publishes them as the runs of a replacement. `None` if a source lives no more, or
     /// a writer stands still between an entry and its durability: then the segment goes,
     /// and the work can be done later.
@@ -342,8 +356,7 @@ impl NewRuns {
         };
         // After an error the entry may be there all the same, and need the segment.
         if matches!(published, Ok(false)) {
-            // Best effort: it only takes space.
-            let _ = core.store.delete_segment(&self.segment);
+            discard(core, &self.segment);
         }
         Ok(published?.then_some(written))
     }

@@ -145,6 +145,8 @@ fn merged_lookups_answer_as_the_small_ones_did() {
         assert_eq!((now.lookups, now.primary), (taken.lookups, taken.primary));
         assert!(now.dead <= taken.dead);
         assert_eq!(asked(&again.snapshot().unwrap()), read);
+        // A snapshot whose lookups are gone scans what they covered.
+        assert!(asked(&before) >= read);
         assert_sound(&Table::open(folder.path().join("t").to_str().unwrap()).unwrap());
     }
 }
@@ -185,6 +187,30 @@ fn a_lookup_that_cannot_be_read_is_left_alone() {
     asked(&table.snapshot().unwrap());
     let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
     assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
+}
+
+#[test]
+fn one_lookup_that_can_be_read_is_not_merged_with_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("t");
+    let small = {
+        let table = table(&at);
+        commit(&table, 0..COMMITS);
+        optimize(&table, "none", usize::MAX);
+        lookups(&table)
+    };
+    for lookup in &small[1..] {
+        let file = at.join(format!("segments/{}.seg", lookup.segment));
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes[lookup.columns[0].offset as usize + 5] ^= 4;
+        std::fs::write(&file, bytes).unwrap();
+    }
+    let segments = || std::fs::read_dir(at.join("segments")).unwrap().count();
+    let (table, before) = (Table::open(at.to_str().unwrap()).unwrap(), segments());
+    let report = optimize(&table, "none", 20);
+    assert_eq!((report.rewrites, report.lookups_merged), (0, 0), "{report:?}");
+    assert_eq!((segments(), lookups(&table)), (before, small));
+    asked(&table.snapshot().unwrap());
 }
 
 #[test]

@@ -80,7 +80,9 @@ impl Encoder<'_> {
             pairs.dedup();
         });
         let count = || parts.par_iter().map(|pairs| of_keys(pairs).count()).sum::<usize>() as u32;
-        let keys = *self.keys.get_or_insert_with(|| count().saturating_mul(self.pieces));
+        // Nothing in the first of several pieces does not mean that the others have nothing.
+        let least = u32::from(self.pieces > 1);
+        let keys = *self.keys.get_or_insert_with(|| count().saturating_mul(self.pieces).max(least));
         let zones = self.zones.iter().sum();
         let encoded: Vec<Blocks> = parts.par_iter().map(|pairs| encode_blocks(pairs, keys, zones)).collect();
         self.located.extend(encoded.iter().flat_map(|blocks| &blocks.located));
@@ -90,7 +92,10 @@ impl Encoder<'_> {
     /// The directory that leads to all blocks.
     pub fn finish(self) -> Vec<u8> {
         let mut directory = vec![0; 4];
-        for word in [self.zones.len() as u32, self.located.len() as u32, self.keys.unwrap_or(0)] {
+        // As many as there are blocks at least, as far as that leaves the gaps' code as it is.
+        let (keys, blocks) = (self.keys.unwrap_or(0), self.located.len() as u32);
+        let keys = keys.max(blocks.min(u32::MAX >> keys.leading_zeros().min(31)));
+        for word in [self.zones.len() as u32, blocks, keys] {
             directory.extend_from_slice(&word.to_le_bytes());
         }
         self.zones.iter().for_each(|zones| put_varint(*zones, &mut directory));
@@ -121,8 +126,11 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
     let mut blocks = Blocks::default();
     let (mut bits, mut count, mut first, mut last, mut zones) = (Writer::default(), 0u32, 0, 0, Vec::new());
     let mut of_keys = of_keys(pairs).peekable();
+    // Numbers of zones in the block.
+    let mut numbers = 0;
     while let Some(of_key) = of_keys.next() {
         let key = key_of(&of_key[0]);
+        numbers += of_key.len();
         match count {
             0 => first = key,
             _ => bits.put_gap(key - last - 1, gap_bits(keys)),
@@ -132,13 +140,14 @@ fn encode_blocks(pairs: &[u64], keys: u32, zone_count: u32) -> Blocks {
         zones.clear();
         zones.extend(of_key.iter().map(|pair| *pair as u32));
         bits.put_ascending(&zones, 0, zone_count - 1);
-        if bits.bytes.len() >= BLOCK_BYTES || of_keys.peek().is_none() {
+        let is_last = of_keys.peek().is_none_or(|next| numbers + next.len() > MOST_ZONES as usize);
+        if bits.bytes.len() >= BLOCK_BYTES || is_last {
             let begin = blocks.bytes.len();
             blocks.bytes.extend_from_slice(&count.to_le_bytes());
             blocks.bytes.append(&mut std::mem::take(&mut bits).finish());
             let block = &blocks.bytes[begin..];
             blocks.located.push([first, block.len() as u32, crc32c::crc32c(block)]);
-            count = 0;
+            (count, numbers) = (0, 0);
         }
     }
     blocks

@@ -57,7 +57,7 @@ impl Postings {
         let lookups: Vec<(&RunId, &Arc<Lookup>)> = lookups.iter().collect();
         for some in lookups.chunks(rayon::current_num_threads()) {
             cancel.check()?;
-            let read = some.par_iter().map(|(_, lookup)| read_one(snapshot, lookup));
+            let read = some.par_iter().map(|(_, lookup)| read_one(snapshot, lookup, cancel));
             let read: Vec<Result<Vec<Vec<Sum>>>> = read.collect();
             for ((first, lookup), sums) in some.iter().zip(read) {
                 match sums.map_err(|error| explained(snapshot, lookup, error)) {
@@ -94,7 +94,7 @@ impl Postings {
 }
 
 /// What the postings of a lookup say of each of its runs, by column.
-fn read_one(snapshot: &Snapshot, lookup: &Lookup) -> Result<Vec<Vec<Sum>>> {
+fn read_one(snapshot: &Snapshot, lookup: &Lookup, cancel: &Cancel) -> Result<Vec<Vec<Sum>>> {
     let of_column = |place: &OfColumn| {
         let mut sums = vec![Sum::default(); lookup.runs as usize];
         let mut count = |directory: &Directory, key: u32, zones: &[u32]| {
@@ -103,7 +103,7 @@ fn read_one(snapshot: &Snapshot, lookup: &Lookup) -> Result<Vec<Vec<Sum>>> {
                 sums[run].add(key, zone - directory.firsts[run]);
             }
         };
-        read_postings(snapshot, lookup, place, &mut count)?;
+        read_postings(snapshot, lookup, place, cancel, &mut count)?;
         Ok(sums)
     };
     lookup.columns.iter().map(of_column).collect()

@@ -31,10 +31,11 @@ pub struct Golden {
     pub more: Option<fn() -> RecordBatch>,
 }
 
-pub const TABLES: [Golden; 15] = [
+pub const TABLES: [Golden; 16] = [
     Golden { name: "types", write: types, ask: ask_types, more: Some(more_types) },
     Golden { name: "dimensions", write: dimensions, ask: ask_dimensions, more: Some(more_dimensions) },
     Golden { name: "lookups", write: lookups, ask: ask_droplets, more: Some(more_droplets) },
+    Golden { name: "merged", write: merged, ask: ask_droplets, more: Some(more_droplets) },
     Golden { name: "outlook", write: outlook, ask: ask_droplets, more: Some(more_droplets) },
     Golden { name: "full", write: full, ask: ask_droplets, more: Some(more_droplets) },
     Golden { name: "ranges", write: ranges, ask: ask_ranges, more: Some(more_ranges) },
@@ -309,6 +310,19 @@ fn lookups(at: &str) {
     for commits in 0..4 {
         commit(&table, ["a", "b"][commits as usize % 2], &droplets(commits * 400..(commits + 1) * 400), None);
     }
+}
+
+/// Lookups that were merged, of runs whose bytes stayed where they were.
+fn merged(at: &str) {
+    let options = TableOptions { lookup: vec!["pid".into(), "name".into()], ..droplet_options() };
+    let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
+    for commits in 0..6 {
+        commit(&table, ["a", "b"][commits as usize % 2], &droplets(commits * 300..(commits + 1) * 300), None);
+    }
+    let options = OptimizeOptions { debt_share: f64::INFINITY, few_lookups: 2, ..Default::default() };
+    let report = table.optimize(&options, &mut |_, _| {}).expect("an optimized table");
+    assert!(report.lookups_merged > 2, "{report:?}");
+    commit(&table, "a", &droplets(1800..2000), None);
 }
 
 fn outlook(at: &str) {
