@@ -10,6 +10,7 @@ pub mod copy;
 pub mod disk_use;
 pub mod drop;
 pub mod holes;
+pub mod inputs;
 pub mod learn;
 pub mod lease;
 pub mod merge_lookups;

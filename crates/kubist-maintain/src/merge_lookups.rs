@@ -27,10 +27,9 @@ use kubist_types::{Cancel, Error, Result};
 use kubist_write::publish::{NewRuns, Replacement, Written};
 use rayon::prelude::*;
 
-use crate::optimize::live;
+use crate::inputs::{above, live};
 use crate::planner::movable;
 use crate::policy::OptimizeOptions;
-use crate::recompress::above;
 
 /// Rows of a merged lookup at most. All of its runs stand in one entry, each with about a hundred bytes.
 const MOST_ROWS: u64 = 1 << 27;

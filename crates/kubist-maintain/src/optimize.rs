@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use kubist_index::cube::CubeId;
 use kubist_index::layout::{Capacity, Known};
 use kubist_index::priority::Threshold;
-use kubist_index::state::{Run, RunId};
 use rayon::prelude::*;
 
+use crate::inputs::live;
 use crate::lease::Lease;
 use crate::merge_lookups;
 use crate::planner::{CompactionPlanner, Debt, Kind, Plan, Rewrite, Wanted};
@@ -24,10 +24,8 @@ use crate::recompress::recompress;
 use crate::regrid::{When, follow_data};
 use crate::replicate::{self, Parts};
 use kubist_catalog::core::Core;
-use kubist_catalog::directory::Directory;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::write_checkpoint;
-use kubist_format::location::Location;
 use kubist_read::runs::read_run;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, ErrorKind, Result};
@@ -324,15 +322,6 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
     placed.cutoffs.extend(geometry.ancestors(top).map(|cube| (cube, seen.cutoff(cube))));
     let replacement = Replacement { inputs, cutoffs: placed.cutoffs, ..Replacement::default() };
     NewRuns::write(core, &view, &sorted, &placed.placements, cancel)?.publish(core, replacement, cancel)
-}
-
-/// Runs by their cubes and names; `None` if one of them is no more.
-pub fn live(directory: &Directory, runs: &[(CubeId, RunId)]) -> Option<Vec<Arc<Run<Location>>>> {
-    let found = runs.iter().map(|(cube, id)| {
-        let of_cube = directory.runs_of(*cube);
-        of_cube.binary_search_by_key(id, |run| run.id).ok().map(|index| of_cube[index].clone())
-    });
-    found.collect()
 }
 
 /// Who does the work: all cores, or one thread that gives way to others.

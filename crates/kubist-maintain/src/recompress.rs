@@ -14,7 +14,6 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::view::View;
 use kubist_format::location::Location;
 use kubist_index::cube::CubeId;
-use kubist_index::forest::Forest;
 use kubist_index::layout::Placement;
 use kubist_index::state::Run;
 use kubist_read::runs::read_run;
@@ -25,6 +24,7 @@ use kubist_write::output::{DEFAULT_MEMORY, Output};
 use kubist_write::publish::{NewRuns, Replacement, Written};
 use rayon::prelude::*;
 
+use crate::inputs::above;
 use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
@@ -120,14 +120,6 @@ fn rewrite(snapshot: &Snapshot, grid: u32, group: &[Arc<Run<Location>>], cancel:
     })?;
     let cutoffs = cubes.into_iter().map(|cube| (cube, directory.cutoff(cube))).collect();
     new.publish(core, Replacement { inputs: group.to_vec(), cutoffs, ..Replacement::default() }, cancel)
-}
-
-/// The cubes above some others, each once. Runs that are replaced where they are relied on the cutoffs of these (I5).
-pub fn above(forest: &Forest, cubes: impl Iterator<Item = CubeId>) -> Vec<CubeId> {
-    let mut above: Vec<CubeId> = cubes.flat_map(|cube| forest.tree_of(cube).ancestors(cube)).collect();
-    above.sort_unstable();
-    above.dedup();
-    above
 }
 
 /// The rows of a run as a run of the same cube.
