@@ -34,7 +34,7 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
             print_json(&report)?;
         } else if report.rewrites > 0 || !command.watch {
             print(&format!(
-                "{} placed anew and {} copied in {}{}, {} written; records to move: {} before, {} now\n",
+                "{} placed anew and {} copied in {}{}, {} written; records to move: {} before, {} now{}\n",
                 human::counted(report.rows_rewritten, "record"),
                 human::count(report.rows_copied),
                 human::counted(report.rewrites, "rewrite"),
@@ -44,7 +44,11 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
                 },
                 human::bytes(report.bytes_written),
                 human::count(report.debt_before),
-                human::count(report.debt_after)
+                human::count(report.debt_after),
+                match report.left_to_others {
+                    0 => String::new(),
+                    others => format!("; {} left to other optimizers", human::counted(others, "part")),
+                }
             ))?;
         }
         if !command.watch {

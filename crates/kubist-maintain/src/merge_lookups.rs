@@ -55,13 +55,6 @@ pub struct Group {
     names: Vec<(CubeId, RunId)>,
 }
 
-impl Group {
-    /// The grid that most of its runs are in, or about so.
-    pub fn grid(&self) -> u32 {
-        self.names.get(self.names.len() / 2).map_or(0, |(cube, _)| cube.grid())
-    }
-}
-
 /// What is known of a lookup.
 struct Counted {
     rows: u64,

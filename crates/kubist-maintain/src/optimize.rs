@@ -153,7 +153,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
                 continue;
             }
             let mut work = || rewrite(core, &one, &adding, &options.cancel);
-            let turn = turn(core, one.top, &hands, options, &mut report, &mut work)?;
+            let turn = turn(core, Some(one.top), &hands, options, &mut report, &mut work)?;
             // Again only if it settles a good part of what it moves; rows that moved are gone from there, and the next ones
             // may begin in the same cube.
             if one.kind != Kind::Move || turn.written.is_none_or(|written| written.rows == 0) {
@@ -185,7 +185,8 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
             lookups = merged.map_or(0, |(_, lookups)| lookups);
             Ok(merged.map(|(written, _)| written))
         };
-        let turn = turn(core, CubeId::root(group.grid()), &hands, options, &mut report, &mut work)?;
+        // Of runs all over the tree: a lease would keep others away from all of it, and a loser loses seconds.
+        let turn = turn(core, None, &hands, options, &mut report, &mut work)?;
         report.lookups_merged += lookups;
         if let Some(written) = turn.written {
             (pace.rewrote)(report.rows_rewritten, 0);
@@ -202,7 +203,7 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         let before = report.rewrites;
         for part in parts.into_iter().take(most) {
             let mut work = || replicate::copy(&snapshot, &part, &options.cancel);
-            let turn = turn(core, part.top, &hands, options, &mut report, &mut work)?;
+            let turn = turn(core, Some(part.top), &hands, options, &mut report, &mut work)?;
             if let Some(written) = turn.written {
                 report.rows_copied += written.rows;
                 (pace.rewrote)(report.rows_rewritten + report.rows_copied, 0);
@@ -242,20 +243,21 @@ fn keep_short(core: &Core, unlisted: &mut u64, written: Written, options: &Optim
     Ok(())
 }
 
-/// Does one piece of work, unless somebody else is at that part of the tree.
+/// Does one piece of work, unless somebody else is at that part of the tree; of none nobody is kept away.
 fn turn(
     core: &Arc<Core>,
-    top: CubeId,
+    top: Option<CubeId>,
     hands: &Hands,
     options: &OptimizeOptions,
     report: &mut OptimizeReport,
     work: &mut (dyn FnMut() -> Result<Option<Written>> + Send),
 ) -> Result<Turn> {
     options.cancel.check()?;
-    let Some(_lease) = Lease::take(core, top)? else {
+    let lease = top.map(|top| Lease::take(core, top)).transpose()?;
+    if matches!(lease, Some(None)) {
         report.left_to_others += 1;
         return Ok(Turn { leased: false, written: None, spent: Duration::ZERO });
-    };
+    }
     let (written, spent) = hands.work(work)?;
     match written {
         Some(written) => {
