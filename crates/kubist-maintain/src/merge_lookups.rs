@@ -250,7 +250,7 @@ struct Source<'a> {
     lookup: &'a Arc<Lookup>,
     runs: &'a [Arc<Run<Location>>],
     /// By lookup column.
-    directories: Vec<Directory>,
+    columns: Vec<(&'a OfColumn, Directory)>,
     /// For each of its zones the number in the merged lookup, or [`NONE`].
     numbers: Vec<u32>,
 }
@@ -267,16 +267,18 @@ impl<'a> Merging<'a> {
             cancel.check().map_err(|error| (None, error))?;
             // The others stay as they are once there are more zones than a reader takes.
             let Some(lookup) = &runs[0].payload.lookup else { continue };
-            let directories = places(snapshot, lookup).map(|place| read_directory(snapshot, lookup, place));
-            let directories: Vec<Directory> =
-                directories.collect::<Result<_>>().map_err(|error| (Some(number), error))?;
-            let firsts = &directories[0].firsts;
+            let known = |column: &usize| lookup.columns.iter().find(|place| place.column as usize == *column);
+            let columns = snapshot.core.created.lookup.iter().filter_map(known);
+            let read = columns.map(|place| Ok((place, read_directory(snapshot, lookup, place)?)));
+            let columns: Vec<(&OfColumn, Directory)> =
+                read.collect::<Result<_>>().map_err(|error| (Some(number), error))?;
+            let firsts = &columns[0].1.firsts;
             let zones = |run: &Arc<Run<Location>>| {
                 let index = lookup.index_of(run.id);
                 Some(*firsts.get(index)?..*firsts.get(index + 1)?)
             };
             let of_runs = runs.iter().map(zones).collect::<Option<Vec<_>>>();
-            let agree = directories.iter().all(|directory| directory.firsts == *firsts);
+            let agree = columns.iter().all(|(_, directory)| directory.firsts == *firsts);
             let Some(of_runs) = of_runs.filter(|_| agree) else {
                 let what = "the directories of a lookup do not agree with its entry, or with each other".to_string();
                 return Err((Some(number), damaged_lookup(snapshot, lookup, 0, what)));
@@ -294,7 +296,7 @@ impl<'a> Merging<'a> {
                     next += 1;
                 }
             }
-            merging.sources.push(Source { lookup, runs, directories, numbers });
+            merging.sources.push(Source { lookup, runs, columns, numbers });
         }
         Ok(merging)
     }
@@ -357,11 +359,7 @@ impl<'a> Merging<'a> {
         let part_of = |key: u32| ((key as u64 - first) * parts as u64 / width) as usize;
         let read = |(number, source): (usize, &Source<'_>)| {
             let mut pairs = vec![Vec::new(); parts as usize];
-            let place = places(self.snapshot, source.lookup).nth(column).ok_or_else(|| {
-                let what = "it lacks a column".to_string();
-                (Some(number), damaged_lookup(self.snapshot, source.lookup, 0, what))
-            })?;
-            let directory = &source.directories[column];
+            let (place, directory) = &source.columns[column];
             let mut found = |key: u32, zones: &[u32]| {
                 if keys.contains(&key) {
                     let numbers = zones.iter().map(|zone| source.numbers[*zone as usize]);
@@ -381,10 +379,4 @@ impl<'a> Merging<'a> {
         let of_sources = self.sources.par_iter().enumerate().map(read);
         of_sources.try_reduce(|| vec![Vec::new(); parts as usize], joined)
     }
-}
-
-/// Where the postings of the lookup columns lie.
-fn places<'a>(snapshot: &'a Snapshot, lookup: &'a Lookup) -> impl Iterator<Item = &'a OfColumn> {
-    let columns = snapshot.core.created.lookup.iter();
-    columns.filter_map(|column| lookup.columns.iter().find(|place| place.column as usize == *column))
 }

@@ -18,8 +18,8 @@
 //!   than F, was there when it looked for it, and it published nothing.
 //!
 //! A rewrite may also name bytes in segments that its inputs lie in: runs that go on under other names. That needs no
-//! look at these segments. The inputs live after N - 1, so they lived whenever a cleaner looked before N, and their segments
-//! were needed; whoever looks after N sees the rewrite.
+//! look at these segments. An input lives from the entry that made it up to N, so a cleaner who looks in between needs its
+//! segment; one who looks after N sees the rewrite, and to one who looked before, the entry that made the input was such a N.
 //!
 //! Only objects put if absent, and reads of them, are asked of the store. Where a machine may
 //! remember for a while that a name is not there, a note may be overlooked. There cleaning notes

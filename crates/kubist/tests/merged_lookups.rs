@@ -109,6 +109,14 @@ fn assert_sound(table: &Table) {
     assert_eq!((report.rows, report.findings), ((COMMITS * ROWS) as u64, vec![]));
 }
 
+/// Flips bits of all of these bytes of a segment.
+fn damage(at: &Path, segment: &str, bytes: std::ops::Range<u64>) {
+    let file = at.join(format!("segments/{segment}.seg"));
+    let mut all = std::fs::read(&file).unwrap();
+    all[bytes.start as usize..bytes.end as usize].iter_mut().for_each(|byte| *byte ^= 0x5a);
+    std::fs::write(&file, all).unwrap();
+}
+
 #[test]
 fn merged_lookups_answer_as_the_small_ones_did() {
     for (replication, held) in [("none", 1 << 18), ("none", 0), ("full", 1 << 18), ("outlook", 0)] {
@@ -177,10 +185,7 @@ fn a_lookup_that_cannot_be_read_is_left_alone() {
         optimize(&table, "none", usize::MAX);
         lookups(&table)[5].clone()
     };
-    let file = at.join(format!("segments/{}.seg", damaged.segment));
-    let mut bytes = std::fs::read(&file).unwrap();
-    bytes[damaged.columns[1].offset as usize + 5] ^= 4;
-    std::fs::write(&file, bytes).unwrap();
+    damage(&at, &damaged.segment, damaged.columns[1].offset + 5..damaged.columns[1].offset + 6);
     let table = Table::open(at.to_str().unwrap()).unwrap();
     assert!(optimize(&table, "none", 20).lookups_merged > 20);
     assert!(lookups(&table).contains(&damaged));
@@ -200,10 +205,7 @@ fn one_lookup_that_can_be_read_is_not_merged_with_itself() {
         lookups(&table)
     };
     for lookup in &small[1..] {
-        let file = at.join(format!("segments/{}.seg", lookup.segment));
-        let mut bytes = std::fs::read(&file).unwrap();
-        bytes[lookup.columns[0].offset as usize + 5] ^= 4;
-        std::fs::write(&file, bytes).unwrap();
+        damage(&at, &lookup.segment, lookup.columns[0].offset + 5..lookup.columns[0].offset + 6);
     }
     let segments = || std::fs::read_dir(at.join("segments")).unwrap().count();
     let (table, before) = (Table::open(at.to_str().unwrap()).unwrap(), segments());
@@ -228,11 +230,8 @@ fn rows_lost_after_a_merge_are_found_in_what_was_replaced_before_it() {
         let of_rewrites = directory.runs().iter().filter(|run| run.payload.segment.starts_with("rewrite"));
         of_rewrites.max_by_key(|run| run.rows).unwrap().clone()
     };
-    let file = at.join(format!("segments/{}.seg", run.payload.segment));
-    let mut bytes = std::fs::read(&file).unwrap();
-    let data = run.payload.data_offset as usize..(run.payload.data_offset + run.payload.data_length) as usize;
-    bytes[data].fill(0x5a);
-    std::fs::write(&file, bytes).unwrap();
+    let data = run.payload.data_offset..run.payload.data_offset + run.payload.data_length;
+    damage(&at, &run.payload.segment, data);
     let to = folder.path().join("saved");
     let (from, to) = (at.to_str().unwrap(), to.to_str().unwrap());
     let report = Table::salvage(from, to, &Default::default(), &mut |_, _| {}).unwrap();
