@@ -201,7 +201,7 @@ fn some_runs(body: &[u8], forest: &Forest, wanted: impl Fn(RunId) -> bool) -> Re
         segments.push(reader.text()?.into());
     }
     let all = reader.u32()? as usize;
-    let (mut runs, mut places) = (Vec::new(), Vec::new());
+    let (mut runs, mut places) = (Vec::with_capacity(all.min(body.len() / 96)), Vec::new());
     for place in 0..all {
         let id = RunId(reader.u128()?);
         let cube = cube(reader.u128()?, forest)?;

@@ -11,7 +11,8 @@
 //! Most bytes that are not needed lie in segments that live runs have in common with dead ones. Where
 //! the store can (`Capabilities::punches`), these parts are noted together, in one object, and given
 //! back by a later call after the retention time. What is dead stays dead (I6; bytes go on under another name
-//! only while a run that lives names them), so a note is right as long as its rewrites are durable: the fence comes before it. A part is given back only if no run lives
+//! only while a run that lives names them), so a note is right as long as its rewrites are durable: the fence comes
+//! before it. A part is given back only if no run lives
 //! there by then either. Of a segment that a live writer may append to, it is what lies before its last live run.
 //!
 //! What is due is deleted and given back before anything is written: users clean when the disk is full.

@@ -1,8 +1,8 @@
 //! Asking postings for keys. Directories are kept within a bound; blocks are read
 //! when they are asked for.
 //!
-//! Damaged postings, and such as cannot be read now or any more, cost speed, not answers: their runs are then read by their zone
-//! maps, and `verify` names the damage.
+//! Damaged postings, and such as cannot be read now or any more, cost speed, not answers: their runs are then read by
+//! their zone maps, and `verify` names the damage.
 
 use std::collections::HashMap;
 use std::sync::Arc;
