@@ -110,6 +110,12 @@ impl<K: Eq + Hash, V: Held> Cache<K, V> {
         .collect()
     }
 
+    /// The same, and what was not used lately stays so.
+    pub fn peek(&self, keys: impl Iterator<Item = K>) -> Vec<Option<Arc<V>>> {
+        let generations = self.generations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        keys.map(|key| generations.young.get(&key).or_else(|| generations.old.get(&key)).cloned()).collect()
+    }
+
     pub fn insert(&self, values: impl Iterator<Item = (K, Arc<V>)>) {
         let mut generations = self.generations.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         values.for_each(|(key, value)| generations.insert(key, value, self.bound));

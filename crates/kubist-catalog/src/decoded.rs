@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arrow_array::{Array, ArrayRef};
+use kubist_format::decoded::DecodedPage;
 use kubist_index::spread::SpreadMap;
 use kubist_index::state::RunId;
 
@@ -19,10 +19,13 @@ use kubist_index::state::RunId;
 pub const DECODED_BYTES: usize = 512 << 20;
 /// About what an entry takes of which nothing is kept, beside four bytes a page.
 const ENTRY_BYTES: usize = 160;
-/// About what an array takes beside its values.
-const ARRAY_BYTES: usize = 160;
-/// Of so many pages one is kept where more is asked for in turn than there is room for.
+/// About what a page of a column takes beside what it says.
+const ALLOCATED_BYTES: usize = 96;
+/// Of so many pages one is kept where more is asked for in turn than there is room for; and of a question that asks for
+/// no more than one part of the bound in [`SMALL`]: its pages take little room, and are there the sooner.
 const FEW: u32 = 16;
+const FEW_OF_SMALL: u32 = 4;
+const SMALL: usize = 32;
 
 pub struct DecodedPages {
     bound: usize,
@@ -41,6 +44,13 @@ pub struct DecodedPages {
 #[derive(Clone, Copy)]
 pub struct QuestionId(u32);
 
+/// A question that may keep pages, by how many bytes it may ask for.
+#[derive(Clone, Copy)]
+pub struct Keeper {
+    question: QuestionId,
+    one_in: u32,
+}
+
 #[derive(Default)]
 struct Runs {
     by_id: SpreadMap<RunId, Arc<DecodedRun>>,
@@ -56,7 +66,7 @@ pub struct DecodedRun {
     /// Of each page the question that read it last, and as the lowest bit whether another one did before; 0: none did.
     readers: Box<[AtomicU32]>,
     /// By page and column, as in its zone map.
-    chunks: OnceLock<Box<[OnceLock<ArrayRef>]>>,
+    chunks: OnceLock<Box<[OnceLock<DecodedPage>]>>,
 }
 
 impl DecodedPages {
@@ -73,6 +83,11 @@ impl DecodedPages {
     pub fn question(&self) -> QuestionId {
         // Never 0, and a bit is free.
         QuestionId((self.questions.fetch_add(1, Relaxed) % (u32::MAX >> 1) + 1) << 1)
+    }
+
+    /// A question that may ask for so many bytes at most.
+    pub fn keeper(&self, question: QuestionId, bytes: usize) -> Keeper {
+        Keeper { question, one_in: if bytes <= self.bound / SMALL { FEW_OF_SMALL } else { FEW } }
     }
 
     /// What is kept of some runs, of so many pages each.
@@ -119,27 +134,28 @@ impl DecodedPages {
     }
 
     /// Notes that a question reads a page of a run; is it to be kept?
-    pub fn is_to_be_kept(&self, run: &DecodedRun, page: usize, question: QuestionId) -> bool {
-        let chosen = || (question.0 >> 1).wrapping_add(page as u32).wrapping_mul(0x9E37_79B1).is_multiple_of(FEW);
-        run.note_reading(page, question) && (!self.keeps_few.load(Relaxed) || chosen())
+    pub fn is_to_be_kept(&self, run: &DecodedRun, page: usize, Keeper { question, one_in }: Keeper) -> bool {
+        // The high bits of a product are mixed, also of numbers that are some multiple apart.
+        let mixed = || (question.0 >> 1).wrapping_add(page as u32).wrapping_mul(0x9E37_79B1) >> 20;
+        run.note_reading(page, question) && (!self.keeps_few.load(Relaxed) || mixed().is_multiple_of(one_in))
     }
 
-    /// Notes that so many bytes of arrays were copied.
-    pub fn note_copied(&self, arrays: usize, bytes: usize) {
-        self.copied.fetch_add(arrays * ARRAY_BYTES + bytes, Relaxed);
+    /// Notes that so many bytes of so many pages were copied.
+    pub fn note_copied(&self, pages: usize, bytes: usize) {
+        self.copied.fetch_add(pages * ALLOCATED_BYTES + bytes, Relaxed);
     }
 
     /// Keeps a page of a column of a run that has so many, if there is room.
-    pub fn keep(&self, run: &DecodedRun, chunks: usize, place: usize, array: &ArrayRef) {
+    pub fn keep(&self, run: &DecodedRun, chunks: usize, place: usize, page: DecodedPage) {
         if self.held.load(Relaxed) >= self.bound {
             return;
         }
         let slots = run.chunks.get_or_init(|| {
-            run.add(chunks * size_of::<OnceLock<ArrayRef>>());
+            run.add(chunks * size_of::<OnceLock<DecodedPage>>());
             (0..chunks).map(|_| OnceLock::new()).collect()
         });
-        let bytes = ARRAY_BYTES + array.get_buffer_memory_size();
-        if slots[place].set(array.clone()).is_err() {
+        let bytes = ALLOCATED_BYTES + page.bytes();
+        if slots[place].set(page).is_err() {
             return;
         }
         run.add(bytes);
@@ -177,7 +193,7 @@ impl DecodedRun {
     }
 
     /// A page of a column, if it is kept.
-    pub fn page(&self, place: usize) -> Option<&ArrayRef> {
+    pub fn page(&self, place: usize) -> Option<&DecodedPage> {
         self.chunks.get()?.get(place)?.get()
     }
 }
@@ -196,8 +212,8 @@ mod tests {
     const BOUND: usize = 1 << 20;
     const PAGE: usize = 65_536;
 
-    fn array(number: u128) -> ArrayRef {
-        Arc::new(Int64Array::from(vec![number as i64; PAGE / 8]))
+    fn decoded(number: u128) -> DecodedPage {
+        DecodedPage::new(Int64Array::from(vec![number as i64; PAGE / 8]).values().inner().clone(), None)
     }
 
     /// What a question does that reads a run of one page; was it copied?
@@ -205,12 +221,12 @@ mod tests {
         let question = pages.question();
         let kept = pages.of_runs(std::iter::once((RunId(run), 1))).remove(0);
         if let Some(page) = kept.page(0) {
-            assert_eq!(page, &array(run));
+            assert_eq!(page, &decoded(run));
             pages.note_copied(1, PAGE);
             return true;
         }
-        if pages.is_to_be_kept(&kept, 0, question) {
-            pages.keep(&kept, 1, 0, &array(run));
+        if pages.is_to_be_kept(&kept, 0, pages.keeper(question, BOUND)) {
+            pages.keep(&kept, 1, 0, decoded(run));
         }
         assert!(pages.held.load(Relaxed) < BOUND + 8 * PAGE, "{} bytes", pages.held.load(Relaxed));
         false
@@ -222,7 +238,7 @@ mod tests {
         assert_eq!(runs.by_id.len(), runs.clock.len());
         let bytes_of = |run: &Arc<DecodedRun>| match run.page(0) {
             None => ENTRY_BYTES + 4,
-            Some(_) => ENTRY_BYTES + 4 + size_of::<OnceLock<ArrayRef>>() + ARRAY_BYTES + PAGE,
+            Some(_) => ENTRY_BYTES + 4 + size_of::<OnceLock<DecodedPage>>() + ALLOCATED_BYTES + PAGE,
         };
         assert_eq!(runs.by_id.values().map(bytes_of).sum::<usize>(), pages.held.load(Relaxed));
     }
@@ -266,7 +282,7 @@ mod tests {
         for turn in 0..40 {
             let runs = pages.of_runs((0..4).map(|run| (RunId(run), 40)));
             for (number, run) in runs.iter().enumerate() {
-                pages.keep(run, 40, turn, &array(number as u128));
+                pages.keep(run, 40, turn, decoded(number as u128));
             }
             assert!(pages.held.load(Relaxed) < BOUND + PAGE + 1024, "{} bytes", pages.held.load(Relaxed));
         }
@@ -278,6 +294,23 @@ mod tests {
         let pages = DecodedPages::new(BOUND);
         let turn = |pages: &DecodedPages| (0..15).filter(|run| read(pages, *run)).count();
         assert_eq!([(); 5].map(|()| turn(&pages)), [0, 0, 15, 15, 15]);
+    }
+
+    /// Where large questions drive each other out, what a small one asks for is there sooner than what they do.
+    #[test]
+    fn small_questions_keep_more_of_their_pages() {
+        let pages = DecodedPages::new(BOUND);
+        for turn in 0..400 {
+            read(&pages, turn % 40);
+        }
+        assert!(pages.keeps_few.load(Relaxed));
+        let kept_of = |bytes: usize| {
+            let run = pages.of_runs(std::iter::once((RunId(bytes as u128), 1))).remove(0);
+            run.note_reading(0, pages.question());
+            (0..1000).filter(|_| pages.is_to_be_kept(&run, 0, pages.keeper(pages.question(), bytes))).count()
+        };
+        let (of_small, of_large) = (kept_of(BOUND / SMALL), kept_of(BOUND / SMALL + 1));
+        assert!((200..300).contains(&of_small) && (40..90).contains(&of_large), "{of_small} and {of_large} of 1,000");
     }
 
     /// Twice as much as there is room for, in turn: keeping it all would be in vain.
@@ -297,7 +330,11 @@ mod tests {
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let pages = &pages;
-                scope.spawn(move || (0..2000).for_each(|turn| drop(read(pages, turn * (thread + 3) % 37))));
+                scope.spawn(move || {
+                    for turn in 0..2000 {
+                        read(pages, turn * (thread + 3) % 37);
+                    }
+                });
             }
         });
         check(&pages);

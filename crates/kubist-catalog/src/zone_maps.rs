@@ -18,7 +18,8 @@ impl Snapshot {
         self.core.explained(&self.view, |live| live.payload.site() == site, damage)
     }
 
-    /// The zone maps of runs, from the cache or the store, and what reading them cost.
+    /// The zone maps of runs, from the cache or the store, and what reading them cost; if they `may_stay`, those that were
+    /// read are kept for others.
     ///
     /// # Errors
     ///
@@ -27,8 +28,13 @@ impl Snapshot {
     pub fn zone_maps<'a>(
         &self,
         runs: impl Iterator<Item = &'a Arc<Run<Location>>> + Clone,
+        may_stay: bool,
     ) -> Result<(Vec<Arc<ZoneMap>>, Cost)> {
-        let mut found = self.core.zone_map_cache.get(runs.clone().map(|run| run.id));
+        let ids = runs.clone().map(|run| run.id);
+        let mut found = match may_stay {
+            true => self.core.zone_map_cache.get(ids),
+            false => self.core.zone_map_cache.peek(ids),
+        };
         let missing: Vec<_> = runs.zip(&mut found).filter(|(_, map)| map.is_none()).collect();
         if missing.is_empty() {
             return Ok((found.into_iter().flatten().collect(), Cost::default()));
@@ -67,7 +73,9 @@ impl Snapshot {
             decoded.push((run.id, map.clone()));
             *slot = Some(map);
         }
-        self.core.zone_map_cache.insert(decoded.into_iter());
+        if may_stay {
+            self.core.zone_map_cache.insert(decoded.into_iter());
+        }
         Ok((found.into_iter().flatten().collect(), fetched.cost))
     }
 }

@@ -23,10 +23,11 @@ use kubist_index::with_exact_primitive;
 
 use crate::bits::{self, Word};
 use crate::bounds::Values;
+use crate::decoded::DecodedPage;
 use crate::encode::{opaque_bytes, values_of, varies_in_length};
 use crate::numbers::multiples::{self, Steps};
 use crate::numbers::{Aside, Chunk, is_exact};
-use crate::rows::{Rows, Span, bit, picked};
+use crate::rows::{Rows, Span, bit, for_rows, picked};
 use crate::zone_map::{Frame, ZONES_PER_PAGE, ZoneMap};
 
 /// Neighbouring zones of a page all of whose rows are wanted, or one zone and which of its rows are.
@@ -104,8 +105,8 @@ pub trait Column: Send {
     ///
     /// What is wrong with the bytes.
     fn append(&mut self, page: &PageColumn<'_>, spans: &[Span]) -> Result<(), String>;
-    /// Appends rows of one page that is an array already, of a type that [`can_be_kept`].
-    fn append_decoded(&mut self, page: &dyn Array, spans: &[Span]);
+    /// Appends rows of one page that was decoded before.
+    fn append_decoded(&mut self, page: &DecodedPage, spans: &[Span]);
     /// Appends the first value of an array of the column's type `count` times: for
     /// rows of a run that lacks the column.
     fn repeat(&mut self, value: &dyn Array, count: usize);
@@ -115,6 +116,8 @@ pub trait Column: Send {
     ///
     /// What is wrong with the bytes.
     fn finish(self: Box<Self>) -> Result<ArrayRef, String>;
+    /// The rows that were appended, to be kept; `None` of types whose rows are decoded as quickly as they are copied.
+    fn kept(self: Box<Self>) -> Option<DecodedPage>;
 }
 
 /// An empty column of a stored type, with room for about `rows` rows.
@@ -136,20 +139,18 @@ pub fn column(data_type: &DataType, rows: usize) -> Box<dyn Column> {
     }
 }
 
-/// Are rows of an array of the type copied more quickly than decoded?
-pub fn can_be_kept(data_type: &DataType) -> bool {
-    is_exact(data_type)
-}
-
-/// A whole page as an array.
+/// A whole page; `None` of types whose rows are decoded as quickly as they are copied.
 ///
 /// # Errors
 ///
 /// What is wrong with the bytes.
-pub fn decoded(data_type: &DataType, page: &PageColumn<'_>) -> Result<ArrayRef, String> {
+pub fn decoded(data_type: &DataType, page: &PageColumn<'_>) -> Result<Option<DecodedPage>, String> {
+    if !is_exact(data_type) {
+        return Ok(None);
+    }
     let mut column = column(data_type, page.rows);
     column.append(page, &[Span { indices: 0..page.rows, some: None }])?;
-    column.finish()
+    Ok(column.kept())
 }
 
 fn packed<T: ArrowPrimitiveType>(data_type: &DataType, rows: usize) -> Box<dyn Column>
@@ -182,12 +183,16 @@ impl Validity {
         self.length += count;
     }
 
-    /// As in an array of a page.
-    fn append(&mut self, page: &dyn Array, spans: &[Span]) {
-        match page.nulls() {
-            None => self.push(spans.iter().map(Span::count).sum(), true),
-            Some(nulls) => spans.iter().for_each(|span| span.for_each(|row| self.push(1, nulls.is_valid(row)))),
+    /// As in a page that was decoded before, of which `count` rows are appended.
+    fn append(&mut self, page: &DecodedPage, spans: &[Span], count: usize) {
+        match &page.valid {
+            None => self.push(count, true),
+            Some(bitmap) => spans.iter().for_each(|span| span.for_each(|row| self.push(1, bit(bitmap, row)))),
         }
+    }
+
+    fn kept(self) -> Option<Box<[u8]>> {
+        self.bits.map(|bits| bits.as_slice().into())
     }
 
     fn finish(self) -> Option<NullBuffer> {
@@ -308,20 +313,23 @@ where
         Ok(())
     }
 
-    fn append_decoded(&mut self, page: &dyn Array, spans: &[Span]) {
-        let values = page.as_primitive::<T>().values();
+    fn append_decoded(&mut self, page: &DecodedPage, spans: &[Span]) {
+        let (words, start) = (page.values.typed_data::<W>(), self.words.len());
         for span in spans {
-            let (before, of_span) = (self.words.len(), &values[span.indices.clone()]);
-            match size_of::<W>() == size_of::<T::Native>() {
-                true => self.words.extend_from_slice(&values.inner().typed_data::<W>()[span.indices.clone()]),
-                false => self.words.extend(of_span.iter().map(|value| W::truncate(value.bits()))),
-            }
+            let before = self.words.len();
+            self.words.extend_from_slice(&words[span.indices.clone()]);
             if let Some(rows) = span.some {
                 let count = picked(&mut self.words[before..], rows).len();
                 self.words.truncate(before + count);
             }
         }
-        self.validity.append(page, spans);
+        self.validity.append(page, spans, self.words.len() - start);
+    }
+
+    fn kept(self: Box<Self>) -> Option<DecodedPage> {
+        let mut words = self.words;
+        words.shrink_to_fit();
+        Some(DecodedPage::new(Buffer::from_vec(words), self.validity.kept()))
     }
 
     fn repeat(&mut self, value: &dyn Array, count: usize) {
@@ -371,15 +379,19 @@ impl Column for BooleanColumn {
         Ok(())
     }
 
-    fn append_decoded(&mut self, page: &dyn Array, spans: &[Span]) {
-        let values = page.as_boolean().values();
-        for span in spans {
-            match span.some {
-                None => self.values.append_buffer(&values.slice(span.indices.start, span.indices.len())),
-                Some(_) => span.for_each(|row| self.values.append(values.value(row))),
+    fn append_decoded(&mut self, page: &DecodedPage, spans: &[Span]) {
+        let (bits, start) = (page.values.as_slice(), self.values.len());
+        for Span { indices, some } in spans {
+            match some {
+                None => self.values.append_packed_range(indices.clone(), bits),
+                Some(rows) => for_rows(*rows, |row| self.values.append(bit(bits, indices.start + row))),
             }
         }
-        self.validity.append(page, spans);
+        self.validity.append(page, spans, self.values.len() - start);
+    }
+
+    fn kept(mut self: Box<Self>) -> Option<DecodedPage> {
+        Some(DecodedPage::new(self.values.finish().into_inner(), self.validity.kept()))
     }
 
     fn repeat(&mut self, value: &dyn Array, count: usize) {
@@ -457,8 +469,12 @@ impl Column for OpaqueColumn {
         Ok(())
     }
 
-    fn append_decoded(&mut self, _: &dyn Array, _: &[Span]) {
-        unreachable!("arrays of {} are not kept", self.data_type)
+    fn append_decoded(&mut self, _: &DecodedPage, _: &[Span]) {
+        unreachable!("pages of {} are not kept", self.data_type)
+    }
+
+    fn kept(self: Box<Self>) -> Option<DecodedPage> {
+        None
     }
 
     fn repeat(&mut self, value: &dyn Array, count: usize) {

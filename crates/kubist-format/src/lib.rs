@@ -10,6 +10,7 @@ pub mod bounds;
 pub mod checkpoint;
 pub mod column_type;
 pub mod decode;
+pub mod decoded;
 pub mod default;
 pub mod encode;
 pub mod entry;

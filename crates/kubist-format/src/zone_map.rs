@@ -18,6 +18,7 @@ use kubist_types::compression::{COMPRESSIONS, Compression};
 
 use crate::bits;
 use crate::bounds::{self, Steps, Values};
+use crate::decode::PageColumn;
 use crate::wire::{Reader, Short};
 
 /// Zones of a page: the unit of input and output is about 1500 rows.
@@ -90,15 +91,43 @@ impl PartialEq for LazyZones {
     }
 }
 
-/// Where the bytes of one column of one page lie, from the start of the run's data, and
-/// how its values are packed.
+/// The ranges of priorities of zones, unpacked when they are first looked at: who wants all rows of a run does not.
+#[derive(Clone, Debug)]
+pub struct LazyPriorities {
+    zones: usize,
+    rounded: bool,
+    /// Checked to be long enough.
+    packed: Bytes,
+    unpacked: OnceLock<Vec<PriorityRange>>,
+}
+
+impl From<Vec<PriorityRange>> for LazyPriorities {
+    fn from(unpacked: Vec<PriorityRange>) -> LazyPriorities {
+        LazyPriorities { zones: unpacked.len(), rounded: false, packed: Bytes::new(), unpacked: unpacked.into() }
+    }
+}
+
+impl Deref for LazyPriorities {
+    type Target = [PriorityRange];
+
+    fn deref(&self) -> &[PriorityRange] {
+        let unpack = if self.rounded { unpack_rounded_priorities } else { unpack_priorities };
+        self.unpacked.get_or_init(|| unpack(&self.packed, self.zones).expect("a length that was checked"))
+    }
+}
+
+impl PartialEq for LazyPriorities {
+    fn eq(&self, other: &LazyPriorities) -> bool {
+        **self == **other
+    }
+}
+
+/// Where the bytes of one column of one page lie, from the start of the run's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chunk {
     pub offset: u64,
     pub length: u32,
     pub checksum: u32,
-    /// Of version 1.
-    pub frame: Option<Frame>,
 }
 
 /// The smallest key of a packed chunk and the bits that the largest difference from it
@@ -114,10 +143,12 @@ pub struct Frame {
 pub struct ZoneMap {
     pub rows: Vec<u8>,
     /// Conservative: rounded outwards to 32 bits.
-    pub priorities: Vec<PriorityRange>,
+    pub priorities: LazyPriorities,
     pub columns: Vec<LazyZones>,
     /// Page by page, in each column by column.
     pub chunks: Vec<Chunk>,
+    /// How the values of each chunk are packed, in version 1; none in others.
+    pub frames: Vec<Frame>,
     /// How hard the numbers of the run were pressed; `None`: it is of version 1.
     pub compression: Option<Compression>,
 }
@@ -133,9 +164,21 @@ impl ZoneMap {
         self.zones().div_ceil(ZONES_PER_PAGE)
     }
 
+    /// Where a column of a page stands among chunks.
+    #[inline]
+    pub fn place(&self, page: usize, column: usize) -> usize {
+        page * self.columns.len() + column
+    }
+
     #[inline]
     pub fn chunk(&self, page: usize, column: usize) -> Chunk {
-        self.chunks[page * self.columns.len() + column]
+        self.chunks[self.place(page, column)]
+    }
+
+    /// A column of a page, of which these are the bytes.
+    #[inline]
+    pub fn page_column<'a>(&self, page: usize, column: usize, bytes: &'a [u8]) -> PageColumn<'a> {
+        PageColumn { rows: self.page_rows(page), frame: self.frames.get(self.place(page, column)).copied(), bytes }
     }
 
     /// The zones of a page.
@@ -248,7 +291,11 @@ impl ZoneMap {
     pub fn memory(&self) -> usize {
         let packed: usize = self.columns.iter().map(|column| column.packed.len()).sum();
         let looked_at = self.columns.len().min(4);
-        128 + packed + self.zones() * (17 + 16 * looked_at) + self.columns.len() * 120 + self.chunks.len() * 32
+        128 + packed
+            + self.zones() * (17 + 16 * looked_at)
+            + self.columns.len() * 120
+            + self.chunks.len() * 16
+            + self.frames.len() * 16
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -266,13 +313,13 @@ impl ZoneMap {
         out.extend_from_slice(&(self.zones() as u32).to_le_bytes());
         out.extend_from_slice(&(self.columns.len() as u32).to_le_bytes());
         out.extend_from_slice(&self.rows);
-        for range in &self.priorities {
+        for range in self.priorities.iter() {
             out.extend_from_slice(&((range.first >> PRIORITY_SHIFT) as u32).to_le_bytes());
             out.extend_from_slice(&((range.last >> PRIORITY_SHIFT) as u32).to_le_bytes());
         }
         self.columns.iter().for_each(|column| put_zones(column, out));
-        for chunk in &self.chunks {
-            let frame = chunk.frame.unwrap_or_default();
+        for (place, chunk) in self.chunks.iter().enumerate() {
+            let frame = self.frames.get(place).copied().unwrap_or_default();
             out.extend_from_slice(&chunk.length.to_le_bytes());
             out.extend_from_slice(&chunk.checksum.to_le_bytes());
             out.extend_from_slice(&frame.base.to_le_bytes());
@@ -320,7 +367,7 @@ impl ZoneMap {
         }
         let map = decode_body(&bytes[4..]).map_err(|Short| "the zone map is too short")?;
         let rows_fit = map.rows.iter().all(|rows| (*rows as usize) <= MOST_ZONE_ROWS);
-        match rows_fit && map.chunks.iter().all(|chunk| chunk.frame.is_none_or(|frame| frame.width <= 64)) {
+        match rows_fit && map.frames.iter().all(|frame| frame.width <= 64) {
             true => Ok(map),
             false => Err("the zone map has zones of too many rows, or values of too many bits".into()),
         }
@@ -338,18 +385,12 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     }
     let (zones, columns) = (zones as usize, reader.u32()? as usize);
     let rows = reader.bytes(zones)?.to_vec();
-    let priorities = match compression {
-        None => {
-            let ends = reader.bytes(zones.checked_mul(8).ok_or(Short)?)?.as_chunks::<8>().0.iter();
-            let ends = ends.map(|ends| u64::from_le_bytes(*ends));
-            ends.map(|both| range_of((both & u64::from(u32::MAX), both >> PRIORITY_SHIFT))).collect()
-        }
-        Some(_) => {
-            let (first, last) = bounds::read(&mut reader, zones, PRIORITY_BITS)?;
-            first.into_iter().zip(last).map(range_of).collect()
-        }
-    };
     let before = reader.rest();
+    match compression {
+        None => drop(reader.bytes(zones.checked_mul(8).ok_or(Short)?)?),
+        Some(_) => bounds::skip(&mut reader, zones, PRIORITY_BITS)?,
+    }
+    let of_priorities = before.len() - reader.rest().len();
     let mut ends = Vec::with_capacity(columns.min(bytes.len()));
     for _ in 0..columns {
         match compression {
@@ -358,34 +399,45 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
         }
         ends.push(before.len() - reader.rest().len());
     }
-    // One copy for all columns, without what it was read together with.
-    let packed = Bytes::copy_from_slice(&before[..ends.last().copied().unwrap_or(0)]);
-    let starts = std::iter::once(0).chain(ends.iter().copied());
+    // One copy for all of them, without what it was read together with.
+    let packed = Bytes::copy_from_slice(&before[..ends.last().copied().unwrap_or(of_priorities)]);
+    let (rounded, unpacked) = (compression.is_some(), OnceLock::new());
+    let priorities = LazyPriorities { zones, rounded, packed: packed.slice(..of_priorities), unpacked };
+    let starts = std::iter::once(of_priorities).chain(ends.iter().copied());
     let lazy = |(start, end): (usize, &usize)| LazyZones {
         zones,
         values: Values::default(),
-        rounded: compression.is_some(),
+        rounded,
         packed: packed.slice(start..*end),
         unpacked: OnceLock::new(),
         whole: OnceLock::new(),
     };
     let columns: Vec<LazyZones> = starts.zip(&ends).map(lazy).collect();
     let count = zones.div_ceil(ZONES_PER_PAGE) * columns.len();
-    let mut chunks = Vec::with_capacity(count.min(bytes.len()));
+    let (mut chunks, mut frames) = (Vec::with_capacity(count.min(bytes.len())), Vec::new());
     let mut offset = 0u64;
     for _ in 0..count {
-        let (length, checksum, frame) = match compression {
-            None => {
-                let (length, checksum) = (reader.u32()?, reader.u32()?);
-                let frame = Frame { base: reader.u64()?, width: reader.u8()?, nulls: reader.u16()? };
-                (length, checksum, Some(frame))
-            }
-            Some(_) => (varying(&mut reader)?, reader.u32()?, None),
+        let length = match compression {
+            None => reader.u32()?,
+            Some(_) => varying(&mut reader)?,
         };
-        chunks.push(Chunk { offset, length, checksum, frame });
+        chunks.push(Chunk { offset, length, checksum: reader.u32()? });
+        if compression.is_none() {
+            frames.push(Frame { base: reader.u64()?, width: reader.u8()?, nulls: reader.u16()? });
+        }
         offset += length as u64;
     }
-    Ok(ZoneMap { rows, priorities, columns, chunks, compression })
+    Ok(ZoneMap { rows, priorities, columns, chunks, frames, compression })
+}
+
+fn unpack_priorities(bytes: &[u8], zones: usize) -> Result<Vec<PriorityRange>, Short> {
+    let ends = Reader::new(bytes).bytes(zones * 8)?.as_chunks::<8>().0.iter().map(|ends| u64::from_le_bytes(*ends));
+    Ok(ends.map(|both| range_of((both & u64::from(u32::MAX), both >> PRIORITY_SHIFT))).collect())
+}
+
+fn unpack_rounded_priorities(bytes: &[u8], zones: usize) -> Result<Vec<PriorityRange>, Short> {
+    let (first, last) = bounds::read(&mut Reader::new(bytes), zones, PRIORITY_BITS)?;
+    Ok(first.into_iter().zip(last).map(range_of).collect())
 }
 
 /// From the highest 32 bits of the lowest and of the highest priority, rounded outwards.

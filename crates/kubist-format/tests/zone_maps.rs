@@ -134,7 +134,7 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
                     last: (a.max(b) as u64) << 32 | u32::MAX as u64,
                 };
                 ZoneMap {
-                    priorities: priorities.into_iter().map(range).collect(),
+                    priorities: priorities.into_iter().map(range).collect::<Vec<_>>().into(),
                     columns: columns
                         .into_iter()
                         .map(|(ends, nulls, values)| {
@@ -155,12 +155,16 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
                         })
                         .collect(),
                     rows,
+                    frames: chunks
+                        .iter()
+                        .filter(|_| compression.is_none())
+                        .map(|(_, _, (base, nulls), width)| Frame { base: *base, width: *width, nulls: *nulls })
+                        .collect(),
                     chunks: chunks
                         .into_iter()
-                        .map(|(length, checksum, (base, nulls), width)| {
+                        .map(|(length, checksum, _, _)| {
                             offset += length as u64;
-                            let frame = compression.is_none().then_some(Frame { base, width, nulls });
-                            Chunk { offset: offset - length as u64, length, checksum, frame }
+                            Chunk { offset: offset - length as u64, length, checksum }
                         })
                         .collect(),
                     compression,
@@ -183,8 +187,8 @@ fn kept(map: &ZoneMap) -> ZoneMap {
         }
         LazyZones::new(zones, Values::Keys)
     });
-    let priorities = map.priorities.iter().map(|range| keep(range.first, range.last)).collect();
-    ZoneMap { columns: columns.collect(), priorities, ..map.clone() }
+    let priorities: Vec<_> = map.priorities.iter().map(|range| keep(range.first, range.last)).collect();
+    ZoneMap { columns: columns.collect(), priorities: priorities.into(), ..map.clone() }
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kubist_catalog::snapshot::Snapshot;
-use kubist_format::decode::{self, PageColumn};
+use kubist_format::decode;
 use kubist_format::location::Location;
 use kubist_format::numbers;
 use kubist_format::rows::Span;
@@ -81,7 +81,7 @@ impl ColumnsUse {
         let (mut rows, mut maps) = (0, 0);
         for run in &some {
             cancel.check()?;
-            let map = snapshot.zone_maps(std::iter::once(run))?.0.remove(0);
+            let map = snapshot.zone_maps(std::iter::once(run), false)?.0.remove(0);
             rows += run.rows;
             maps += u64::from(run.payload.map_length);
             let data = runs::data(snapshot, run, 0..run.payload.data_length)?;
@@ -120,18 +120,19 @@ fn add(
 ) -> Result<()> {
     let data_type = snapshot.view.schema.stored.field(column).data_type();
     for page in 0..map.pages() {
-        let (chunk, rows) = (map.chunk(page, column), map.page_rows(page));
-        let bytes = &data[chunk.offset as usize..][..chunk.length as usize];
+        let chunk = map.chunk(page, column);
+        let of_page = map.page_column(page, column, &data[chunk.offset as usize..][..chunk.length as usize]);
+        let rows = of_page.rows;
         let damaged = |what: String| snapshot.explained(run, runs::damaged(snapshot, run, chunk.offset, what));
         let begun = Instant::now();
         let mut decoded = decode::column(data_type, rows);
         let all = Span { indices: 0..rows, some: None };
-        decoded.append(&PageColumn { rows, frame: chunk.frame, bytes }, &[all]).map_err(damaged)?;
+        decoded.append(&of_page, &[all]).map_err(damaged)?;
         decoded.finish().map_err(damaged)?;
         sums.spent += begun.elapsed();
         sums.rows += rows as u64;
         sums.bytes += u64::from(chunk.length);
-        let encoding = numbers::encoding(data_type, chunk.frame.is_some(), bytes);
+        let encoding = numbers::encoding(data_type, of_page.frame.is_some(), of_page.bytes);
         *sums.encodings.entry(encoding.into()).or_default() += rows as u64;
     }
     Ok(())

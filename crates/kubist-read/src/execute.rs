@@ -10,7 +10,8 @@ use arrow_schema::DataType;
 use kubist_store::Latency;
 
 use crate::plan::ReadPlan;
-use kubist_catalog::decoded::DECODED_BYTES;
+use kubist_catalog::cache::ZONE_MAP_BYTES;
+use kubist_catalog::decoded::{DECODED_BYTES, Keeper};
 use kubist_catalog::trace;
 use kubist_format::zone_map::ZoneMap;
 use kubist_types::error::Result;
@@ -25,6 +26,8 @@ const TASK_BYTES: f64 = (4 << 20) as f64;
 const LAST_TASK_ROWS: f64 = 8_192.0;
 /// The first task is small, so that the first batch comes soon.
 const FIRST_TASK_ROWS: f64 = 4_096.0;
+/// About how many times the bytes of a zone map it takes in memory, once a few of its columns were looked at.
+const GROWTH_OF_ZONE_MAPS: u64 = 2;
 /// What a second thread is not worth.
 const ALONE_ROWS: f64 = 16_384.0;
 /// About what a value of a type takes that varies in length, in bytes.
@@ -56,9 +59,7 @@ pub fn work<T: Send + 'static>(
     let (core, threads) = (plan.query.snapshot.core.clone(), threads());
     let of_visits: Vec<f64> = plan.visits.iter().map(|visit| visit.cost(&plan.query.region, plan.range)).collect();
     let ends = tasks(&of_visits, most_rows(&plan, &wanted), threads);
-    // Much at a time would only drive out what is asked for often.
-    let rows: u64 = plan.visits.iter().map(|visit| visit.run.rows).sum();
-    let may_keep = rows.saturating_mul(row_bytes(&plan, &wanted) as u64) <= DECODED_BYTES as u64 / 4;
+    let keeps = Keeps::of(&plan, &wanted);
     let pool = match core.store.capabilities().latency {
         Latency::Memory => Pool::of(threads),
         Latency::Device => Pool::growing(threads, WAITING_FOR_A_DEVICE * threads, move || core.store.waited()),
@@ -68,9 +69,31 @@ pub fn work<T: Send + 'static>(
         let first = if task == 0 { 0 } else { ends[task - 1] };
         let visits = &plan.visits[first..ends[task]];
         trace::of_rows(plan.query.trace.as_ref(), || {
-            each(scan::scan(&plan.query, visits, plan.range, &wanted, skip.as_ref(), may_keep)?)
+            each(scan::scan(&plan.query, visits, plan.range, &wanted, skip.as_ref(), keeps)?)
         })
     })
+}
+
+/// What a question keeps for others: much at a time would only drive out what is asked for often.
+#[derive(Clone, Copy)]
+struct Keeps {
+    zone_maps: bool,
+    /// Those that several questions read, decoded.
+    pages: Option<Keeper>,
+}
+
+impl Keeps {
+    fn of(plan: &ReadPlan, wanted: &Wanted) -> Keeps {
+        let runs = || plan.visits.iter().map(|visit| &visit.run);
+        let rows: u64 = runs().map(|run| run.rows).sum();
+        let maps: u64 = runs().map(|run| u64::from(run.payload.map_length)).sum();
+        let bytes = rows.saturating_mul(row_bytes(plan, wanted) as u64);
+        let keeper = || plan.query.snapshot.core.decoded_pages.keeper(plan.query.id, bytes as usize);
+        Keeps {
+            zone_maps: maps.saturating_mul(GROWTH_OF_ZONE_MAPS) <= ZONE_MAP_BYTES as u64 / 2,
+            pages: (bytes <= DECODED_BYTES as u64 / 4).then(keeper),
+        }
+    }
 }
 
 /// How many rows one task brings at most: fewer of many bytes, because several tasks are held.

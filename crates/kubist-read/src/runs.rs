@@ -10,7 +10,7 @@ use kubist_index::state::Run;
 
 use kubist_catalog::fetch::Piece;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_format::decode::{self, Column, PageColumn};
+use kubist_format::decode::{self, Column};
 use kubist_format::location::Location;
 use kubist_format::rows::Span;
 use kubist_format::zone_map::ZoneMap;
@@ -23,7 +23,7 @@ use kubist_types::error::{Error, Result};
 ///
 /// `Damaged`; `SnapshotExpired` if its segment was cleaned away; a storage error.
 pub fn read_run(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(RecordBatch, Arc<ZoneMap>)> {
-    let (mut maps, _) = snapshot.zone_maps(std::iter::once(run))?;
+    let (mut maps, _) = snapshot.zone_maps(std::iter::once(run), true)?;
     let map = maps.remove(0);
     let data = data(snapshot, run, 0..run.payload.data_length)?;
     Ok((decode_pages(snapshot, run, &map, 0..map.pages(), &data)?, map))
@@ -146,7 +146,7 @@ fn append_chunk(
         let what = format!("the checksum does not match (column {name:?}, page {page})");
         return Err(snapshot.explained(run, damaged(what)));
     }
-    builder.append(&PageColumn { rows: map.page_rows(page), frame: chunk.frame, bytes }, spans).map_err(damaged)
+    builder.append(&map.page_column(page, column, bytes), spans).map_err(damaged)
 }
 
 /// An error that names the file, the place in it and the cube.

@@ -148,7 +148,7 @@ enum Page {
 /// read that failed: these are in the answer.
 pub fn read_sound(snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<(Sound, Decided)> {
     let (mut sound, mut decided) = (Sound::default(), Decided::default());
-    let map = match snapshot.zone_maps(std::iter::once(run)) {
+    let map = match snapshot.zone_maps(std::iter::once(run), true) {
         Ok((mut maps, _)) => maps.remove(0),
         Err(error) if is_damage(&error) => {
             decided.all = true;
@@ -202,7 +202,7 @@ pub fn read_decided(snapshot: &Snapshot, run: &Arc<Run<Location>>, decided: &Dec
     if decided.all {
         return Ok(sound);
     }
-    let (mut maps, _) = snapshot.zone_maps(std::iter::once(run))?;
+    let (mut maps, _) = snapshot.zone_maps(std::iter::once(run), true)?;
     let map = maps.remove(0);
     let whole = runs::data(snapshot, run, 0..run.payload.data_length).ok();
     for page in 0..map.pages() {

@@ -294,7 +294,7 @@ impl Pass<'_> {
     fn take_run(&mut self, snapshot: &Snapshot, run: &Arc<Run<Location>>) -> Result<u64> {
         self.cancel.check()?;
         // Without a zone map that was kept the run is read for every step.
-        if let Ok((maps, _)) = snapshot.zone_maps(std::iter::once(run)) {
+        if let Ok((maps, _)) = snapshot.zone_maps(std::iter::once(run), true) {
             let (key, zones) = (self.step.key(), &maps[0].columns[snapshot.view.schema.step()]);
             if !zones.min.iter().zip(&zones.max).any(|(min, max)| *min <= key && key <= *max) {
                 return Ok(0);

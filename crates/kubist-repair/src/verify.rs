@@ -369,7 +369,7 @@ impl Looking<'_> {
 fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut VerifyReport) -> Result<bool> {
     // Its zone map may be in memory.
     let first = 0..run.payload.data_length.min(1);
-    let read = snapshot.zone_maps(std::iter::once(run)).and_then(|_| runs::data(snapshot, run, first));
+    let read = snapshot.zone_maps(std::iter::once(run), true).and_then(|_| runs::data(snapshot, run, first));
     let why = match read {
         Err(error) if is_damage(&error) => error.to_string(),
         // It is looked at again with its rows.
@@ -388,11 +388,11 @@ fn is_missing(snapshot: &Snapshot, run: &Arc<Run<Location>>, report: &mut Verify
 /// Those of which that is not so, or not known.
 fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut VerifyReport) -> Result<Vec<RunId>> {
     let mut left_out = Vec::new();
-    let all = snapshot.zone_maps(runs.iter().copied());
+    let all = snapshot.zone_maps(runs.iter().copied(), true);
     for (index, run) in runs.iter().copied().enumerate() {
         let map = match &all {
             Ok((maps, _)) => Ok(maps[index].clone()),
-            Err(_) => snapshot.zone_maps(std::iter::once(run)).map(|(mut maps, _)| maps.remove(0)),
+            Err(_) => snapshot.zone_maps(std::iter::once(run), true).map(|(mut maps, _)| maps.remove(0)),
         };
         let location = &run.payload;
         let end = (location.data_offset + location.data_length).max(location.map_offset + location.map_length as u64);

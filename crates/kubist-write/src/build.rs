@@ -3,8 +3,8 @@
 //! A run orders its rows by stratum, then Morton key. Strata divide the range of
 //! priorities geometrically from the cube's cutoff downwards (and from 1 down to
 //! the cutoff for overflow); so a precision cut reads whole strata and wastes
-//! little, and inside a stratum the zones are small boxes. Zones are cut within
-//! strata. Where fewer bytes are all that counts, the rows of a zone are ordered by the identity, which
+//! little, and inside a stratum the zones are small boxes. Rows of a stratum that lie near one plane
+//! come between those before and behind it (`planes`). Zones are cut within these parts of strata. Where fewer bytes are all that counts, the rows of a zone are ordered by the identity, which
 //! takes few bits then, and brings rows of one particle together.
 
 use std::cmp::Ordering;
@@ -23,6 +23,7 @@ use rayon::prelude::*;
 
 use crate::bucket::Buckets;
 use crate::keys::Keys;
+use crate::planes::{self, Dimensions};
 use kubist_catalog::frame::{Frame, Positions};
 use kubist_format::encode::{RunEncoding, encode_column, values_of};
 use kubist_format::zone_map::{Chunk, LazyZones, ZoneMap};
@@ -39,6 +40,8 @@ const SMALL_INNER_ZONE_ROWS: usize = 48;
 /// And of a run of few rows in a leaf that has others: its rows lie thin in space and in priorities,
 /// and all such runs are looked into. It is one stratum, as strata would make its zones wider.
 const ONE_OF_MANY_ZONE_ROWS: usize = 4;
+/// Rows of a plane have zones of their own if there are so many of them, or half of what a zone wants.
+const LEAST_OF_A_PLANE: usize = 8;
 /// A stratum with fewer rows is joined with the next.
 const LEAF_STRATUM_ROWS: usize = 512;
 const INNER_STRATUM_ROWS: usize = 96;
@@ -50,6 +53,7 @@ const MOST_STRATA: usize = 16;
 /// Rows in memory, sorted along the space-filling curve.
 pub struct SortedRows {
     frame: Arc<Frame>,
+    dimensions: Dimensions,
     batch: RecordBatch,
     buckets: Option<Buckets>,
     /// Rows of `batch` in key order.
@@ -115,7 +119,8 @@ impl SortedRows {
             Some(Compression::Small) => frame.identity_keys(&batch),
             _ => Vec::new(),
         };
-        Ok(SortedRows { frame: frame.clone(), batch, buckets, order, keys, identity, priorities, encoding, outside })
+        let (frame, dimensions) = (frame.clone(), Dimensions::new(&frame.geometry));
+        Ok(SortedRows { frame, dimensions, batch, buckets, order, keys, identity, priorities, encoding, outside })
     }
 
     /// The grid by which they are sorted.
@@ -231,10 +236,14 @@ impl SortedRows {
         };
         let within = (&placement.within, placement.cutoff, stratum_rows);
         let overflow = (&placement.overflow, Threshold::ALL, OVERFLOW_STRATUM_ROWS);
+        let key = |row: u32| self.keys[row as usize];
+        let (planes, least) = (self.dimensions.planes(&placement.within, key), LEAST_OF_A_PLANE.max(zone_rows / 2));
         for (rows, top, stratum_rows) in [within, overflow] {
             for stratum in strata(rows, top, &self.priorities, stratum_rows) {
-                self.cut(&stratum, zone_rows, &mut zones);
-                order.extend(stratum);
+                for part in planes::part(&planes, stratum, least, key) {
+                    self.cut(&part, zone_rows, &mut zones);
+                    order.extend(part);
+                }
             }
         }
         if !self.identity.is_empty() {
@@ -265,18 +274,18 @@ impl SortedRows {
             (LazyZones::new(column.zones, values_of(array.data_type())), column.chunks.into_iter())
         });
         let (columns, mut chunks): (Vec<_>, Vec<_>) = parts.unzip();
-        let (mut data, mut listed, mut offset) = (Vec::new(), Vec::new(), 0u64);
+        let (mut data, mut listed, mut frames, mut offset) = (Vec::new(), Vec::new(), Vec::new(), 0u64);
         let compression = self.encoding.compression;
         for _ in 0..pages {
             for (chunk, frame) in chunks.iter_mut().filter_map(Iterator::next) {
                 let length = chunk.len() as u32;
-                let frame = compression.is_none().then(|| frame.unwrap_or_default());
-                listed.push(Chunk { offset, length, checksum: crc32c::crc32c(&chunk), frame });
+                listed.push(Chunk { offset, length, checksum: crc32c::crc32c(&chunk) });
+                frames.extend(compression.is_none().then(|| frame.unwrap_or_default()));
                 offset += length as u64;
                 data.push(chunk);
             }
         }
-        let map = ZoneMap { rows: zones, priorities, columns, chunks: listed, compression };
+        let map = ZoneMap { rows: zones, priorities: priorities.into(), columns, chunks: listed, frames, compression };
         let rows = order.len() as u64;
         let (low, high) = self.frame.extent(&self.batch, &order, &map);
         let (cube, postings) = (placement.cube, keys.postings(&order, &map.rows));

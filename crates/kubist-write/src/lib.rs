@@ -11,6 +11,7 @@ mod incoming;
 pub mod keys;
 mod names;
 pub mod output;
+mod planes;
 pub mod postings;
 pub mod publish;
 mod runs;

@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
 use kubist_index::cube::CubeId;
 use kubist_index::layout::Placement;
-use kubist_index::priority::Threshold;
+use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_index::state::{Run, RunId};
 use kubist_store::MemoryStore;
 
@@ -19,7 +19,7 @@ use kubist_catalog::frame::Frame;
 use kubist_format::bounds::Values;
 use kubist_format::encode::RunEncoding;
 use kubist_format::location::Location;
-use kubist_format::zone_map::{ColumnZones, LazyZones, ZoneMap};
+use kubist_format::zone_map::{ColumnZones, LazyPriorities, LazyZones, ZoneMap};
 use kubist_read::runs::read_run;
 use kubist_write::build::SortedRows;
 use kubist_write::publish::{Replacement, publish, write_segment};
@@ -190,12 +190,18 @@ fn with_wrong_bounds(zones: &ColumnZones) -> LazyZones {
     LazyZones::new(wrong, Values::Keys)
 }
 
+fn with_wrong_priorities(priorities: &[PriorityRange]) -> LazyPriorities {
+    let mut wrong = priorities.to_vec();
+    wrong[0].first = 0;
+    wrong.into()
+}
+
 #[test]
 fn zone_maps_must_be_exact() {
     type Change = fn(&mut ZoneMap);
     let changes: [(Change, &str); 2] = [
         (|map| map.columns[1] = with_wrong_bounds(&map.columns[1]), "bounds or nulls of column \"name\""),
-        (|map| map.priorities[0].first = 0, "other priorities"),
+        (|map| map.priorities = with_wrong_priorities(&map.priorities), "other priorities"),
     ];
     for (change, expected) in changes {
         let table = table();

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema;
 use bytes::Bytes;
 use kubist_expr::{ALL_INSIDE, KeyRanges, Nulls, SOME_INSIDE, Verdict, Zone};
@@ -15,14 +15,15 @@ use kubist_index::cube::GridBox;
 use kubist_index::priority::PriorityRange;
 
 use crate::bind::BoundQuery;
-use crate::execute::{Scanned, Skip, Wanted};
+use crate::execute::{Keeps, Scanned, Skip, Wanted};
 use crate::grids::Within;
 use crate::runs;
 use crate::visit::Visit;
-use kubist_catalog::decoded::DecodedRun;
+use kubist_catalog::decoded::{DecodedRun, Keeper};
 use kubist_catalog::fetch::Piece;
 use kubist_catalog::stop::stoppable;
-use kubist_format::decode::{self, PageColumn, Pick};
+use kubist_format::decode::{self, Pick};
+use kubist_format::decoded::DecodedPage;
 use kubist_format::rows::{Rows, Span, all_rows, for_rows};
 use kubist_format::zone_map::{ColumnZones, ZoneMap};
 use kubist_types::error::{Error, Result};
@@ -71,6 +72,7 @@ struct Reading<'a> {
     query: &'a BoundQuery,
     visits: &'a [Visit],
     maps: Vec<Arc<ZoneMap>>,
+    keeper: Option<Keeper>,
     /// Of each run its pages that are kept decoded; none if the question keeps none.
     kept: Vec<Arc<DecodedRun>>,
     /// Of each run what was read of it.
@@ -80,23 +82,25 @@ struct Reading<'a> {
     cost: Cost,
 }
 
-/// Reads the rows of `visits` that answer the query and have a priority in `range`; if it `may_keep` them, pages
-/// that several questions read are kept decoded.
+/// Reads the rows of `visits` that answer the query and have a priority in `range`; what it
+/// `keeps` of them stays for other questions.
 pub fn scan(
     query: &BoundQuery,
     visits: &[Visit],
     range: PriorityRange,
     wanted: &Wanted,
     skip: Option<&Skip>,
-    may_keep: bool,
+    keeps: Keeps,
 ) -> Result<Scanned> {
     query.cancel.check()?;
-    let (maps, cost) = stoppable(&query.cancel, || query.snapshot.zone_maps(visits.iter().map(|visit| &visit.run)))?;
+    let runs = visits.iter().map(|visit| &visit.run);
+    let (maps, cost) = stoppable(&query.cancel, || query.snapshot.zone_maps(runs, keeps.zone_maps))?;
     let loaded = vec![Loaded::default(); visits.len()];
     let decoded_pages = &query.snapshot.core.decoded_pages;
     let of_visit = |(visit, map): (&Visit, &Arc<ZoneMap>)| (visit.run.id, map.pages());
-    let kept = if may_keep { decoded_pages.of_runs(visits.iter().zip(&maps).map(of_visit)) } else { Vec::new() };
-    let mut reading = Reading { query, visits, maps, kept, loaded, pieces: Vec::new(), cost };
+    let kept =
+        if keeps.pages.is_some() { decoded_pages.of_runs(visits.iter().zip(&maps).map(of_visit)) } else { Vec::new() };
+    let mut reading = Reading { query, visits, maps, keeper: keeps.pages, kept, loaded, pieces: Vec::new(), cost };
     let (mut picks, open) = reading.judge_zones(range, skip)?;
     let mut columns = wanted.columns.clone();
     if wanted.priorities {
@@ -381,45 +385,53 @@ impl Reading<'_> {
         let rows = self.rows_in(picks);
         let types = columns.iter().map(|column| schema.stored.field(*column).data_type());
         let mut builders: Vec<_> = types.map(|data_type| decode::column(data_type, rows)).collect();
-        let mut spans = Vec::new();
         let decoded_pages = &self.query.snapshot.core.decoded_pages;
         let (mut copied, mut copied_bytes) = (0, 0);
-        for run in picks {
-            let (map, kept) = (&self.maps[run.run], self.kept.get(run.run));
-            for of_page in run.picks.chunk_by(|a, b| a.page() == b.page()) {
-                self.query.cancel.check()?;
-                let page = of_page[0].page();
-                decode::spans(map, page, of_page, &mut spans);
-                let rows = map.page_rows(page);
-                let picked: usize = spans.iter().map(Span::count).sum();
-                let kept_now = kept.filter(|kept| decoded_pages.is_to_be_kept(kept, page, self.query.id));
-                for (column, builder) in columns.iter().zip(&mut builders) {
-                    if *column >= map.columns.len() {
-                        builder.repeat(schema.default_of(*column), picked);
-                        continue;
+        let mut pages =
+            picks.iter().flat_map(|run| run.picks.chunk_by(|a, b| a.page() == b.page()).map(|page| (run.run, page)));
+        let fetch_ahead = |(run, of_page): &(usize, &[Pick])| {
+            let Some(kept) = self.kept.get(*run) else { return };
+            let of_column = |column: &usize| kept.page(self.maps[*run].place(of_page[0].page(), *column));
+            columns.iter().filter_map(of_column).for_each(DecodedPage::fetch_ahead);
+        };
+        let mut spans = Vec::new();
+        let mut next = pages.next().inspect(fetch_ahead);
+        while let Some((run, of_page)) = next {
+            next = pages.next().inspect(fetch_ahead);
+            self.query.cancel.check()?;
+            let (map, kept, page) = (&self.maps[run], self.kept.get(run), of_page[0].page());
+            decode::spans(map, page, of_page, &mut spans);
+            let keeps =
+                |kept: &DecodedRun| self.keeper.is_some_and(|keeper| decoded_pages.is_to_be_kept(kept, page, keeper));
+            let kept_now = kept.filter(|kept| keeps(kept));
+            for (column, builder) in columns.iter().zip(&mut builders) {
+                if *column >= map.columns.len() {
+                    builder.repeat(schema.default_of(*column), spans.iter().map(Span::count).sum());
+                    continue;
+                }
+                let place = map.place(page, *column);
+                if let Some(decoded) = kept.and_then(|kept| kept.page(place)) {
+                    builder.append_decoded(decoded, &spans);
+                    (copied, copied_bytes) = (copied + 1, copied_bytes + decoded.bytes());
+                    continue;
+                }
+                let Some(Place::Read { piece, start }) = self.loaded[run].chunks[place] else {
+                    unreachable!("loaded above, and what is kept stays while it is in use")
+                };
+                let bytes = &self.pieces[piece][start..][..map.chunks[place].length as usize];
+                let chunk = map.page_column(page, *column, bytes);
+                let damaged = |what| self.damaged(run, page, *column, what);
+                let data_type = schema.stored.field(*column).data_type();
+                let decoded = match kept_now {
+                    Some(_) => decode::decoded(data_type, &chunk).map_err(damaged)?,
+                    None => None,
+                };
+                match (kept_now, decoded) {
+                    (Some(kept), Some(decoded)) => {
+                        builder.append_decoded(&decoded, &spans);
+                        decoded_pages.keep(kept, map.chunks.len(), place, decoded);
                     }
-                    let place = page * map.columns.len() + column;
-                    if let Some(array) = kept.and_then(|kept| kept.page(place)) {
-                        builder.append_decoded(array, &spans);
-                        (copied, copied_bytes) = (copied + 1, copied_bytes + array.get_buffer_memory_size());
-                        continue;
-                    }
-                    let chunk = &map.chunks[place];
-                    let Some(Place::Read { piece, start }) = self.loaded[run.run].chunks[place] else {
-                        unreachable!("loaded above, and what is kept stays while it is in use")
-                    };
-                    let bytes = &self.pieces[piece][start..][..chunk.length as usize];
-                    let chunk = PageColumn { rows, frame: chunk.frame, bytes };
-                    let data_type = schema.stored.field(*column).data_type();
-                    let damaged = |what| self.damaged(run.run, page, *column, what);
-                    match kept_now.filter(|_| decode::can_be_kept(data_type)) {
-                        Some(kept) => {
-                            let array = decode::decoded(data_type, &chunk).map_err(damaged)?;
-                            builder.append_decoded(&array, &spans);
-                            decoded_pages.keep(kept, map.chunks.len(), place, &array);
-                        }
-                        None => builder.append(&chunk, &spans).map_err(damaged)?,
-                    }
+                    _ => builder.append(&chunk, &spans).map_err(damaged)?,
                 }
             }
         }
@@ -441,7 +453,7 @@ impl Reading<'_> {
                 let page = of_page[0].page();
                 loaded.pages[page] = true;
                 for column in written() {
-                    let place = page * map.columns.len() + column;
+                    let place = map.place(page, *column);
                     if loaded.chunks[place].is_some() {
                         continue;
                     }
@@ -486,7 +498,7 @@ impl Reading<'_> {
                 let damage = self.damaged(run, page, column, "the checksum does not match".into());
                 return Err(self.query.snapshot.explained(&self.visits[run].run, damage));
             }
-            let place = page * self.maps[run].columns.len() + column;
+            let place = self.maps[run].place(page, column);
             self.loaded[run].chunks[place] = Some(Place::Read { piece, start });
         }
         Ok(())

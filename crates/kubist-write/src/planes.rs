@@ -1,0 +1,144 @@
+//! Rows near one plane: what stuck to a wall, lies on the floor, or was written at one time.
+//!
+//! On the curve they stand among their neighbours in space, and zones there reach from the plane to these, or over
+//! it: whoever asks for what lies before the wall would look into most of them. So they get zones of their own, which
+//! have hardly any width in that dimension, and no other zone reaches over the plane.
+
+use kubist_index::cube::{Geometry, MAX_DIMENSIONS, MortonKey};
+
+/// The part of some rows that has to lie near a plane, as one in so many, and the part of their extent that is near: one
+/// in so many halvings.
+const ONE_IN: usize = 8;
+const HALVINGS: usize = 6;
+/// Rows that are looked at to find a plane, and how many of them have to lie near it.
+const SAMPLED: usize = 32;
+const NEAR: usize = SAMPLED / ONE_IN;
+
+/// The dimensions of a grid, as what Morton keys have of each.
+pub struct Dimensions {
+    masks: Vec<MortonKey>,
+}
+
+/// What lies between two coordinates of one dimension, both included.
+pub struct Plane {
+    mask: MortonKey,
+    low: MortonKey,
+    high: MortonKey,
+}
+
+impl Dimensions {
+    pub fn new(geometry: &Geometry) -> Dimensions {
+        let mask = |d: usize| {
+            let mut coordinates = [0; MAX_DIMENSIONS];
+            coordinates[d] = geometry.last_coordinate();
+            geometry.key(&coordinates)
+        };
+        Dimensions { masks: (0..geometry.dimensions()).map(mask).collect() }
+    }
+
+    /// In each dimension the plane that most of some rows lie near, if these seem to be enough.
+    pub fn planes(&self, rows: &[u32], key: impl Fn(u32) -> MortonKey) -> Vec<Plane> {
+        if rows.len() < SAMPLED {
+            return Vec::new();
+        }
+        let sampled: [MortonKey; SAMPLED] = std::array::from_fn(|i| key(rows[i * rows.len() / SAMPLED]));
+        self.masks.iter().filter_map(|mask| self.plane(*mask, sampled.map(|key| key & mask))).collect()
+    }
+
+    /// What keys have of one dimension compares as its coordinates do. Their difference is its bits of the difference,
+    /// because whatever is borrowed passes through the zeros between them.
+    fn plane(&self, mask: MortonKey, mut sampled: [MortonKey; SAMPLED]) -> Option<Plane> {
+        sampled.sort_unstable();
+        let apart = |first: usize, last: usize| sampled[last].wrapping_sub(sampled[first]) & mask;
+        let most_apart = apart(0, SAMPLED - 1) >> (HALVINGS * self.masks.len()) & mask;
+        let (mut first, mut most) = (0, 0..0);
+        for last in 0..SAMPLED {
+            while apart(first, last) > most_apart {
+                first += 1;
+            }
+            if last + 1 - first > most.len() {
+                most = first..last + 1;
+            }
+        }
+        (most.len() >= NEAR).then(|| Plane { mask, low: sampled[most.start], high: sampled[most.end - 1] })
+    }
+}
+
+impl Plane {
+    /// Rows before, near and behind it, if at least `least` and an eighth of all lie near it, but not all of them; the order
+    /// within each part is kept.
+    fn part(&self, rows: Vec<u32>, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
+        let coordinate = |row: &u32| key(*row) & self.mask;
+        let near = rows.iter().filter(|row| (self.low..=self.high).contains(&coordinate(row))).count();
+        if near < least.max(rows.len() / ONE_IN) || near == rows.len() {
+            return vec![rows];
+        }
+        let (before, rest): (Vec<u32>, Vec<u32>) = rows.into_iter().partition(|row| coordinate(row) < self.low);
+        let (near, behind) = rest.into_iter().partition(|row| coordinate(row) <= self.high);
+        [before, near, behind].into_iter().filter(|rows| !rows.is_empty()).collect()
+    }
+}
+
+/// Rows by where they lie beside planes; see [`Plane::part`].
+pub fn part(planes: &[Plane], rows: Vec<u32>, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
+    planes
+        .iter()
+        .fold(vec![rows], |parts, plane| parts.into_iter().flat_map(|rows| plane.part(rows, least, &key)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    const WALL: u32 = 1 << 30;
+    const WAVES: u32 = 1000;
+
+    /// Keys of points in 3-D, ascending, of which about a share lies on a wall across `x`, and not quite even there.
+    fn beside_a_wall(rows: usize, share: f64) -> (Geometry, Vec<MortonKey>) {
+        let mut rng = SmallRng::seed_from_u64(5);
+        let geometry = Geometry::new(3).unwrap();
+        let mut point = || {
+            let x = if rng.random_bool(share) { WALL - rng.random_range(0..=WAVES) } else { rng.random() };
+            geometry.key(&[x, rng.random(), rng.random()])
+        };
+        let mut keys: Vec<MortonKey> = (0..rows).map(|_| point()).collect();
+        keys.sort_unstable();
+        (geometry, keys)
+    }
+
+    fn parts_of(geometry: &Geometry, rows: u32, least: usize, key: impl Fn(u32) -> MortonKey) -> Vec<Vec<u32>> {
+        let rows: Vec<u32> = (0..rows).collect();
+        let planes = Dimensions::new(geometry).planes(&rows, &key);
+        part(&planes, rows, least, key)
+    }
+
+    #[test]
+    fn rows_of_a_wall_are_parted_from_others() {
+        let (geometry, keys) = beside_a_wall(2000, 0.3);
+        let parts = parts_of(&geometry, 2000, 24, |row| keys[row as usize]);
+        let x = |row: &u32| geometry.coordinates(keys[*row as usize])[0];
+        assert_eq!(parts.len(), 3);
+        assert!(parts.iter().all(|part| part.is_sorted()));
+        assert!(parts[0].iter().all(|row| x(row) < WALL - WAVES));
+        assert!(parts[1].iter().all(|row| x(row).abs_diff(WALL) <= WAVES));
+        assert!(parts[2].iter().all(|row| x(row) > WALL));
+        assert!(parts[1].len() > 500, "{} rows", parts[1].len());
+        let mut all = parts.concat();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..2000));
+    }
+
+    #[test]
+    fn rows_stay_together_without_a_wall_in_one_and_if_they_are_few() {
+        for (rows, share, least) in [(2000, 0.0, 24), (2000, 0.03, 24), (40, 0.5, 24), (0, 0.5, 8)] {
+            let (geometry, keys) = beside_a_wall(rows, share);
+            let parts = parts_of(&geometry, rows as u32, least, |row| keys[row as usize]);
+            assert_eq!(parts.len(), 1, "{rows} rows, {share} of them near a plane");
+        }
+        let geometry = Geometry::new(3).unwrap();
+        let parts = parts_of(&geometry, 500, 24, |row| geometry.key(&[7, row * 8_000_000, 7]));
+        assert_eq!(parts.len(), 1, "all in two planes");
+    }
+}
