@@ -3,7 +3,8 @@
 #![no_main]
 
 use arrow_schema::DataType;
-use kubist_format::decode::{self, PageColumn};
+use kubist_format::decode;
+use kubist_format::page::PageColumn;
 use kubist_format::rows::Span;
 use libfuzzer_sys::fuzz_target;
 

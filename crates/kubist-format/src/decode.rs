@@ -27,8 +27,9 @@ use crate::decoded::DecodedPage;
 use crate::encode::{opaque_bytes, values_of, varies_in_length};
 use crate::numbers::multiples::{self, Steps};
 use crate::numbers::{Aside, Chunk, is_exact};
+use crate::page::{Frame, PageColumn};
 use crate::rows::{Rows, Span, bit, for_rows, picked};
-use crate::zone_map::{Frame, ZONES_PER_PAGE, ZoneMap};
+use crate::zone_map::{ZONES_PER_PAGE, ZoneMap};
 
 /// Neighbouring zones of a page all of whose rows are wanted, or one zone and which of its rows are.
 #[derive(Clone, Debug)]
@@ -85,16 +86,6 @@ pub fn spans(map: &ZoneMap, page: usize, picks: &[Pick], spans: &mut Vec<Span>) 
             _ => spans.push(span),
         }
     }
-}
-
-/// One column of one page.
-#[derive(Clone, Copy)]
-pub struct PageColumn<'a> {
-    /// Rows of the page.
-    pub rows: usize,
-    /// If the zone map has it, as in version 1 of the format.
-    pub frame: Option<Frame>,
-    pub bytes: &'a [u8],
 }
 
 /// A column under construction.

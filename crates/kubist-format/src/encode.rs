@@ -23,8 +23,9 @@ use kubist_types::Compression;
 use crate::bits::{self, Word};
 use crate::bounds::Values;
 use crate::numbers;
+use crate::page::Frame;
 use crate::rows::put_bitmap;
-use crate::zone_map::{ColumnZones, Frame, MOST_PAGE_ROWS, ZONES_PER_PAGE};
+use crate::zone_map::{ColumnZones, MOST_PAGE_ROWS, ZONES_PER_PAGE};
 
 /// How the columns of runs are written.
 #[derive(Clone, Debug, Default)]

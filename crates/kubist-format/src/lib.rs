@@ -24,6 +24,7 @@ pub mod lookup;
 pub mod lookups;
 pub mod names;
 pub mod numbers;
+pub mod page;
 pub mod ranges;
 pub mod rows;
 pub mod wire;

@@ -18,7 +18,7 @@ use kubist_types::compression::{COMPRESSIONS, Compression};
 
 use crate::bits;
 use crate::bounds::{self, Steps, Values};
-use crate::decode::PageColumn;
+use crate::page::{Frame, PageColumn};
 use crate::wire::{Reader, Short};
 
 /// Zones of a page: the unit of input and output is about 1500 rows.
@@ -128,15 +128,6 @@ pub struct Chunk {
     pub offset: u64,
     pub length: u32,
     pub checksum: u32,
-}
-
-/// The smallest key of a packed chunk and the bits that the largest difference from it
-/// needs, and how many values are null; all 0 for opaque types. In version 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Frame {
-    pub base: u64,
-    pub width: u8,
-    pub nulls: u16,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -9,9 +9,10 @@ use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, UInt32Array, ne
 use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
 use arrow_select::take::take;
-use kubist_format::decode::{self, PageColumn};
+use kubist_format::decode;
 use kubist_format::encode::{ColumnEncoding, encode_column};
 use kubist_format::numbers::{ALL_NULL, DICTIONARY, FRAME, MULTIPLES, PCO, RUNS, TWO_FRAMES};
+use kubist_format::page::PageColumn;
 use kubist_format::rows::Span;
 use kubist_types::compression::{COMPRESSIONS, Compression};
 use proptest::prelude::*;

@@ -12,8 +12,9 @@ use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit};
 
 use kubist_format::alteration::Alteration;
 use kubist_format::column_type::{stored_type, user_type};
-use kubist_format::decode::{self, PageColumn};
+use kubist_format::decode;
 use kubist_format::header::{FORMAT_VERSION, Header, HeaderDimension, decode_header, encode_header};
+use kubist_format::page::PageColumn;
 use kubist_format::rows::Span;
 
 fn added(default: ArrayRef) -> Vec<u8> {

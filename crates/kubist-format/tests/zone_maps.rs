@@ -2,8 +2,9 @@
 
 use kubist_expr::Zone;
 use kubist_format::bounds::{Steps, Values, put, read, skip};
+use kubist_format::page::Frame;
 use kubist_format::wire::Reader;
-use kubist_format::zone_map::{COLUMN_BITS, Chunk, ColumnZones, Frame, LazyZones, ZONES_PER_PAGE, ZoneMap};
+use kubist_format::zone_map::{COLUMN_BITS, Chunk, ColumnZones, LazyZones, ZONES_PER_PAGE, ZoneMap};
 use kubist_index::order::Keyed;
 use kubist_index::priority::PriorityRange;
 use kubist_types::compression::COMPRESSIONS;
