@@ -15,7 +15,13 @@ fuzz_target!(|bytes: &[u8]| {
     for data_type in [DataType::Boolean, DataType::Int8, DataType::Float32, DataType::UInt64, DataType::Float64] {
         let mut column = decode::column(&data_type, rows);
         let spans = [Span { indices: indices.clone(), some }];
-        if column.append(&PageColumn { rows, frame: None, bytes }, &spans).is_ok() {
+        let page = PageColumn { rows, frame: None, bytes };
+        if column.append(&page, &spans).is_ok() {
+            assert_eq!(column.finish().expect("values").len(), spans[0].count());
+        }
+        if let (Ok(Some(kept)), true) = (decode::decoded(&data_type, &page), spans[0].indices.end <= rows) {
+            let mut column = decode::column(&data_type, rows);
+            column.append_decoded(&kept, &spans);
             assert_eq!(column.finish().expect("values").len(), spans[0].count());
         }
     }

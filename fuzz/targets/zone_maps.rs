@@ -8,6 +8,7 @@ mod checked;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(map) = ZoneMap::decode(&checked::checked(bytes)) else { return };
+    assert_eq!(map.priorities.len(), map.zones());
     for (index, column) in map.columns.iter().enumerate() {
         map.whole(index);
         for zone in 0..map.zones() {

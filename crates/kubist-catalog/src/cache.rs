@@ -121,3 +121,30 @@ impl<K: Eq + Hash, V: Held> Cache<K, V> {
         values.for_each(|(key, value)| generations.insert(key, value, self.bound));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Tenth;
+
+    impl Held for Tenth {
+        fn bytes(&self) -> usize {
+            10
+        }
+    }
+
+    #[test]
+    fn who_peeks_leaves_both_generations_as_they_are() {
+        let cache = Cache::new(100);
+        let put = |keys: std::ops::Range<u32>| cache.insert(keys.map(|key| (key, Arc::new(Tenth))));
+        let found = |values: Vec<Option<Arc<Tenth>>>| values.iter().filter(|value| value.is_some()).count();
+        put(0..8);
+        assert_eq!(found(cache.peek(0..20)), 8, "young and old");
+        // What was peeked at is still old, and leaves with the next generation; what was asked for is young.
+        assert_eq!(found(cache.get(0..1)), 1);
+        put(10..14);
+        let left: Vec<u32> = (0..8).filter(|key| cache.peek(std::iter::once(*key))[0].is_some()).collect();
+        assert_eq!(left, [0, 6, 7]);
+    }
+}

@@ -63,6 +63,8 @@ pub struct DecodedRun {
     held: Arc<AtomicUsize>,
     bytes: AtomicUsize,
     is_used: AtomicBool,
+    /// Tells it from others where few pages are kept: many runs have one page only.
+    salt: u32,
     /// Of each page the question that read it last, and as the lowest bit whether another one did before; 0: none did.
     readers: Box<[AtomicU32]>,
     /// By page and column, as in its zone map.
@@ -99,7 +101,7 @@ impl DecodedPages {
                 found.is_used.store(true, Relaxed);
                 return found.clone();
             }
-            let entry = Arc::new(DecodedRun::new(pages, self.held.clone()));
+            let entry = Arc::new(DecodedRun::new(id, pages, self.held.clone()));
             runs.by_id.insert(id, entry.clone());
             runs.clock.push_back(id);
             entry
@@ -136,7 +138,8 @@ impl DecodedPages {
     /// Notes that a question reads a page of a run; is it to be kept?
     pub fn is_to_be_kept(&self, run: &DecodedRun, page: usize, Keeper { question, one_in }: Keeper) -> bool {
         // The high bits of a product are mixed, also of numbers that are some multiple apart.
-        let mixed = || (question.0 >> 1).wrapping_add(page as u32).wrapping_mul(0x9E37_79B1) >> 20;
+        let number = (question.0 >> 1).wrapping_add(page as u32).wrapping_add(run.salt);
+        let mixed = || number.wrapping_mul(0x9E37_79B1) >> 20;
         run.note_reading(page, question) && (!self.keeps_few.load(Relaxed) || mixed().is_multiple_of(one_in))
     }
 
@@ -167,10 +170,11 @@ impl DecodedPages {
 }
 
 impl DecodedRun {
-    fn new(pages: usize, held: Arc<AtomicUsize>) -> DecodedRun {
+    fn new(id: RunId, pages: usize, held: Arc<AtomicUsize>) -> DecodedRun {
         let readers = (0..pages).map(|_| AtomicU32::new(0)).collect();
         let (bytes, is_used) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let run = DecodedRun { held, bytes, is_used, readers, chunks: OnceLock::new() };
+        let salt = (id.0 as u64 ^ (id.0 >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let run = DecodedRun { held, bytes, is_used, salt: salt as u32, readers, chunks: OnceLock::new() };
         run.add(ENTRY_BYTES + pages * size_of::<AtomicU32>());
         run
     }
@@ -300,14 +304,15 @@ mod tests {
     #[test]
     fn small_questions_keep_more_of_their_pages() {
         let pages = DecodedPages::new(BOUND);
-        for turn in 0..400 {
-            read(&pages, turn % 40);
-        }
-        assert!(pages.keeps_few.load(Relaxed));
+        pages.keeps_few.store(true, Relaxed);
+        // Of one question for many runs of a page each.
         let kept_of = |bytes: usize| {
-            let run = pages.of_runs(std::iter::once((RunId(bytes as u128), 1))).remove(0);
-            run.note_reading(0, pages.question());
-            (0..1000).filter(|_| pages.is_to_be_kept(&run, 0, pages.keeper(pages.question(), bytes))).count()
+            let runs = pages.of_runs((0..1000).map(|run| (RunId::new(1, 1, run), 1)));
+            for run in &runs {
+                run.note_reading(0, QuestionId(2));
+            }
+            let keeper = pages.keeper(QuestionId(4), bytes);
+            runs.iter().filter(|run| pages.is_to_be_kept(run, 0, keeper)).count()
         };
         let (of_small, of_large) = (kept_of(BOUND / SMALL), kept_of(BOUND / SMALL + 1));
         assert!((200..300).contains(&of_small) && (40..90).contains(&of_large), "{of_small} and {of_large} of 1,000");

@@ -2,11 +2,6 @@
 
 use arrow_buffer::Buffer;
 
-/// The bytes of a line of the processor's caches.
-const LINE: usize = 64;
-/// What is fetched of a page before it is used.
-const MOST_AHEAD: usize = 8192;
-
 /// What was decoded, in as little as can be: it is read from memory each time that it is used, and whoever follows
 /// pointers to it waits at each.
 #[derive(Debug, PartialEq)]
@@ -28,13 +23,17 @@ impl DecodedPage {
         self.values.len() + self.valid.as_ref().map_or(0, |valid| valid.len())
     }
 
-    /// Has the processor fetch it, and does not wait for it.
+    /// Has the processor fetch it, if it has an instruction for that, and does not wait for it.
     pub fn fetch_ahead(&self) {
         #[cfg(target_arch = "x86_64")]
-        for line in self.values.as_slice()[..self.values.len().min(MOST_AHEAD)].chunks(LINE) {
+        {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: every such machine has the instruction, which changes nothing but what its caches hold.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+            const LINE: usize = 64;
+            const MOST: usize = 8192;
+            for line in self.values.as_slice()[..self.values.len().min(MOST)].chunks(LINE) {
+                // SAFETY: every such machine has the instruction, which changes nothing but what its caches hold.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+            }
         }
     }
 }

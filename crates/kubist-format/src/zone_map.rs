@@ -27,6 +27,8 @@ pub const ZONES_PER_PAGE: usize = 32;
 const MOST_ZONE_ROWS: usize = 128;
 /// And of a page.
 pub const MOST_PAGE_ROWS: usize = ZONES_PER_PAGE * MOST_ZONE_ROWS;
+/// Rows of most zones, about.
+const USUAL_ZONE_ROWS: usize = 32;
 /// Priorities in zone maps keep their top 32 bits; that is how many they drop.
 const PRIORITY_SHIFT: u32 = 32;
 
@@ -280,13 +282,15 @@ impl ZoneMap {
 
     /// Bytes of memory that it holds, about, once a few of its columns were looked at.
     pub fn memory(&self) -> usize {
-        let packed: usize = self.columns.iter().map(|column| column.packed.len()).sum();
-        let looked_at = self.columns.len().min(4);
-        128 + packed
-            + self.zones() * (17 + 16 * looked_at)
-            + self.columns.len() * 120
-            + self.chunks.len() * 16
-            + self.frames.len() * 16
+        let of_columns: usize = self.columns.iter().map(|column| column.packed.len()).sum();
+        let packed = of_columns + self.priorities.packed.len() + self.frames.len() * size_of::<Frame>();
+        memory_of(packed, self.zones(), self.columns.len(), self.chunks.len())
+    }
+
+    /// The same of a map of so many bytes of a run of so many rows, which nobody has read yet.
+    pub fn about(bytes: usize, rows: u64, columns: usize) -> usize {
+        let zones = rows as usize / USUAL_ZONE_ROWS + 1;
+        memory_of(bytes, zones, columns, zones.div_ceil(ZONES_PER_PAGE) * columns)
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -405,7 +409,9 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     };
     let columns: Vec<LazyZones> = starts.zip(&ends).map(lazy).collect();
     let count = zones.div_ceil(ZONES_PER_PAGE) * columns.len();
-    let (mut chunks, mut frames) = (Vec::with_capacity(count.min(bytes.len())), Vec::new());
+    let most = count.min(bytes.len());
+    let (mut chunks, mut frames) = (Vec::with_capacity(most), Vec::new());
+    frames.reserve_exact(if compression.is_none() { most } else { 0 });
     let mut offset = 0u64;
     for _ in 0..count {
         let length = match compression {
@@ -429,6 +435,12 @@ fn unpack_priorities(bytes: &[u8], zones: usize) -> Result<Vec<PriorityRange>, S
 fn unpack_rounded_priorities(bytes: &[u8], zones: usize) -> Result<Vec<PriorityRange>, Short> {
     let (first, last) = bounds::read(&mut Reader::new(bytes), zones, PRIORITY_BITS)?;
     Ok(first.into_iter().zip(last).map(range_of).collect())
+}
+
+/// What a zone map takes whose packed bounds take some bytes.
+fn memory_of(packed: usize, zones: usize, columns: usize, chunks: usize) -> usize {
+    let looked_at = columns.min(4);
+    128 + packed + zones * (17 + 16 * looked_at) + columns * 120 + chunks * size_of::<Chunk>()
 }
 
 /// From the highest 32 bits of the lowest and of the highest priority, rounded outwards.

@@ -55,7 +55,7 @@ pub fn recompress(
         let snapshot = Snapshot::new(core.clone(), view);
         for looked_at in primary.chunks(LOOKED_AT) {
             options.cancel.check()?;
-            let (maps, _) = snapshot.zone_maps(looked_at.iter(), false)?;
+            let (maps, _) = snapshot.zone_maps(looked_at.iter(), true)?;
             let other = looked_at.iter().zip(maps).filter(|(_, map)| map.compression != Some(compression));
             let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| run.clone()).collect();
             let mut rest = &other[..];

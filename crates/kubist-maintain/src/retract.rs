@@ -47,7 +47,7 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
         let column = core.created.step();
         let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
         let mut look_at = |runs: &mut Vec<Arc<Run<Location>>>| -> Result<()> {
-            let (maps, _) = snapshot.zone_maps(runs.iter(), false)?;
+            let (maps, _) = snapshot.zone_maps(runs.iter(), true)?;
             for (run, map) in runs.drain(..).zip(maps) {
                 let zones = &map.columns[column];
                 let later = |key: &u64| i64::from_key(*key) > step;

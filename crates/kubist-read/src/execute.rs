@@ -13,7 +13,9 @@ use crate::plan::ReadPlan;
 use kubist_catalog::cache::ZONE_MAP_BYTES;
 use kubist_catalog::decoded::{DECODED_BYTES, Keeper};
 use kubist_catalog::trace;
+use kubist_format::location::Location;
 use kubist_format::zone_map::ZoneMap;
+use kubist_index::state::Run;
 use kubist_types::error::Result;
 pub use kubist_types::population::{Scanned, Wanted};
 pub use pipeline::Pipeline;
@@ -26,8 +28,6 @@ const TASK_BYTES: f64 = (4 << 20) as f64;
 const LAST_TASK_ROWS: f64 = 8_192.0;
 /// The first task is small, so that the first batch comes soon.
 const FIRST_TASK_ROWS: f64 = 4_096.0;
-/// About how many times the bytes of a zone map it takes in memory, once a few of its columns were looked at.
-const GROWTH_OF_ZONE_MAPS: u64 = 2;
 /// What a second thread is not worth.
 const ALONE_ROWS: f64 = 16_384.0;
 /// About what a value of a type takes that varies in length, in bytes.
@@ -86,13 +86,12 @@ impl Keeps {
     fn of(plan: &ReadPlan, wanted: &Wanted) -> Keeps {
         let runs = || plan.visits.iter().map(|visit| &visit.run);
         let rows: u64 = runs().map(|run| run.rows).sum();
-        let maps: u64 = runs().map(|run| u64::from(run.payload.map_length)).sum();
+        let columns = plan.query.snapshot.view.schema.stored.fields().len();
+        let of_run = |run: &Arc<Run<Location>>| ZoneMap::about(run.payload.map_length as usize, run.rows, columns);
+        let maps: usize = runs().map(of_run).sum();
         let bytes = rows.saturating_mul(row_bytes(plan, wanted) as u64);
         let keeper = || plan.query.snapshot.core.decoded_pages.keeper(plan.query.id, bytes as usize);
-        Keeps {
-            zone_maps: maps.saturating_mul(GROWTH_OF_ZONE_MAPS) <= ZONE_MAP_BYTES as u64 / 2,
-            pages: (bytes <= DECODED_BYTES as u64 / 4).then(keeper),
-        }
+        Keeps { zone_maps: maps <= ZONE_MAP_BYTES / 2, pages: (bytes <= DECODED_BYTES as u64 / 4).then(keeper) }
     }
 }
 
@@ -115,7 +114,8 @@ fn bytes_of<'a>(plan: &ReadPlan, columns: impl IntoIterator<Item = &'a usize>) -
     let stored = &plan.query.snapshot.view.schema.stored;
     let of_column = |column: &usize| match stored.field(*column).data_type() {
         DataType::Boolean => 1,
-        data_type => data_type.primitive_width().unwrap_or(VARYING_BYTES),
+        // Narrow numbers are in words until the answer is whole.
+        data_type => data_type.primitive_width().map_or(VARYING_BYTES, |width| width.max(4)),
     };
     columns.into_iter().map(of_column).sum()
 }

@@ -3,9 +3,10 @@
 //! A run orders its rows by stratum, then Morton key. Strata divide the range of
 //! priorities geometrically from the cube's cutoff downwards (and from 1 down to
 //! the cutoff for overflow); so a precision cut reads whole strata and wastes
-//! little, and inside a stratum the zones are small boxes. Rows of a stratum that lie near one plane
-//! come between those before and behind it (`planes`). Zones are cut within these parts of strata. Where fewer bytes are all that counts, the rows of a zone are ordered by the identity, which
-//! takes few bits then, and brings rows of one particle together.
+//! little, and inside a stratum the zones are small boxes. Rows of a stratum that lie near a plane come between those
+//! before and behind it, dimension by dimension (`planes`). Zones are cut within these parts of strata. Where fewer
+//! bytes are all that counts, the rows of a zone are ordered by the identity, which takes few bits then, and brings rows
+//! of one particle together.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -40,7 +41,7 @@ const SMALL_INNER_ZONE_ROWS: usize = 48;
 /// And of a run of few rows in a leaf that has others: its rows lie thin in space and in priorities,
 /// and all such runs are looked into. It is one stratum, as strata would make its zones wider.
 const ONE_OF_MANY_ZONE_ROWS: usize = 4;
-/// Rows of a plane have zones of their own if there are so many of them, or half of what a zone wants.
+/// Rows near a plane have zones of their own if there are at least so many of them, and as many as a zone wants.
 const LEAST_OF_A_PLANE: usize = 8;
 /// A stratum with fewer rows is joined with the next.
 const LEAF_STRATUM_ROWS: usize = 512;
@@ -237,7 +238,7 @@ impl SortedRows {
         let within = (&placement.within, placement.cutoff, stratum_rows);
         let overflow = (&placement.overflow, Threshold::ALL, OVERFLOW_STRATUM_ROWS);
         let key = |row: u32| self.keys[row as usize];
-        let (planes, least) = (self.dimensions.planes(&placement.within, key), LEAST_OF_A_PLANE.max(zone_rows / 2));
+        let (planes, least) = (self.dimensions.planes(&placement.within, key), LEAST_OF_A_PLANE.max(zone_rows));
         for (rows, top, stratum_rows) in [within, overflow] {
             for stratum in strata(rows, top, &self.priorities, stratum_rows) {
                 for part in planes::part(&planes, stratum, least, key) {

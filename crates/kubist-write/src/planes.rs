@@ -2,7 +2,7 @@
 //!
 //! On the curve they stand among their neighbours in space, and zones there reach from the plane to these, or over
 //! it: whoever asks for what lies before the wall would look into most of them. So they get zones of their own, which
-//! have hardly any width in that dimension, and no other zone reaches over the plane.
+//! have hardly any width in that dimension, and no other zone reaches over the plane. There may be one in each dimension.
 
 use kubist_index::cube::{Geometry, MAX_DIMENSIONS, MortonKey};
 
@@ -60,7 +60,15 @@ impl Dimensions {
                 most = first..last + 1;
             }
         }
-        (most.len() >= NEAR).then(|| Plane { mask, low: sampled[most.start], high: sampled[most.end - 1] })
+        if most.len() < NEAR {
+            return None;
+        }
+        // Those that were not sampled lie a little beyond: it is made three times as wide, or less at the ends of space.
+        let (low, high) = (sampled[most.start], sampled[most.end - 1]);
+        let width = apart(most.start, most.end - 1);
+        let (lower, higher) = (low.wrapping_sub(width) & mask, (high | !mask).wrapping_add(width) & mask);
+        let (low, high) = (if lower <= low { lower } else { 0 }, if higher >= high { higher } else { mask });
+        Some(Plane { mask, low, high })
     }
 }
 
@@ -121,13 +129,55 @@ mod tests {
         let x = |row: &u32| geometry.coordinates(keys[*row as usize])[0];
         assert_eq!(parts.len(), 3);
         assert!(parts.iter().all(|part| part.is_sorted()));
-        assert!(parts[0].iter().all(|row| x(row) < WALL - WAVES));
-        assert!(parts[1].iter().all(|row| x(row).abs_diff(WALL) <= WAVES));
-        assert!(parts[2].iter().all(|row| x(row) > WALL));
-        assert!(parts[1].len() > 500, "{} rows", parts[1].len());
+        let ends = |part: &Vec<u32>| (part.iter().map(x).min().unwrap(), part.iter().map(x).max().unwrap());
+        let [before, near, behind] = [0, 1, 2].map(|part| ends(&parts[part]));
+        assert!(before.1 < near.0 && near.1 < behind.0);
+        assert!(WALL - 3 * WAVES <= near.0 && near.1 <= WALL + 2 * WAVES);
+        assert!(parts[1].len() > 500, "{} of about 600 rows", parts[1].len());
         let mut all = parts.concat();
         all.sort_unstable();
         assert!(all.into_iter().eq(0..2000));
+    }
+
+    /// Of any number of dimensions, with walls at both ends of space in the first and the last.
+    #[test]
+    fn planes_are_found_in_each_dimension() {
+        let mut rng = SmallRng::seed_from_u64(6);
+        for dimensions in 1..=MAX_DIMENSIONS {
+            let geometry = Geometry::new(dimensions).unwrap();
+            let end = geometry.last_coordinate();
+            let mut point = || {
+                let mut coordinates: [u32; MAX_DIMENSIONS] = std::array::from_fn(|_| rng.random_range(0..=end));
+                if rng.random_bool(0.4) {
+                    coordinates[0] = end;
+                }
+                if dimensions > 1 && rng.random_bool(0.4) {
+                    coordinates[dimensions - 1] = rng.random_range(0..=end / 10_000);
+                }
+                geometry.key(&coordinates)
+            };
+            let mut keys: Vec<MortonKey> = (0..3000).map(|_| point()).collect();
+            keys.sort_unstable();
+            let parts = parts_of(&geometry, 3000, 48, |row| keys[row as usize]);
+            let of = |row: &u32| geometry.coordinates(keys[*row as usize]);
+            assert!(parts.iter().all(|part| part.is_sorted()), "{dimensions} dimensions");
+            assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), 3000, "{dimensions} dimensions");
+            // Rows of a wall have only such beside them as are near it, but for those of parts that have few of its rows.
+            let strays = |is_on: &dyn Fn(&u32) -> bool, is_near: &dyn Fn(&u32) -> bool| -> usize {
+                let few = parts.iter().filter(|part| part.iter().any(is_on) && !part.iter().all(is_near));
+                few.map(|part| part.iter().filter(|row| is_on(row)).count()).sum()
+            };
+            assert_eq!(
+                strays(&|row| of(row)[0] == end, &|row| of(row)[0] >= end - end / 16),
+                0,
+                "{dimensions} dimensions"
+            );
+            if dimensions > 1 {
+                let last = |row: &u32| of(row)[dimensions - 1];
+                let strays = strays(&|row| last(row) <= end / 10_000, &|row| last(row) <= end / 16);
+                assert!(strays < 100, "{strays} rows in {dimensions} dimensions");
+            }
+        }
     }
 
     #[test]

@@ -392,7 +392,8 @@ impl Reading<'_> {
         let fetch_ahead = |(run, of_page): &(usize, &[Pick])| {
             let Some(kept) = self.kept.get(*run) else { return };
             let of_column = |column: &usize| kept.page(self.maps[*run].place(of_page[0].page(), *column));
-            columns.iter().filter_map(of_column).for_each(DecodedPage::fetch_ahead);
+            let written = columns.iter().filter(|column| **column < self.maps[*run].columns.len());
+            written.filter_map(of_column).for_each(DecodedPage::fetch_ahead);
         };
         let mut spans = Vec::new();
         let mut next = pages.next().inspect(fetch_ahead);
