@@ -292,6 +292,9 @@ impl Store for Cached {
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
         self.store.read_log(writer, from)
     }
+    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
+        self.store.read_log_piece(writer, from, bytes)
+    }
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
         self.store.read_logs(logs)
     }

@@ -138,8 +138,9 @@ async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found
     Ok(found)
 }
 
-/// What is read of a log, and what is wrong with the entry after that, if anything is.
-pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<(LogTail, Option<Error>)> {
+/// What is read of a log from a position on, partition by partition until it has so many bytes, and what is wrong with
+/// the entry after that, if anything is.
+pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) -> Result<(LogTail, Option<Error>)> {
     check_part(writer)?;
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
     // Where the log is known to go on.
@@ -154,7 +155,11 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<(
         let (partition, before) = (bucket(tail.next), tail.next);
         let mut wrong = follow(&found, &epochs, &mut tail);
         if wrong.is_none() && bucket(tail.next) != partition {
-            continue;
+            // Positions are bytes.
+            match tail.next - from < most {
+                true => continue,
+                false => return Ok((tail, None)),
+            }
         }
         if wrong.is_none() {
             let goes_on = goes_on(link, store, writer, &epochs, tail.next).await?;

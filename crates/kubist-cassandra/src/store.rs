@@ -159,20 +159,24 @@ impl Store for CassandraStore {
     }
 
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
-        let (tail, damage) = self.link.wait(logs::read(&self.link, self.id, writer, from))?;
+        self.read_log_piece(writer, from, u64::MAX)
+    }
+
+    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
+        let (tail, damage) = self.link.wait(logs::read(&self.link, self.id, writer, from, bytes))?;
         damage.map_or(Ok(tail), Err)
     }
 
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
         let read = async |(writer, from): &(&str, u64)| {
-            let (tail, damage) = logs::read(&self.link, self.id, writer, *from).await?;
+            let (tail, damage) = logs::read(&self.link, self.id, writer, *from, u64::MAX).await?;
             damage.map_or(Ok(tail), Err)
         };
         self.link.wait(iter(logs).map(read).buffered(self.link.location.parallel).try_collect())
     }
 
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
-        match self.link.wait(logs::read(&self.link, self.id, writer, from)) {
+        match self.link.wait(logs::read(&self.link, self.id, writer, from, u64::MAX)) {
             Ok((LogTail { entries, next, .. }, damage)) => {
                 let broken = damage.iter().map(|_| BrokenEntry { position: next, bytes: Bytes::new() }).collect();
                 Ok(SoundLog { entries, broken, next, damage })

@@ -168,7 +168,8 @@ impl Base {
             let runs = files.decoded(|forest| entry::runs_of_page(bytes, forest, |run| wanted(*page, run)));
             runs.map_err(|error| self.bad_page(files, *page, error))
         };
-        let decoded = open.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<_>>>()?;
+        // By this thread, as they are few: to wake another takes as long as a page.
+        let decoded = open.iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<_>>>()?;
         found.extend(decoded.into_iter().flatten());
         Ok(found)
     }

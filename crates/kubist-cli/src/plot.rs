@@ -10,7 +10,7 @@ mod reel;
 use std::path::Path;
 
 use arrow_schema::{Field, Schema};
-use kubist::{Cancel, Meant, QuerySpec, RunOptions, Snapshot, Stats, Table, Value};
+use kubist::{Cancel, Meant, QuerySpec, RunOptions, Snapshot, Stats, Table, Value, human};
 
 use kubist_plot::{Axis, Coloring, Colormap, Format, Picture, Points, RADII, Scale, Style};
 
@@ -72,7 +72,7 @@ impl<'a> Asked<'a> {
         if points.is_empty() {
             remark("no records there: the picture is empty");
         }
-        let caption = self.caption(points.len() as u64, precision, true);
+        let caption = self.caption(&points, precision, true);
         let picture = self.picture(points, precision, &caption)?;
         let scene = kubist_plot::draw_picture(&picture);
         cancel.check()?;
@@ -162,11 +162,18 @@ impl<'a> Asked<'a> {
     }
 
     /// `n of N points, precision p`, and which region that is; `whole`: all of the region.
-    fn caption(&self, drawn: u64, precision: f64, whole: bool) -> String {
+    fn caption(&self, points: &Points, precision: f64, whole: bool) -> String {
         let (command, query) = (self.command, &self.query);
         let everything = whole && query.bounds.is_empty() && query.filter.is_none();
         let rows = if everything { self.snapshot.rows().ok() } else { None };
-        let mut caption = kubist_plot::caption(drawn, precision, rows);
+        let mut caption = kubist_plot::caption(points.len() as u64, precision, rows);
+        match points.nowhere() as u64 {
+            0 => {}
+            nowhere => {
+                let (x, y) = (self.x.name(), self.y.name());
+                caption += &format!(" ({} not drawn: no finite {x} and {y})", human::count(nowhere));
+            }
+        }
         for range in command.region.ranges.iter().flat_map(|ranges| &ranges.0) {
             let (low, high) = (range.low.as_deref().unwrap_or(""), range.high.as_deref().unwrap_or(""));
             caption += &if low == high {

@@ -391,6 +391,11 @@ fn a_plot_is_a_picture() {
     size("c.png");
     let empty = workdir.run("plot t --axes x,y -o d.png --box x=7:").ok();
     assert!(empty.err.contains("the picture is empty"), "{}", empty.err);
+    std::fs::write(workdir.path("far.csv"), "x,y,w\n0,0,1.5\n1,0,inf\n0,1,\n1,1,2.5\n").unwrap();
+    workdir.run("ingest far far.csv --dimensions x,y").ok();
+    workdir.run("plot far --axes x,w -o far.svg").ok();
+    let svg = std::fs::read_to_string(workdir.path("far.svg")).unwrap();
+    assert!(svg.contains("all 4 points (2 not drawn: no finite x and w)"), "{svg}");
     workdir.run("plot t --axes x,kind -o e.png").fails(2, &["\"kind\" (Utf8) cannot be drawn"]);
     workdir.run("plot t --axes x -o e.png").fails(2, &["two columns"]);
     assert!(!workdir.path("e.png").exists());

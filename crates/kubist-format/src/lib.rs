@@ -19,6 +19,7 @@ pub mod grid;
 pub mod header;
 pub mod history;
 pub mod holes;
+pub mod lazy;
 pub mod location;
 pub mod lookup;
 pub mod lookups;

@@ -18,6 +18,7 @@ use kubist_types::compression::{COMPRESSIONS, Compression};
 
 use crate::bits;
 use crate::bounds::{self, Steps, Values};
+use crate::lazy::{Lazy, Unpack};
 use crate::page::{Frame, PageColumn};
 use crate::wire::{Reader, Short};
 
@@ -55,17 +56,12 @@ impl ColumnZones {
     }
 }
 
-/// Zones of a column, unpacked when they are first looked at: a query looks at few
-/// columns.
+/// Zones of a column.
 #[derive(Clone, Debug)]
 pub struct LazyZones {
-    zones: usize,
+    zones: Lazy<ColumnZones>,
     /// What the keys stand for, as far as their bounds are not rounded outwards yet.
     values: Values,
-    rounded: bool,
-    /// Checked to be long enough.
-    packed: Bytes,
-    unpacked: OnceLock<ColumnZones>,
     /// All zones as one.
     whole: OnceLock<Zone>,
 }
@@ -73,8 +69,7 @@ pub struct LazyZones {
 impl LazyZones {
     /// The zones of a column whose keys stand for these values.
     pub fn new(unpacked: ColumnZones, values: Values) -> LazyZones {
-        let (zones, packed) = (unpacked.min.len(), Bytes::new());
-        LazyZones { zones, values, rounded: false, packed, unpacked: unpacked.into(), whole: OnceLock::new() }
+        LazyZones { zones: Lazy::unpacked(unpacked), values, whole: OnceLock::new() }
     }
 }
 
@@ -82,45 +77,22 @@ impl Deref for LazyZones {
     type Target = ColumnZones;
 
     fn deref(&self) -> &ColumnZones {
-        let unpack = if self.rounded { unpack_rounded } else { unpack_column };
-        self.unpacked.get_or_init(|| unpack(&self.packed, self.zones).expect("a length that was checked"))
+        &self.zones
     }
 }
 
 impl PartialEq for LazyZones {
     fn eq(&self, other: &LazyZones) -> bool {
-        **self == **other
+        self.zones == other.zones
     }
 }
 
-/// The ranges of priorities of zones, unpacked when they are first looked at: who wants all rows of a run does not.
-#[derive(Clone, Debug)]
-pub struct LazyPriorities {
-    zones: usize,
-    rounded: bool,
-    /// Checked to be long enough.
-    packed: Bytes,
-    unpacked: OnceLock<Vec<PriorityRange>>,
-}
+/// The ranges of priorities of zones.
+pub type LazyPriorities = Lazy<Vec<PriorityRange>>;
 
 impl From<Vec<PriorityRange>> for LazyPriorities {
     fn from(unpacked: Vec<PriorityRange>) -> LazyPriorities {
-        LazyPriorities { zones: unpacked.len(), rounded: false, packed: Bytes::new(), unpacked: unpacked.into() }
-    }
-}
-
-impl Deref for LazyPriorities {
-    type Target = [PriorityRange];
-
-    fn deref(&self) -> &[PriorityRange] {
-        let unpack = if self.rounded { unpack_rounded_priorities } else { unpack_priorities };
-        self.unpacked.get_or_init(|| unpack(&self.packed, self.zones).expect("a length that was checked"))
-    }
-}
-
-impl PartialEq for LazyPriorities {
-    fn eq(&self, other: &LazyPriorities) -> bool {
-        **self == **other
+        Lazy::unpacked(unpacked)
     }
 }
 
@@ -240,10 +212,9 @@ impl ZoneMap {
 
     /// The steps to which the bounds of a column are rounded where they are stored.
     pub fn steps(&self, column: usize) -> Steps {
-        let zones = &self.columns[column];
-        match zones.rounded {
-            true => steps_of(&zones.packed, zones.zones).expect("bounds that were checked"),
-            false => self.fitted(column, &self.bounds(column)),
+        match self.columns[column].zones.rounded() {
+            Some((packed, zones)) => steps_of(packed, zones).expect("bounds that were checked"),
+            None => self.fitted(column, &self.bounds(column)),
         }
     }
 
@@ -282,8 +253,8 @@ impl ZoneMap {
 
     /// Bytes of memory that it holds, about, once a few of its columns were looked at.
     pub fn memory(&self) -> usize {
-        let of_columns: usize = self.columns.iter().map(|column| column.packed.len()).sum();
-        let packed = of_columns + self.priorities.packed.len() + self.frames.len() * size_of::<Frame>();
+        let of_columns: usize = self.columns.iter().map(|column| column.zones.packed_bytes()).sum();
+        let packed = of_columns + self.priorities.packed_bytes() + self.frames.len() * size_of::<Frame>();
         memory_of(packed, self.zones(), self.columns.len(), self.chunks.len())
     }
 
@@ -334,8 +305,8 @@ impl ZoneMap {
         let (first, last) = priority_ends(&self.priorities);
         bounds::put(&kept, Steps::between(first, last, PRIORITY_BITS), out);
         for (index, column) in self.columns.iter().enumerate() {
-            if column.rounded {
-                out.extend_from_slice(&column.packed);
+            if let Some((packed, _)) = column.zones.rounded() {
+                out.extend_from_slice(packed);
                 continue;
             }
             out.push(!column.nulls.is_empty() as u8);
@@ -396,15 +367,12 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     }
     // One copy for all of them, without what it was read together with.
     let packed = Bytes::copy_from_slice(&before[..ends.last().copied().unwrap_or(of_priorities)]);
-    let (rounded, unpacked) = (compression.is_some(), OnceLock::new());
-    let priorities = LazyPriorities { zones, rounded, packed: packed.slice(..of_priorities), unpacked };
+    let rounded = compression.is_some();
+    let priorities = Lazy::packed(packed.slice(..of_priorities), zones, rounded);
     let starts = std::iter::once(of_priorities).chain(ends.iter().copied());
     let lazy = |(start, end): (usize, &usize)| LazyZones {
-        zones,
+        zones: Lazy::packed(packed.slice(start..*end), zones, rounded),
         values: Values::default(),
-        rounded,
-        packed: packed.slice(start..*end),
-        unpacked: OnceLock::new(),
         whole: OnceLock::new(),
     };
     let columns: Vec<LazyZones> = starts.zip(&ends).map(lazy).collect();
@@ -427,14 +395,33 @@ fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     Ok(ZoneMap { rows, priorities, columns, chunks, frames, compression })
 }
 
-fn unpack_priorities(bytes: &[u8], zones: usize) -> Result<Vec<PriorityRange>, Short> {
-    let ends = Reader::new(bytes).bytes(zones * 8)?.as_chunks::<8>().0.iter().map(|ends| u64::from_le_bytes(*ends));
-    Ok(ends.map(|both| range_of((both & u64::from(u32::MAX), both >> PRIORITY_SHIFT))).collect())
+impl Unpack for Vec<PriorityRange> {
+    fn unpack(packed: &[u8], zones: usize, rounded: bool) -> Result<Vec<PriorityRange>, Short> {
+        let mut reader = Reader::new(packed);
+        if rounded {
+            let (first, last) = bounds::read(&mut reader, zones, PRIORITY_BITS)?;
+            return Ok(first.into_iter().zip(last).map(range_of).collect());
+        }
+        let ends = reader.bytes(zones * 8)?.as_chunks::<8>().0.iter().map(|ends| u64::from_le_bytes(*ends));
+        Ok(ends.map(|both| range_of((both & u64::from(u32::MAX), both >> PRIORITY_SHIFT))).collect())
+    }
 }
 
-fn unpack_rounded_priorities(bytes: &[u8], zones: usize) -> Result<Vec<PriorityRange>, Short> {
-    let (first, last) = bounds::read(&mut Reader::new(bytes), zones, PRIORITY_BITS)?;
-    Ok(first.into_iter().zip(last).map(range_of).collect())
+impl Unpack for ColumnZones {
+    fn unpack(packed: &[u8], zones: usize, rounded: bool) -> Result<ColumnZones, Short> {
+        let mut reader = Reader::new(packed);
+        let nulls = if reader.u8()? != 0 { reader.bytes(zones)?.to_vec() } else { Vec::new() };
+        let (min, max) = match rounded {
+            true => bounds::read(&mut reader, zones, COLUMN_BITS)?,
+            false => {
+                let min = decode_frame(&mut reader, zones)?;
+                let mut max = decode_frame(&mut reader, zones)?;
+                max.iter_mut().zip(&min).for_each(|(span, min)| *span = span.wrapping_add(*min));
+                (min, max)
+            }
+        };
+        Ok(ColumnZones { min, max, nulls })
+    }
 }
 
 /// What a zone map takes whose packed bounds take some bytes.
@@ -491,13 +478,6 @@ fn steps_of(bytes: &[u8], zones: usize) -> Result<Steps, Short> {
     Steps::read(&mut reader, COLUMN_BITS)
 }
 
-fn unpack_rounded(bytes: &[u8], zones: usize) -> Result<ColumnZones, Short> {
-    let mut reader = Reader::new(bytes);
-    let nulls = if reader.u8()? != 0 { reader.bytes(zones)?.to_vec() } else { Vec::new() };
-    let (min, max) = bounds::read(&mut reader, zones, COLUMN_BITS)?;
-    Ok(ColumnZones { min, max, nulls })
-}
-
 /// Appends the zones of a column.
 pub fn put_zones(column: &ColumnZones, out: &mut Vec<u8>) {
     out.push(!column.nulls.is_empty() as u8);
@@ -522,15 +502,6 @@ pub fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
         reader.bytes(if width <= 64 { bits::packed_len(zones, width) } else { usize::MAX })?;
     }
     Ok(())
-}
-
-fn unpack_column(bytes: &[u8], zones: usize) -> Result<ColumnZones, Short> {
-    let mut reader = Reader::new(bytes);
-    let nulls = if reader.u8()? != 0 { reader.bytes(zones)?.to_vec() } else { Vec::new() };
-    let min = decode_frame(&mut reader, zones)?;
-    let mut max = decode_frame(&mut reader, zones)?;
-    max.iter_mut().zip(&min).for_each(|(span, min)| *span = span.wrapping_add(*min));
-    Ok(ColumnZones { min, max, nulls })
 }
 
 /// One of the zones of a column: its smallest and largest key, and its byte of nulls.

@@ -32,7 +32,7 @@ use crate::planner::movable;
 use crate::policy::OptimizeOptions;
 
 /// Rows of a merged lookup at most. All of its runs stand in one entry, each with about a hundred bytes.
-const MOST_ROWS: u64 = 1 << 27;
+const MOST_ROWS: u64 = 1 << 28;
 /// Runs of it at most, as of any other rewrite.
 const MOST_RUNS: u64 = 1 << 18;
 /// Rows at most in the background, where a merge takes a second.

@@ -68,9 +68,10 @@ impl Fences {
     }
 }
 
-pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64) -> Result<LogTail> {
+/// The entries from a position on, until they have so many bytes at least.
+pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     check_part(writer)?;
-    let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
+    let (mut tail, mut read) = (LogTail { entries: Vec::new(), next: from, durable: from }, 0);
     let mut number = fences.behind(writer, from);
     // Who has not read this log yet expects some entries, who follows it one at most.
     let mut at_once = if fences.knows(writer) { 1 } else { AT_FIRST };
@@ -86,12 +87,16 @@ pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64) -> Resu
             match found.kind {
                 Kind::Fence => {}
                 Kind::Entry => {
+                    read += found.says.len() as u64;
                     tail.entries.push(LogEntry { position: tail.next, bytes: found.says });
                     tail.next = number + 1;
                 }
                 other => return Err(strange(link, writer, number, other)),
             }
             number += 1;
+        }
+        if read >= most && !tail.entries.is_empty() {
+            break;
         }
         // Behind one there are seldom many.
         at_once = if at_once == 1 { 2 } else { 4 * at_once }.min(AHEAD.min(link.location.parallel as u64));

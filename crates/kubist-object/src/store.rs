@@ -203,11 +203,15 @@ impl Store for ObjectStore {
     }
 
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
-        self.link.wait(logs::read(&self.link, &self.fences, writer, from))
+        self.read_log_piece(writer, from, u64::MAX)
+    }
+
+    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
+        self.link.wait(logs::read(&self.link, &self.fences, writer, from, bytes))
     }
 
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
-        let read = logs.iter().map(|(writer, from)| logs::read(&self.link, &self.fences, writer, *from));
+        let read = logs.iter().map(|(writer, from)| logs::read(&self.link, &self.fences, writer, *from, u64::MAX));
         self.link.wait(try_join_all(read))
     }
 

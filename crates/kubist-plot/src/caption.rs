@@ -2,7 +2,7 @@
 
 use kubist_types::human;
 
-/// `n of N points, precision p`: how many points are drawn, and of how many records they are a
+/// `n of N points, precision p`: how many points there are to draw, and of how many records they are a
 /// sample of this precision. `rows` is the number of these, where it is known.
 pub fn caption(drawn: u64, precision: f64, rows: Option<u64>) -> String {
     if drawn == 0 {

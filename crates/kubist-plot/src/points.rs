@@ -56,6 +56,11 @@ impl Points {
         self.x.is_empty()
     }
 
+    /// How many of them cannot be drawn, because x or y is missing or infinite.
+    pub fn nowhere(&self) -> usize {
+        self.x.iter().zip(&self.y).filter(|(x, y)| !(x.is_finite() && y.is_finite())).count()
+    }
+
     /// How many points there are.
     pub fn len(&self) -> usize {
         self.x.len()
@@ -148,6 +153,7 @@ mod tests {
         points.add(&batch).unwrap();
         assert_eq!((points.x[0], points.x[2], points.y[0]), (0.5, 0.5, 1.5));
         assert!(points.x[1].is_nan());
+        assert_eq!((points.len(), points.nowhere()), (4, 2));
         assert_eq!(points.value.as_deref(), Some(&[1.0, 0.0, 1.0, 0.0][..]));
         let mut days = Points::new(["d", "t"], None);
         days.add(&batch).unwrap();

@@ -58,7 +58,7 @@ pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     if query.predicate.is_always() && is_whole {
         return Ok(snapshot.view.rows().min(most));
     }
-    let (mut rows, read) = match plan.by_box()? {
+    let (mut rows, read) = match plan.by_box(u64::MAX)? {
         Some((inside, others)) => (inside, others.into()),
         None => (0, plan.whole()?),
     };

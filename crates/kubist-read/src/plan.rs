@@ -204,24 +204,26 @@ impl LogicalPlan {
         if self.query.is_everywhere() {
             return Ok(self.query.snapshot.view.rows() as f64);
         }
-        let shares: &[f64] = if self.query.sought.is_empty() { &[1.0 / 4096.0, 1.0 / 64.0] } else { &[] };
-        for share in shares {
+        // Of a part of everything a few times as many records; of a small part more are looked for.
+        let mut share = 4.0 * ROUGH_ROWS / self.query.snapshot.view.rows().max(1) as f64;
+        while share < 1.0 / 16.0 && self.query.sought.is_empty() {
             let range = PriorityRange { first: 0, last: (u64::MAX as f64 * share) as u64 };
             let rows = self.read_plan(range)?.expected_rows();
             if rows >= ROUGH_ROWS {
                 return Ok(rows / share);
             }
+            share *= 16.0;
         }
         Ok(self.read_plan(PriorityRange::ALL)?.expected_rows())
     }
 
     /// Records of runs that lie inside the box, and the plan of those that may have some
-    /// outside; `None` if more than the box decides.
+    /// outside; `None` if more than the box decides, or those runs have more than `most` records.
     ///
     /// # Errors
     ///
     /// Those of [`LogicalPlan::read_plan`].
-    pub fn by_box(&self) -> Result<Option<(u64, ReadPlan)>> {
+    pub fn by_box(&self, most: u64) -> Result<Option<(u64, ReadPlan)>> {
         let query = &self.query;
         // Without its grid (a damaged table) nothing is known of where rows lie.
         if !query.grids.are_known()
@@ -239,16 +241,21 @@ impl LogicalPlan {
             return Ok(Some((query.snapshot.view.rows(), nothing)));
         }
         let directory = query.snapshot.view.runs.near(core, boxes, everything, &mut stats, &query.cancel)?;
-        let (mut inside, mut visits, bounded) = (0, Vec::new(), query.bounded());
+        self.spend(&stats);
+        let (mut inside, mut others, mut visits, bounded) = (0, 0, Vec::new(), query.bounded());
         for piece in gradual::pieces(directory.runs().len(), &query.cancel) {
             for run in directory.runs()[piece?].iter().filter(|run| query.region.meets(run)) {
-                match query.region.holds(run, &bounded) {
-                    true => inside += run.rows,
-                    false => visits.push(Visit::whole(run.clone())),
+                if query.region.holds(run, &bounded) {
+                    inside += run.rows;
+                    continue;
                 }
+                others += run.rows;
+                if others > most {
+                    return Ok(None);
+                }
+                visits.push(Visit::whole(run.clone()));
             }
         }
-        self.spend(&stats);
         Ok(Some((inside, ReadPlan { query: query.clone(), range: everything, visits })))
     }
 

@@ -148,6 +148,9 @@ impl Store for Patient {
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
         self.read_with(|| self.store.read_log(writer, from))
     }
+    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
+        self.read_with(|| self.store.read_log_piece(writer, from, bytes))
+    }
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
         match self.store.read_logs(logs) {
             // Each for itself: of many, one may always fail.

@@ -33,6 +33,7 @@ pub fn run(make: &mut dyn FnMut() -> Arc<dyn Store>) {
     parts_of_segments_are_given_back(&*make());
     logs_give_back_what_was_appended(&*make());
     logs_are_read_from_any_position(&*make());
+    logs_are_read_piece_by_piece(&*make());
     an_entry_comes_after_the_segment_that_it_names(&*make());
     a_log_has_one_owner(&*make());
     logs_are_apart(&*make());
@@ -325,6 +326,26 @@ fn logs_are_read_from_any_position(store: &dyn Store) {
     log.append(b"new").unwrap();
     let tail = store.read_log("w", all.next).unwrap();
     assert_eq!(payloads(&tail), [b"new"]);
+}
+
+fn logs_are_read_piece_by_piece(store: &dyn Store) {
+    let mut log = store.own_log("w").unwrap();
+    for length in [100, 0, 3000, 1, 0, 0, 700] {
+        log.append(&noise(length, length as u64)).unwrap();
+    }
+    let all = store.read_log("w", 0).unwrap();
+    for bytes in [0, 1, 1000, 1 << 40] {
+        let (mut from, mut found) = (0, Vec::new());
+        loop {
+            let piece = store.read_log_piece("w", from, bytes).unwrap();
+            from = piece.next;
+            if piece.entries.is_empty() {
+                break;
+            }
+            found.extend(piece.entries);
+        }
+        assert_eq!((found, from), (all.entries.clone(), all.next), "pieces of {bytes} bytes");
+    }
 }
 
 fn a_log_has_one_owner(store: &dyn Store) {

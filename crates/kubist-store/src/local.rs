@@ -406,9 +406,13 @@ impl Store for LocalStore {
     }
 
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
+        self.read_log_piece(writer, from, u64::MAX)
+    }
+
+    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
         match self.is_shared() {
-            true => entries::read(self, writer, from),
-            false => logs::read(self, writer, from),
+            true => entries::read(self, writer, from, bytes),
+            false => logs::read(self, writer, from, bytes),
         }
     }
 

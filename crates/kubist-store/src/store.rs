@@ -341,6 +341,16 @@ pub trait Store: Send + Sync + fmt::Debug {
         logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
     }
 
+    /// The first entries of what [`Store::read_log`] gives, of about so many bytes, but one at least if there is any:
+    /// for who reads a long log piece by piece, and goes on at [`LogTail::next`]. An engine may give more.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Store::read_log`], which say nothing of what lies behind the piece.
+    fn read_log_piece(&self, writer: &str, from: u64, _bytes: u64) -> Result<LogTail> {
+        self.read_log(writer, from)
+    }
+
     /// What is sound of a damaged log from `from` on, as far as the engine can tell: entries
     /// behind damage too, if it can find them.
     ///

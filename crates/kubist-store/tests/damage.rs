@@ -100,6 +100,22 @@ fn every_flipped_bit_of_an_acknowledged_entry_is_damage() {
     }
 }
 
+/// What a piece of a log says does not depend on what follows it.
+#[test]
+fn pieces_before_damage_are_given() {
+    let log = log();
+    for damaged in 1..ENTRIES.len() {
+        let mut bad = log.bytes.clone();
+        bad[log.positions[damaged] as usize + 4] ^= 1;
+        log.set(&bad);
+        for (entry, expected) in ENTRIES[..damaged].iter().enumerate() {
+            let piece = log.store.read_log_piece("w", log.positions[entry], 0).unwrap();
+            assert_eq!((payloads(&piece), piece.next), (vec![expected.to_vec()], log.positions[entry + 1]));
+        }
+        assert_damaged(log.store.read_log_piece("w", log.positions[damaged], 0), log.positions[damaged], "a piece");
+    }
+}
+
 #[test]
 fn an_acknowledged_log_cut_at_any_byte_is_damage() {
     let log = log();
@@ -158,6 +174,50 @@ fn a_log_cut_inside_an_entry_is_damaged_if_its_acknowledgement_is_lost_too() {
         let entries: Vec<&[u8]> = sound.entries.iter().map(|entry| &entry.bytes[..]).collect();
         assert_eq!(entries, ENTRIES[..whole], "{case}");
         assert_eq!((sound.broken.len(), sound.damage.is_some()), (1, true), "{case}");
+    }
+}
+
+/// Logs are read some megabytes at a time; entries may be longer.
+#[test]
+fn damage_of_long_logs_is_told_from_an_unfinished_append() {
+    let lengths = [3_000_000, 20_000_000, 0, 3_000_000, 3_000_000, 3_000_000, 9_000_000, 1];
+    let entries: Vec<Vec<u8>> = (0u8..).zip(lengths).map(|(number, length)| vec![number; length]).collect();
+    let machine = SimDisk::new(1);
+    let store = open(&machine).unwrap();
+    let mut owner = store.own_log("w").unwrap();
+    let mut positions = vec![owner.position()];
+    entries.iter().for_each(|entry| positions.push(owner.append(entry).unwrap()));
+    drop(owner);
+    let bytes = machine.contents(&log_file()).unwrap();
+    let log = Log { machine, store, positions, bytes };
+    assert!(payloads(&log.store.read_log("w", 0).unwrap()) == entries);
+    let mut from = 0;
+    for expected in [&entries[..2], &entries[2..6], &entries[6..7], &entries[7..], &[]] {
+        let piece = log.store.read_log_piece("w", from, 8_500_000).unwrap();
+        assert!(payloads(&piece) == expected, "from {from}");
+        from = piece.next;
+    }
+    let of_head = [0, 1, 6].map(|entry| (entry, log.positions[entry]));
+    let of_payload = [1, 4, 7].map(|entry| (entry, log.positions[entry + 1] - 1));
+    for (damaged, byte) in of_head.into_iter().chain(of_payload) {
+        let (at, case) = (log.positions[damaged], format!("byte {byte} of entry {damaged}"));
+        let mut bad = log.bytes.clone();
+        bad[byte as usize] ^= 1;
+        log.set(&bad);
+        assert_damaged(log.store.read_log("w", 0), at, &case);
+        assert_damaged(log.store.own_log("w"), at, &case);
+        assert_eq!(log.store.check_log("w").unwrap().len(), 1, "{case}");
+        if damaged > 0 {
+            assert!(payloads(&log.store.read_log_piece("w", 0, 1).unwrap()) == entries[..1], "{case}");
+        }
+        assert_damaged(log.store.read_log_piece("w", at, 1), at, &case);
+    }
+    for torn in [1, 6] {
+        log.set(&log.bytes[..log.positions[torn + 1] as usize - 1]);
+        log.acknowledge(log.positions[torn]);
+        assert_eq!(log.store.read_log("w", 0).unwrap().next, log.positions[torn]);
+        assert_eq!(log.store.own_log("w").unwrap().position(), log.positions[torn]);
+        assert_eq!(log.machine.contents(&log_file()).unwrap().len() as u64, log.positions[torn]);
     }
 }
 

@@ -454,6 +454,13 @@ fn a_store_becomes_shared_and_its_logs_go_on() {
             let entries: Vec<&[u8]> = tail.entries.iter().map(|entry| &entry.bytes[..]).collect();
             assert_eq!(entries, [&b"before"[..], b"after", b"elsewhere"]);
             assert_eq!(store.read_log("one", seen.next).unwrap().entries.len(), 2);
+            let mut from = 0;
+            for expected in &tail.entries {
+                let piece = store.read_log_piece("one", from, 1).unwrap();
+                assert_eq!(piece.entries, std::slice::from_ref(expected));
+                from = piece.next;
+            }
+            assert_eq!((store.read_log_piece("one", from, 1).unwrap().entries.len(), from), (0, tail.next));
             assert!(matches!(store.capabilities().fencing, kubist_store::Fencing::Claim { .. }));
             assert_eq!(store.check_log("one").unwrap(), [""; 0]);
         }

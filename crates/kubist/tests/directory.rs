@@ -8,8 +8,8 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::{
-    Bound, Dimension, Domain, Error, OptimizeOptions, Query, Snapshot, Stats, Table, TableOptions, Value,
-    VerifyOptions, WriterOptions,
+    Bound, Dimension, Domain, Error, EstimateOptions, OptimizeOptions, Query, Snapshot, Stats, Table, TableOptions,
+    Value, VerifyOptions, WriterOptions,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -22,33 +22,37 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new([vec![Field::new("id", DataType::Int64, false)], floats.to_vec()].concat()))
 }
 
-fn rows(first: i64) -> RecordBatch {
+fn rows(first: i64, count: i64) -> RecordBatch {
     let mut rng = SmallRng::seed_from_u64(first as u64);
-    let mut column = || Arc::new(Float32Array::from_iter_values((0..ROWS).map(|_| rng.random::<f32>()))) as ArrayRef;
-    let columns = vec![Arc::new(Int64Array::from_iter_values(first..first + ROWS)) as ArrayRef, column(), column()];
+    let mut column = || Arc::new(Float32Array::from_iter_values((0..count).map(|_| rng.random::<f32>()))) as ArrayRef;
+    let columns = vec![Arc::new(Int64Array::from_iter_values(first..first + count)) as ArrayRef, column(), column()];
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
 /// As many runs as a handle holds in memory unless it is told otherwise, and none.
 const HELD: [u64; 2] = [1 << 18, 0];
 
-/// Some thousand runs, most of them in a checkpoint and some in the logs behind it, written by a handle that holds so
-/// many in memory.
-fn build(at: &str, held: u64) -> Table {
+/// Of cubes of few records.
+fn options() -> TableOptions {
     let dimension =
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
-    let options = TableOptions {
+    TableOptions {
         dimensions: vec![dimension("x"), dimension("y")],
         identity: vec!["id".into()],
         capacity: Some(16),
-        replication: "outlook(-1)".parse().unwrap(),
         ..Default::default()
-    };
+    }
+}
+
+/// Some thousand runs, most of them in a checkpoint and some in the logs behind it, written by a handle that holds so
+/// many in memory.
+fn build(at: &str, held: u64) -> Table {
+    let options = TableOptions { replication: "outlook(-1)".parse().unwrap(), ..options() };
     let table = Table::create(at, schema(), &options).unwrap();
     table.limit_runs_in_memory(held);
     let mut writer = table.writer(&WriterOptions::default()).unwrap();
     for commit in 0..COMMITS {
-        writer.append(&rows(commit * ROWS)).unwrap();
+        writer.append(&rows(commit * ROWS, ROWS)).unwrap();
         writer.commit().unwrap();
         if commit + 2 == COMMITS {
             table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
@@ -119,6 +123,42 @@ fn pages_of_runs_answer_as_all_runs_do() {
     }
 }
 
+/// To read a long list takes longer than a sample.
+#[test]
+fn an_estimate_does_not_read_the_whole_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("t").display().to_string();
+    let table = Table::create(&at, schema(), &TableOptions { capacity: Some(64), ..options() }).unwrap();
+    let mut writer = table.writer(&WriterOptions::default()).unwrap();
+    let mut hits = 0;
+    writer.append(&rows(0, 2_000_000)).unwrap();
+    writer.commit().unwrap();
+    table.checkpoint().unwrap();
+    let pages: u64 = segments(&at).iter().map(|path| path.metadata().unwrap().len()).sum();
+    let mut rng = SmallRng::seed_from_u64(8);
+    for _ in 0..20 {
+        let half = rng.random_range(0.3..0.5);
+        let bound = |name: &str| {
+            let end = |end: f64| Some(Value::Float(end));
+            Bound { column: name.into(), low: end(0.5 - half), high: end(0.5 + half) }
+        };
+        let query = Query { bounds: vec![bound("x"), bound("y")], ..Query::default() };
+        let truth = table.snapshot().unwrap().count(&query).unwrap() as f64;
+        let options = EstimateOptions { aggregates: vec!["count()".into()], query, ..EstimateOptions::default() };
+        let options = EstimateOptions { error: Some(0.05), ..options };
+        let paged = Table::open(&at).unwrap();
+        paged.limit_runs_in_memory(0);
+        let found = paged.snapshot().unwrap().estimate(&options).unwrap();
+        assert!(found.stats.bytes_read < pages / 8, "{:?} of {pages}", found.stats);
+        let figure = &found.figures[0];
+        hits += (figure.low..=figure.high).contains(&truth) as usize;
+        // What is held costs nothing to look at.
+        let held = table.snapshot().unwrap().estimate(&options).unwrap();
+        assert_eq!((held.figures[0].value, held.figures[0].exact), (Some(truth), true));
+    }
+    assert!(hits >= 16, "intervals hold {hits} of 20 times");
+}
+
 #[test]
 fn a_small_question_reads_few_pages() {
     let folder = tempfile::tempdir().unwrap();
@@ -160,7 +200,7 @@ fn a_table_in_pages_is_written_and_rewritten() {
     let mut truth = COMMITS * ROWS;
     let mut rng = SmallRng::seed_from_u64(4);
     for round in 0..6 {
-        writer.append(&rows(truth)).unwrap();
+        writer.append(&rows(truth, ROWS)).unwrap();
         writer.commit().unwrap();
         truth += ROWS;
         match round % 3 {
@@ -191,7 +231,7 @@ fn pages_outlive_the_handles_that_need_them() {
     let pinned = reads.snapshot().unwrap();
     let mut writer = writes.writer(&WriterOptions { name: Some("late".into()), ..Default::default() }).unwrap();
     for round in 0..4 {
-        writer.append(&rows((COMMITS + round) * ROWS)).unwrap();
+        writer.append(&rows((COMMITS + round) * ROWS, ROWS)).unwrap();
         writer.commit().unwrap();
         assert!(writes.checkpoint().unwrap());
         writes.clean(Duration::ZERO).unwrap();

@@ -34,7 +34,7 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
     };
     let pooled = asked.read(asked.query.clone(), cancel)?;
     let precision = survey.precision;
-    let caption = run.caption(0, survey.fullest.len() as u64, precision);
+    let caption = run.caption(0, &survey.fullest, precision);
     let mut picture = asked.picture(pooled.points, precision, &caption)?;
     picture.fix_axes(&survey.extents);
     let mut stage = Stage::new(&picture, &survey.fullest);
@@ -115,7 +115,7 @@ impl Run<'_> {
         for frame in 0..self.frames.len() {
             let query = self.frames[frame].of(&self.asked.query);
             let read = self.read(QuerySpec { precision: Some(precision), limit: None, ..query })?;
-            let caption = self.caption(frame, read.points.len() as u64, precision);
+            let caption = self.caption(frame, &read.points, precision);
             with(read.points, caption)?;
         }
         Ok(())
@@ -134,7 +134,7 @@ impl Run<'_> {
         Ok(read)
     }
 
-    fn caption(&self, frame: usize, drawn: u64, precision: f64) -> String {
-        format!("{}: {}", self.frames[frame].label, self.asked.caption(drawn, precision, false))
+    fn caption(&self, frame: usize, points: &Points, precision: f64) -> String {
+        format!("{}: {}", self.frames[frame].label, self.asked.caption(points, precision, false))
     }
 }

@@ -22,6 +22,9 @@ use kubist_types::error::Result;
 
 use crate::verify::VerifyReport;
 
+/// Of a log that is checked so much is in memory at a time.
+const PIECE_BYTES: u64 = 16 << 20;
+
 /// The table as it is now, by a handle that has read nothing; `None` if it cannot be opened, which is a finding then.
 pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel) -> Result<Option<Snapshot>> {
     let core = &match core {
@@ -106,28 +109,36 @@ fn check_log(
     cancel: &Cancel,
 ) -> Result<()> {
     cancel.check()?;
-    let read = core.store.read_log(writer, 0).map_err(store_error)?;
     let damaged = |at: u64, what: String| {
         bad_entry(core.store.location(), &format!("log of {writer}"), at, EntryError::Bad(what))
     };
     let known = snapshot.and_then(|snapshot| {
         snapshot.view.positions.iter().find(|(other, _)| other == writer).map(|(_, position)| *position)
     });
-    let mut cutoffs = Vec::new();
-    for (number, found) in read.entries.iter().enumerate() {
-        cancel.check()?;
-        let bad = |error| bad_entry(core.store.location(), &format!("log of {writer}"), found.position, error);
-        let entry = core.decoded(|forest| CommitEntry::decode(&found.bytes, forest)).map_err(bad)?;
-        if entry.sequence != number as u64 + 1 {
-            return Err(damaged(found.position, format!("it has commit {} as number {}", entry.sequence, number + 1)));
+    let (mut number, mut from) = (0, 0);
+    loop {
+        let read = core.store.read_log_piece(writer, from, PIECE_BYTES).map_err(store_error)?;
+        for found in &read.entries {
+            cancel.check()?;
+            let bad = |error| bad_entry(core.store.location(), &format!("log of {writer}"), found.position, error);
+            let entry = core.decoded(|forest| CommitEntry::decode(&found.bytes, forest)).map_err(bad)?;
+            number += 1;
+            if entry.sequence != number {
+                return Err(damaged(found.position, format!("it has commit {} as number {number}", entry.sequence)));
+            }
+            // What came after the snapshot may have lowered cutoffs further.
+            if known.is_some_and(|known| found.position < known) {
+                note(&entry.commit.cutoffs, stated);
+            }
         }
-        // What came after the snapshot may have lowered cutoffs further.
-        if known.is_some_and(|known| found.position < known) {
-            cutoffs.extend(entry.commit.cutoffs);
+        if read.next < from {
+            return Err(damaged(read.next, format!("it ends there, but went on to byte {from} a moment ago")));
         }
+        if read.entries.is_empty() {
+            return Ok(());
+        }
+        from = read.next;
     }
-    note(&cutoffs, stated);
-    Ok(())
 }
 
 fn check_rewrite(core: &Core, name: &str, stated: &mut Stated) -> Result<()> {

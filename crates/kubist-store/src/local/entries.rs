@@ -168,12 +168,13 @@ fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
     })
 }
 
-pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTail> {
+/// The entries from a position on, until they have so many bytes.
+pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     names::check_part(writer)?;
     if start_of(store, writer)?.is_none() && logs::is_there(store, writer)? {
-        return logs::read(store, writer, from);
+        return logs::read(store, writer, from, most);
     }
-    let Followed { mut tail, number, damage } = follow(store, writer, from)?;
+    let Followed { mut tail, number, damage } = follow(store, writer, from, most)?;
     if let Some(damage) = damage {
         return Err(damage);
     }
@@ -228,17 +229,20 @@ struct Followed {
     damage: Option<Error>,
 }
 
-/// The entries from a position on.
-fn follow(store: &LocalStore, writer: &str, from: u64) -> Result<Followed> {
+/// The entries from a position on, until they have so many bytes.
+fn follow(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<Followed> {
     let folder = numbered::folder(writer, ENTRIES);
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
     match start_of(store, writer)? {
         Some(start) if from < start => {
-            (tail.entries, tail.next) = (logs::read_sealed(store, writer, from, start)?, start);
+            (tail.entries, tail.next) = logs::read_sealed(store, writer, from, start, most)?;
+            if tail.next < start {
+                return Ok(Followed { number: tail.next, tail, damage: None });
+            }
         }
         Some(_) => {}
         None if logs::is_there(store, writer)? => {
-            let tail = logs::read(store, writer, from)?;
+            let tail = logs::read(store, writer, from, most)?;
             return Ok(Followed { number: tail.next, tail, damage: None });
         }
         None if !is_there(store, writer)? => {
@@ -247,11 +251,16 @@ fn follow(store: &LocalStore, writer: &str, from: u64) -> Result<Followed> {
         None => {}
     }
     let (there, mut attempt, mut number) = (store.known.of(writer).there, 0, tail.next);
+    let mut read: u64 = tail.entries.iter().map(|entry| entry.bytes.len() as u64).sum();
     let damage = loop {
+        if read >= most && !tail.entries.is_empty() {
+            break None;
+        }
         match numbered::get(store, &folder, number) {
             Ok(Some((says, bytes))) => {
                 number += 1;
                 if says == Says::Entry {
+                    read += bytes.len() as u64;
                     tail.entries.push(LogEntry { position: tail.next, bytes });
                     tail.next = number;
                 }
@@ -281,7 +290,7 @@ fn is_there(store: &LocalStore, writer: &str) -> Result<bool> {
 /// What is whole of a log, before its damage and behind it.
 pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<SoundLog> {
     let nothing = |damage| SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) };
-    let Followed { tail, number, damage } = match follow(store, writer, from) {
+    let Followed { tail, number, damage } = match follow(store, writer, from, u64::MAX) {
         Ok(followed) => followed,
         Err(damage @ (Error::Damaged { .. } | Error::Missing { .. } | Error::Irregular { .. })) => {
             return Ok(nothing(damage));

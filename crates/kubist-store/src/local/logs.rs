@@ -21,6 +21,7 @@
 //! no reader would see that entry.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ use super::temporary;
 const FOLDER: &str = "logs";
 const SUFFIX: &str = ".log";
 const ACKNOWLEDGEMENT_SUFFIX: &str = ".ack";
+/// So much of a log is in memory at a time where entries are not kept, unless one is longer.
+const BUFFER_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
 struct LocalLog {
@@ -64,12 +67,15 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     }
     let durable = read_acknowledgement(store, writer)?;
     let is_trusted = matches!(durable, Acknowledged::Up(_));
-    let found = contents(&*file, &path, HEADER_BYTES)?;
+    let mut last = None;
+    let found = walk(&*file, &path, HEADER_BYTES, BUFFER_BYTES, &mut |entry| {
+        last = Some(entry);
+        true
+    })?;
     if let Some(damage) = damage(&found, durable, &path) {
         return Err(damage);
     }
-    let found = found.frames;
-    settle(&*file, &path, &found, durable.length())?;
+    settle(&*file, &path, &found, last, durable.length())?;
     let acknowledgement_path = path_of(store, writer, ACKNOWLEDGEMENT_SUFFIX);
     let acknowledgement = open_acknowledgement(&*store.disk, &acknowledgement_path, is_trusted)?;
     acknowledge(&*acknowledgement, &acknowledgement_path, found.end)?;
@@ -91,15 +97,15 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
 
 /// Cuts off a torn tail and makes all that is before it durable, as all before
 /// `durable` is known to be.
-fn settle(file: &dyn DiskFile, path: &Path, found: &Frames, durable: u64) -> Result<()> {
+fn settle(file: &dyn DiskFile, path: &Path, found: &Walked, last: Option<LogEntry>, durable: u64) -> Result<()> {
     let at = |operation| move |error| Error::io(operation, path, error);
-    if let Rest::Torn { .. } = found.rest {
+    if let Some(Rest::Torn { .. }) = found.rest {
         file.truncate(found.end).map_err(at("cut the torn tail of"))?;
     }
     // The last entry may be readable and yet not be on disk, even if it was
     // synced: when that sync failed, the system may have called it clean. So it
     // is written again. Those before it were durable before it was begun.
-    if let Some(last) = found.entries.last().filter(|_| durable < found.end) {
+    if let Some(last) = last.filter(|_| durable < found.end) {
         let frame = frame(last.position, &last.bytes).unwrap_or_default();
         write_all(file, &frame, last.position).map_err(at("write"))?;
     }
@@ -183,8 +189,15 @@ pub(super) fn is_there(store: &LocalStore, writer: &str) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// The entries from a position on of a log that ends for good at another.
-pub(super) fn read_sealed(store: &LocalStore, writer: &str, from: u64, end: u64) -> Result<Vec<LogEntry>> {
+/// The entries from a position on of a log that ends for good at another, until they have so many bytes, and the
+/// position behind them.
+pub(super) fn read_sealed(
+    store: &LocalStore,
+    writer: &str,
+    from: u64,
+    end: u64,
+    most: u64,
+) -> Result<(Vec<LogEntry>, u64)> {
     let path = path_of(store, writer, SUFFIX);
     store.patiently(|| {
         let opened = store.open(&path, Open::Read);
@@ -194,13 +207,17 @@ pub(super) fn read_sealed(store: &LocalStore, writer: &str, from: u64, end: u64)
             }
             opened => opened.map_err(|error| Error::io("open", &path, error))?,
         };
-        let mut entries = contents(&*file, &path, from.max(HEADER_BYTES))?.frames.entries;
-        entries.retain(|entry| entry.position < end);
-        let last = entries
-            .last()
-            .map_or(from.max(HEADER_BYTES), |last| last.position + (FRAME_HEAD_BYTES + last.bytes.len()) as u64);
-        match last == end {
-            true => Ok(entries),
+        let (mut entries, mut bytes, mut last) = (Vec::new(), 0, from.max(HEADER_BYTES));
+        walk(&*file, &path, last, most.max(BUFFER_BYTES), &mut |entry| {
+            if entry.position < end {
+                last = behind(&entry);
+                bytes += entry.bytes.len() as u64;
+                entries.push(entry);
+            }
+            last < end && bytes < most
+        })?;
+        match last == end || (bytes >= most && !entries.is_empty()) {
+            true => Ok((entries, last)),
             false => Err(Error::damaged(
                 path.display().to_string(),
                 last,
@@ -213,7 +230,7 @@ pub(super) fn read_sealed(store: &LocalStore, writer: &str, from: u64, end: u64)
 /// The entries of a log that is to end for good, durable: their owner may have died before it
 /// synced the last one.
 pub(super) fn read_for_good(store: &LocalStore, writer: &str) -> Result<LogTail> {
-    let tail = read(store, writer, 0)?;
+    let tail = read(store, writer, 0, u64::MAX)?;
     let path = path_of(store, writer, SUFFIX);
     let file = store.open(&path, Open::ReadWrite).map_err(|error| Error::io("open", &path, error))?;
     if let Some(last) = tail.entries.last().filter(|_| tail.durable < tail.next) {
@@ -227,7 +244,8 @@ pub(super) fn read_for_good(store: &LocalStore, writer: &str) -> Result<LogTail>
     Ok(tail)
 }
 
-pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTail> {
+/// The entries from a position on, until they have so many bytes.
+pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     names::check_part(writer)?;
     let path = path_of(store, writer, SUFFIX);
     let file = match store.disk.open(&path, Open::Read) {
@@ -242,12 +260,17 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTai
     loop {
         // In this order: what is acknowledged now must be in the log later.
         let durable = read_acknowledgement(store, writer)?;
-        let found = contents(&*file, &path, from.max(HEADER_BYTES))?;
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let found = walk(&*file, &path, from.max(HEADER_BYTES), most.max(BUFFER_BYTES), &mut |entry| {
+            bytes += entry.bytes.len() as u64;
+            entries.push(entry);
+            bytes < most
+        })?;
         match damage(&found, durable, &path) {
             None => {
                 // A log that ends before `from` says so.
-                let next = found.frames.end.min(found.length);
-                return Ok(LogTail { entries: found.frames.entries, next, durable: durable.length() });
+                let next = found.end.min(found.length);
+                return Ok(LogTail { entries, next, durable: durable.length() });
             }
             // Some file systems show a live owner's append in the wrong order.
             Some(_) if !looked_twice => looked_twice = true,
@@ -259,7 +282,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64) -> Result<LogTai
 /// What is whole of a log, before its damage and behind it.
 pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<SoundLog> {
     let nothing = |damage| SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) };
-    let damage = match read(store, writer, from) {
+    let damage = match read(store, writer, from, u64::MAX) {
         Ok(LogTail { entries, next, .. }) => return Ok(SoundLog { entries, broken: Vec::new(), next, damage: None }),
         Err(error @ (Error::Missing { .. } | Error::Irregular { .. })) => return Ok(nothing(error)),
         Err(error @ Error::Damaged { .. }) => error,
@@ -268,7 +291,8 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     let path = path_of(store, writer, SUFFIX);
     let file = store.disk.open(&path, Open::Read).map_err(|source| Error::io("open", &path, source))?;
     let from = from.max(HEADER_BYTES);
-    let (length, bytes) = bytes_from(&*file, &path, from)?;
+    let length = length(&*file, &path)?;
+    let bytes = bytes_of(&*file, &path, from..length)?;
     let Pieces { entries, mut broken, end } = pieces(&bytes, from);
     match read_acknowledgement(store, writer)? {
         // An append that was never finished is no loss.
@@ -312,13 +336,13 @@ pub(super) fn check(store: &LocalStore, writer: &str) -> Result<Vec<String>> {
         }
         Err(error) => return Err(Error::io("open", &path, error)),
     };
-    match contents(&*file, &path, HEADER_BYTES) {
-        Ok(found) => match (damage(&found, durable, &path), &found.frames.rest) {
+    match walk(&*file, &path, HEADER_BYTES, BUFFER_BYTES, &mut |_| true) {
+        Ok(found) => match (damage(&found, durable, &path), &found.rest) {
             (Some(damage), _) => findings.push(damage.to_string()),
-            (None, Rest::Torn { bytes }) => findings.push(format!(
+            (None, Some(Rest::Torn { bytes })) => findings.push(format!(
                 "{shown} ends in an unfinished entry of {bytes} bytes at byte {}, which its \
                  next owner cuts off",
-                found.frames.end
+                found.end
             )),
             _ => {}
         },
@@ -327,44 +351,78 @@ pub(super) fn check(store: &LocalStore, writer: &str) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// What is in a log.
-struct Contents {
+/// What was found on the way along a log.
+struct Walked {
     length: u64,
-    frames: Frames,
+    /// The position behind the last whole entry that was met.
+    end: u64,
+    /// What lies there, if the way led to the log's end.
+    rest: Option<Rest>,
 }
 
-/// The log from `from` to its end, taken apart, and its header checked.
-fn contents(file: &dyn DiskFile, path: &Path, from: u64) -> Result<Contents> {
+/// Checks a log's header and takes the log apart from `from` on, about `buffer` bytes at a time, until its end, damage,
+/// or until `each` says that it is enough.
+fn walk(
+    file: &dyn DiskFile,
+    path: &Path,
+    from: u64,
+    buffer: u64,
+    each: &mut dyn FnMut(LogEntry) -> bool,
+) -> Result<Walked> {
     let at = |operation| move |error| Error::io(operation, path, error);
     let mut header = [0; HEADER_BYTES as usize];
     let got = read_up_to(file, &mut header, 0).map_err(at("read"))?;
     format::check_header(Kind::Log, &header[..got], &path.display().to_string())?;
-    let (length, bytes) = bytes_from(file, path, from)?;
-    Ok(Contents { length, frames: frames(&bytes, from) })
+    let length = length(file, path)?;
+    let (mut next, mut most) = (from, buffer);
+    loop {
+        let wanted = next..length.min(next.saturating_add(most));
+        let bytes = bytes_of(file, path, wanted.clone())?;
+        let reached = next + bytes.len() as u64;
+        let is_last = reached >= length || reached < wanted.end;
+        let Frames { entries, end, rest } = frames(&bytes, next);
+        // The entry is longer, or not whole: what follows tells which.
+        most = if entries.is_empty() { most.saturating_mul(2) } else { buffer };
+        for entry in entries {
+            let behind = behind(&entry);
+            if !each(entry) {
+                return Ok(Walked { length, end: behind, rest: None });
+            }
+        }
+        if is_last || matches!(rest, Rest::Damaged { .. }) {
+            return Ok(Walked { length, end, rest: Some(rest) });
+        }
+        next = end;
+    }
 }
 
-/// The length of a log, and its bytes from `from` on.
-fn bytes_from(file: &dyn DiskFile, path: &Path, from: u64) -> Result<(u64, Bytes)> {
-    let at = |operation| move |error| Error::io(operation, path, error);
-    // Not beyond the length of this moment: a live owner may append meanwhile,
-    // and a frame half read must be the last.
-    let length = file.bytes().map_err(at("measure"))?;
-    let mut bytes = vec![0; length.saturating_sub(from) as usize];
-    let got = read_up_to(file, &mut bytes, from).map_err(at("read"))?;
+/// The position behind an entry.
+fn behind(entry: &LogEntry) -> u64 {
+    entry.position + (FRAME_HEAD_BYTES + entry.bytes.len()) as u64
+}
+
+/// How long a log is at this moment. A live owner may append meanwhile, and a frame half read must be the last,
+/// so nothing behind it is read.
+fn length(file: &dyn DiskFile, path: &Path) -> Result<u64> {
+    file.bytes().map_err(|error| Error::io("measure", path, error))
+}
+
+/// The bytes of a range, as far as there are any.
+fn bytes_of(file: &dyn DiskFile, path: &Path, range: Range<u64>) -> Result<Bytes> {
+    let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
+    let got = read_up_to(file, &mut bytes, range.start).map_err(|error| Error::io("read", path, error))?;
     bytes.truncate(got);
-    Ok((length, bytes.into()))
+    Ok(bytes.into())
 }
 
 /// The damage in what was found, knowing that all that was acknowledged was durable
 /// once.
-fn damage(found: &Contents, acknowledged: Acknowledged, path: &Path) -> Option<Error> {
-    let Frames { end, rest, .. } = &found.frames;
+fn damage(found: &Walked, acknowledged: Acknowledged, path: &Path) -> Option<Error> {
+    let Walked { length, end, rest: Some(rest) } = found else { return None };
     let durable = acknowledged.length();
     let (offset, what) = match rest {
         Rest::Damaged { what } => (*end, what.clone()),
-        _ if found.length < durable => {
-            (found.length, format!("it ends there, but was acknowledged up to byte {durable}"))
-        }
+        _ if *length < durable => (*length, format!("it ends there, but was acknowledged up to byte {durable}")),
         Rest::Torn { .. } if !matches!(acknowledged, Acknowledged::Up(_)) => {
             let what = "the entry there is not whole, and the log's acknowledgement, which tells whether it ever was, \
                         is missing or unreadable";

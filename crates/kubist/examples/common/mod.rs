@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist::{Bound, Dimension, Domain, Query, Stats, Table, TableOptions, Value};
+use kubist::{Bound, Dimension, Domain, EstimateOptions, Query, Stats, Table, TableOptions, Value};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -92,18 +92,21 @@ pub fn cube_box(centre: &[f64; 3], half: f64) -> Vec<Bound> {
     ["x", "y", "z"].into_iter().zip(centre).map(range).collect()
 }
 
-/// The half width of a box around `centre` that returns about `wanted` rows.
+/// The half width of a box around `centre` that returns about `wanted` rows, found by estimates: exact counts of large
+/// boxes would fill the memory of the machine with a large table before anything is measured.
 pub fn half_width(table: &Table, centre: &[f64; 3], wanted: u64) -> f64 {
     let snapshot = table.snapshot().expect("readable");
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..24 {
         let middle: f64 = 0.5 * (low + high);
         let query = Query { bounds: cube_box(centre, middle), ..Query::default() };
-        let count = snapshot.count(&query).expect("a count");
-        if count.abs_diff(wanted) * 20 < wanted {
+        let aggregates = vec!["count()".to_string()];
+        let options = EstimateOptions { aggregates, query, error: Some(0.03), ..EstimateOptions::default() };
+        let count = snapshot.estimate(&options).expect("an estimate").figures[0].value.unwrap_or(0.0);
+        if (count - wanted as f64).abs() < 0.02 * wanted as f64 {
             return middle;
         }
-        if count < wanted { low = middle } else { high = middle }
+        if count < wanted as f64 { low = middle } else { high = middle }
     }
     high
 }
