@@ -38,6 +38,8 @@ pub use windows::Windows;
 
 /// This many records tell roughly how many there are.
 const ROUGH_ROWS: f64 = 1000.0;
+/// So many runs of a list that is not held are read in some milliseconds.
+const FEW_RUNS: u64 = 8192;
 
 /// How the records of a query are chosen among those that match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +183,7 @@ impl LogicalPlan {
 
     /// About how many records match, of all priorities that the query can have: runs by the
     /// part of their own box that the query's box covers, or one for each zone that a lookup
-    /// names.
+    /// names. Very roughly where it takes long to read which runs there are.
     ///
     /// # Errors
     ///
@@ -190,8 +192,14 @@ impl LogicalPlan {
         match (self.query.is_everywhere(), self.query.range()) {
             (_, None) => Ok(0.0),
             (true, Some(range)) => Ok(self.query.snapshot.view.rows() as f64 * share(range)),
+            (false, Some(range)) if self.is_long() => Ok(self.rough_rows()? * share(range)),
             (false, Some(_)) => Ok(self.whole()?.expected_rows()),
         }
+    }
+
+    /// Must many runs be read to know all that may hold records of the query?
+    fn is_long(&self) -> bool {
+        self.query.sought.is_empty() && self.query.part.is_none() && self.unheld_runs() > FEW_RUNS
     }
 
     /// Very roughly how many records the query has, whatever their priorities: from those of

@@ -125,7 +125,7 @@ fn pages_of_runs_answer_as_all_runs_do() {
 
 /// To read a long list takes longer than a sample.
 #[test]
-fn an_estimate_does_not_read_the_whole_list() {
+fn samples_of_large_boxes_do_not_read_the_whole_list() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("t").display().to_string();
     let table = Table::create(&at, schema(), &TableOptions { capacity: Some(64), ..options() }).unwrap();
@@ -144,6 +144,12 @@ fn an_estimate_does_not_read_the_whole_list() {
         };
         let query = Query { bounds: vec![bound("x"), bound("y")], ..Query::default() };
         let truth = table.snapshot().unwrap().count(&query).unwrap() as f64;
+        let limited = Query { limit: Some(1000), ..query.clone() };
+        let paged = Table::open(&at).unwrap();
+        paged.limit_runs_in_memory(0);
+        let (ids, stats) = ask(&paged.snapshot().unwrap(), &limited);
+        assert_eq!(ids, ask(&table.snapshot().unwrap(), &limited).0);
+        assert!(stats.bytes_read < pages / 8 && stats.rows_read < 10_000, "{stats:?} of {pages}");
         let options = EstimateOptions { aggregates: vec!["count()".into()], query, ..EstimateOptions::default() };
         let options = EstimateOptions { error: Some(0.05), ..options };
         let paged = Table::open(&at).unwrap();

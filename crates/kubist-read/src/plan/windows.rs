@@ -63,6 +63,12 @@ impl LogicalPlan {
             Some(rows) => rows / self.expected_rows()?.max(1.0),
             None => 1.0,
         };
-        Ok(Windows { range, low: range.first, share })
+        let mut windows = Windows { range, low: range.first, share };
+        if let Some(rows) = first_rows.filter(|_| self.is_long()) {
+            // The plan of the window itself knows better.
+            let expected = self.read_plan(windows.current())?.expected_rows();
+            windows.share *= (rows / expected.max(1.0)).clamp(0.25, 4.0);
+        }
+        Ok(windows)
     }
 }
