@@ -60,9 +60,11 @@ pub struct LogicalPlan {
     pub method: Method,
     /// Is there a condition on columns that are no dimensions?
     by_values: bool,
+    /// Those to begin with, once they were chosen.
+    windows: OnceLock<Windows>,
     /// The plan of all priorities, once it was made.
     whole: OnceLock<Arc<ReadPlan>>,
-    /// The plan of the first window, once it was made for the outline.
+    /// The plan of the first window, if it was made before that is read.
     first: OnceLock<Arc<ReadPlan>>,
     /// What planning has cost since that was last asked.
     spent: Mutex<Stats>,
@@ -135,6 +137,7 @@ impl LogicalPlan {
             query: Arc::new(query.linked()),
             method,
             by_values,
+            windows: OnceLock::new(),
             whole: OnceLock::new(),
             first: OnceLock::new(),
             spent: Mutex::default(),
@@ -192,18 +195,17 @@ impl LogicalPlan {
         match (self.query.is_everywhere(), self.query.range()) {
             (_, None) => Ok(0.0),
             (true, Some(range)) => Ok(self.query.snapshot.view.rows() as f64 * share(range)),
-            (false, Some(range)) if self.is_long() => Ok(self.rough_rows()? * share(range)),
-            (false, Some(_)) => Ok(self.whole()?.expected_rows()),
+            (false, Some(range)) => {
+                let long = matches!(self.method, Method::Lowest { .. }) && self.unheld_runs() > FEW_RUNS;
+                match if long { self.sampled_rows(share(range))? } else { None } {
+                    Some(rows) => Ok(rows * share(range)),
+                    None => Ok(self.whole()?.expected_rows()),
+                }
+            }
         }
     }
 
-    /// Must many runs be read to know all that may hold records of the query?
-    fn is_long(&self) -> bool {
-        self.query.sought.is_empty() && self.query.part.is_none() && self.unheld_runs() > FEW_RUNS
-    }
-
-    /// Very roughly how many records the query has, whatever their priorities: from those of
-    /// low priority, where there are enough of them, because they lie in few runs.
+    /// Very roughly how many records the query has, whatever their priorities.
     ///
     /// # Errors
     ///
@@ -212,17 +214,35 @@ impl LogicalPlan {
         if self.query.is_everywhere() {
             return Ok(self.query.snapshot.view.rows() as f64);
         }
-        // Of a part of everything a few times as many records; of a small part more are looked for.
-        let mut share = 4.0 * ROUGH_ROWS / self.query.snapshot.view.rows().max(1) as f64;
-        while share < 1.0 / 16.0 && self.query.sought.is_empty() {
+        match self.sampled_rows(1.0)? {
+            Some(rows) => Ok(rows),
+            None => Ok(self.read_plan(PriorityRange::ALL)?.expected_rows()),
+        }
+    }
+
+    /// The same from records of low priority, well below a share of all, because they lie in few runs; `None` if there
+    /// are not enough of them.
+    fn sampled_rows(&self, below: f64) -> Result<Option<f64>> {
+        let query = &self.query;
+        if !query.sought.is_empty() || query.part.is_some() {
+            return Ok(None);
+        }
+        let capacity = query.snapshot.core.header.capacity as f64;
+        // More of everything than the first runs have, from which hardly more is known than how large the region is.
+        let mut share = 4.0 * ROUGH_ROWS.max(4.0 * capacity) / query.snapshot.view.rows().max(1) as f64;
+        let most = below / 16.0;
+        while share < most {
             let range = PriorityRange { first: 0, last: (u64::MAX as f64 * share) as u64 };
             let rows = self.read_plan(range)?.expected_rows();
             if rows >= ROUGH_ROWS {
-                return Ok(rows / share);
+                return Ok(Some(rows / share));
+            }
+            if rows * most / share < ROUGH_ROWS {
+                break;
             }
             share *= 16.0;
         }
-        Ok(self.read_plan(PriorityRange::ALL)?.expected_rows())
+        Ok(None)
     }
 
     /// Records of runs that lie inside the box, and the plan of those that may have some

@@ -163,6 +163,21 @@ fn samples_of_large_boxes_do_not_read_the_whole_list() {
         assert_eq!((held.figures[0].value, held.figures[0].exact), (Some(truth), true));
     }
     assert!(hits >= 16, "intervals hold {hits} of 20 times");
+    let runs = table.snapshot().unwrap().info().unwrap().runs;
+    assert!(runs > 60_000, "{runs} runs are few");
+    // Whatever is asked, in boxes of any size.
+    for _ in 0..40 {
+        let half = [0.002, 0.02, 0.2, 0.5][rng.random_range(0..4)];
+        let bounds = around(&mut rng, half);
+        let window = rng.random_bool(0.3).then(|| (rng.random_range(0.0..0.3), 0.4));
+        let precision = rng.random_bool(0.3).then_some(0.02).filter(|_| window.is_none());
+        let limit = Some([1, 100, 3000, 100_000][rng.random_range(0..4)]);
+        let query = Query { bounds, window, precision, limit, ..Query::default() };
+        let paged = Table::open(&at).unwrap();
+        paged.limit_runs_in_memory(0);
+        let paged = paged.snapshot().unwrap();
+        assert_eq!(ask(&paged, &query).0, ask(&table.snapshot().unwrap(), &query).0, "{query:?}");
+    }
 }
 
 #[test]

@@ -48,6 +48,14 @@ impl LogicalPlan {
     ///
     /// Those of [`LogicalPlan::read_plan`]: how many records there are is planned.
     pub fn windows(&self) -> Result<Windows> {
+        if let Some(windows) = self.windows.get() {
+            return Ok(windows.clone());
+        }
+        let windows = self.find_windows()?;
+        Ok(self.windows.get_or_init(|| windows).clone())
+    }
+
+    fn find_windows(&self) -> Result<Windows> {
         let range = self.query.range().unwrap_or(PriorityRange::ALL);
         let first_rows = match self.method {
             Method::Nothing | Method::Scan => None,
@@ -64,10 +72,15 @@ impl LogicalPlan {
             None => 1.0,
         };
         let mut windows = Windows { range, low: range.first, share };
-        if let Some(rows) = first_rows.filter(|_| self.is_long()) {
+        let roughly = !self.query.is_everywhere() && self.whole.get().is_none() && share < 1.0;
+        if let Some(rows) = first_rows.filter(|_| roughly) {
             // The plan of the window itself knows better.
-            let expected = self.read_plan(windows.current())?.expected_rows();
-            windows.share *= (rows / expected.max(1.0)).clamp(0.25, 4.0);
+            let first = self.read_plan(windows.current())?;
+            let factor = (rows / first.expected_rows().max(1.0)).clamp(0.25, 4.0);
+            match (0.5..=1.0).contains(&factor) {
+                true => drop(self.first.set(first)),
+                false => windows.share *= factor,
+            }
         }
         Ok(windows)
     }
