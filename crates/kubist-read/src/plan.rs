@@ -60,7 +60,7 @@ pub struct LogicalPlan {
     pub method: Method,
     /// Is there a condition on columns that are no dimensions?
     by_values: bool,
-    /// Those to begin with, once they were chosen.
+    /// The windows as a question begins with them, once they were chosen.
     windows: OnceLock<Windows>,
     /// The plan of all priorities, once it was made.
     whole: OnceLock<Arc<ReadPlan>>,
