@@ -59,7 +59,8 @@ pub(crate) enum Rest {
 }
 
 /// Takes apart `bytes`, which begin at `position` of a log, where a frame
-/// begins, and reach to the log's end; if they do not, what may be cut off counts as torn. The entries share the memory of `bytes`.
+/// begins, and reach to the log's end; if they do not, what may be cut off counts as torn. The
+/// entries share the memory of `bytes`.
 pub(crate) fn frames(bytes: &Bytes, position: u64) -> Frames {
     let mut entries = Vec::new();
     let mut at = 0;
