@@ -9,6 +9,7 @@
 //! costs at most twice what the better of the two would have cost.
 
 mod cubes;
+mod stretches;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,6 +37,7 @@ use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::lookups::{At, Covering, Gathering, Live, Place};
 use crate::stop::stoppable;
+pub use stretches::Stretches;
 
 pub type Directory = directory::Directory<Location>;
 pub type Layers = layers::Layers<Location>;
@@ -99,6 +101,13 @@ impl Base {
     /// Bytes of all pages.
     pub fn bytes(&self) -> u64 {
         self.pages.iter().map(|page| page.length as u64).sum()
+    }
+
+    /// The pages that may hold what a question about a region and a range of priorities has to do with.
+    fn meeting(&self, files: &TableFiles, region: &Region, range: PriorityRange) -> Vec<usize> {
+        let forest = files.forest();
+        let meets = |page: &usize| self.pages[*page].summary.meets(&forest, region, range);
+        (0..self.pages.len()).filter(meets).collect()
     }
 
     /// Some of its pages, from the cache or the store.
@@ -455,9 +464,7 @@ impl Runs {
         let Some(base) = self.base.as_ref().filter(|_| self.whole.get().is_none()) else {
             return self.all(files, stats, cancel);
         };
-        let forest = files.forest();
-        let meets = |page: &usize| base.pages[*page].summary.meets(&forest, region, range);
-        let mut met: Vec<usize> = (0..base.pages.len()).filter(meets).collect();
+        let (forest, mut met) = (files.forest(), base.meeting(files, region, range));
         // Copies save a question to a small region some rows, and one to a large region less than so many pages cost.
         if met.len() > WORTH_COPIES {
             met.retain(|page| base.pages[*page].summary.may_hold_primaries(range));
@@ -486,10 +493,9 @@ impl Runs {
 
     /// How many runs are on pages that meet a region, if they are too many to be held in memory.
     pub fn unheld(&self, files: &TableFiles, region: &Region) -> u64 {
-        let Some(base) = self.base.as_ref().filter(|base| !files.fits_in_memory(base.runs())) else { return 0 };
-        let forest = files.forest();
-        let met = base.pages.iter().filter(|page| page.summary.meets(&forest, region, PriorityRange::ALL));
-        met.map(|page| page.summary.runs as u64).sum()
+        let Some(base) = self.unheld_base(files) else { return 0 };
+        let met = base.meeting(files, region, PriorityRange::ALL).into_iter();
+        met.map(|page| base.pages[page].summary.runs as u64).sum()
     }
 
     /// What a writer goes by: all of these directories together. Of many pages it takes the upper ones, where its rows come

@@ -2,6 +2,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, UInt32Array};
+use arrow_schema::DataType;
 use arrow_select::take::take;
 use kubist_index::cube::{Geometry, Interleaver, MAX_DIMENSIONS, MortonKey};
 use kubist_index::grid::Scale;
@@ -71,6 +72,23 @@ impl Frame {
         let data_type = array.data_type();
         with_exact_primitive!(data_type, T => coordinates_of::<T>(array, scale, bits),
             _ => unreachable!("{data_type} was refused as a dimension"))
+    }
+
+    /// The lowest order key of a number of dimension `d`, of this type, whose coordinate is at least this; `None` if
+    /// there is none.
+    pub fn first_key(&self, d: usize, data_type: &DataType, coordinate: u32) -> Option<u64> {
+        let (mut low, mut high) = order::number_keys(data_type);
+        let reaches =
+            |key| self.scales[d].coordinate(order::number(data_type, key), self.geometry.bits()) >= coordinate;
+        if !reaches(high) {
+            return None;
+        }
+        // Coordinates rise with keys.
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if reaches(middle) { high = middle } else { low = middle + 1 }
+        }
+        Some(low)
     }
 
     /// Where all rows of stored batches lie, prepared in parallel.

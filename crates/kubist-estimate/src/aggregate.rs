@@ -12,6 +12,7 @@ use arrow_array::Array;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 use kubist_expr::{Expression, Wholes};
+use kubist_types::seek::End;
 
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
@@ -107,12 +108,6 @@ pub struct Properties {
 pub enum Total {
     Sum,
     Mean,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum End {
-    Least,
-    Most,
 }
 
 /// A bound aggregate: what it adds up, and in which accumulator.

@@ -31,7 +31,6 @@ use crate::group::GroupBy;
 use crate::options::{EstimateOptions, check};
 use crate::records::Records;
 use crate::unit;
-use crate::zones;
 use known::Known;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::Population;
@@ -79,6 +78,8 @@ pub struct Estimation<P = Records> {
     rows: Option<u64>,
     /// By aggregate: each record has a value of its argument, where that was asked of zone maps.
     complete: Vec<bool>,
+    /// Of stored columns the ends of their values, where that was asked of zone maps.
+    bounds: BTreeMap<usize, Option<(f64, f64)>>,
     /// How many there are in the frame in which they lie, where records are drawn from it.
     framed: Option<u64>,
     /// Priorities are read from `low` on; up to `at` they have been, `end` is the last.
@@ -200,6 +201,7 @@ impl<P: Population> Estimation<P> {
             tails,
             rows: known.as_ref().and_then(Known::rows),
             complete: vec![],
+            bounds: BTreeMap::new(),
             framed: None,
             known,
             accumulated: Accumulated::default(),
@@ -284,7 +286,7 @@ impl<P: Population> Estimation<P> {
 
     /// What to read of the records with priorities from `low` to `high`; `None` if there are none.
     fn scan(&self, wanted: Wanted, low: f64, high: f64) -> Option<Scan> {
-        range(low, high).map(|range| Scan { wanted, range, skip: None, deadline: self.deadline })
+        range(low, high).map(|range| Scan { wanted, range, seek: None, deadline: self.deadline })
     }
 
     /// The values of records with priorities from `low` to `high`.
@@ -379,7 +381,7 @@ impl<P: Population> Estimation<P> {
         let column = asked.bound.arguments.first().and_then(|argument| argument.column());
         let Some(column) = column.filter(|_| asked.bound.properties.is_number_of_values) else { return Ok(false) };
         let column = self.records.place(column);
-        Ok(self.in_time(|| zones::is_complete(&self.whole, column, self.deadline))?.unwrap_or(false))
+        Ok(self.in_time(|| self.whole.is_complete(column, self.deadline))?.unwrap_or(false))
     }
 
     /// How many of some records there are, if that is known or at most `most` must be read for it, and there is

@@ -6,12 +6,13 @@ use std::time::Instant;
 use arrow_schema::{Schema, SchemaRef};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::zone_map::ZoneMap;
-use kubist_read::execute::{self, Skip as SkipZones, Wanted};
-use kubist_read::plan::LogicalPlan;
+use kubist_read::execute::{self, Skips, Wanted};
+use kubist_read::plan::{LogicalPlan, Pieces};
 use kubist_read::request::RunOptions;
 use kubist_types::error::Result;
-use kubist_types::population::{Kept, Scan, Scanned, Skip};
+use kubist_types::population::{Kept, Scan, Scanned};
 use kubist_types::query::QuerySpec;
+use kubist_types::seek::Seek;
 use kubist_types::stats::Stats;
 use kubist_types::{Cancel, Population};
 
@@ -37,16 +38,19 @@ impl Records {
         Ok(Records { snapshot: snapshot.clone(), run: run.clone(), spec, plan })
     }
 
-    /// How a zone map's zones of a column are judged.
-    fn skipping(&self, skip: &Skip) -> SkipZones {
-        let schema = self.snapshot.view.schema.clone();
-        let (column, needless) = (skip.column, skip.needless.clone());
-        Arc::new(move |map: &ZoneMap, zone: usize| {
-            needless(match map.columns.get(column) {
-                Some(zones) => map.zone(zone, zones),
-                None => schema.zone_of_default(column),
-            })
-        })
+    /// What a search passes by.
+    fn skipping(&self, seek: &Arc<Seek>) -> Skips {
+        let (schema, query) = (self.snapshot.view.schema.clone(), self.plan.query.clone());
+        let (of_runs, of_zones) = (seek.clone(), seek.clone());
+        Skips {
+            runs: Some(Arc::new(move |run| !query.may_gain(run, &of_runs))),
+            zones: Some(Arc::new(move |map: &ZoneMap, zone: usize| {
+                !of_zones.reads(|column| match map.columns.get(column) {
+                    Some(zones) => map.zone(zone, zones),
+                    None => schema.zone_of_default(column),
+                })
+            })),
+        }
     }
 }
 
@@ -95,13 +99,16 @@ impl Population for Records {
         }
         let Some((inside, others)) = self.plan.by_box(most)? else { return Ok(None) };
         let (mut rows, mut stats) = (inside, self.plan.take_cost());
-        let counts = execute::work(others, Wanted::default(), None, |scanned| Ok((scanned.rows as u64, scanned.stats)));
-        for count in counts.until(deadline) {
-            let (count, cost) = count?;
-            rows += count;
-            stats.add(&cost);
+        for scanned in execute::scan(others, Wanted::default()).until(deadline) {
+            let scanned = scanned?;
+            rows += scanned.rows as u64;
+            stats.add(&scanned.stats);
         }
         Ok(Some((rows, stats)))
+    }
+
+    fn is_complete(&self, column: usize, _deadline: Option<Instant>) -> Result<bool> {
+        self.plan.all_have(column)
     }
 
     fn narrowed(&self, filter: &str) -> Result<Records> {
@@ -130,18 +137,20 @@ impl Population for Records {
         each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
         take: &mut dyn FnMut(T) -> Result<()>,
     ) -> Result<Stats> {
-        let mut read = self.plan.read_plan(scan.range)?;
-        let skip = scan.skip.as_ref().map(|skip| self.skipping(skip));
-        if let Some(skip) = scan.skip.as_ref().filter(|skip| skip.many_at_once) {
-            read = Arc::new(read.only(|visit| {
-                let of_run = visit.run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(skip.column));
-                of_run.is_none_or(|zone| !(skip.needless)(zone))
-            }));
+        let skips = scan.seek.as_ref().map_or_else(Skips::default, |seek| self.skipping(seek));
+        let each = Arc::new(each);
+        let mut read = |pieces: Pieces| {
+            let each = each.clone();
+            let found = execute::work(pieces, scan.wanted.clone(), skips.clone(), move |scanned| each(scanned));
+            found.until(scan.deadline).try_for_each(|found| take(found?))
+        };
+        let nearest = scan.seek.as_ref().map(|seek| self.plan.nearest(seek)).transpose()?.flatten();
+        if let Some(nearest) = &nearest {
+            read(nearest.plan.clone().into())?;
         }
-        let stats = self.plan.take_cost();
-        for found in execute::work(read, scan.wanted, skip, each).until(scan.deadline) {
-            take(found?)?;
+        if !nearest.zip(scan.seek.as_ref()).is_some_and(|(nearest, seek)| nearest.is_enough(seek)) {
+            read(self.plan.pieces(scan.range)?)?;
         }
-        Ok(stats)
+        Ok(self.plan.take_cost())
     }
 }

@@ -1,5 +1,7 @@
 //! How many records a query has, and all records as they are stored.
 
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
 use kubist_types::query::QuerySpec;
 
@@ -18,10 +20,10 @@ use kubist_types::error::{Error, Result};
 /// Those of [`LogicalPlan::read_plan`]; each batch may be `Damaged`, `SnapshotExpired`,
 /// `Cancelled` or what the store says.
 pub fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
-    let plan = LogicalPlan::new(snapshot, &RunOptions::with_cancel(cancel).of(QuerySpec::default()))?;
+    let plan = Arc::new(LogicalPlan::new(snapshot, &RunOptions::with_cancel(cancel).of(QuerySpec::default()))?);
     let stored = snapshot.view.schema.stored.clone();
     let wanted = Wanted { columns: (0..stored.fields().len()).collect(), priorities: false };
-    let found = execute::scan(plan.whole()?, wanted)
+    let found = execute::scan(plan.all_pieces()?, wanted)
         .filter(|scanned| scanned.as_ref().map_or(true, |scanned| scanned.rows > 0));
     Ok(found.map(move |scanned| RecordBatch::try_new(stored.clone(), scanned?.columns).map_err(Error::kernel)))
 }
@@ -45,7 +47,7 @@ pub fn rows(snapshot: &Snapshot) -> Result<u64> {
 /// Those of [`QueryStream::of`], and what reading says.
 pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     request.spec.columns = Some(vec![]);
-    let plan = LogicalPlan::new(snapshot, &request)?;
+    let plan = Arc::new(LogicalPlan::new(snapshot, &request)?);
     let query = &plan.query;
     let first = request.spec.first.unwrap_or(u64::MAX);
     let most = match plan.method {
@@ -58,17 +60,20 @@ pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     if query.predicate.is_always() && is_whole {
         return Ok(snapshot.view.rows().min(most));
     }
-    let (mut rows, read) = match plan.by_box(u64::MAX)? {
+    let (mut rows, pieces) = match plan.by_box(u64::MAX)? {
         Some((inside, others)) => (inside, others.into()),
-        None => (0, plan.whole()?),
+        None => (0, plan.all_pieces()?),
     };
-    for scanned in execute::scan(read, Wanted::default()) {
+    let mut scanned = execute::scan(pieces, Wanted::default());
+    while rows < most
+        && let Some(scanned) = scanned.next()
+    {
         rows += scanned?.rows as u64;
     }
     Ok(rows.min(most))
 }
 
-fn counted_in_cells(plan: LogicalPlan) -> Result<u64> {
+fn counted_in_cells(plan: Arc<LogicalPlan>) -> Result<u64> {
     let mut rows = 0;
     for batch in QueryStream::run(plan)? {
         rows += batch?.num_rows() as u64;

@@ -2,14 +2,17 @@
 
 mod pipeline;
 mod scan;
+mod work;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_schema::DataType;
 use kubist_store::Latency;
 
-use crate::plan::ReadPlan;
+use crate::plan::{Pieces, ReadPlan};
+use crate::visit::Visit;
 use kubist_catalog::cache::ZONE_MAP_BYTES;
 use kubist_catalog::decoded::{DECODED_BYTES, Keeper};
 use kubist_catalog::trace;
@@ -18,8 +21,8 @@ use kubist_format::zone_map::ZoneMap;
 use kubist_index::state::Run;
 use kubist_types::error::Result;
 pub use kubist_types::population::{Scanned, Wanted};
-pub use pipeline::Pipeline;
-use pipeline::{Pool, threads};
+use pipeline::{Pipeline, Pool, threads};
+pub use work::Work;
 
 /// About how many rows one task reads at most, and how many bytes of values it brings.
 const TASK_ROWS: f64 = 131_072.0;
@@ -42,20 +45,39 @@ const WAITING_FOR_A_DEVICE: usize = 2;
 /// Leaves out zones that a caller does not need.
 pub type Skip = Arc<dyn Fn(&ZoneMap, usize) -> bool + Send + Sync>;
 
-/// The matching rows of a plan.
-pub fn scan(plan: impl Into<Arc<ReadPlan>>, wanted: Wanted) -> Pipeline<Scanned> {
-    work(plan, wanted, None, Ok)
+/// Leaves out whole runs that a caller does not need, when their turn comes.
+pub type SkipRuns = Arc<dyn Fn(&Run<Location>) -> bool + Send + Sync>;
+
+/// What a caller does not need of a plan, if anything.
+#[derive(Clone, Default)]
+pub struct Skips {
+    pub runs: Option<SkipRuns>,
+    pub zones: Option<Skip>,
 }
 
-/// The matching rows of a plan, but for zones that are skipped, if any are; `each` is done with them on
-/// the thread that has read them.
+/// The matching rows of a plan.
+pub fn scan(plan: impl Into<Pieces>, wanted: Wanted) -> Work<Scanned> {
+    work(plan, wanted, Skips::default(), Ok)
+}
+
+/// The matching rows of a plan, but for what is skipped; `each` is done with them on the thread that has read them.
 pub fn work<T: Send + 'static>(
-    plan: impl Into<Arc<ReadPlan>>,
+    plan: impl Into<Pieces>,
     wanted: Wanted,
-    skip: Option<Skip>,
+    skips: Skips,
     each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
+) -> Work<T> {
+    let each = Arc::new(each);
+    Work::new(plan.into(), move |plan| begin(plan, wanted.clone(), skips.clone(), each.clone()))
+}
+
+/// Begins to read one plan.
+fn begin<T: Send + 'static>(
+    plan: Arc<ReadPlan>,
+    wanted: Wanted,
+    skips: Skips,
+    each: Arc<impl Fn(Scanned) -> Result<T> + Send + Sync + 'static>,
 ) -> Pipeline<T> {
-    let plan = plan.into();
     let (core, threads) = (plan.query.snapshot.core.clone(), threads());
     let of_visits: Vec<f64> = plan.visits.iter().map(|visit| visit.cost(&plan.query.region, plan.range)).collect();
     let ends = tasks(&of_visits, most_rows(&plan, &wanted), threads);
@@ -69,9 +91,20 @@ pub fn work<T: Send + 'static>(
         let first = if task == 0 { 0 } else { ends[task - 1] };
         let visits = &plan.visits[first..ends[task]];
         trace::of_rows(plan.query.trace.as_ref(), || {
-            each(scan::scan(&plan.query, visits, plan.range, &wanted, skip.as_ref(), keeps)?)
+            let needed = skips.needed(visits);
+            each(scan::scan(&plan.query, &needed, plan.range, &wanted, skips.zones.as_ref(), keeps)?)
         })
     })
+}
+
+impl Skips {
+    /// Those of some runs that are needed now.
+    fn needed<'a>(&self, visits: &'a [Visit]) -> Cow<'a, [Visit]> {
+        match &self.runs {
+            Some(skip) => Cow::Owned(visits.iter().filter(|visit| !skip(&visit.run)).cloned().collect()),
+            None => Cow::Borrowed(visits),
+        }
+    }
 }
 
 /// What a question keeps for others: much at a time would only drive out what is asked for often.

@@ -7,7 +7,9 @@
 //! window's is cut from it; otherwise the tree is walked only as deep as the window wants.
 
 mod lookup;
+mod nearest;
 mod outline;
+mod pieces;
 mod windows;
 
 use std::collections::HashMap;
@@ -33,7 +35,9 @@ use kubist_format::lookup::Key;
 use kubist_index::gradual;
 use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
+pub use nearest::Nearest;
 pub use outline::PlanOutline;
+pub use pieces::Pieces;
 pub use windows::Windows;
 
 /// This many records tell roughly how many there are.
@@ -196,7 +200,7 @@ impl LogicalPlan {
             (_, None) => Ok(0.0),
             (true, Some(range)) => Ok(self.query.snapshot.view.rows() as f64 * share(range)),
             (false, Some(range)) => {
-                let long = matches!(self.method, Method::Lowest { .. }) && self.unheld_runs() > FEW_RUNS;
+                let long = self.method != Method::Scan && self.unheld_runs() > FEW_RUNS;
                 match if long { self.sampled_rows(share(range))? } else { None } {
                     Some(rows) => Ok(rows * share(range)),
                     None => Ok(self.whole()?.expected_rows()),
@@ -262,29 +266,22 @@ impl LogicalPlan {
         {
             return Ok(None);
         }
-        let (core, mut stats) = (&query.snapshot.core, Stats::default());
-        let (boxes, everything) = (&query.region.boxes, PriorityRange::ALL);
+        let everything = PriorityRange::ALL;
         if query.predicate.is_always() {
             let nothing = ReadPlan { query: query.clone(), range: everything, visits: Vec::new() };
             return Ok(Some((query.snapshot.view.rows(), nothing)));
         }
-        let directory = query.snapshot.view.runs.near(core, boxes, everything, &mut stats, &query.cancel)?;
-        self.spend(&stats);
         let (mut inside, mut others, mut visits, bounded) = (0, 0, Vec::new(), query.bounded());
-        for piece in gradual::pieces(directory.runs().len(), &query.cancel) {
-            for run in directory.runs()[piece?].iter().filter(|run| query.region.meets(run)) {
-                if query.region.holds(run, &bounded) {
-                    inside += run.rows;
-                    continue;
-                }
-                others += run.rows;
-                if others > most {
-                    return Ok(None);
-                }
-                visits.push(Visit::whole(run.clone()));
+        let is_decided = self.each_primary(everything, |run| {
+            if query.region.holds(run, &bounded) {
+                inside += run.rows;
+                return true;
             }
-        }
-        Ok(Some((inside, ReadPlan { query: query.clone(), range: everything, visits })))
+            others += run.rows;
+            visits.push(Visit::whole(run.clone()));
+            others <= most
+        })?;
+        Ok(is_decided.then(|| (inside, ReadPlan { query: query.clone(), range: everything, visits })))
     }
 
     /// How many runs have to be read for the question's region, because they are too many to be held in memory.
@@ -300,19 +297,22 @@ impl LogicalPlan {
 
     fn planned(&self, range: PriorityRange) -> Result<ReadPlan> {
         let query = &self.query;
-        let (mut visits, stats) = trace::of_plan(query.trace.as_ref(), || match self.looked_up(range)? {
+        let (visits, stats) = trace::of_plan(query.trace.as_ref(), || match self.looked_up(range)? {
             Some(found) => Ok(found),
             None => self.walked(range),
         })?;
-        if let Some(part) = &query.part {
-            visits = on_ring(query, part, visits)?;
-            let tree = query.grids.tree(part.grid);
-            let tree = tree.ok_or_else(|| Error::invalid(format!("the table has no grid {}", part.grid)))?;
-            let grid_box = part.grid_box();
-            visits = visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect();
-        }
         self.spend(&stats);
-        Ok(ReadPlan { query: query.clone(), range, visits })
+        Ok(ReadPlan { query: query.clone(), range, visits: self.of_part(visits)? })
+    }
+
+    /// Of some visits what lies in the part that is asked for.
+    fn of_part(&self, visits: Vec<Visit>) -> Result<Vec<Visit>> {
+        let query = &self.query;
+        let Some(part) = &query.part else { return Ok(visits) };
+        let tree = query.grids.tree(part.grid);
+        let tree = tree.ok_or_else(|| Error::invalid(format!("the table has no grid {}", part.grid)))?;
+        let (grid_box, visits) = (part.grid_box(), on_ring(query, part, visits)?);
+        Ok(visits.into_iter().filter_map(|visit| visit.inside(&grid_box, &tree)).collect())
     }
 
     /// What a walk down the tree finds.

@@ -15,6 +15,7 @@ mod cells;
 mod delivery;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use kubist_index::priority::Threshold;
 
@@ -29,7 +30,7 @@ use kubist_index::gradual;
 use kubist_types::{Result, Stats};
 
 /// The records of lowest priority, in all or of each cell: `limit` of them at most.
-pub fn select(plan: &LogicalPlan, limit: u64) -> Result<Delivery> {
+pub fn select(plan: &Arc<LogicalPlan>, limit: u64) -> Result<Delivery> {
     let mut spent = Stats::default();
     for with_ties in [false, true] {
         let found = match &plan.query.cells {
@@ -46,14 +47,13 @@ pub fn select(plan: &LogicalPlan, limit: u64) -> Result<Delivery> {
 }
 
 /// At least the `limit + 1` lowest priorities, if there are as many.
-fn lowest(plan: &LogicalPlan, limit: u64, with_ties: bool) -> Result<Found> {
+fn lowest(plan: &Arc<LogicalPlan>, limit: u64, with_ties: bool) -> Result<Found> {
     let query = &plan.query;
     let mut found = Found::default();
     let enough = limit.saturating_add(1);
     let mut windows = plan.windows()?;
     loop {
-        let read = plan.read_plan(windows.current())?;
-        for scanned in execute::scan(read, wanted(query, with_ties)) {
+        for scanned in execute::scan(plan.pieces(windows.current())?, wanted(query, with_ties)) {
             let scanned = scanned?;
             if scanned.rows == 0 {
                 found.stats.add(&scanned.stats);

@@ -16,7 +16,7 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::Schema;
 
 use crate::bind::Order;
-use crate::execute::{self, Scanned, Wanted};
+use crate::execute::{self, Scanned, Skips, Wanted};
 use crate::plan::LogicalPlan;
 use keys::Keys;
 use kubist_index::gradual;
@@ -42,7 +42,7 @@ pub struct Sorted {
 }
 
 /// Sends the records of a query in its order; ends where nobody receives them any more.
-pub(crate) fn send(plan: &LogicalPlan, sender: &SyncSender<Result<Sorted>>) {
+pub(crate) fn send(plan: &Arc<LogicalPlan>, sender: &SyncSender<Result<Sorted>>) {
     let (query, mut stats) = (&plan.query, Stats::default());
     let mut give = |block: Block, stats: &mut Stats| {
         let rows = block.keys.len();
@@ -151,7 +151,7 @@ fn bytes_of(block: &Block) -> usize {
 
 /// Scans, sorts and gives blocks in order; `false` if `give` wants no more.
 fn sorted(
-    plan: &LogicalPlan,
+    plan: &Arc<LogicalPlan>,
     order: &Order,
     stats: &mut Stats,
     give: &mut dyn FnMut(Block, &mut Stats) -> Result<bool>,
@@ -237,7 +237,7 @@ fn block_rows(memory: usize, row_bytes: usize) -> usize {
 }
 
 /// The matching rows with their keys, made on the threads that read them.
-fn keyed(plan: &LogicalPlan) -> Result<impl Iterator<Item = Result<(Block, Stats)>>> {
+fn keyed(plan: &Arc<LogicalPlan>) -> Result<impl Iterator<Item = Result<(Block, Stats)>>> {
     let query = plan.query.clone();
     let wanted = Wanted { columns: query.read.clone(), priorities: true };
     let with_keys = move |scanned: Scanned| {
@@ -248,7 +248,7 @@ fn keyed(plan: &LogicalPlan) -> Result<impl Iterator<Item = Result<(Block, Stats
         };
         Ok((Block { columns, keys }, stats))
     };
-    Ok(execute::work(plan.whole()?, wanted, None, with_keys))
+    Ok(execute::work(plan.all_pieces()?, wanted, Skips::default(), with_keys))
 }
 
 /// The records of a block that do not come behind a key.

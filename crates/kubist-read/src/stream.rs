@@ -9,7 +9,7 @@ use arrow_array::{Float64Array, RecordBatch};
 use arrow_schema::SchemaRef;
 
 use crate::bind::BoundQuery;
-use crate::execute::{self, Pipeline, Scanned, Wanted};
+use crate::execute::{self, Scanned, Wanted, Work};
 use crate::plan::{LogicalPlan, Method};
 use crate::request::Request;
 use crate::select::{self, Delivery};
@@ -32,7 +32,7 @@ pub struct QueryStream {
 
 enum Source {
     /// Records in no order of priority, as they are scanned.
-    Scan(Pipeline<Scanned>),
+    Scan(Work<Scanned>, Arc<LogicalPlan>),
     /// Selected by priority on a thread of their own.
     Selected(Receiver<Result<Delivery>>),
     /// In an order, from a thread of their own.
@@ -58,10 +58,9 @@ impl QueryStream {
     /// # Errors
     ///
     /// Those of [`LogicalPlan::read_plan`].
-    pub fn run(plan: LogicalPlan) -> Result<QueryStream> {
-        let begin = Instant::now();
+    pub fn run(plan: impl Into<Arc<LogicalPlan>>) -> Result<QueryStream> {
+        let (begin, plan) = (Instant::now(), plan.into());
         let query = plan.query.clone();
-        let mut stats = Stats::default();
         let source = match plan.method {
             Method::Nothing => Source::Done,
             Method::Scan if query.order.is_some() => {
@@ -71,9 +70,7 @@ impl QueryStream {
             }
             Method::Scan => {
                 let wanted = Wanted { columns: query.read.clone(), priorities: false };
-                let pipeline = execute::scan(plan.whole()?, wanted);
-                stats.add(&plan.take_cost());
-                Source::Scan(pipeline)
+                Source::Scan(execute::scan(plan.all_pieces()?, wanted), plan)
             }
             Method::Lowest { rows } | Method::LowestInCells { rows } => {
                 let (sender, receiver) = sync_channel(1);
@@ -84,7 +81,7 @@ impl QueryStream {
             }
         };
         let (schema, precision) = (query.schema(), query.precision);
-        Ok(QueryStream { query, schema, source, stats, precision, begin, finished: false })
+        Ok(QueryStream { query, schema, source, stats: Stats::default(), precision, begin, finished: false })
     }
 
     /// The columns of the answer.
@@ -152,12 +149,16 @@ impl QueryStream {
     fn step(&mut self, patience: Duration) -> Result<Step> {
         match &mut self.source {
             Source::Done => Ok(Step::End),
-            Source::Scan(pipeline) => match pipeline.next_within(patience) {
+            Source::Scan(work, plan) => match work.next_within(patience) {
                 None => Ok(Step::Late),
-                Some(None) => Ok(Step::End),
+                Some(None) => {
+                    self.stats.add(&plan.take_cost());
+                    Ok(Step::End)
+                }
                 Some(Some(scanned)) => {
                     let scanned = scanned?;
                     self.stats.add(&scanned.stats);
+                    self.stats.add(&plan.take_cost());
                     if scanned.rows == 0 {
                         return Ok(Step::Nothing);
                     }

@@ -6,6 +6,7 @@
 //! the column is used where there is one.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, UInt64Array};
 use arrow_schema::Schema;
@@ -61,12 +62,11 @@ pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &
 /// The values of a stored column among the records of a question, each once, and what
 /// it cost to find them.
 fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(ArrayRef, Stats)> {
-    let plan = LogicalPlan::new(snapshot, through)?;
+    let plan = Arc::new(LogicalPlan::new(snapshot, through)?);
     let data_type = snapshot.view.schema.stored.field(column).data_type();
     let (mut seen, mut found): (HashSet<(u64, u64)>, Vec<ArrayRef>) = (HashSet::new(), Vec::new());
-    let read = plan.whole()?;
-    let mut spent = plan.take_cost();
-    for scanned in execute::scan(read, Wanted { columns: vec![column], priorities: false }) {
+    let mut spent = Stats::default();
+    for scanned in execute::scan(plan.all_pieces()?, Wanted { columns: vec![column], priorities: false }) {
         let scanned = scanned?;
         through.run.cancel.check()?;
         spent.add(&scanned.stats);
@@ -83,6 +83,7 @@ fn distinct(snapshot: &Snapshot, through: &Request, column: usize) -> Result<(Ar
             found.push(take(array, &fresh, None).map_err(Error::kernel)?);
         }
     }
+    spent.add(&plan.take_cost());
     let found: Vec<&dyn Array> = found.iter().map(|array| array.as_ref()).collect();
     let values = if found.is_empty() {
         arrow_array::new_empty_array(data_type)

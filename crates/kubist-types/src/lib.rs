@@ -13,6 +13,7 @@ pub mod metadata;
 pub mod options;
 pub mod population;
 pub mod query;
+pub mod seek;
 pub mod shown;
 pub mod stats;
 pub mod thinned;

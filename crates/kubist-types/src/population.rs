@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use arrow_array::ArrayRef;
 use arrow_schema::{Schema, SchemaRef};
-use kubist_expr::Zone;
 use kubist_index::priority::PriorityRange;
 
 use crate::cancel::Cancel;
 use crate::error::Result;
+use crate::seek::Seek;
 use crate::stats::Stats;
 use crate::thinned::Thinned;
 
@@ -33,19 +33,12 @@ pub struct Scanned {
     pub stats: Stats,
 }
 
-/// Leaves out places where a stored column lies in a zone that is not needed.
-pub struct Skip {
-    pub column: usize,
-    /// Many places too, by one zone for all of them.
-    pub many_at_once: bool,
-    pub needless: Arc<dyn Fn(Zone) -> bool + Send + Sync>,
-}
-
 /// What a scan reads, and until when.
 pub struct Scan {
     pub wanted: Wanted,
     pub range: PriorityRange,
-    pub skip: Option<Skip>,
+    /// Places that can hold nothing better may be left out, and others come twice.
+    pub seek: Option<Arc<Seek>>,
     pub deadline: Option<Instant>,
 }
 
@@ -114,6 +107,13 @@ pub trait Population: Clone + Send + Sync + 'static {
     ///
     /// A storage error, or damage; `Cancelled` after the deadline.
     fn counted(&self, most: u64, deadline: Option<Instant>) -> Result<Option<(u64, Stats)>>;
+
+    /// Whether it is known that each record has a value of a stored column: neither null nor NaN.
+    ///
+    /// # Errors
+    ///
+    /// A storage error, or damage; `Cancelled` after the deadline.
+    fn is_complete(&self, column: usize, deadline: Option<Instant>) -> Result<bool>;
 
     /// Those of them that fulfil a condition too.
     ///

@@ -130,7 +130,7 @@ pub struct Predicted {
 /// A query that is planned, and of which no row was read yet. Printed, it says what is about
 /// to be read.
 pub struct Plan {
-    logical: LogicalPlan,
+    logical: Arc<LogicalPlan>,
     outline: PlanOutline,
     store: Arc<dyn Store>,
     trace: Trace,
@@ -149,7 +149,7 @@ impl Plan {
     pub(crate) fn new(snapshot: &Snapshot, request: Request) -> Result<Plan> {
         let (trace, begin) = (Trace::default(), Instant::now());
         let request = RunOptions { trace: Some(trace.clone()), ..request.run }.of(request.spec);
-        let logical = LogicalPlan::new(snapshot, &request)?;
+        let logical = Arc::new(LogicalPlan::new(snapshot, &request)?);
         let outline = logical.outline()?;
         Ok(Plan { logical, outline, store: snapshot.core.store.clone(), trace, begin, planned: begin.elapsed() })
     }

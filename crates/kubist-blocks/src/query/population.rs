@@ -9,7 +9,10 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use arrow_schema::{Schema, SchemaRef};
-use kubist_types::population::{Scan, Scanned, Skip};
+use kubist_expr::Nulls;
+use kubist_index::order;
+use kubist_types::population::{Scan, Scanned};
+use kubist_types::seek::Seek;
 use kubist_types::{Cancel, Error, Population, Result, Stats};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -152,6 +155,20 @@ impl Population for Positions {
         Ok(Some((report.rows, stats)))
     }
 
+    fn is_complete(&self, column: usize, _deadline: Option<Instant>) -> Result<bool> {
+        let grids = self.grids(&[])?;
+        let tasks = self.asking(&grids, &self.schema).plan(&mut Report::default())?;
+        let complete = |task: &Task| {
+            let (member, grid) = (&self.files.members[task.member], &grids[task.member]);
+            let (first, last) = order::number_keys(grid.schema.field(column).data_type());
+            task.cells.iter().all(|cell| {
+                let zone = zone(member, grid, column, &cell.rect);
+                zone.nulls == Nulls::None && first <= zone.min && zone.max <= last
+            })
+        };
+        Ok(tasks.iter().all(complete))
+    }
+
     fn filter(&self) -> Option<String> {
         self.question.filter.clone()
     }
@@ -200,7 +217,7 @@ impl Population for Positions {
                 if scan.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                     return Err(Error::Cancelled);
                 }
-                let task = asking.needed(&wave[index], scan.skip.as_ref());
+                let task = asking.needed(&wave[index], scan.seek.as_deref());
                 let rows_read = task.cells.iter().map(|cell| cell.rect.len()).sum();
                 let cost = Stats { rows_read, pages_read: task.cells.len() as u64, ..Stats::default() };
                 let found = asking.found(&task)?.into_iter().map(|found| {
@@ -234,9 +251,9 @@ impl Population for Positions {
 
 impl Asking<'_> {
     /// A task without the cells of which nothing is needed.
-    fn needed(&self, task: &Task, skip: Option<&Skip>) -> Task {
+    fn needed(&self, task: &Task, seek: Option<&Seek>) -> Task {
         let (member, grid) = (&self.files.members[task.member], &self.grids[task.member]);
-        let is_needed = |rect: &Rect| skip.is_none_or(|skip| !(skip.needless)(zone(member, grid, skip.column, rect)));
+        let is_needed = |rect: &Rect| seek.is_none_or(|seek| seek.reads(|column| zone(member, grid, column, rect)));
         let cells = task.cells.iter().filter(|cell| is_needed(&cell.rect)).cloned().collect();
         Task { member: task.member, continues: task.continues, cells }
     }

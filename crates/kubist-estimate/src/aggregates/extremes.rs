@@ -3,7 +3,9 @@
 
 use arrow_buffer::i256;
 
-use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, End, Found, Pilot, Properties, Records, Rows, same};
+use kubist_types::seek::End;
+
+use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::own::{self, unit};

@@ -13,7 +13,7 @@ use crate::figure::{Estimate, Figure, Stop};
 use crate::interval::{Conditions, Frame, Interval};
 use crate::own::{self, Own};
 use crate::sums::Sums;
-use crate::zones::{self, Extreme};
+use crate::zones::{self, Extreme, Sought};
 use kubist_types::Population;
 use kubist_types::error::{Error, Result};
 use kubist_types::human::counted;
@@ -116,21 +116,49 @@ impl<P: Population> Estimation<P> {
             .collect()
     }
 
+    /// The stored column that an aggregate's first argument is, if it is one.
+    fn first_column(&self, asked: &Asked) -> Option<usize> {
+        let column = asked.bound.arguments.first().and_then(|argument| argument.column())?;
+        Some(self.records.place(column))
+    }
+
+    /// Learns of stored columns between which ends their values lie, as far as there is time and all records were
+    /// written.
+    fn find_bounds(&mut self, columns: impl IntoIterator<Item = usize>) -> Result<()> {
+        let mut open: Vec<usize> = columns.into_iter().filter(|column| !self.bounds.contains_key(column)).collect();
+        open.sort_unstable();
+        open.dedup();
+        if open.is_empty() || !self.holds_all() {
+            return Ok(());
+        }
+        if let Some(found) = self.in_time(|| zones::bounds(&self.whole, &open, self.deadline))? {
+            self.bounds.extend(open.into_iter().zip(found));
+        }
+        Ok(())
+    }
+
+    /// The ends of a stored column, if they are known.
+    fn bounds_of(&self, column: usize) -> Option<(f64, f64)> {
+        self.bounds.get(&column).copied().flatten()
+    }
+
     /// A sample that is all alike of a column that is: then there is nothing more to read for.
     pub(super) fn with_constants(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
         let task = self.task.clone();
+        let alike = |figure: &Figure, name: &str| figure.aggregate == name && !figure.exact && figure.low == figure.high;
+        let constant = |asked: &&Asked| {
+            asked.bound.properties.alike_asks_zones && figures.iter().any(|figure| alike(figure, &asked.name))
+        };
+        let constants: Vec<(&Asked, usize)> =
+            task.aggregates.iter().filter(constant).filter_map(|asked| Some((asked, self.first_column(asked)?))).collect();
+        self.find_bounds(constants.iter().map(|(_, column)| *column))?;
         if !self.holds_all() {
             return Ok(figures);
         }
-        for asked in task.aggregates.iter().filter(|asked| asked.bound.properties.alike_asks_zones) {
-            let Some(column) = asked.bound.arguments.first().and_then(|argument| argument.column()) else { continue };
-            let column = self.records.place(column);
-            let alike = |figure: &Figure| figure.aggregate == asked.name && !figure.exact && figure.low == figure.high;
-            if figures.iter().any(alike) {
-                let ends = self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten();
-                for figure in figures.iter_mut().filter(|figure| alike(figure)) {
-                    figure.exact = ends == Some((figure.low, figure.high));
-                }
+        for (asked, column) in constants {
+            let ends = self.bounds_of(column);
+            for figure in figures.iter_mut().filter(|figure| alike(figure, &asked.name)) {
+                figure.exact = ends == Some((figure.low, figure.high));
             }
         }
         Ok(figures)
@@ -141,59 +169,30 @@ impl<P: Population> Estimation<P> {
     pub(super) fn with_extremes(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
         let task = self.task.clone();
         self.bound_bins(&mut figures, true)?;
+        self.find_extremes(&mut figures)?;
+        let unbounded = |figure: &Figure| !figure.exact && (figure.low.is_infinite() || figure.high.is_infinite());
+        let constant = |figure: &Figure| !figure.exact && figure.low == figure.high;
+        let open = |asked: &&Asked| {
+            let mut mine = figures.iter().filter(|figure| figure.aggregate == asked.name);
+            asked.bound.properties.lies_among_values && mine.any(|figure| unbounded(figure) || constant(figure))
+        };
+        let open: Vec<(&Asked, usize)> =
+            task.aggregates.iter().filter(open).filter_map(|asked| Some((asked, self.first_column(asked)?))).collect();
+        self.find_bounds(open.iter().map(|(_, column)| *column))?;
         for asked in &task.aggregates {
-            let properties = asked.bound.properties;
-            let Some(column) = asked.bound.arguments.first().and_then(|argument| argument.column()) else {
-                if properties.alike_asks_zones {
-                    unbind_constants(&mut figures, &asked.name);
-                }
-                continue;
-            };
-            let column = self.records.place(column);
-            let is_wide = asked.bound.own.as_ref().is_some_and(|own| !own::is_narrow(own));
-            let mine = || figures.iter().enumerate().filter(|(_, figure)| figure.aggregate == asked.name);
-            if let (Some(end), true, [(index, figure)]) =
-                (properties.end, self.groups.fields().is_empty(), &mine().collect::<Vec<_>>()[..])
-                // Of wide decimals a float was read.
-                && (!figure.exact || is_wide)
-                && self.whole_range()
-            {
-                let (index, seen) = (
-                    *index,
-                    figure.value.map(|number| Extreme { number, whole: figure.own.as_ref().and_then(|own| own.value) }),
-                );
-                let found = self.in_time(|| zones::exact(&self.whole, column, end, seen.as_ref(), self.deadline))?;
-                if let Some((least, stats)) = found {
-                    self.stats.add(&stats);
-                    let figure = &mut figures[index];
-                    if let Some(Extreme { number, whole }) = &least {
-                        (figure.value, figure.low, figure.high) = (Some(*number), *number, *number);
-                        figure.own = whole.zip(asked.bound.own.clone()).map(|(whole, data_type)| {
-                            let whole = Some(whole);
-                            Own { data_type, value: whole, low: whole, high: whole }
-                        });
-                    }
-                    (figure.precision, figure.exact) = (1.0, least.is_some());
-                    continue;
-                }
+            if asked.bound.properties.alike_asks_zones && self.first_column(asked).is_none() {
+                unbind_constants(&mut figures, &asked.name);
             }
-            let unbounded = |figure: &Figure| !figure.exact && (figure.low.is_infinite() || figure.high.is_infinite());
-            let constant = |figure: &Figure| !figure.exact && figure.low == figure.high;
-            if !properties.lies_among_values || !mine().any(|(_, figure)| unbounded(figure) || constant(figure)) {
-                continue;
-            }
-            let ends = match self.holds_all() {
-                true => self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten(),
-                false => None,
-            };
-            let Some((low, high)) = ends else {
+        }
+        let alpha = self.alpha();
+        let together = self.pilot.as_ref().map_or(1.0, |pilot| pilot.together);
+        for (asked, column) in open {
+            let Some((low, high)) = self.bounds_of(column) else {
                 unbind_constants(&mut figures, &asked.name);
                 continue;
             };
-            let alpha = self.alpha();
-            let together = self.pilot.as_ref().map_or(1.0, |pilot| pilot.together);
             for figure in figures.iter_mut().filter(|figure| figure.aggregate == asked.name && !figure.exact) {
-                if figure.low == figure.high && properties.alike_asks_zones {
+                if figure.low == figure.high && asked.bound.properties.alike_asks_zones {
                     // All alike: of those that were missed no more is known than where they lie.
                     let (value, unseen) = (figure.low, unseen_share(figure.rows as f64 / together, alpha));
                     (figure.low, figure.high) = (value - unseen * (value - low), value + unseen * (high - value));
@@ -204,23 +203,69 @@ impl<P: Population> Estimation<P> {
         Ok(figures)
     }
 
+    /// The smallest and the largest values that are asked for, of all records.
+    fn find_extremes(&mut self, figures: &mut [Figure]) -> Result<()> {
+        if !self.groups.fields().is_empty() || !self.whole_range() {
+            return Ok(());
+        }
+        let task = self.task.clone();
+        let (mut sought, mut places) = (Vec::new(), Vec::new());
+        for asked in &task.aggregates {
+            let (Some(end), Some(column)) = (asked.bound.properties.end, self.first_column(asked)) else { continue };
+            let is_wide = asked.bound.own.as_ref().is_some_and(|own| !own::is_narrow(own));
+            let mut mine = figures.iter().enumerate().filter(|(_, figure)| figure.aggregate == asked.name);
+            // Of wide decimals a float was read.
+            let (Some((index, figure)), None) = (mine.next(), mine.next()) else { continue };
+            if figure.exact && !is_wide {
+                continue;
+            }
+            let whole = figure.own.as_ref().and_then(|own| own.value);
+            sought.push(Sought { column, end, seen: figure.value.map(|number| Extreme { number, whole }) });
+            places.push((index, asked));
+        }
+        if sought.is_empty() {
+            return Ok(());
+        }
+        let found = self.in_time(|| zones::exact(&self.whole, &sought, self.deadline))?;
+        let Some((found, stats)) = found else { return Ok(()) };
+        self.stats.add(&stats);
+        for ((index, asked), found) in places.into_iter().zip(found) {
+            let figure = &mut figures[index];
+            if let Some(Extreme { number, whole }) = found {
+                (figure.value, figure.low, figure.high) = (Some(number), number, number);
+                figure.own = whole.zip(asked.bound.own.clone()).map(|(whole, data_type)| {
+                    let whole = Some(whole);
+                    Own { data_type, value: whole, low: whole, high: whole }
+                });
+            }
+            (figure.precision, figure.exact) = (1.0, found.is_some());
+        }
+        Ok(())
+    }
+
     /// How far the outer bins of histograms of a sample reach: as far as zone maps know, if they
     /// are to be asked, or without end.
     pub(super) fn bound_bins(&mut self, figures: &mut [Figure], ask_zones: bool) -> Result<()> {
         let task = self.task.clone();
-        for asked in task.aggregates.iter().filter(|asked| asked.bound.properties.outer_bins) {
+        let open = |asked: &&Asked| {
+            let mine = |figure: &Figure| figure.aggregate == asked.name && !figure.exact && !figure.bin.is_empty();
+            asked.bound.properties.outer_bins && figures.iter().any(mine)
+        };
+        let open: Vec<&Asked> = task.aggregates.iter().filter(open).collect();
+        if ask_zones {
+            let columns = open.iter().flat_map(|asked| &asked.bound.arguments).filter_map(|argument| argument.column());
+            let columns: Vec<usize> = columns.map(|column| self.records.place(column)).collect();
+            self.find_bounds(columns)?;
+        }
+        for asked in open {
             for (direction, argument) in asked.bound.arguments.iter().enumerate() {
                 let mine = |figure: &&mut Figure| figure.aggregate == asked.name && !figure.exact;
                 let mut bins: Vec<&mut (f64, f64)> =
                     figures.iter_mut().filter(mine).filter_map(|figure| figure.bin.get_mut(direction)).collect();
                 let first = bins.iter().map(|bin| bin.0).fold(f64::INFINITY, f64::min);
                 let last = bins.iter().map(|bin| bin.1).fold(f64::NEG_INFINITY, f64::max);
-                let column = argument.column().filter(|_| ask_zones && self.holds_all() && !bins.is_empty());
-                let column = column.map(|column| self.records.place(column));
-                let known = match column {
-                    Some(column) => self.in_time(|| zones::bounds(&self.whole, column, self.deadline))?.flatten(),
-                    None => None,
-                };
+                let column = argument.column().filter(|_| ask_zones).map(|column| self.records.place(column));
+                let known = column.and_then(|column| self.bounds_of(column));
                 let (least, most) = known.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
                 for bin in &mut bins {
                     let (is_first, is_last) = (bin.0 == first, bin.1 == last);

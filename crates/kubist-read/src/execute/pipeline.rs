@@ -163,34 +163,6 @@ impl<T: Send + 'static> Pipeline<T> {
     }
 }
 
-impl<T: Send + 'static> Pipeline<T> {
-    /// The results that come before `deadline`, and then [`Error::Cancelled`]: tasks that were
-    /// begun end without being waited for.
-    pub fn until(mut self, deadline: Option<Instant>) -> impl Iterator<Item = Result<T>> {
-        std::iter::from_fn(move || {
-            let Some(deadline) = deadline else { return self.next() };
-            let left = deadline.saturating_duration_since(Instant::now());
-            let next = if left.is_zero() { None } else { self.next_within(left) };
-            next.unwrap_or_else(|| {
-                self.shared.state().stopped = true;
-                Some(Err(Error::Cancelled))
-            })
-        })
-    }
-}
-
-impl<T: Send + 'static> Iterator for Pipeline<T> {
-    type Item = Result<T>;
-
-    fn next(&mut self) -> Option<Result<T>> {
-        loop {
-            if let Some(next) = self.next_within(Duration::from_secs(3600)) {
-                return next;
-            }
-        }
-    }
-}
-
 impl<T> Drop for Pipeline<T> {
     fn drop(&mut self) {
         self.shared.state().stopped = true;
@@ -202,6 +174,14 @@ impl<T> Drop for Pipeline<T> {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    impl<T: Send + 'static> Iterator for Pipeline<T> {
+        type Item = Result<T>;
+
+        fn next(&mut self) -> Option<Result<T>> {
+            self.next_within(Duration::MAX).expect("it is waited for")
+        }
+    }
 
     #[test]
     fn results_come_in_order_and_not_too_many_ahead() {

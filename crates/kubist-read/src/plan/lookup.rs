@@ -22,12 +22,18 @@ use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
 impl LogicalPlan {
+    /// Do lookups alone lead to the records?
+    pub(super) fn is_looked_up(&self) -> bool {
+        let query = &self.query;
+        !query.sought.is_empty() && query.part.is_none() && query.region.is_everything()
+    }
+
     /// All that lookups and, of runs that none covers, zone maps have to say; `None` if
     /// no value is sought, or only inside a box. Primary runs alone hold each record once
     /// (I1), so this needs no walk over the cubes.
     pub(super) fn looked_up(&self, range: PriorityRange) -> Result<Option<(Vec<Visit>, Stats)>> {
         let query = &self.query;
-        if query.sought.is_empty() || query.part.is_some() || !query.region.is_everything() {
+        if !self.is_looked_up() {
             return Ok(None);
         }
         let (view, core, mut stats) = (&query.snapshot.view, &query.snapshot.core, Stats::default());

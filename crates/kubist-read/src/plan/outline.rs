@@ -1,10 +1,11 @@
 //! A plan for people: what is chosen, where it can lie, and what is about to be read.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{LogicalPlan, Method};
+use super::{LogicalPlan, Method, ReadPlan};
 use kubist_index::priority::{PriorityRange, Threshold};
 use kubist_types::error::Result;
 use kubist_types::shown::printable;
@@ -55,7 +56,7 @@ impl LogicalPlan {
     /// # Errors
     ///
     /// Those of [`LogicalPlan::read_plan`].
-    pub fn outline(&self) -> Result<PlanOutline> {
+    pub fn outline(self: &Arc<Self>) -> Result<PlanOutline> {
         let query = &self.query;
         let schema = &query.snapshot.view.schema;
         let (method, rows) = match self.method {
@@ -64,20 +65,18 @@ impl LogicalPlan {
             Method::Lowest { rows } => ("lowest", Some(rows)),
             Method::LowestInCells { .. } => ("lowest in cells", query.cells.as_ref().map(|cells| cells.rows)),
         };
-        let read = match self.method {
-            Method::Nothing => None,
-            Method::Scan => Some(self.whole()?),
+        let mut read = Outlined::default();
+        match self.method {
+            Method::Nothing => {}
+            Method::Scan => self.all_pieces()?.try_for_each(|plan| plan.map(|plan| read.add(&plan)))?,
             Method::Lowest { .. } | Method::LowestInCells { .. } => {
                 let first = self.read_plan(self.windows()?.current())?;
-                Some(self.first.get_or_init(|| first).clone())
+                read.add(self.first.get_or_init(|| first));
             }
-        };
+        }
         let spent = self.take_cost();
         // Whoever runs the plan counts it.
         self.spend(&spent);
-        let visits = read.as_ref().map_or(&[][..], |read| &read.visits);
-        let count =
-            |wanted: fn(&crate::visit::Visit) -> bool| visits.iter().filter(|visit| wanted(visit)).count() as u64;
         let name = |column: &usize| schema.user_field(*column).name().clone();
         Ok(PlanOutline {
             method,
@@ -88,15 +87,39 @@ impl LogicalPlan {
             condition: query.spec.filter.clone(),
             region: schema.dimensions.iter().map(name).zip(query.region.shares()).collect(),
             priorities: query.range().map_or((0.0, 0.0), fractions),
-            window: read.as_ref().map_or((0.0, 0.0), |read| fractions(read.range)),
+            window: read.range.map_or((0.0, 0.0), fractions),
             runs_there: query.snapshot.view.runs.about(),
-            runs: visits.len() as u64,
-            replicas: count(|visit| visit.run.is_replica()),
-            looked_up: count(|visit| visit.zones.is_some()),
-            rows_there: visits.iter().map(|visit| visit.run.rows).sum(),
-            rows_expected: read.as_ref().map_or(0.0, |read| read.expected_rows()),
+            runs: read.runs,
+            replicas: read.replicas,
+            looked_up: read.looked_up,
+            rows_there: read.rows_there,
+            rows_expected: read.rows_expected,
             cubes_visited: spent.cubes_visited,
         })
+    }
+}
+
+/// What some read plans come to.
+#[derive(Default)]
+struct Outlined {
+    range: Option<PriorityRange>,
+    runs: u64,
+    replicas: u64,
+    looked_up: u64,
+    rows_there: u64,
+    rows_expected: f64,
+}
+
+impl Outlined {
+    fn add(&mut self, plan: &ReadPlan) {
+        self.range = Some(plan.range);
+        self.rows_expected += plan.expected_rows();
+        for visit in &plan.visits {
+            self.runs += 1;
+            self.replicas += u64::from(visit.run.is_replica());
+            self.looked_up += u64::from(visit.zones.is_some());
+            self.rows_there += visit.run.rows;
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use kubist_index::order;
 
 use super::candidates::{ALWAYS_HELD, Candidate, Found, wanted};
 use crate::bind::{Axis, CellGrid};
-use crate::execute;
+use crate::execute::{self, Skips};
 use crate::plan::LogicalPlan;
 use kubist_catalog::schema::TableSchema;
 use kubist_format::zone_map::ZoneMap;
@@ -122,7 +122,7 @@ fn tied_at_top(heap: &BinaryHeap<Candidate>) -> bool {
 
 /// The lowest priorities of each cell, and of each cell one more if inclusion probabilities
 /// are asked for: the first that a cell leaves out says how likely the others were to be in.
-pub(super) fn lowest_in_cells(plan: &LogicalPlan, grid: &CellGrid, with_ties: bool) -> Result<Found> {
+pub(super) fn lowest_in_cells(plan: &Arc<LogicalPlan>, grid: &CellGrid, with_ties: bool) -> Result<Found> {
     let query = &plan.query;
     let (axes, cancel) = (&grid.axes, &query.cancel);
     let first_out = usize::from(query.inclusion.is_some());
@@ -133,11 +133,12 @@ pub(super) fn lowest_in_cells(plan: &LogicalPlan, grid: &CellGrid, with_ties: bo
     let mut windows = plan.windows()?;
     let mut cell = vec![0; axes.len()];
     loop {
-        let read = plan.read_plan(windows.current())?;
+        let pieces = plan.pieces(windows.current())?;
         let full = cells.full(rows, cancel)?;
         let (axes_of_zones, schema) = (axes.clone(), query.snapshot.core.created.clone());
         let skip = move |map: &ZoneMap, zone: usize| all_full(&full, &axes_of_zones, &schema, map, zone);
-        for scanned in execute::work(read, wanted.clone(), Some(Arc::new(skip)), Ok) {
+        let skips = Skips { zones: Some(Arc::new(skip)), ..Skips::default() };
+        for scanned in execute::work(pieces, wanted.clone(), skips, Ok) {
             let mut scanned = scanned?;
             cancel.check()?;
             if scanned.rows == 0 {

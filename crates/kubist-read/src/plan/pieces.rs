@@ -1,0 +1,150 @@
+//! Plans of a list that is too long to be held: piece by piece, so that the first rows are read before all of the list
+//! is, and no more of it is in memory than of one piece.
+
+use std::sync::Arc;
+
+use kubist_catalog::directory::Stretches;
+use kubist_catalog::trace;
+use kubist_format::location::Location;
+use kubist_index::gradual;
+use kubist_index::priority::PriorityRange;
+use kubist_index::state::Run;
+use kubist_types::error::{Error, Result};
+use kubist_types::stats::Stats;
+
+use super::{LogicalPlan, ReadPlan};
+use crate::visit::Visit;
+
+/// Read plans that have each record once, together: one plan, but where it would take long to make.
+pub struct Pieces(Left);
+
+enum Left {
+    Plan(Arc<ReadPlan>),
+    Stretches { plan: Arc<LogicalPlan>, range: PriorityRange, stretches: Stretches },
+    Nothing,
+}
+
+impl Pieces {
+    pub fn nothing() -> Pieces {
+        Pieces(Left::Nothing)
+    }
+}
+
+impl From<Arc<ReadPlan>> for Pieces {
+    fn from(plan: Arc<ReadPlan>) -> Pieces {
+        Pieces(Left::Plan(plan))
+    }
+}
+
+impl From<ReadPlan> for Pieces {
+    fn from(plan: ReadPlan) -> Pieces {
+        Arc::new(plan).into()
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Result<Arc<ReadPlan>>;
+
+    fn next(&mut self) -> Option<Result<Arc<ReadPlan>>> {
+        // After an error nothing is left.
+        match std::mem::replace(&mut self.0, Left::Nothing) {
+            Left::Nothing => None,
+            Left::Plan(plan) => Some(Ok(plan)),
+            Left::Stretches { plan, range, mut stretches } => {
+                let next = plan.next_piece(&mut stretches, range).transpose()?;
+                if next.is_ok() {
+                    self.0 = Left::Stretches { plan, range, stretches };
+                }
+                Some(next)
+            }
+        }
+    }
+}
+
+impl LogicalPlan {
+    /// The runs that may hold records of the query with priorities in `range`, to be had piece by piece.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LogicalPlan::read_plan`], now or with a piece.
+    pub fn pieces(self: &Arc<Self>, range: PriorityRange) -> Result<Pieces> {
+        Ok(match self.stretches(range) {
+            Some(stretches) => Pieces(Left::Stretches { plan: self.clone(), range, stretches }),
+            None if self.query.range() == Some(range) => self.whole()?.into(),
+            None => self.read_plan(range)?.into(),
+        })
+    }
+
+    /// The pieces of all priorities that the query can have.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LogicalPlan::pieces`].
+    pub fn all_pieces(self: &Arc<Self>) -> Result<Pieces> {
+        match self.query.range() {
+            Some(range) => self.pieces(range),
+            None => Ok(self.whole()?.into()),
+        }
+    }
+
+    fn next_piece(&self, stretches: &mut Stretches, range: PriorityRange) -> Result<Option<Arc<ReadPlan>>> {
+        let query = &self.query;
+        let (visits, stats) = trace::of_plan(query.trace.as_ref(), || self.of_stretch(stretches, range))?;
+        self.spend(&stats);
+        let Some(visits) = visits else { return Ok(None) };
+        Ok(Some(Arc::new(ReadPlan { query: query.clone(), range, visits: self.of_part(visits)? })))
+    }
+
+    fn stretches(&self, range: PriorityRange) -> Option<Stretches> {
+        let query = &self.query;
+        let known = |plan: &Arc<ReadPlan>| plan.range.first <= range.first && range.last <= plan.range.last;
+        let is_known = self.whole.get().is_some_and(known) || self.first.get().is_some_and(|first| first.range == range);
+        if is_known || self.is_looked_up() {
+            return None;
+        }
+        query.snapshot.view.runs.stretches(&query.snapshot.core, &query.region.boxes, range)
+    }
+
+    fn of_stretch(&self, stretches: &mut Stretches, range: PriorityRange) -> Result<(Option<Vec<Visit>>, Stats)> {
+        let (query, mut stats) = (&self.query, Stats::default());
+        let (core, boxes) = (&query.snapshot.core, &query.region.boxes);
+        let runs = query.snapshot.view.runs.next_primaries(core, stretches, boxes, range, &mut stats, &query.cancel)?;
+        let Some(runs) = runs else { return Ok((None, stats)) };
+        stats.cubes_visited = runs.chunk_by(|a, b| a.cube == b.cube).count() as u64;
+        let wanted = runs.into_iter().filter(|run| query.region.meets(run) && self.may_match(run));
+        Ok((Some(self.narrowed_by_lookups(wanted.map(Visit::whole).collect(), &mut stats)?), stats))
+    }
+
+    /// Calls with each primary run that meets the query's region and may have priorities in `range`, until `work` says
+    /// that it is enough; false if it did.
+    pub(super) fn each_primary(
+        &self,
+        range: PriorityRange,
+        mut work: impl FnMut(&Arc<Run<Location>>) -> bool,
+    ) -> Result<bool> {
+        let (query, mut stats) = (&self.query, Stats::default());
+        let (core, boxes, cancel) = (&query.snapshot.core, &query.region.boxes, &query.cancel);
+        let all = &query.snapshot.view.runs;
+        let mut each = |runs: &[Arc<Run<Location>>]| {
+            for piece in gradual::pieces(runs.len(), cancel) {
+                if !runs[piece?].iter().filter(|run| query.region.meets(run)).all(&mut work) {
+                    return Ok::<bool, Error>(false);
+                }
+            }
+            Ok(true)
+        };
+        let mut goes_on = true;
+        match all.stretches(core, boxes, range) {
+            None => goes_on = each(all.near(core, boxes, range, &mut stats, cancel)?.runs())?,
+            Some(mut stretches) => {
+                while goes_on
+                    && let Some(runs) = all.next_primaries(core, &mut stretches, boxes, range, &mut stats, cancel)?
+                {
+                    goes_on = each(&runs)?;
+                }
+            }
+        }
+        self.spend(&stats);
+        Ok(goes_on)
+    }
+}
