@@ -154,7 +154,7 @@ fn long_lists_answer_as_those_in_memory_do() {
     let list: u64 = of_pages.map(|entry| entry.metadata().unwrap().len()).sum();
 
     // All of it, and large parts of it.
-    assert_eq!(sorted(ids(&paged(&at), &Query::default())), (0..ROWS + 2 * LATER).collect::<Vec<_>>());
+    assert!(sorted(ids(&paged(&at), &Query::default())).into_iter().eq(0..ROWS + 2 * LATER));
     let mut rng = SmallRng::seed_from_u64(3);
     for turn in 0..12 {
         let [low, high] = [rng.random_range(-0.2..0.2), rng.random_range(0.8..1.2)];
@@ -167,20 +167,20 @@ fn long_lists_answer_as_those_in_memory_do() {
         };
         let expected: Vec<i64> = rows.iter().filter(|(_, row)| inside(row)).map(|(id, _)| *id).collect();
         let snapshot = paged(&at);
-        assert_eq!(sorted(ids(&snapshot, &query)), expected);
+        assert!(sorted(ids(&snapshot, &query)) == expected, "{query:?}");
         assert_eq!(snapshot.count(&query).unwrap(), expected.len() as u64);
         for limit in [10, 1_000_000] {
             let some = Query { limit: Some(limit), ..query.clone() };
             assert_eq!(snapshot.count(&some).unwrap(), limit.min(expected.len() as u64));
             let first = Query { first: Some(limit), order_by: Some(vec!["n desc".into(), "id".into()]), ..query.clone() };
-            assert_eq!(ids(&snapshot, &first), ids(&held, &first));
+            assert!(ids(&snapshot, &first) == ids(&held, &first), "{first:?}");
             assert_eq!(snapshot.count(&first).unwrap(), limit.min(expected.len() as u64));
         }
         let widths = vec![("x".into(), 0.13.into()), ("y".into(), 0.2.into())];
         let cells = Query { per_cell: Some(PerCell { rows: 3, widths }), ..query.clone() };
-        assert_eq!(sorted(ids(&paged(&at), &cells)), sorted(ids(&held, &cells)));
+        assert!(sorted(ids(&paged(&at), &cells)) == sorted(ids(&held, &cells)), "{cells:?}");
         let window = Query { window: Some((0.1, 0.9)), ..query.clone() };
-        assert_eq!(sorted(ids(&paged(&at), &window)), sorted(ids(&held, &window)));
+        assert!(sorted(ids(&paged(&at), &window)) == sorted(ids(&held, &window)), "{window:?}");
         let found = estimate(&paged(&at), &EXTREMES, &query);
         let expected = ends(rows.iter().map(|(_, row)| row).filter(|row| inside(row)));
         for (pair, expected) in found.figures.chunks(2).zip(expected) {
