@@ -329,6 +329,23 @@ class DiskUse:
         return f"{size(self.total)}: {shown}"
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is known of a table without a look at how it is laid out."""
+
+    dimensions: list[Dimension]
+    identity: list[str]
+    lookup: list[str]
+    columns: list[Column]
+
+    @classmethod
+    def parse(cls, text: str) -> About:
+        values = json.loads(text)
+        for name, kind in {"dimensions": Dimension, "columns": Column}.items():
+            values[name] = [_of(kind, each) for each in values[name]]
+        return _of(cls, values)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Info:
     """What a table holds and how it is laid out. ``print(info)`` shows all of it."""

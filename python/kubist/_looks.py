@@ -144,7 +144,7 @@ class Looks(Questions):
             >>> t.plot("x", "y", "ux", title="Figure 1", size=(1800, 1200)).save("figure.pdf")
         """
         if x is None or y is None:
-            dimensions = [dimension.column for dimension in self.info().dimensions]
+            dimensions = [dimension.column for dimension in self._about().dimensions]
             if len(dimensions) < 2:
                 raise InvalidInput(
                     "plot: name the columns across and up: the table has one dimension"

@@ -14,7 +14,7 @@ from . import _box, _estimate, _kubist
 from ._arguments import Goal, Rest
 from ._errors import InvalidInput
 from ._estimate import Estimate
-from ._figures import Info
+from ._figures import About, Info
 from ._libraries import need
 from ._options import checked_options, refuse_unknown
 from ._pinned import Pinned
@@ -284,12 +284,12 @@ class Questions:
 
     @staticmethod
     def _by(pinned: Pinned) -> str:
-        info = Info.parse(pinned.info())
-        for candidates in (info.identity, info.lookup):
+        about = About.parse(pinned.about())
+        for candidates in (about.identity, about.lookup):
             if len(candidates) == 1:
                 return candidates[0]
         raise InvalidInput(
-            f"by: say which column tells trajectories apart; the identity is {info.identity}"
+            f"by: say which column tells trajectories apart; the identity is {about.identity}"
         )
 
     def _source(self, asked: Asked, on_result: Callable[[Result], object] | None) -> Source:
@@ -466,6 +466,9 @@ class Questions:
     def info(self) -> Info:
         """What the table holds and how it is laid out."""
         return Info.parse(self._pinned().info())
+
+    def _about(self) -> About:
+        return About.parse(self._pinned().about())
 
     def __len__(self) -> int:
         return self._pinned().rows()

@@ -212,14 +212,14 @@ class PinnedSnapshot:
 
     def token(self) -> str:
         if self._version is None:
-            self.about()
+            self.described()
         return str(self._version)
 
     @property
     def path(self) -> str:
         return f"/v1/tables/{urllib.parse.quote(self._name)}"
 
-    def about(self) -> dict[str, Any]:
+    def described(self) -> dict[str, Any]:
         """The server's description of the table. It pins the snapshot."""
         if self._known is None:
             version = "" if self._version is None else urllib.parse.quote(self._version)
@@ -244,16 +244,26 @@ class PinnedSnapshot:
         return self.query({"limit": 0}).schema()
 
     def columns(self) -> str:
-        return json.dumps(self.about()["columns"])
+        return json.dumps(self.described()["columns"])
 
     def metadata(self) -> str:
-        return json.dumps(self.about()["metadata"])
+        return json.dumps(self.described()["metadata"])
+
+    def about(self) -> str:
+        return json.dumps(self._located(self.described()))
 
     def info(self) -> str:
-        return json.dumps(self.about() | {"location": f"{self._server.url}{self.path}"})
+        self.described()
+        version = urllib.parse.quote(str(self._version))
+        return json.dumps(
+            self._located(self._server.json("GET", f"{self.path}/info?version={version}"))
+        )
+
+    def _located(self, known: dict[str, Any]) -> dict[str, Any]:
+        return known | {"location": f"{self._server.url}{self.path}"}
 
     def rows(self) -> int:
-        return int(self.about()["rows"])
+        return int(self.described()["rows"])
 
     def query(self, query: QuerySpec) -> _kubist.Wire:
         return self._stream("query", query)
@@ -275,13 +285,13 @@ class PinnedSnapshot:
                 f"most {_MOST_STEPS} are taken: take a larger factor or start"
             )
         # Windows of several snapshots would not fit together.
-        self.about()
+        self.described()
         return _Refine(self, query, start, factor)
 
     def count(self, query: QuerySpec) -> int:
         if query.keys() & {"limit", "per_cell", "order_by", "first"}:
             # The server counts what matches; how many of those are chosen, only the choice tells.
-            wire = self.query({**query, "columns": [self.about()["columns"][0]["name"]]})
+            wire = self.query({**query, "columns": [self.described()["columns"][0]["name"]]})
             while wire.next_batch() is not None:
                 pass
             return wire.rows()
@@ -372,7 +382,7 @@ class RemoteTable(_Remote):
     def snapshot(self) -> RemoteSnapshot:
         """The table as it is now, for as long as the files of that snapshot are there."""
         pinned = self._pinned()
-        pinned.about()
+        pinned.described()
         return RemoteSnapshot(self._server, self.name, pinned)
 
     def at(self, token: str) -> RemoteSnapshot:

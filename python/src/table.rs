@@ -485,6 +485,12 @@ impl Snapshot {
     }
 
     /// As JSON.
+    fn about(&self, py: Python<'_>) -> PyResult<String> {
+        let about = run(py, &Cancel::default(), || self.0.get()?.about())?;
+        Ok(serde_json::to_string(&about).expect("figures and names are valid JSON"))
+    }
+
+    /// As JSON.
     fn info(&self, py: Python<'_>) -> PyResult<String> {
         let info = run(py, &Cancel::default(), || self.0.get()?.info())?;
         Ok(serde_json::to_string(&info).expect("figures and names are valid JSON"))

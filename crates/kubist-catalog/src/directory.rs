@@ -363,11 +363,19 @@ pub struct Runs {
     removed: Arc<SpreadSet<RunId>>,
     /// All, once that was asked for often enough.
     whole: OnceLock<Layers>,
+    /// What a writer goes by of a base that is not held, once one did.
+    written_by: OnceLock<Arc<Directory>>,
 }
 
 impl Runs {
     pub fn new(base: Option<Arc<Base>>, recent: Directory, removed: Arc<SpreadSet<RunId>>) -> Runs {
-        Runs { base, recent: Layers::new(Arc::new(recent)), removed, whole: Default::default() }
+        Runs {
+            base,
+            recent: Layers::new(Arc::new(recent)),
+            removed,
+            whole: OnceLock::new(),
+            written_by: OnceLock::new(),
+        }
     }
 
     /// With primary runs and the cutoffs that came with them, and nothing taken away.
@@ -377,7 +385,8 @@ impl Runs {
         if let Some(grown) = self.whole.get().map(grow) {
             let _ = whole.set(grown);
         }
-        Runs { base: self.base.clone(), recent: grow(&self.recent), removed: self.removed.clone(), whole }
+        let (base, removed, written_by) = (self.base.clone(), self.removed.clone(), self.written_by.clone());
+        Runs { base, recent: grow(&self.recent), removed, whole, written_by }
     }
 
     /// How many there are, but for those of the base that were removed since.
@@ -430,7 +439,9 @@ impl Runs {
         cancel: &Cancel,
     ) -> Result<Arc<Directory>> {
         let all: Vec<usize> = (0..base.pages.len()).collect();
-        let (live, cutoffs) = self.gather(files, base, &all, stats, cancel)?;
+        let (mut live, mut cutoffs) = self.gather(files, base, &all, stats, cancel)?;
+        live.extend(self.recent().all().cloned());
+        cutoffs.extend(self.recent().cutoffs());
         Ok(Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?))
     }
 
@@ -510,14 +521,21 @@ impl Runs {
             return Ok(layers.parts());
         }
         let Some(base) = &self.base else { return Ok(self.recent.parts()) };
-        let mut wanted: Vec<usize> = (0..base.pages.len()).collect();
-        wanted.sort_by_key(|page| base.pages[*page].summary.tier);
-        wanted.truncate(WRITER_PAGES);
-        let (live, cutoffs) = self.gather(files, base, &wanted, &mut Stats::default(), cancel)?;
-        Ok(vec![Arc::new(Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?)])
+        let known = match self.written_by.get() {
+            Some(known) => known,
+            None => {
+                let mut wanted: Vec<usize> = (0..base.pages.len()).collect();
+                wanted.sort_by_key(|page| base.pages[*page].summary.tier);
+                wanted.truncate(WRITER_PAGES);
+                let (live, cutoffs) = self.gather(files, base, &wanted, &mut Stats::default(), cancel)?;
+                let known = Directory::of(files.forest(), live.into_iter(), cutoffs.into_iter(), cancel)?;
+                self.written_by.get_or_init(|| Arc::new(known))
+            }
+        };
+        Ok(std::iter::once(known.clone()).chain(self.recent.parts()).collect())
     }
 
-    /// The runs and the cutoffs of some pages and of what came since.
+    /// The runs and the cutoffs of some pages.
     fn gather(
         &self,
         files: &TableFiles,
@@ -534,8 +552,6 @@ impl Runs {
                 cutoffs.extend_from_slice(&known.page.cutoffs);
             }
         }
-        live.extend(self.recent().all().cloned());
-        cutoffs.extend(self.recent().cutoffs());
         Ok((live, cutoffs))
     }
 

@@ -33,7 +33,7 @@ fn is_wanted(table: &Location) -> Result<bool> {
     }
     // What cannot be opened, as after an interrupted drop, can be dropped all the same.
     let what = match Table::open(table).and_then(|table| table.snapshot()?.info()) {
-        Ok(info) => format!("{}, {}", human::counted(info.rows, "record"), human::bytes(info.disk.total)),
+        Ok(info) => format!("{}, {}", human::counted(info.about.rows, "record"), human::bytes(info.disk.total)),
         Err(error) => error.to_string(),
     };
     let mut stderr = std::io::stderr();

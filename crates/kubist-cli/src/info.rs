@@ -26,31 +26,31 @@ fn page(info: &Info) -> String {
         let _ = writeln!(page, "{name:<12}{}", kubist::printable(&text));
     };
     // The lines of `Info` in Python: python/kubist/_figures.py.
-    let shared = if info.shared { ", of several machines" } else { "" };
-    line("table", format!("{} (format {}){shared}", info.location, info.format_version));
-    line("records", human::count(info.rows));
+    let shared = if info.about.shared { ", of several machines" } else { "" };
+    line("table", format!("{} (format {}){shared}", info.about.location, info.about.format_version));
+    line("records", human::count(info.about.rows));
     line("size", format!("{} ({:.1} bytes per record)", human::bytes(info.bytes), info.bytes_per_row));
     line("disk", disk(&info.disk));
     if let Some(costs) = &info.costs {
         line("costs", in_dollars(costs));
     }
-    let identity = match info.identity.is_empty() {
+    let identity = match info.about.identity.is_empty() {
         true => "each record by itself".to_string(),
-        false => info.identity.join(", "),
+        false => info.about.identity.join(", "),
     };
-    line("identity", format!("{identity} (seed {})", info.seed));
-    if !info.lookup.is_empty() {
-        line("lookup", info.lookup.join(", "));
+    line("identity", format!("{identity} (seed {})", info.about.seed));
+    if !info.about.lookup.is_empty() {
+        line("lookup", info.about.lookup.join(", "));
     }
     line(
         "layout",
         format!(
             "{} (parts of space, about {} each) on {}; {} (sorted pieces), compression {}",
             human::counted(info.cubes, "cube"),
-            human::counted(info.capacity.into(), "record"),
+            human::counted(info.about.capacity.into(), "record"),
             human::counted(info.height.into(), "level"),
             human::counted(info.runs, "run"),
-            info.compression
+            info.about.compression
         ),
     );
     line(
@@ -63,36 +63,37 @@ fn page(info: &Info) -> String {
                 rows => format!(", {} of them into a newer grid", human::count(rows)),
             },
             human::count(info.replica_rows),
-            info.replication,
+            info.about.replication,
         ),
     );
-    if !info.declared.is_empty() {
-        line("steps", info.declared.iter().map(writers_of_steps).collect::<Vec<_>>().join("; "));
+    if !info.about.declared.is_empty() {
+        line("steps", info.about.declared.iter().map(writers_of_steps).collect::<Vec<_>>().join("; "));
     }
-    if let Some(thinned) = &info.thinned {
+    if let Some(thinned) = &info.about.thinned {
         let (steps, rows) = (human::counted(thinned.steps, "step"), human::counted(thinned.rows, "record"));
         line("thinned", format!("{steps}: {} of {rows} were kept", human::count(thinned.kept)));
     }
     if info.rows_outside > 0 {
-        line("outside", outside(info.rows_outside, info.rows, "about "));
+        line("outside", outside(info.rows_outside, info.about.rows, "about "));
     }
     page.push('\n');
-    let dimensions = info.dimensions.iter().map(|dimension| vec![dimension.column.clone(), domain(dimension)]);
+    let dimensions = info.about.dimensions.iter().map(|dimension| vec![dimension.column.clone(), domain(dimension)]);
     page += &table::aligned(&["dimension", "domain"], &[], &dimensions.collect::<Vec<_>>());
     page.push('\n');
-    let columns = info.columns.iter().map(|column| {
+    let columns = info.about.columns.iter().map(|column| {
         let unit = column.unit.clone().unwrap_or_default();
         vec![column.name.clone(), column.data_type.clone(), unit, notes(column)]
     });
     page += &table::aligned(&["column", "type", "unit", ""], &[], &columns.collect::<Vec<_>>());
-    if !info.metadata.is_empty() {
+    if !info.about.metadata.is_empty() {
         page.push('\n');
-        let metadata = info.metadata.iter().map(|(key, value)| vec![key.clone(), text(value)]);
+        let metadata = info.about.metadata.iter().map(|(key, value)| vec![key.clone(), text(value)]);
         page += &table::aligned(&["metadata", ""], &[], &metadata.collect::<Vec<_>>());
     }
-    if !info.writers.is_empty() {
+    if !info.about.writers.is_empty() {
         page.push('\n');
         let writers = info
+            .about
             .writers
             .iter()
             .map(|writer| vec![writer.name.clone(), human::count(writer.commits), human::count(writer.rows)]);

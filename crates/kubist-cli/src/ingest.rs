@@ -155,7 +155,7 @@ fn bounds(command: &args::Ingest) -> impl Iterator<Item = &(String, String)> {
 /// What was said about a new table must hold for the one that is here, so that
 /// the same command can be run again for the next files.
 fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
-    let info = table.snapshot()?.info()?;
+    let info = table.snapshot()?.about()?;
     let differs = |what: &str, here: &dyn Display, asked: &dyn Display| {
         Failure::usage(format!("the table {} has {what} {here}, not {asked}", command.table))
     };

@@ -32,9 +32,9 @@ pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
 
 /// One line on a snapshot, and what its writers did since the last.
 fn print_changes(command: &args::Tail, snapshot: &Snapshot, before: &mut BTreeMap<String, (u64, u64)>) -> Result<()> {
-    let info = snapshot.info()?;
+    let about = snapshot.about()?;
     let mut changes = Vec::new();
-    for writer in &info.writers {
+    for writer in &about.writers {
         let (commits, rows) = before.insert(writer.name.clone(), (writer.commits, writer.rows)).unwrap_or_default();
         if writer.commits > commits {
             changes.push((writer.name.clone(), writer.commits - commits, writer.rows - rows));
@@ -46,7 +46,8 @@ fn print_changes(command: &args::Tail, snapshot: &Snapshot, before: &mut BTreeMa
             .into_iter()
             .map(|(writer, commits, rows)| serde_json::json!({ "writer": writer, "commits": commits, "rows": rows }))
             .collect();
-        let line = serde_json::json!({ "rows": info.rows, "runs": info.runs, "step": step, "changes": changes });
+        let runs = snapshot.info()?.runs;
+        let line = serde_json::json!({ "rows": about.rows, "runs": runs, "step": step, "changes": changes });
         return print_raw(&format!("{line}\n"));
     }
     let changes: Vec<String> = changes
@@ -57,5 +58,5 @@ fn print_changes(command: &args::Tail, snapshot: &Snapshot, before: &mut BTreeMa
         .collect();
     let step = step.map_or(String::new(), |step| format!(", step {step}"));
     let changes = if changes.is_empty() { "rewritten".to_string() } else { changes.join(", ") };
-    print(&format!("{}{step}: {changes}\n", human::counted(info.rows, "record")))
+    print(&format!("{}{step}: {changes}\n", human::counted(about.rows, "record")))
 }

@@ -31,7 +31,7 @@ pub fn run(command: &args::Trajectories, cancel: &Cancel) -> Result<()> {
 /// The column that tells trajectories apart where nobody says it: the identity, or else the lookup,
 /// if that is one column.
 fn only_column(snapshot: &Snapshot) -> Result<String> {
-    let info = snapshot.info()?;
+    let info = snapshot.about()?;
     match (&info.identity[..], &info.lookup[..]) {
         ([only], _) | (_, [only]) => Ok(only.clone()),
         _ => Err(Failure::usage(format!(

@@ -267,10 +267,12 @@ impl<P: Population> Estimation<P> {
             rows += more.iter().map(|part| part.priorities.len() as u64).sum::<u64>();
             parts.extend(more);
             self.at = target;
-            if rows >= least || target >= self.end {
+            // How often as many there may be.
+            let room = most / (rows as f64).max(1.0);
+            if rows >= least || target >= self.end || room < 2.0 {
                 break;
             }
-            share *= 8.0;
+            share *= room.min(8.0);
         }
         if self.at == self.low {
             return Ok(false);

@@ -45,9 +45,10 @@ pub fn bounds(
     deadline: Option<Instant>,
 ) -> Result<Vec<Option<(f64, f64)>>> {
     let types: Vec<DataType> = columns.iter().map(|column| type_of(records, *column)).collect();
-    let both = columns.iter().zip(&types).flat_map(|(column, data_type)| {
-        [End::Least, End::Most].map(|end| Reach::new(*column, end, data_type))
-    });
+    let both = columns
+        .iter()
+        .zip(&types)
+        .flat_map(|(column, data_type)| [End::Least, End::Most].map(|end| Reach::new(*column, end, data_type)));
     let seek = Arc::new(Seek::of_zones(both.collect()));
     let scan = Scan { wanted: Wanted::default(), range: PriorityRange::ALL, seek: Some(seek.clone()), deadline };
     records.scan(scan, |_| Ok(()), &mut |()| Ok(()))?;

@@ -203,15 +203,15 @@ fn some_runs(body: &[u8], forest: &Forest, wanted: impl Fn(RunId) -> bool) -> Re
     let all = reader.u32()? as usize;
     let (mut runs, mut places) = (Vec::with_capacity(all.min(body.len() / 96)), Vec::new());
     for place in 0..all {
-        let id = RunId(reader.u128()?);
-        let cube = cube(reader.u128()?, forest)?;
+        let (id, cube_id) = (RunId(reader.u128()?), reader.u128()?);
         if !wanted(id) {
-            let coordinates = 8 * forest.tree_of(cube).dimensions();
-            reader.bytes(6 * 8 + 2 * 4 + coordinates)?;
+            let dimensions = forest.dimensions_of(cube_id).ok_or_else(|| no_cube(cube_id))?;
+            reader.bytes(6 * 8 + 2 * 4 + 8 * dimensions)?;
             let copies = reader.u32()? as usize;
             reader.bytes(16 * copies)?;
             continue;
         }
+        let cube = cube(cube_id, forest)?;
         let rows = reader.u64()?;
         let priorities = (reader.u64()?, reader.u64()?);
         let (data_offset, data_length, map_offset) = (reader.u64()?, reader.u64()?, reader.u64()?);
@@ -253,9 +253,9 @@ fn put_cutoffs(cutoffs: &[(CubeId, Threshold)], out: &mut Vec<u8>) {
 
 /// Tells runs what they hold.
 fn attach_ranges(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
-    let decoded = ranges::decode(body, runs.len())?;
-    for (run, ranges) in runs.iter_mut().zip(decoded) {
-        Arc::make_mut(run).payload.ranges = Some(ranges);
+    let ranges = ranges::decode(body, runs.len())?;
+    for (index, run) in runs.iter_mut().enumerate() {
+        Arc::make_mut(run).payload.ranges = Some(ranges.of_run(index));
     }
     Ok(())
 }
@@ -277,7 +277,11 @@ fn sections<'a>(reader: &mut Reader<'a>) -> Result<Vec<(u16, &'a [u8])>, EntryEr
 }
 
 fn cube(id: u128, forest: &Forest) -> Result<CubeId, EntryError> {
-    forest.cube_from_u128(id).ok_or_else(|| EntryError::Bad(format!("{id:#x} is not a cube")))
+    forest.cube_from_u128(id).ok_or_else(|| no_cube(id))
+}
+
+fn no_cube(id: u128) -> EntryError {
+    EntryError::Bad(format!("{id:#x} is not a cube"))
 }
 
 fn cutoffs(body: &[u8], forest: &Forest) -> Result<Vec<(CubeId, Threshold)>, EntryError> {
@@ -532,7 +536,7 @@ pub fn runs_of_page(
             section::RANGES => {
                 let ranges = ranges::decode(body, found.all)?;
                 for (run, place) in found.runs.iter_mut().zip(&found.places) {
-                    Arc::make_mut(run).payload.ranges = Some(ranges[*place].clone());
+                    Arc::make_mut(run).payload.ranges = Some(ranges.of_run(*place));
                 }
             }
             _ => {}

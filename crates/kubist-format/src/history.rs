@@ -255,6 +255,14 @@ impl History {
         self.writers.values().map(of_writer).sum()
     }
 
+    /// How many rows are there of complete steps up to one, and without a step.
+    pub fn rows_until(&self, step: i64) -> u64 {
+        let incomplete = self.incomplete();
+        let all = || self.writers.values().flat_map(|progress| &progress.steps);
+        let unseen = all().filter(|((of, _), _)| *of > step || incomplete.contains(of));
+        self.live_rows().saturating_sub(unseen.map(|(_, marked)| marked.rows).sum())
+    }
+
     pub fn live_rows(&self) -> u64 {
         self.writers.values().map(|progress| progress.live_rows).sum()
     }

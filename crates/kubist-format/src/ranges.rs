@@ -63,10 +63,9 @@ impl Ranges {
 }
 
 impl Ranges {
-    /// One for each run.
-    fn of_runs(self) -> Vec<RunRanges> {
-        let (runs, of) = (self.runs, Arc::new(self));
-        (0..runs).map(|index| RunRanges { of: of.clone(), index }).collect()
+    /// Those of one of the runs.
+    pub fn of_run(self: &Arc<Ranges>, run: usize) -> RunRanges {
+        RunRanges { of: self.clone(), index: run as u32 }
     }
 }
 
@@ -124,7 +123,8 @@ impl Gathered {
         let columns: Vec<u32> = self.columns.iter().map(|(column, _)| *column as u32).collect();
         let mut packed = Vec::new();
         self.columns.into_iter().for_each(|(_, zones)| put(zones, &mut packed));
-        Ranges::read(&columns, runs, &packed).expect("packed just now").of_runs()
+        let ranges = Arc::new(Ranges::read(&columns, runs, &packed).expect("packed just now"));
+        (0..runs).map(|run| ranges.of_run(run)).collect()
     }
 }
 
@@ -179,16 +179,16 @@ pub fn encode<'a>(runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) -> 
     Some(body)
 }
 
-/// What such a section says of `runs` runs, in their order.
+/// What such a section says of `runs` runs.
 ///
 /// # Errors
 ///
 /// [`Short`] if the bytes end too soon.
-pub fn decode(body: &[u8], runs: usize) -> Result<Vec<RunRanges>, Short> {
+pub fn decode(body: &[u8], runs: usize) -> Result<Arc<Ranges>, Short> {
     let mut reader = Reader::new(body);
     let columns = (0..reader.u32()?).map(|_| reader.u32()).collect::<Result<Vec<_>, Short>>()?;
     if !columns.is_sorted_by(|a, b| a < b) {
         return Err(Short);
     }
-    Ok(Ranges::read(&columns, runs, reader.rest())?.of_runs())
+    Ok(Arc::new(Ranges::read(&columns, runs, reader.rest())?))
 }

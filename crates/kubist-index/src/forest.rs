@@ -62,6 +62,12 @@ impl Forest {
         self.tree((id >> CUBE_BITS) as u32)?.cube_from_u128(id)
     }
 
+    /// How many dimensions the tree has to which a stored id belongs, if it is known.
+    pub fn dimensions_of(&self, id: u128) -> Option<usize> {
+        let grid = (id >> CUBE_BITS) as u32;
+        Some(self.0.get(self.0.binary_search_by_key(&grid, Geometry::grid).ok()?)?.dimensions())
+    }
+
     /// All trees, in the order of their numbers.
     pub fn trees(&self) -> impl Iterator<Item = Geometry> + '_ {
         self.0.iter().copied()

@@ -179,7 +179,7 @@ impl Budget {
             Predicate::parse(condition, &schema).map_err(wrong)?;
         }
         let persist = options.persist_when.as_deref().map(|text| Persist::new(text, &schema)).transpose()?;
-        let info = snapshot.info()?;
+        let info = snapshot.about()?;
         let is_dimension = |name: &String| info.dimensions.iter().any(|dimension| dimension.column == *name);
         let moves = info.identity.len() > 1 && info.identity.iter().any(is_dimension);
         let whole_paths = options.whole_paths.unwrap_or(has_limit && !moves);

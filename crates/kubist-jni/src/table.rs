@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::{Field, Schema};
 use jni_sys::{jbyteArray, jlong};
-use kubist::{Declared, Dimension, Domain, Info, Metadata, Snapshot, SnapshotToken, Table, TableOptions, Value};
+use kubist::{Declared, Dimension, Domain, Metadata, Snapshot, SnapshotToken, Table, TableOptions, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::handles::{held, hold};
@@ -197,10 +197,10 @@ pub extern "system" fn Java_org_kubist_Native_about(env: Env, _: Class, snapshot
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_org_kubist_Native_info(env: Env, _: Class, snapshot: jlong) -> jbyteArray {
+pub extern "system" fn Java_org_kubist_Native_description(env: Env, _: Class, snapshot: jlong) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
-        let info: Info = held::<Snapshot>("snapshot", snapshot)?.info()?;
+        let about = held::<Snapshot>("snapshot", snapshot)?.about()?;
         // SAFETY: `env` is this thread's.
-        unsafe { hand_json_out(env, &info) }
+        unsafe { hand_json_out(env, &about) }
     })
 }

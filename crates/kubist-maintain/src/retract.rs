@@ -21,7 +21,7 @@ use kubist_write::build::SortedRows;
 use kubist_write::output::{DEFAULT_MEMORY, Output};
 use kubist_write::publish::{Replacement, publish, write_segment};
 
-/// Runs whose zone maps are looked at together.
+/// Runs whose zone maps are looked at together, where their entries do not say of which steps they are.
 const LOOKED_AT: usize = 4096;
 
 /// What taking back steps took back.
@@ -46,31 +46,33 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
         let snapshot = Snapshot::now(core, cancel)?;
         let column = core.created.step();
         let (mut report, mut inputs, mut mixed) = (Retraction::default(), Vec::new(), Vec::new());
-        let mut look_at = |runs: &mut Vec<Arc<Run<Location>>>| -> Result<()> {
-            let (maps, _) = snapshot.zone_maps(runs.iter(), true)?;
-            for (run, map) in runs.drain(..).zip(maps) {
-                let zones = &map.columns[column];
-                let later = |key: &u64| i64::from_key(*key) > step;
-                if zones.max.iter().any(later) {
-                    inputs.push(run.clone());
-                    match zones.min.iter().all(later) {
-                        true => (report.rows, report.runs_removed) = (report.rows + run.rows, report.runs_removed + 1),
-                        false => mixed.push(run),
-                    }
+        let mut judge = |run: Arc<Run<Location>>, first: u64, last: u64| {
+            let later = |key: u64| i64::from_key(key) > step;
+            if later(last) {
+                inputs.push(run.clone());
+                match later(first) {
+                    true => (report.rows, report.runs_removed) = (report.rows + run.rows, report.runs_removed + 1),
+                    false => mixed.push(run),
                 }
             }
-            Ok(())
         };
-        let mut some = Vec::new();
+        let mut unknown: Vec<Arc<Run<Location>>> = Vec::new();
         snapshot.view.runs.each_in_order(core, cancel, |entry| {
-            if let Entry::Run(run) = entry
-                && !run.is_replica()
-            {
-                some.push(run);
+            let Entry::Run(run) = entry else { return Ok(()) };
+            match run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column)) {
+                _ if run.is_replica() => {}
+                Some(zone) => judge(run, zone.min, zone.max),
+                None => unknown.push(run),
             }
-            if some.len() >= LOOKED_AT { look_at(&mut some) } else { Ok(()) }
+            Ok(())
         })?;
-        look_at(&mut some)?;
+        for some in unknown.chunks(LOOKED_AT) {
+            let (maps, _) = snapshot.zone_maps(some.iter(), true)?;
+            for (run, map) in some.iter().zip(maps) {
+                let zone = map.whole(column);
+                judge(run.clone(), zone.min, zone.max);
+            }
+        }
         let tree = |cube: CubeId| core.forest().tree_of(cube);
         let above: BTreeSet<CubeId> = mixed.iter().flat_map(|run| tree(run.cube).ancestors(run.cube)).collect();
         let concerned = above.iter().copied().chain(mixed.iter().map(|run| run.cube));

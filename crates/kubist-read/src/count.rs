@@ -36,6 +36,9 @@ pub fn stored_rows(snapshot: &Snapshot, cancel: &Cancel) -> Result<impl Iterator
 pub fn rows(snapshot: &Snapshot) -> Result<u64> {
     match snapshot.step {
         None => Ok(snapshot.view.rows()),
+        Some(step) if snapshot.view.history.live_rows() == snapshot.view.rows() => {
+            Ok(snapshot.view.history.rows_until(step))
+        }
         Some(_) => count(snapshot, Request::default()),
     }
 }

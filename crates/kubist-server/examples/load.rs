@@ -77,14 +77,21 @@ impl Ground {
     fn of(location: &str) -> Ground {
         let snapshot = Table::open(location).and_then(|table| table.snapshot()).expect("a table");
         let info = snapshot.info().expect("a table");
-        let axes: Vec<String> = info.dimensions.iter().take(3).map(|dimension| dimension.column.clone()).collect();
+        let axes: Vec<String> =
+            info.about.dimensions.iter().take(3).map(|dimension| dimension.column.clone()).collect();
         assert_eq!(axes.len(), 3, "three dimensions are needed");
-        let low: Vec<f64> = info.dimensions.iter().map(|dimension| dimension.low.unwrap_or(0.0)).collect();
-        let span =
-            info.dimensions.iter().zip(&low).map(|(dimension, low)| dimension.high.unwrap_or(1.0) - low).collect();
-        let other = info.columns.iter().rev().find(|column| !axes.contains(&column.name)).expect("a fourth column");
+        let low: Vec<f64> = info.about.dimensions.iter().map(|dimension| dimension.low.unwrap_or(0.0)).collect();
+        let span = info
+            .about
+            .dimensions
+            .iter()
+            .zip(&low)
+            .map(|(dimension, low)| dimension.high.unwrap_or(1.0) - low)
+            .collect();
+        let other =
+            info.about.columns.iter().rev().find(|column| !axes.contains(&column.name)).expect("a fourth column");
         let color = other.name.clone();
-        Ground { name: kubist_server::name_of(location), rows: info.rows, axes, low, span, color }
+        Ground { name: kubist_server::name_of(location), rows: info.about.rows, axes, low, span, color }
     }
 }
 

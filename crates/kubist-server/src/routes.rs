@@ -79,6 +79,13 @@ async fn route(state: &Arc<ServerState>, request: Request<Incoming>) -> Result<R
                     let version = of_query_if_there(uri.query(), "version")?;
                     answer_json(&state.work, move |_| Ok(table.at(version.as_deref())?.described(&table.name))).await
                 }
+                (["info"], &Method::GET) => {
+                    let version = of_query_if_there(uri.query(), "version")?;
+                    answer_json(&state.work, move |cancel| {
+                        Ok(table.at(version.as_deref())?.laid_out(&table.name, cancel)?)
+                    })
+                    .await
+                }
                 (["changes"], &Method::GET) => changes(state, table, uri.query()).await,
                 (["query"], &Method::POST | &Method::GET) => {
                     let asked = match *method {

@@ -139,12 +139,12 @@ impl Pinned {
     /// Under its own name, or another that means the same.
     fn new(version: Option<&str>, snapshot: Snapshot) -> kubist::Result<Pinned> {
         let version = version.map_or_else(|| snapshot.token().to_string(), String::from);
-        let info = snapshot.info()?;
+        let known = snapshot.about()?;
         let steps = snapshot.complete_steps();
-        let commits: u64 = info.writers.iter().map(|writer| writer.commits).sum();
-        let mark = json!([info.rows, commits, steps.len(), steps.last(), info.columns, info.metadata]);
+        let commits: u64 = known.writers.iter().map(|writer| writer.commits).sum();
+        let mark = json!([known.rows, commits, steps.len(), steps.last(), known.columns, known.metadata]);
         let schema = snapshot.schema();
-        let columns: Vec<Value> = info
+        let columns: Vec<Value> = known
             .columns
             .iter()
             .zip(schema.fields())
@@ -154,7 +154,7 @@ impl Pinned {
                 described
             })
             .collect();
-        let mut about = serde_json::to_value(&info).unwrap_or_default();
+        let mut about = serde_json::to_value(&known).unwrap_or_default();
         about["columns"] = columns.into();
         about["steps"] = json!(steps);
         let thinned = snapshot.thinned().into_iter().filter(|(step, _)| steps.binary_search(step).is_ok());
@@ -164,6 +164,20 @@ impl Pinned {
         // Clients must not learn the server's paths.
         about["location"] = Value::Null;
         Ok(Pinned { version, snapshot, about: Arc::new(about), mark })
+    }
+
+    /// How it is laid out, as well.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled` or a storage error.
+    pub fn laid_out(&self, name: &str, cancel: &Cancel) -> kubist::Result<Value> {
+        let info = serde_json::to_value(self.snapshot.info_with(cancel)?).unwrap_or_default();
+        let mut described = self.described(name);
+        if let (Value::Object(described), Value::Object(info)) = (&mut described, info) {
+            info.into_iter().for_each(|(what, known)| drop(described.entry(what).or_insert(known)));
+        }
+        Ok(described)
     }
 
     /// Its description, with its name.

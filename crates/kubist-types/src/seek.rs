@@ -57,8 +57,7 @@ impl Reach {
 
     /// Takes the key of a value, turned.
     pub fn take(&self, turned: u64) {
-        let (mut best, turned) =
-            (self.best.lock().unwrap_or_else(PoisonError::into_inner), self.settled(turned));
+        let (mut best, turned) = (self.best.lock().unwrap_or_else(PoisonError::into_inner), self.settled(turned));
         *best = Some(best.map_or(turned, |known| known.min(turned)));
     }
 

@@ -163,7 +163,7 @@ fn info(at: &str, _: usize) {
     let begin = Instant::now();
     let info = Table::open(at).expect("a table").snapshot().expect("readable").info().expect("readable");
     line("info", begin.elapsed().as_secs_f64() * 1e3, "ms");
-    line("bytes a row", info.bytes as f64 / info.rows as f64, "");
+    line("bytes a row", info.bytes as f64 / info.about.rows as f64, "");
     line("runs", info.runs as f64, "");
     line("peak memory of info", memory(), "MB");
 }

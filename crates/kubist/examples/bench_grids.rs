@@ -262,7 +262,7 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
     let ingested = (all.len() * 32) as f64;
     println!(
         "  grids {}, rows by older grids {}, bytes written a byte ingested {:.2} (commits alone {:.2})",
-        info.grid + 1,
+        info.about.grid + 1,
         info.rows_to_move,
         written as f64 / ingested,
         committed as f64 / ingested

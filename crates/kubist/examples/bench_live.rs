@@ -214,7 +214,7 @@ fn keeping_up(at: &str, size: &Size, alone: f64) {
         let rate = commit_all(&table, &options, size, pace, &mut |commit| {
             if commit % (size.commits / 20).max(1) == 0 {
                 let info = table.snapshot().expect("readable").info().expect("readable");
-                debts.push(info.debt as f64 / info.rows.max(1) as f64);
+                debts.push(info.debt as f64 / info.about.rows.max(1) as f64);
             }
         });
         let info = table.snapshot().expect("readable").info().expect("readable");

@@ -83,12 +83,12 @@ fn ingest(at: &str, particles: &Particles, steps: usize, commits: usize, lookup:
         seconds += begin.elapsed().as_secs_f64();
     }
     let info = table.snapshot().expect("readable").info().expect("readable");
-    let (rows, lookups) = (info.rows as f64, info.disk.lookups as f64);
+    let (rows, lookups) = (info.about.rows as f64, info.disk.lookups as f64);
     println!("ingest                                 {:8.2} M rows/s", rows / seconds / 1e6);
     println!("peak memory so far                     {:8} MB", peak_memory());
     println!(
         "rows, runs, stored / raw               {} {} {:.3}",
-        info.rows,
+        info.about.rows,
         info.runs,
         info.bytes as f64 / rows / ROW_BYTES as f64
     );

@@ -94,7 +94,7 @@ fn main() {
             for policy in ["none", "outlook(0)", "outlook(1)", "full"] {
                 let table = table(&columns, capacity, policy.parse().expect("a policy"));
                 let info = table.snapshot().and_then(|snapshot| snapshot.info()).expect("readable");
-                let stored = info.rows + info.replica_rows;
+                let stored = info.about.rows + info.replica_rows;
                 let ratio = stored as f64 / rows as f64;
                 println!("{rows:9} {capacity:8}  {policy:12} {:9} {stored:12} {ratio:8.3}", info.cubes);
             }

@@ -12,9 +12,9 @@ use kubist_maintain::disk_use::DiskUse;
 use kubist_maintain::planner::{CompactionPlanner, Debt};
 use kubist_types::{Cancel, ColumnInfo, Compression, Metadata, Result};
 
-/// What a table is and holds.
+/// What a table is, and what was committed to it: all that is known without a look at its runs.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Info {
+pub struct About {
     /// Where it is, as the user named it.
     pub location: String,
     /// The version of the format of its files.
@@ -23,26 +23,8 @@ pub struct Info {
     pub shared: bool,
     /// Its rows, replicas not counted.
     pub rows: u64,
-    /// Its runs, replicas not counted.
-    pub runs: u64,
-    /// Cubes that have a run.
-    pub cubes: u64,
-    /// Of the cube that has most.
-    pub most_runs: u64,
-    /// Copies of rows in deeper cubes.
-    pub replica_rows: u64,
-    /// Rows that a fresh build would put elsewhere, or that lie in surplus runs.
-    pub debt: u64,
     /// The number of the newest grid, by which rows are placed; the first has 0.
     pub grid: u32,
-    /// Rows that lie by older grids, and wait for the optimizer.
-    pub rows_to_move: u64,
-    /// About how many rows lie outside of the domain of the newest grid in some dimension, told
-    /// from the boxes around the rows of each run. They are found all the same, and the
-    /// optimizer makes a grid that fits when there are many.
-    pub rows_outside: u64,
-    /// Levels of the tree of cubes.
-    pub height: u32,
     /// The dimensions, in the order of the keys.
     pub dimensions: Vec<DimensionInfo>,
     /// Columns that tell records apart: what a sample keeps or drops together.
@@ -67,6 +49,32 @@ pub struct Info {
     pub declared: Vec<DeclaredWriters>,
     /// What is there of steps of which only a sample was written, if there are such.
     pub thinned: Option<ThinnedSteps>,
+}
+
+/// What a table is and holds, and how it is laid out.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Info {
+    /// What is known of it without a look at its runs.
+    #[serde(flatten)]
+    pub about: About,
+    /// Its runs, replicas not counted.
+    pub runs: u64,
+    /// Cubes that have a run.
+    pub cubes: u64,
+    /// Of the cube that has most.
+    pub most_runs: u64,
+    /// Copies of rows in deeper cubes.
+    pub replica_rows: u64,
+    /// Rows that a fresh build would put elsewhere, or that lie in surplus runs.
+    pub debt: u64,
+    /// Rows that lie by older grids, and wait for the optimizer.
+    pub rows_to_move: u64,
+    /// About how many rows lie outside of the domain of the newest grid in some dimension, told
+    /// from the boxes around the rows of each run. They are found all the same, and the
+    /// optimizer makes a grid that fits when there are many.
+    pub rows_outside: u64,
+    /// Levels of the tree of cubes.
+    pub height: u32,
     /// Bytes of live runs, their zone maps and the lookups into them.
     pub bytes: u64,
     /// Those bytes, shared among the rows.
@@ -128,7 +136,6 @@ pub struct WriterInfo {
 /// What its runs say together.
 #[derive(Default)]
 struct OfRuns {
-    rows: u64,
     runs: u64,
     cubes: u64,
     most_runs: u64,
@@ -164,7 +171,6 @@ impl OfRuns {
             of_cube += 1;
             found.most_runs = found.most_runs.max(of_cube);
             found.runs += 1;
-            found.rows += run.rows;
             if let Some(frame) = frame.filter(|_| run.cube.grid() == newest) {
                 found.rows_outside += frame.outside_of_box(run.rows, &run.payload.low, &run.payload.high);
             }
@@ -174,12 +180,11 @@ impl OfRuns {
     }
 }
 
-/// What is known of a snapshot.
-pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
+/// What is known of a snapshot without a look at its runs.
+pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
     let core = &snapshot.core;
     let schema = &snapshot.view.schema;
     let frame = core.newest_frame(schema)?;
-    let runs = OfRuns::of(snapshot, frame.as_deref(), cancel)?;
     let dimensions = schema.dimensions.iter().enumerate().map(|(d, column)| {
         let said = core.header.dimensions.get(d).filter(|_| schema.newest_grid() == 0);
         let scale = frame.as_ref().map(|frame| &frame.scales[d]);
@@ -194,27 +199,18 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         }
     });
     let history = &snapshot.view.history;
-    let disk = DiskUse::of(core, cancel)?;
     let thinned = history.thinned();
     let thinned = (!thinned.is_empty()).then(|| ThinnedSteps {
         steps: thinned.len() as u64,
         kept: thinned.keys().map(|step| history.rows_of(*step)).sum(),
         rows: thinned.values().map(|thinned| thinned.rows).sum(),
     });
-    Ok(Info {
+    Ok(About {
         location: core.store.location().into(),
         format_version: core.header.format_version,
         shared: core.store.capabilities().fencing != kubist_store::Fencing::Lock,
-        rows: runs.rows,
-        runs: runs.runs,
-        cubes: runs.cubes,
-        replica_rows: runs.replica_rows,
-        debt: runs.debt.total(),
+        rows: snapshot.view.rows(),
         grid: schema.newest_grid(),
-        rows_to_move: runs.debt.rows_to_move,
-        rows_outside: runs.rows_outside as u64,
-        most_runs: runs.most_runs,
-        height: runs.height,
         dimensions: dimensions.collect(),
         identity: core.header.identity.clone(),
         lookup: core.header.lookup.clone(),
@@ -222,8 +218,8 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
         seed: core.header.seed,
         replication: core.header.replication.to_string(),
         compression: schema.compression.map_or("none", Compression::name).into(),
-        columns: snapshot.view.schema.describe(),
-        metadata: snapshot.view.schema.metadata.clone(),
+        columns: schema.describe(),
+        metadata: schema.metadata.clone(),
         thinned,
         declared: history
             .declarations()
@@ -235,13 +231,31 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
             .iter()
             .map(|(name, progress)| WriterInfo { name: name.clone(), commits: progress.commits, rows: progress.rows })
             .collect(),
+    })
+}
+
+/// What is known of a snapshot.
+pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
+    let (core, view) = (&snapshot.core, &snapshot.view);
+    let frame = core.newest_frame(&view.schema)?;
+    let about = about(snapshot)?;
+    let runs = OfRuns::of(snapshot, frame.as_deref(), cancel)?;
+    let disk = DiskUse::of(core, cancel)?;
+    let costs = core.store.traffic();
+    let costs = costs.map(|_| Costs::of(disk.total, about.writers.len(), view.runs.base.is_some())).transpose()?;
+    Ok(Info {
+        runs: runs.runs,
+        cubes: runs.cubes,
+        most_runs: runs.most_runs,
+        replica_rows: runs.replica_rows,
+        debt: runs.debt.total(),
+        rows_to_move: runs.debt.rows_to_move,
+        rows_outside: runs.rows_outside as u64,
+        height: runs.height,
         bytes: runs.bytes,
-        bytes_per_row: if runs.rows == 0 { 0.0 } else { runs.bytes as f64 / runs.rows as f64 },
-        costs: core
-            .store
-            .traffic()
-            .map(|_| Costs::of(disk.total, history.writers.len(), snapshot.view.runs.base.is_some()))
-            .transpose()?,
+        bytes_per_row: if about.rows == 0 { 0.0 } else { runs.bytes as f64 / about.rows as f64 },
+        about,
         disk,
+        costs,
     })
 }

@@ -57,7 +57,7 @@ mod table;
 pub use costs::{Costs, PRICES};
 pub use explain::{Explanation, HandleTraffic, Plan, Predicted, RequestTimes, Stages};
 pub use fitted::{Fitted, TableSize};
-pub use info::{DeclaredWriters, DimensionInfo, Info, ThinnedSteps, WriterInfo};
+pub use info::{About, DeclaredWriters, DimensionInfo, Info, ThinnedSteps, WriterInfo};
 pub use kubist_cache as cache;
 pub use kubist_catalog::alter::NewColumn;
 pub use kubist_catalog::schema::KEPT_BELOW;

@@ -57,10 +57,10 @@ impl Fitted {
         let table = match Table::open(location) {
             Ok(table) => {
                 let info = table.snapshot()?.info()?;
-                (info.rows > 0).then_some(TableSize {
-                    rows: info.rows,
+                (info.about.rows > 0).then_some(TableSize {
+                    rows: info.about.rows,
                     bytes_per_row: info.bytes_per_row,
-                    capacity: info.capacity,
+                    capacity: info.about.capacity,
                 })
             }
             Err(error) if error.kind() == ErrorKind::NotFound => None,

@@ -17,7 +17,7 @@ use kubist_store::Store;
 use kubist_types::{Cancel, ColumnInfo, Metadata, Result, Thinned};
 
 use crate::explain::Plan;
-use crate::info::{self, Info};
+use crate::info::{self, About, Info};
 use crate::schemes::table_location;
 
 /// Answers as of one moment, whatever is committed afterwards.
@@ -255,7 +255,16 @@ impl Snapshot {
         ColumnsUse::of(self.pinned(), cancel)
     }
 
-    /// What the table is and holds.
+    /// What the table is and what was committed to it; it takes no longer of a large table.
+    ///
+    /// # Errors
+    ///
+    /// A storage error.
+    pub fn about(&self) -> Result<About> {
+        info::about(&self.0)
+    }
+
+    /// What the table is and holds, and how it is laid out: goes through the list of its runs and its files.
     ///
     /// # Errors
     ///

@@ -321,8 +321,8 @@ fn bounds_are_in_the_unit_of_the_column() {
     let options = TableOptions { accuracy: vec![("x".into(), Value::Text("1mm".into()))], ..options() };
     let table = Table::create_in(store.clone(), schema(), &options).unwrap();
     let info = table.snapshot().unwrap().info().unwrap();
-    assert_eq!((info.format_version, info.columns[1].accuracy.as_deref()), (3, Some("0.001")));
-    assert_eq!(info.columns[2].accuracy, None);
+    assert_eq!((info.about.format_version, info.about.columns[1].accuracy.as_deref()), (3, Some("0.001")));
+    assert_eq!(info.about.columns[2].accuracy, None);
     // Who opens it by creating it has to say the same.
     let again = |bound: Option<&str>| {
         let accuracy = bound.map(|bound| ("x".to_string(), Value::Text(bound.into()))).into_iter().collect();
@@ -338,7 +338,7 @@ fn bounds_are_in_the_unit_of_the_column() {
     // Tables without bounds are of a version that older programs write to.
     let plain = TableOptions { accuracy: vec![], ..options };
     let table = Table::create_in(in_memory("plain"), schema(), &plain).unwrap();
-    assert_eq!(table.snapshot().unwrap().info().unwrap().format_version, 2);
+    assert_eq!(table.snapshot().unwrap().about().unwrap().format_version, 2);
 }
 
 #[test]

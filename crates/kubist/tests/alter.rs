@@ -220,11 +220,11 @@ fn units_and_metadata_follow_and_go() {
     table.set_metadata(None, &about(r#"{"solver": {"name": "alya", "dt": 1e-4}, "run": null}"#)).unwrap();
     table.set_metadata(Some("x"), &about(r#"{"axis": "streamwise", "order": 2}"#)).unwrap();
     let info = other.snapshot().unwrap().info().unwrap();
-    assert_eq!(info.metadata, about(r#"{"solver": {"name": "alya", "dt": 1e-4}}"#));
-    assert_eq!(info.columns[1].unit.as_deref(), Some("mm"));
-    assert_eq!(info.columns[1].metadata, about(r#"{"axis": "streamwise", "order": 2}"#));
+    assert_eq!(info.about.metadata, about(r#"{"solver": {"name": "alya", "dt": 1e-4}}"#));
+    assert_eq!(info.about.columns[1].unit.as_deref(), Some("mm"));
+    assert_eq!(info.about.columns[1].metadata, about(r#"{"axis": "streamwise", "order": 2}"#));
     assert_eq!(other.schema().unwrap().field(1).metadata().get("order").map(String::as_str), Some("2"));
-    assert_eq!(pinned.info().unwrap().metadata, about(r#"{"run": "airway-7"}"#));
+    assert_eq!(pinned.about().unwrap().metadata, about(r#"{"run": "airway-7"}"#));
     table.set_unit("x", None).unwrap();
     assert_eq!(unit(&Table::open_in(store.clone()).unwrap()), None);
     for error in [

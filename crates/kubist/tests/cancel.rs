@@ -246,7 +246,7 @@ fn what_follows_the_logs_stops_at_any_moment() {
     let described = table.clone();
     interrupt("info", 2, move |cancel| {
         let info = described.snapshot_with(&cancel)?.info_with(&cancel)?;
-        Ok((info.rows, info.runs))
+        Ok((info.about.rows, info.runs))
     });
     let checked = store.clone();
     interrupt("verify of logs", 2 * COMMITS, move |cancel| {

@@ -62,13 +62,13 @@ fn the_optimizer_writes_tables_of_version_1_anew() {
         let location = at.to_str().expect("a name in UTF-8");
         let table = Table::open(location).expect("a sound table");
         let info = || table.snapshot().expect("a sound table").info().expect("a sound table");
-        let rows = info().rows;
-        assert_eq!((info().format_version, info().compression.as_str()), (1, "none"), "{}", golden.name);
+        let rows = info().about.rows;
+        assert_eq!((info().about.format_version, info().about.compression.as_str()), (1, "none"), "{}", golden.name);
         let options = OptimizeOptions { compression: Some(Compression::Small), ..OptimizeOptions::default() };
         let report = table.optimize(&options, &mut |_, _| {}).expect("a table that can be written");
         assert!(report.rows_rewritten >= rows, "{}: {report:?}", golden.name);
-        assert_eq!(info().compression, "small", "{}", golden.name);
-        assert_eq!(info().rows, rows, "{}", golden.name);
+        assert_eq!(info().about.compression, "small", "{}", golden.name);
+        assert_eq!(info().about.rows, rows, "{}", golden.name);
         assert_eq!(table.optimize(&options, &mut |_, _| {}).expect("the same again").rewrites, 0, "{}", golden.name);
         let deep = VerifyOptions { deep: true, ..VerifyOptions::default() };
         let found = table.verify(&deep, &mut |_, _| {}).expect("a readable table").findings;

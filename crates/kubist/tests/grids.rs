@@ -103,7 +103,7 @@ fn sound(table: &Table, rows: usize) {
 }
 
 fn grid(table: &Table) -> u32 {
-    table.snapshot().unwrap().info().unwrap().grid
+    table.snapshot().unwrap().about().unwrap().grid
 }
 
 /// Steps of a simulation, whose particles spread: time goes on, and so does the cloud.
@@ -222,8 +222,8 @@ fn a_writer_that_holds_an_older_grid_loses_nothing() {
     late.commit().unwrap();
     all.extend(points);
     let info = table.snapshot().unwrap().info().unwrap();
-    assert_eq!((info.rows, info.rows_to_move, info.grid), (6000, 3000, 1));
-    assert_eq!(info.dimensions.iter().map(|dimension| &dimension.column[..]).collect::<Vec<_>>(), ["y", "x"]);
+    assert_eq!((info.about.rows, info.rows_to_move, info.about.grid), (6000, 3000, 1));
+    assert_eq!(info.about.dimensions.iter().map(|dimension| &dimension.column[..]).collect::<Vec<_>>(), ["y", "x"]);
     examined(&table, &all, 1);
     sound(&table, all.len());
     let report = optimize(&table);
@@ -247,10 +247,10 @@ fn a_snapshot_keeps_its_grid_and_its_rows() {
     table.regrid(&options, &mut |_, _| {}).unwrap();
     for snapshot in [before, table.at(&token).unwrap()] {
         let info = snapshot.info().unwrap();
-        assert_eq!((info.grid, info.rows, &info.dimensions[1].scale[..]), (0, 5000, "linear"));
+        assert_eq!((info.about.grid, info.about.rows, &info.about.dimensions[1].scale[..]), (0, 5000, "linear"));
     }
     let info = table.snapshot().unwrap().info().unwrap();
-    assert_eq!((info.grid, info.rows, &info.dimensions[1].scale[..]), (1, 5000, "quantile"));
+    assert_eq!((info.about.grid, info.about.rows, &info.about.dimensions[1].scale[..]), (1, 5000, "quantile"));
 }
 
 #[test]

@@ -70,7 +70,9 @@ fn ids(snapshot: &Snapshot, query: &Query) -> Vec<i64> {
 }
 
 fn all(snapshot: &Snapshot) -> Vec<i64> {
-    ids(snapshot, &Query::default())
+    let found = ids(snapshot, &Query::default());
+    assert_eq!(snapshot.rows().unwrap(), found.len() as u64);
+    found
 }
 
 #[test]
@@ -168,7 +170,7 @@ fn a_simulation_goes_on_with_other_writers() {
     // Back before the last checkpoint: its declaration is gone with its steps.
     table.retract(1, &Default::default()).unwrap();
     table.declare_writers_after(1, &Declared::Count(3)).unwrap();
-    let declared = table.snapshot().unwrap().info().unwrap().declared;
+    let declared = table.snapshot().unwrap().about().unwrap().declared;
     assert_eq!(declared, [DeclaredWriters { after: None, writers: Declared::Count(3) }]);
     table.checkpoint().unwrap();
     assert_eq!(steps(), [1]);

@@ -8,8 +8,8 @@ use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::{
-    Bound, Dimension, Domain, Estimate, EstimateOptions, OptimizeOptions, PerCell, Query, Snapshot, Table, TableOptions,
-    Value, WriterOptions,
+    Bound, Dimension, Domain, Estimate, EstimateOptions, OptimizeOptions, PerCell, Query, Snapshot, Table,
+    TableOptions, Value, WriterOptions,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -172,7 +172,8 @@ fn long_lists_answer_as_those_in_memory_do() {
         for limit in [10, 1_000_000] {
             let some = Query { limit: Some(limit), ..query.clone() };
             assert_eq!(snapshot.count(&some).unwrap(), limit.min(expected.len() as u64));
-            let first = Query { first: Some(limit), order_by: Some(vec!["n desc".into(), "id".into()]), ..query.clone() };
+            let first =
+                Query { first: Some(limit), order_by: Some(vec!["n desc".into(), "id".into()]), ..query.clone() };
             assert!(ids(&snapshot, &first) == ids(&held, &first), "{first:?}");
             assert_eq!(snapshot.count(&first).unwrap(), limit.min(expected.len() as u64));
         }
@@ -200,7 +201,9 @@ fn long_lists_answer_as_those_in_memory_do() {
     assert!(wall.stats.rows_read < 20_000 && wall.stats.bytes_read < list + list / 4, "{:?} of {list}", wall.stats);
 
     // What zone maps say of a sample: constants, the reach of histograms, which columns are complete.
-    for aggregates in [&["stddev(c)"][..], &["histogram(x, 10)", "histogram(a, 5)"], &["count(x)", "count(a)", "count(n)"]] {
+    for aggregates in
+        [&["stddev(c)"][..], &["histogram(x, 10)", "histogram(a, 5)"], &["count(x)", "count(a)", "count(n)"]]
+    {
         let [one, other] = [&held, &paged(&at)].map(|snapshot| estimate(snapshot, aggregates, &Query::default()));
         for (one, other) in one.figures.iter().zip(&other.figures) {
             assert_eq!((one.exact, &one.bin), (other.exact, &other.bin), "{}", one.aggregate);

@@ -129,9 +129,9 @@ fn a_particle_costs_the_pages_that_hold_it() {
             // Primaries only: the copies would only repeat them.
             assert_eq!((stats.pages_read, stats.rows_read), held(&table, pid), "{commits} commits, particle {pid}");
             assert_eq!(stats.runs_looked_up, info.runs);
-            assert!(stats.rows_read < info.rows / 20);
+            assert!(stats.rows_read < info.about.rows / 20);
         }
-        let share = info.disk.lookups as f64 / (info.rows + info.replica_rows) as f64;
+        let share = info.disk.lookups as f64 / (info.about.rows + info.replica_rows) as f64;
         assert!(share < 2.7, "{share} bytes a row");
         assert_eq!(look_up(&table, PARTICLES).1.rows_read, 0);
         assert_eq!(findings(&table, true), Vec::<String>::new());

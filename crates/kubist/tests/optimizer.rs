@@ -110,7 +110,7 @@ fn replicas_save_pages_and_change_no_answer() {
     // Once made they are kept.
     assert_eq!(optimize(&copied, "outlook").rewrites, 0);
     let info = copied.snapshot().unwrap().info().unwrap();
-    assert_eq!((info.rows, info.replica_rows), (20_000, report.rows_copied));
+    assert_eq!((info.about.rows, info.replica_rows), (20_000, report.rows_copied));
     // A wider outlook adds to them.
     assert!(optimize(&copied, "full").rows_copied > 0);
     assert!(pages(&copied, &plain, None) <= after);
@@ -272,7 +272,16 @@ fn a_list_that_is_not_held_leads_to_the_same_layout() {
         assert!(one == other, "{what}");
         let [one, other] = both.map(|table| table.snapshot().unwrap().info().unwrap());
         let info = |info: &kubist::Info| {
-            (info.rows, info.runs, info.cubes, info.most_runs, info.height, info.replica_rows, info.debt, info.bytes)
+            (
+                info.about.rows,
+                info.runs,
+                info.cubes,
+                info.most_runs,
+                info.height,
+                info.replica_rows,
+                info.debt,
+                info.bytes,
+            )
         };
         assert_eq!(info(&one), info(&other), "{what}");
         assert_eq!(

@@ -144,7 +144,7 @@ fn optimize(table: &Table) {
 
 /// Another grid, and all rows moved to it; each time another one.
 fn regrid(table: &Table) {
-    let before = table.snapshot().unwrap().info().unwrap().grid;
+    let before = table.snapshot().unwrap().about().unwrap().grid;
     let names: &[&str] = [&["y"][..], &["y", "x"], &["x"], &["x", "y"]][before as usize % 4];
     let domain = |name: &&str| Dimension {
         column: name.to_string(),
@@ -283,7 +283,7 @@ fn everybody_at_once() {
         println!("an optimizer {:?}", optimizer.finish());
     }
     let table = open(location);
-    println!("{} grids", table.snapshot().unwrap().info().unwrap().grid + 1);
+    println!("{} grids", table.snapshot().unwrap().about().unwrap().grid + 1);
     let expected = (0..WRITERS).map(|writer| (writer, COMMITS)).collect();
     assert_eq!(commits(&table.snapshot().unwrap()).unwrap(), expected);
     sound(&table);

@@ -125,7 +125,7 @@ fn check(to: &Path, report: &SalvageReport, truth: &Truth, what: &str) {
     let found = ids(&snapshot, &Query::default());
     assert_eq!(found.len() as u64, report.rows, "{what}");
     assert!(found.iter().all(|id| truth.ids.binary_search(id).is_ok()), "{what}");
-    assert_eq!(snapshot.info().unwrap().lookup, ["name"], "{what}");
+    assert_eq!(snapshot.about().unwrap().lookup, ["name"], "{what}");
     let mut stream =
         snapshot.query(&Query { filter: Some("name = 'droplet 5'".into()), ..Default::default() }).unwrap();
     let looked_up: usize = stream.by_ref().map(|batch| batch.unwrap().num_rows()).sum();

@@ -140,15 +140,22 @@ fn a_copy_has_everything_that_the_rows_have() {
         alike(&snapshot, &now);
         let (own, other) = (snapshot.info().unwrap(), now.info().unwrap());
         let about = |info: &kubist::Info| {
-            let parts = (&info.dimensions, &info.identity, info.capacity, info.seed, &info.columns, &info.metadata);
+            let parts = (
+                &info.about.dimensions,
+                &info.about.identity,
+                info.about.capacity,
+                info.about.seed,
+                &info.about.columns,
+                &info.about.metadata,
+            );
             serde_json::to_value(parts).unwrap()
         };
         assert_eq!(about(&own), about(&other));
         // Nobody is waited for in the copy.
         assert_eq!((snapshot.complete_steps(), now.complete_steps()), (vec![0, 1, 2], vec![0, 1, 2, 3]));
         assert_eq!(now.at_step(1).unwrap().rows().unwrap(), 4500);
-        assert_eq!(own.writers.len(), 2);
-        assert_eq!(other.writers.iter().map(|writer| writer.rows).collect::<Vec<_>>(), [7500]);
+        assert_eq!(own.about.writers.len(), 2);
+        assert_eq!(other.about.writers.iter().map(|writer| writer.rows).collect::<Vec<_>>(), [7500]);
 
         // It goes on by itself, and does not take its own rows for copied ones.
         let mut ada = writer(&copy, "ada");
@@ -193,8 +200,8 @@ fn a_copy_can_have_another_grid() {
         sound(&copy);
         alike(&snapshot, &copy.snapshot().unwrap());
         let info = copy.snapshot().unwrap().info().unwrap();
-        assert_eq!(info.capacity, capacity.unwrap_or(64));
-        for (d, dimension) in info.dimensions.iter().enumerate() {
+        assert_eq!(info.about.capacity, capacity.unwrap_or(64));
+        for (d, dimension) in info.about.dimensions.iter().enumerate() {
             match options.domains.iter().find(|given| given.column == dimension.column) {
                 Some(Dimension { domain: Domain::Linear(_, Value::Int(high)), .. }) => {
                     assert_eq!(dimension.high, Some(*high as f64))
@@ -238,7 +245,7 @@ fn a_copy_of_a_step_of_nothing_and_one_that_is_stopped() {
     let other = Table::create_in(taken.clone(), schema(), &options_of_another()).unwrap();
     let refused = table.snapshot().unwrap().copy_in(taken, &CopyOptions::default(), &mut |_, _| {});
     assert!(matches!(refused, Err(Error::Exists { .. })), "{refused:?}");
-    assert_eq!(other.snapshot().unwrap().info().unwrap().seed, 3);
+    assert_eq!(other.snapshot().unwrap().about().unwrap().seed, 3);
 }
 
 fn options_of_another() -> TableOptions {

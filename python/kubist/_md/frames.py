@@ -129,7 +129,7 @@ class Frames:
             inside = self.snapshot.query(box=box, columns=["atom"]).to_numpy()["atom"]
             chosen = np.intersect1d(chosen, inside)
         if precision is not None:
-            identity = self.snapshot.info().identity
+            identity = self.snapshot._about().identity
             if identity != ["atom"]:
                 raise InvalidInput(
                     f"a sample of whole atoms needs the identity ['atom'], not {identity}"

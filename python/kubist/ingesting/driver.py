@@ -120,9 +120,9 @@ class Ingestion:
         else:
             self._check_columns(self._table)
             self._check_atoms(self._table, sources)
-            info = self._table.info()
-            dimensions = [dimension.column for dimension in info.dimensions]
-            identity, lookup = list(info.identity), list(info.lookup)
+            about = self._table._about()
+            dimensions = [dimension.column for dimension in about.dimensions]
+            identity, lookup = list(about.identity), list(about.lookup)
             committed = self._committed
         steps = known = 0
         for source in sources:
@@ -196,7 +196,7 @@ class Ingestion:
                     f"{self.location}: column {name} is in {there or 'no unit'}, not in {unit}: "
                     "set_unit() changes what the table says"
                 )
-        bounds = {column.name: column.accuracy for column in table.info().columns}
+        bounds = {column.name: column.accuracy for column in table._about().columns}
         for name, bound in self.asked.accuracy.items():
             asked = table._table.accuracy(name, bound)
             if (bounded := bounds.get(name)) != asked:
@@ -467,7 +467,7 @@ class Ingestion:
     def _dimensions(self) -> frozenset[str]:
         if not hasattr(self, "_dimension_names"):
             assert self._table is not None
-            dimensions = self._table.info().dimensions
+            dimensions = self._table._about().dimensions
             self._dimension_names = frozenset(dimension.column for dimension in dimensions)
         return self._dimension_names
 

@@ -295,7 +295,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         self._look()
 
     def _known(self):
-        return [column.name for column in self._snapshot.info().columns]
+        return self._snapshot.columns
 
     def _look(self):
         """Which columns are places and time, and which times there are."""

@@ -61,7 +61,7 @@ def open_at(place: str) -> Table | RemoteTable:
 
 def axes_of(snapshot: Snapshot) -> tuple[list[str], str]:
     """The columns that places (x, y, z) and time most likely are; empty: none."""
-    dimensions = [dimension.column for dimension in snapshot.info().dimensions]
+    dimensions = [dimension.column for dimension in snapshot._about().dimensions]
     times = [name for name in dimensions if name.lower() in ("t", "time", "step", "timestep")]
     places = [name for name in dimensions if name not in times]
     return [*places, "", "", ""][:3], (times or [""])[0]
@@ -131,7 +131,7 @@ class Question:
     def share(self, snapshot: Snapshot) -> tuple[float, float]:
         """The precision at which about ``most`` points match, or the one that is asked for,
         and about how many points match at it."""
-        some = [snapshot.info().columns[0].name]
+        some = [snapshot.columns[0]]
         probe = snapshot.query(box=self.box, where=self.where, columns=some, limit=SAMPLED)
         rows = len(probe.to_numpy()[some[0]]) / probe.precision
         share = min(self.precision, self.most / rows) if rows > 0 else self.precision

@@ -145,12 +145,17 @@ impl<P: Population> Estimation<P> {
     /// A sample that is all alike of a column that is: then there is nothing more to read for.
     pub(super) fn with_constants(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
         let task = self.task.clone();
-        let alike = |figure: &Figure, name: &str| figure.aggregate == name && !figure.exact && figure.low == figure.high;
+        let alike =
+            |figure: &Figure, name: &str| figure.aggregate == name && !figure.exact && figure.low == figure.high;
         let constant = |asked: &&Asked| {
             asked.bound.properties.alike_asks_zones && figures.iter().any(|figure| alike(figure, &asked.name))
         };
-        let constants: Vec<(&Asked, usize)> =
-            task.aggregates.iter().filter(constant).filter_map(|asked| Some((asked, self.first_column(asked)?))).collect();
+        let constants: Vec<(&Asked, usize)> = task
+            .aggregates
+            .iter()
+            .filter(constant)
+            .filter_map(|asked| Some((asked, self.first_column(asked)?)))
+            .collect();
         self.find_bounds(constants.iter().map(|(_, column)| *column))?;
         if !self.holds_all() {
             return Ok(figures);

@@ -98,7 +98,8 @@ impl LogicalPlan {
     fn stretches(&self, range: PriorityRange) -> Option<Stretches> {
         let query = &self.query;
         let known = |plan: &Arc<ReadPlan>| plan.range.first <= range.first && range.last <= plan.range.last;
-        let is_known = self.whole.get().is_some_and(known) || self.first.get().is_some_and(|first| first.range == range);
+        let is_known =
+            self.whole.get().is_some_and(known) || self.first.get().is_some_and(|first| first.range == range);
         if is_known || self.is_looked_up() {
             return None;
         }

@@ -38,7 +38,7 @@ final class Native {
 
     static native byte[] about(long snapshot);
 
-    static native byte[] info(long snapshot);
+    static native byte[] description(long snapshot);
 
     static native long query(long snapshot, byte[] spec);
 

@@ -62,13 +62,13 @@ public final class Snapshot extends Handle {
     }
 
     /**
-     * What the table is and holds.
+     * What the table is, and what was committed to it.
      *
      * @return by name
      */
     @SuppressWarnings("unchecked")
-    public Map<String, Object> info() {
-        return (Map<String, Object>) Json.read(Native.text(Native.info(number())));
+    public Map<String, Object> description() {
+        return (Map<String, Object>) Json.read(Native.text(Native.description(number())));
     }
 
     /**

@@ -159,7 +159,7 @@ final class KubistWrite {
     private static boolean isUntouched(String location) {
         try (Table table = Table.open(location);
                 Snapshot now = table.snapshot()) {
-            return ((List<?>) now.info().get("writers")).isEmpty();
+            return ((List<?>) now.description().get("writers")).isEmpty();
         }
     }
 

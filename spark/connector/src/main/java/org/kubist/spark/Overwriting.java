@@ -39,7 +39,7 @@ final class Overwriting {
     static Overwriting of(KubistTable table, String job) {
         String location = table.options().location();
         Snapshot snapshot = table.moment().snapshot();
-        Map<String, Object> info = snapshot.info();
+        Map<String, Object> info = snapshot.description();
         if (location.contains("://") || (Boolean) info.get("shared")) {
             throw new KubistException(
                     KubistException.Kind.UNSUPPORTED,

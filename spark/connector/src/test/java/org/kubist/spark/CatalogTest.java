@@ -96,7 +96,7 @@ class CatalogTest {
         spark.sql("CREATE TABLE w.plain TBLPROPERTIES (writer = 'ann') AS SELECT id, id / 10D AS x FROM range(10)");
         try (Table table = Table.open(folder.resolve("plain").toString());
                 Snapshot snapshot = table.snapshot()) {
-            assertTrue(snapshot.info().get("writers").toString().contains("ann"), snapshot.info().toString());
+            assertTrue(snapshot.description().get("writers").toString().contains("ann"), snapshot.description().toString());
         }
         assertFalse(Files.exists(folder.resolve("plain.staging")));
     }
@@ -163,7 +163,7 @@ class CatalogTest {
         assertEquals(List.of("10|109|"), ask("SELECT count(*), max(id) FROM k.again"));
         try (Table table = Table.open(at("again"));
                 Snapshot snapshot = table.snapshot()) {
-            assertEquals(List.of("id"), snapshot.info().get("identity"));
+            assertEquals(List.of("id"), snapshot.description().get("identity"));
         }
         assertThrows(Exception.class, () -> fill("again", "SELECT id, assert_true(id < 7) IS NULL AS x FROM range(9)", "overwrite"));
         assertThrows(Exception.class, () -> spark.sql(

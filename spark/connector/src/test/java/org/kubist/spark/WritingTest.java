@@ -80,7 +80,7 @@ class WritingTest {
         holds("once", 20_000);
         try (Table table = Table.open(at("once"));
                 Snapshot snapshot = table.snapshot()) {
-            List<?> writers = (List<?>) snapshot.info().get("writers");
+            List<?> writers = (List<?>) snapshot.description().get("writers");
             long commits = writers.stream().mapToLong(one -> (Long) ((Map<?, ?>) one).get("commits")).sum();
             assertEquals(2, commits);
         }
