@@ -7,6 +7,7 @@
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use arrow_schema::DataType;
 use kubist_catalog::frame::Frame;
 use kubist_expr::Nulls;
 use kubist_format::location::Location;
@@ -20,8 +21,9 @@ use super::{LogicalPlan, ReadPlan};
 use crate::bind::BoundQuery;
 use crate::visit::Visit;
 
-/// Runs that are read first for each end.
+/// Runs that are read first for each end, and so many if they all promise the same: those that share a coordinate do.
 const NEAREST: usize = 16;
+const MOST_ALIKE: usize = 1024;
 
 /// The runs that promise the best values.
 pub struct Nearest {
@@ -40,45 +42,46 @@ impl Nearest {
 
 /// What the best value is that a run may hold.
 enum Promise {
-    /// It has none, or none that is better than was asked.
+    /// It has none.
     Nothing,
+    /// All lie beyond the coordinate of the key that was asked for.
+    Beyond,
     /// None is better than this key, turned.
     Key(u64),
 }
 
 impl BoundQuery {
-    /// What a run promises of an end; `None` if that is not known without its zone map. Perhaps nothing, if it is worse
-    /// than the key `than`, turned.
+    /// What a run promises of an end; `None` if that is not known without its zone map. `than` is a key, turned.
     fn promise(&self, run: &Run<Location>, reach: &Reach, than: Option<u64>) -> Option<Promise> {
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(reach.column)) {
             return Some(reach.promise(&zone).map_or(Promise::Nothing, Promise::Key));
         }
         let (frame, d) = self.dimension(run, reach.column)?;
         let data_type = self.snapshot.view.schema.stored.field(reach.column).data_type();
-        let place_of = |turned| {
-            let number = order::number(data_type, reach.end.turned(turned));
-            frame.scales[d].coordinate(number, frame.geometry.bits())
+        let place = match reach.end {
+            End::Least => run.payload.low[d],
+            End::Most => run.payload.high[d],
         };
-        let key = match reach.end {
-            End::Least => {
-                let low = run.payload.low[d];
-                if than.is_some_and(|than| place_of(than) < low) {
-                    return Some(Promise::Nothing);
-                }
-                frame.first_key(d, data_type, low)
-            }
-            End::Most => {
-                let high = run.payload.high[d];
-                // What is no number hides the end.
-                let is_hidden = high == frame.geometry.last_coordinate();
-                if !is_hidden && than.is_some_and(|than| place_of(than) > high) {
-                    return Some(Promise::Nothing);
-                }
-                let above = if is_hidden { None } else { frame.first_key(d, data_type, high + 1) };
-                Some(above.map_or(order::number_keys(data_type).1, |above| above.saturating_sub(1)))
-            }
+        // What is no number hides the end.
+        let is_hidden = reach.end == End::Most && place == frame.geometry.last_coordinate();
+        let is_beyond = |than: u64| {
+            let other = place_of(frame, d, data_type, reach.end.turned(than));
+            if reach.end == End::Least { other < place } else { other > place }
         };
+        if !is_hidden && than.is_some_and(is_beyond) {
+            return Some(Promise::Beyond);
+        }
+        let key = best_key(frame, d, data_type, reach.end, place);
         Some(key.map_or(Promise::Nothing, |key| Promise::Key(reach.end.turned(key))))
+    }
+
+    /// The best key beyond the coordinate of another, in the tree of a run; turned, both.
+    fn beyond(&self, run: &Run<Location>, reach: &Reach, than: u64) -> Option<u64> {
+        let (frame, d) = self.dimension(run, reach.column)?;
+        let data_type = self.snapshot.view.schema.stored.field(reach.column).data_type();
+        let place = place_of(frame, d, data_type, reach.end.turned(than));
+        let next = if reach.end == End::Least { place.checked_add(1) } else { place.checked_sub(1) };
+        best_key(frame, d, data_type, reach.end, next?).map(|key| reach.end.turned(key))
     }
 
     /// The frame in which a column is a run's dimension, and which one.
@@ -91,7 +94,7 @@ impl BoundQuery {
     pub fn may_gain(&self, run: &Run<Location>, seek: &Seek) -> bool {
         seek.reaches.iter().any(|reach| match self.promise(run, reach, reach.best()) {
             None => true,
-            Some(Promise::Nothing) => false,
+            Some(Promise::Nothing | Promise::Beyond) => false,
             Some(Promise::Key(key)) => reach.may_gain(key),
         })
     }
@@ -109,6 +112,24 @@ impl BoundQuery {
     }
 }
 
+/// The coordinate of a key of dimension `d`.
+fn place_of(frame: &Frame, d: usize, data_type: &DataType, key: u64) -> u32 {
+    frame.scales[d].coordinate(order::number(data_type, key), frame.geometry.bits())
+}
+
+/// The best key that a value at a coordinate or beyond it can have; `None` if there is no such value.
+fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32) -> Option<u64> {
+    let (first, last) = order::number_keys(data_type);
+    match end {
+        End::Least => frame.first_key(d, data_type, place),
+        End::Most if place == frame.geometry.last_coordinate() => Some(last),
+        End::Most => match frame.first_key(d, data_type, place + 1) {
+            Some(above) => above.checked_sub(1).filter(|key| *key >= first),
+            None => Some(last),
+        },
+    }
+}
+
 impl LogicalPlan {
     /// The runs that promise the best values of each end; `None` if runs do not tell, or are not what is asked for.
     ///
@@ -120,30 +141,29 @@ impl LogicalPlan {
         if !query.sought.is_empty() || query.part.is_some() {
             return Ok(None);
         }
-        let mut found: Vec<BinaryHeap<Promising>> = seek.reaches.iter().map(|_| BinaryHeap::new()).collect();
+        let mut found: Vec<Best> = seek.reaches.iter().map(|_| Best::default()).collect();
         let mut others: Vec<Option<u64>> = vec![None; found.len()];
         let all_tell = self.each_primary(PriorityRange::ALL, |run| {
             if !self.may_match(run) {
                 return true;
             }
             for ((reach, best), others) in seek.reaches.iter().zip(&mut found).zip(&mut others) {
-                let worst = if best.len() < NEAREST { None } else { best.peek().map(|promising| promising.key) };
-                match query.promise(run, reach, worst) {
+                let worst = best.worst();
+                let out = match query.promise(run, reach, worst) {
                     None => return false,
-                    Some(Promise::Nothing) => *others = others.iter().copied().chain(worst).min(),
-                    Some(Promise::Key(key)) => {
-                        best.push(Promising { key, run: run.clone() });
-                        let out = if best.len() > NEAREST { best.pop().map(|promising| promising.key) } else { None };
-                        *others = others.iter().copied().chain(out).min();
-                    }
-                }
+                    Some(Promise::Nothing) => None,
+                    Some(Promise::Beyond) => best.beyond(run.cube.grid(), |worst| query.beyond(run, reach, worst)),
+                    Some(Promise::Key(key)) => best.add(Promising { key, run: run.clone() }),
+                };
+                *others = others.iter().copied().chain(out).min();
             }
             true
         })?;
         if !all_tell {
             return Ok(None);
         }
-        let mut runs: Vec<Arc<Run<Location>>> = found.into_iter().flatten().map(|promising| promising.run).collect();
+        let found = found.into_iter().flat_map(|best| best.runs);
+        let mut runs: Vec<Arc<Run<Location>>> = found.map(|promising| promising.run).collect();
         runs.sort_unstable_by_key(|run| (run.cube, run.id));
         runs.dedup_by_key(|run| run.id);
         let visits = runs.into_iter().map(Visit::whole).collect();
@@ -162,6 +182,42 @@ impl LogicalPlan {
             return Ok(true);
         }
         self.each_primary(PriorityRange::ALL, |run| !self.may_match(run) || self.query.has_values(run, column))
+    }
+}
+
+/// The runs that promise the best values of an end, so far.
+#[derive(Default)]
+struct Best {
+    /// The worst on top.
+    runs: BinaryHeap<Promising>,
+    /// The best promise.
+    least: Option<u64>,
+    /// What lies beyond the coordinate of the worst: of which grid and worst that is, and the best of it.
+    beyond: Option<((u32, u64), Option<u64>)>,
+}
+
+impl Best {
+    /// What a run must not be worse than; `None` if any will do.
+    fn worst(&self) -> Option<u64> {
+        if self.runs.len() < NEAREST { None } else { self.runs.peek().map(|promising| promising.key) }
+    }
+
+    /// The best of what lies beyond the coordinate of the worst in a grid, found once for each worst.
+    fn beyond(&mut self, grid: u32, find: impl FnOnce(u64) -> Option<u64>) -> Option<u64> {
+        let of = (grid, self.worst()?);
+        match self.beyond {
+            Some((known, beyond)) if known == of => beyond,
+            _ => self.beyond.insert((of, find(of.1))).1,
+        }
+    }
+
+    /// Takes a run; gives the promise of one that has to go for it.
+    fn add(&mut self, promising: Promising) -> Option<u64> {
+        self.least = self.least.into_iter().chain([promising.key]).min();
+        self.runs.push(promising);
+        let worst = self.runs.peek().map(|promising| promising.key);
+        let most = if worst == self.least { MOST_ALIKE } else { NEAREST };
+        if self.runs.len() > most { self.runs.pop().map(|promising| promising.key) } else { None }
     }
 }
 
