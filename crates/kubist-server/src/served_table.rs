@@ -175,7 +175,9 @@ impl Pinned {
         let info = serde_json::to_value(self.snapshot.info_with(cancel)?).unwrap_or_default();
         let mut described = self.described(name);
         if let (Value::Object(described), Value::Object(info)) = (&mut described, info) {
-            info.into_iter().for_each(|(what, known)| drop(described.entry(what).or_insert(known)));
+            for (what, known) in info {
+                described.entry(what).or_insert(known);
+            }
         }
         Ok(described)
     }

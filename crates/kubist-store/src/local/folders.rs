@@ -77,7 +77,11 @@ impl Folders {
         let mut names: Vec<String> = self
             .list(&self.root.join(folder))?
             .into_iter()
-            .filter_map(|listed| Some(listed.name.strip_suffix(suffix)?.to_owned()))
+            .filter_map(|Listed { mut name, .. }| {
+                let length = name.strip_suffix(suffix)?.len();
+                name.truncate(length);
+                Some(name)
+            })
             .filter(|name| crate::names::check_part(name).is_ok())
             .collect();
         names.sort_unstable();

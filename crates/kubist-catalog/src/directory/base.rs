@@ -1,0 +1,305 @@
+//! The pages of a checkpoint: read when they are asked for, checked, and kept within a bound.
+
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
+
+use kubist_format::checkpoint::{Leaf, levels};
+use kubist_format::entry::{self, Page};
+use kubist_format::error::EntryError;
+use kubist_format::location::Location;
+use kubist_index::forest::Region;
+use kubist_index::pages::{Summary, Tier};
+use kubist_index::priority::PriorityRange;
+use kubist_index::spread::SpreadSet;
+use kubist_index::state::{Run, RunId};
+use kubist_types::{Cancel, Error, Result, Stats};
+use rayon::prelude::*;
+
+use super::{AT_ONCE, Entry, lives, runs_of};
+use crate::cache::KnownPage;
+use crate::error::{bad_entry, is_damage};
+use crate::fetch::{Fetched, Piece, fetch};
+use crate::files::TableFiles;
+use crate::look::is_far;
+use crate::lookups::{At, Covering, Gathering};
+use crate::stop::stoppable;
+
+/// Of so many pages of which some runs are wanted only these are decoded; more are kept.
+const DECODED_IN_PART: usize = 4;
+
+/// The runs that a checkpoint keeps in pages.
+pub struct Base {
+    /// Those of each level one after the other, the oldest level first.
+    pub pages: Vec<Leaf>,
+    /// Runs on them that are no more.
+    pub removed: SpreadSet<RunId>,
+    /// Pages that questions asked for so far.
+    pub(super) asked: AtomicUsize,
+    /// Lookups into its runs, once that was asked for.
+    covering: OnceLock<Arc<Covering>>,
+}
+
+impl Base {
+    pub fn new(pages: Vec<Leaf>, removed: Vec<RunId>) -> Base {
+        Base { pages, removed: removed.into_iter().collect(), asked: AtomicUsize::new(0), covering: OnceLock::new() }
+    }
+
+    /// How many runs its pages have, but for those that are known to be no more.
+    pub fn runs(&self) -> u64 {
+        runs_of(&self.pages).saturating_sub(self.removed.len() as u64)
+    }
+
+    /// The segments of its levels.
+    pub fn segments(&self) -> impl Iterator<Item = &Arc<str>> {
+        levels(&self.pages).map(|level| &level[0].segment)
+    }
+
+    /// Does a run on its pages live, as of the checkpoint?
+    pub fn lives(&self, run: &Run<Location>) -> bool {
+        lives(&self.removed, run)
+    }
+
+    /// Bytes of all pages.
+    pub fn bytes(&self) -> u64 {
+        self.pages.iter().map(|page| page.length as u64).sum()
+    }
+
+    /// The pages that may hold what a question about a region and a range of priorities has to do with.
+    pub(super) fn meeting(&self, files: &TableFiles, region: &Region, range: PriorityRange) -> Vec<usize> {
+        let forest = files.forest();
+        let meets = |page: &usize| self.pages[*page].summary.meets(&forest, region, range);
+        (0..self.pages.len()).filter(meets).collect()
+    }
+
+    /// Some of its pages, from the cache or the store.
+    pub(super) fn load(
+        &self,
+        files: &TableFiles,
+        wanted: &[usize],
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Vec<Arc<KnownPage>>> {
+        let key = |page: usize| (self.pages[page].segment.clone(), self.pages[page].offset);
+        let mut found = files.page_cache.get(wanted.iter().map(|page| key(*page)));
+        let missing: Vec<usize> = (0..wanted.len()).filter(|index| found[*index].is_none()).collect();
+        if missing.is_empty() {
+            return Ok(found.into_iter().flatten().collect());
+        }
+        let pages: Vec<usize> = missing.iter().map(|index| wanted[*index]).collect();
+        let fetched = stoppable(cancel, || read(files, &self.pieces(&pages)))?;
+        stats.spend(fetched.cost);
+        let decode = |(page, bytes): (&usize, &bytes::Bytes)| {
+            let leaf = &self.pages[*page];
+            let decoded = files.decoded(|forest| entry::decode_page(bytes, forest)).and_then(|page| {
+                let Summary { grid, runs, .. } = leaf.summary;
+                if page.cubes().any(|cube| cube.grid() != grid) {
+                    return Err(EntryError::Bad(format!("a page has cubes of other grids than grid {grid}")));
+                }
+                match page.runs.len() {
+                    found if found == runs as usize => Ok(Arc::new(KnownPage::new(page))),
+                    found => Err(EntryError::Bad(format!("a page has {found} runs and not {runs}"))),
+                }
+            });
+            decoded.map_err(|error| self.bad_page(files, *page, error))
+        };
+        let decoded = pages.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Arc<KnownPage>>>>()?;
+        files.page_cache.insert(pages.iter().map(|page| key(*page)).zip(decoded.iter().cloned()));
+        missing.into_iter().zip(decoded).for_each(|(index, page)| found[index] = Some(page));
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Some of the runs of some pages. If these are few and near, those that are not known are decoded in part.
+    pub(super) fn runs_on(
+        &self,
+        files: &TableFiles,
+        pages: &[usize],
+        wanted: impl Fn(usize, RunId) -> bool + Sync,
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Vec<Arc<Run<Location>>>> {
+        let key = |page: usize| (self.pages[page].segment.clone(), self.pages[page].offset);
+        let known = match is_far(files.store.as_ref()) || pages.len() > DECODED_IN_PART {
+            true => self.load(files, pages, stats, cancel)?.into_iter().map(Some).collect(),
+            false => files.page_cache.get(pages.iter().map(|page| key(*page))),
+        };
+        let (known, open): (Vec<_>, Vec<_>) = pages.iter().zip(known).partition(|(_, known)| known.is_some());
+        let open: Vec<usize> = open.into_iter().map(|(page, _)| *page).collect();
+        let known = known.into_iter().filter_map(|(page, known)| Some((page, known?)));
+        let of_page = |(page, known): (&usize, Arc<KnownPage>)| {
+            known.page.runs.iter().filter(|run| wanted(*page, run.id)).cloned().collect::<Vec<_>>()
+        };
+        let mut found: Vec<Arc<Run<Location>>> = known.flat_map(of_page).collect();
+        if open.is_empty() {
+            return Ok(found);
+        }
+        let fetched = stoppable(cancel, || read(files, &self.pieces(&open)))?;
+        stats.spend(fetched.cost);
+        let decode = |(page, bytes): (&usize, &bytes::Bytes)| {
+            let runs = files.decoded(|forest| entry::runs_of_page(bytes, forest, |run| wanted(*page, run)));
+            runs.map_err(|error| self.bad_page(files, *page, error))
+        };
+        // By this thread, as they are few: to wake another takes as long as a page.
+        let decoded = open.iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<_>>>()?;
+        found.extend(decoded.into_iter().flatten());
+        Ok(found)
+    }
+
+    pub(super) fn pieces(&self, pages: &[usize]) -> Vec<Piece> {
+        let piece = |leaf: &Leaf| {
+            let length = leaf.length as u64;
+            Piece { segment: leaf.segment.clone(), offset: leaf.offset, length }
+        };
+        pages.iter().map(|page| piece(&self.pages[*page])).collect()
+    }
+
+    pub(super) fn bad_page(&self, files: &TableFiles, page: usize, error: EntryError) -> Error {
+        let leaf = &self.pages[page];
+        bad_entry(files.store.location(), &format!("segments/{}.seg", leaf.segment), leaf.offset, error)
+    }
+
+    /// Reads all pages in one go, for questions that come.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Base::each`].
+    pub fn bring(&self, files: &TableFiles) -> Result<()> {
+        let all: Vec<usize> = (0..self.pages.len()).collect();
+        self.load(files, &all, &mut Stats::default(), &Cancel::default()).map(drop)
+    }
+
+    /// Calls with every page, some of which are in memory at a time.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `SnapshotExpired` if the pages were cleaned away, `Cancelled`, a storage error,
+    /// or what `work` returns.
+    pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page) -> Result<()>) -> Result<()> {
+        let all: Vec<usize> = (0..self.pages.len()).collect();
+        for some in all.chunks(AT_ONCE) {
+            cancel.check()?;
+            for known in self.load(files, some, &mut Stats::default(), cancel)? {
+                work(&known.page)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all pages; is each as the list says?
+    ///
+    /// # Errors
+    ///
+    /// As of [`Base::each`]; `Damaged` for a page that holds other things.
+    pub fn check(&self, files: &TableFiles, cancel: &Cancel) -> Result<()> {
+        let (forest, mut first) = (files.forest(), 0);
+        for level in levels(&self.pages) {
+            let is_later = first > 0;
+            for some in level.chunks(AT_ONCE) {
+                cancel.check()?;
+                let wanted: Vec<usize> = (first..first + some.len()).collect();
+                first += some.len();
+                let pages = self.load(files, &wanted, &mut Stats::default(), cancel)?;
+                for (leaf, known) in some.iter().zip(pages) {
+                    let found = known.page.summary(&forest, leaf.summary.tier, is_later);
+                    let listed = Summary { primaries_from: found.primaries_from, ..leaf.summary.clone() };
+                    if found != listed || leaf.summary.primaries_from > found.primaries_from {
+                        let what = "the list of pages says other cubes or priorities than the page has".into();
+                        let file = format!("segments/{}.seg", leaf.segment);
+                        return Err(bad_entry(files.store.location(), &file, leaf.offset, EntryError::Bad(what)));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls with every page that can be read; gives how many runs the others have.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled` or a storage error.
+    pub fn each_sound(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page)) -> Result<u64> {
+        let mut lost = 0;
+        for (page, leaf) in self.pages.iter().enumerate() {
+            cancel.check()?;
+            match self.load(files, &[page], &mut Stats::default(), cancel) {
+                Err(error) if is_damage(&error) => lost += leaf.summary.runs as u64,
+                loaded => loaded?.iter().for_each(|known| work(&known.page)),
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Lookups into its primary runs.
+    pub(super) fn covering(&self, files: &TableFiles, cancel: &Cancel) -> Result<&Arc<Covering>> {
+        if let Some(covering) = self.covering.get() {
+            return Ok(covering);
+        }
+        let (mut gathering, mut number) = (Gathering::default(), 0);
+        self.each(files, cancel, |page| {
+            let live = page.runs.iter().filter(|run| !run.is_replica() && self.lives(run));
+            live.for_each(|run| gathering.add(run, At::Page(number)));
+            number += 1;
+            Ok(())
+        })?;
+        Ok(self.covering.get_or_init(|| Arc::new(gathering.finish())))
+    }
+
+    /// What each tier of each level behind the first pages holds, in depth-first order.
+    pub(super) fn tiers<'a>(&'a self, files: &'a TableFiles, cancel: &'a Cancel, kept: usize) -> Vec<Entries<'a>> {
+        let mut tiers: Vec<VecDeque<usize>> = Vec::new();
+        let mut first = kept;
+        for level in levels(&self.pages[kept..]) {
+            let of_level = first..first + level.len();
+            first = of_level.end;
+            let of_tier = |tier: Tier| of_level.clone().filter(|page| self.pages[*page].summary.tier == tier).collect();
+            tiers.extend(Tier::ALL.map(of_tier));
+        }
+        let at_once = (2 * AT_ONCE / tiers.len().max(2)).max(1);
+        let entries = |left| Entries { base: self, files, cancel, at_once, left, ready: VecDeque::new() };
+        tiers.into_iter().map(entries).collect()
+    }
+}
+
+/// Reads pieces of segments of pages; one that is gone was cleaned away if no checkpoint
+/// names it any more.
+fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
+    let named = |segment: &str| Ok(files.page_segments()?.iter().any(|named| **named == *segment));
+    fetch(files, pieces, named)
+}
+
+/// Entries page by page.
+pub(super) struct Entries<'a> {
+    base: &'a Base,
+    files: &'a TableFiles,
+    cancel: &'a Cancel,
+    /// Pages that are read in one go.
+    at_once: usize,
+    left: VecDeque<usize>,
+    ready: VecDeque<Entry>,
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ready.is_empty() {
+            let some: Vec<usize> = self.left.drain(..self.left.len().min(self.at_once)).collect();
+            let Entries { base, files, cancel, .. } = *self;
+            let loaded = cancel.check().and_then(|()| base.load(files, &some, &mut Stats::default(), cancel));
+            match loaded {
+                Ok(pages) => pages.iter().for_each(|known| self.ready.extend(in_order(&known.page))),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}
+
+/// What a page holds, in depth-first order of cubes.
+fn in_order(page: &Page) -> Vec<Entry> {
+    let cutoffs = page.cutoffs.iter().map(|(cube, cutoff)| Entry::Cutoff(*cube, *cutoff));
+    let mut entries: Vec<Entry> = page.runs.iter().cloned().map(Entry::Run).chain(cutoffs).collect();
+    entries.sort_by_key(Entry::cube);
+    entries
+}
