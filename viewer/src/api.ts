@@ -30,10 +30,6 @@ export interface TableInfo {
   name: string;
   version: string;
   rows: number;
-  /** About how many of them the domain of the newest grid does not hold. */
-  rows_outside: number;
-  /** How many lie by older grids, and wait for the optimizer. */
-  rows_to_move: number;
   columns: Column[];
   dimensions: Dimension[];
   identity: string[];
@@ -42,6 +38,14 @@ export interface TableInfo {
   /** Those of which a simulation wrote a sample: all their records, of which those of priorities below this are here. */
   thinned_steps?: { step: number; below: number; rows: number }[];
   commits: number;
+}
+
+/** How a table is laid out, which takes the server longer to find out. */
+export interface Layout {
+  /** About how many records the domain of the newest grid does not hold. */
+  rows_outside: number;
+  /** How many lie by older grids, and wait for the optimizer. */
+  rows_to_move: number;
 }
 
 export interface Histogram {
@@ -93,6 +97,10 @@ const of = (table: string) => `/v1/tables/${encodeURIComponent(table)}`;
 
 export async function info(table: string): Promise<TableInfo> {
   return (await request(of(table), {})).json();
+}
+
+export async function layout(table: string): Promise<Layout> {
+  return (await request(`${of(table)}/info`, {})).json();
 }
 
 /** Waits until the table has another version than this one, or for the time the server allows. */

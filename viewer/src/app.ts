@@ -25,6 +25,9 @@ import { State } from "./state";
 import { Trails } from "./trails";
 import { fromAddress, type ViewSpec } from "./view";
 
+/** How long the page waits until it looks again how a table that has changed is laid out. */
+const LAYOUT_MS = 60_000;
+
 /** What the page does with what happens here. */
 export interface Page {
   /** Brings the panel's values up to date. */
@@ -124,8 +127,24 @@ export class App {
     this.drawing.applyTheme();
     this.requests.reload();
     this.live.begin();
+    void this.followLayout(choice);
     // The first points are drawn before the panel is made.
     requestAnimationFrame(() => setTimeout(() => state.rebuild()));
+  }
+
+  /** Learns how the table is laid out, and again a while after it has changed. */
+  private async followLayout(choice: number): Promise<void> {
+    const { state } = this;
+    for (let seen = ""; choice === this.choices; await pause(LAYOUT_MS)) {
+      const { name, version } = state.profile!.info;
+      if (version === seen) continue;
+      seen = version;
+      // Without it only a remark is missing.
+      const layout = await api.layout(name).catch(() => null);
+      if (choice !== this.choices) return;
+      state.layout = layout;
+      state.redraw();
+    }
   }
 
   private clear(): void {

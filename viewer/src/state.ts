@@ -3,7 +3,7 @@
  * shown. It sends no request and draws nothing; it tells its observer what has changed.
  */
 
-import { ApiError, type Figure, type TableInfo } from "./api";
+import { ApiError, type Figure, type Layout, type TableInfo } from "./api";
 import { DIVERGING } from "./colormaps";
 import type { TableProfile } from "./profile";
 import type { Content, Plot } from "./secondplot";
@@ -44,6 +44,8 @@ export class State {
   view: ViewSpec;
   /** The table's profile; null until a table is open. */
   profile: TableProfile | null = null;
+  /** How the table is laid out; null until that is known. */
+  layout: Layout | null = null;
   /** The names of all tables that are served. */
   tables: string[] = [];
   shown = nothing();
@@ -71,6 +73,7 @@ export class State {
   reset(table: string): void {
     if (table !== this.view.table && this.view.table) this.view = { ...fromAddress(""), theme: this.view.theme };
     this.shown = nothing();
+    this.layout = null;
   }
 
   redraw(): void {

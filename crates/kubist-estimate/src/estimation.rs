@@ -269,10 +269,10 @@ impl<P: Population> Estimation<P> {
             self.at = target;
             // How often as many there may be.
             let room = most / (rows as f64).max(1.0);
-            if rows >= least || target >= self.end || room < 2.0 {
+            if rows >= least || target >= self.end || (rows > 0 && room < 2.0) {
                 break;
             }
-            share *= room.min(8.0);
+            share *= room.clamp(2.0, 8.0);
         }
         if self.at == self.low {
             return Ok(false);

@@ -1,11 +1,16 @@
 //! Records of a table, as an estimate reads them: through the same questions as all other readers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use arrow_schema::{Schema, SchemaRef};
+use kubist_catalog::schema::TableSchema;
 use kubist_catalog::snapshot::Snapshot;
+use kubist_expr::{Nulls, Zone};
 use kubist_format::zone_map::ZoneMap;
+use kubist_index::order;
+use kubist_index::priority::PriorityRange;
 use kubist_read::execute::{self, Skips, Wanted};
 use kubist_read::plan::{LogicalPlan, Pieces};
 use kubist_read::request::RunOptions;
@@ -45,12 +50,17 @@ impl Records {
         Skips {
             runs: Some(Arc::new(move |run| !query.may_gain(run, &of_runs))),
             zones: Some(Arc::new(move |map: &ZoneMap, zone: usize| {
-                !of_zones.reads(|column| match map.columns.get(column) {
-                    Some(zones) => map.zone(zone, zones),
-                    None => schema.zone_of_default(column),
-                })
+                !of_zones.reads(|column| zone_of(&schema, map, zone, column))
             })),
         }
+    }
+}
+
+/// What a zone of a run holds of a column, which the run may be older than.
+fn zone_of(schema: &TableSchema, map: &ZoneMap, zone: usize, column: usize) -> Zone {
+    match map.columns.get(column) {
+        Some(zones) => map.zone(zone, zones),
+        None => schema.zone_of_default(column),
     }
 }
 
@@ -107,8 +117,33 @@ impl Population for Records {
         Ok(Some((rows, stats)))
     }
 
-    fn is_complete(&self, column: usize, _deadline: Option<Instant>) -> Result<bool> {
-        self.plan.all_have(column)
+    fn is_complete(&self, column: usize, deadline: Option<Instant>) -> Result<bool> {
+        if let Some(known) = self.plan.all_have(column, deadline)? {
+            return Ok(known);
+        }
+        // As of runs that are older than the column.
+        let (schema, query) = (self.snapshot.view.schema.clone(), self.plan.query.clone());
+        let (first, last) = order::number_keys(schema.stored.field(column).data_type());
+        let is_complete = Arc::new(AtomicBool::new(true));
+        let all = is_complete.clone();
+        let skips = Skips {
+            runs: Some(Arc::new(move |run| query.has_values(run, column) == Some(true))),
+            zones: Some(Arc::new(move |map: &ZoneMap, zone: usize| {
+                let zone = zone_of(&schema, map, zone, column);
+                if zone.nulls != Nulls::None || zone.min < first || zone.max > last {
+                    all.store(false, Ordering::Relaxed);
+                }
+                true
+            })),
+        };
+        let looked_at = execute::work(self.plan.pieces(PriorityRange::ALL)?, Wanted::default(), skips, Ok);
+        for scanned in looked_at.until(deadline) {
+            scanned?;
+            if !is_complete.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        Ok(is_complete.load(Ordering::Relaxed))
     }
 
     fn narrowed(&self, filter: &str) -> Result<Records> {
@@ -144,7 +179,7 @@ impl Population for Records {
             let found = execute::work(pieces, scan.wanted.clone(), skips.clone(), move |scanned| each(scanned));
             found.until(scan.deadline).try_for_each(|found| take(found?))
         };
-        let nearest = scan.seek.as_ref().map(|seek| self.plan.nearest(seek)).transpose()?.flatten();
+        let nearest = scan.seek.as_ref().map(|seek| self.plan.nearest(seek, scan.deadline)).transpose()?.flatten();
         if let Some(nearest) = &nearest {
             read(nearest.plan.clone().into())?;
         }

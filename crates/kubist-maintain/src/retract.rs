@@ -56,6 +56,10 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
                 }
             }
         };
+        let ends = |runs: &[Arc<Run<Location>>]| -> Result<Vec<(u64, u64)>> {
+            let (maps, _) = snapshot.zone_maps(runs.iter(), true)?;
+            Ok(maps.iter().map(|map| map.whole(column)).map(|zone| (zone.min, zone.max)).collect())
+        };
         let mut unknown: Vec<Arc<Run<Location>>> = Vec::new();
         snapshot.view.runs.each_in_order(core, cancel, |entry| {
             let Entry::Run(run) = entry else { return Ok(()) };
@@ -64,15 +68,14 @@ pub fn retract(core: &Arc<Core>, step: i64, cancel: &Cancel) -> Result<Retractio
                 Some(zone) => judge(run, zone.min, zone.max),
                 None => unknown.push(run),
             }
+            if unknown.len() >= LOOKED_AT {
+                let found = ends(&unknown)?;
+                unknown.drain(..).zip(found).for_each(|(run, (first, last))| judge(run, first, last));
+            }
             Ok(())
         })?;
-        for some in unknown.chunks(LOOKED_AT) {
-            let (maps, _) = snapshot.zone_maps(some.iter(), true)?;
-            for (run, map) in some.iter().zip(maps) {
-                let zone = map.whole(column);
-                judge(run.clone(), zone.min, zone.max);
-            }
-        }
+        let found = ends(&unknown)?;
+        unknown.into_iter().zip(found).for_each(|(run, (first, last))| judge(run, first, last));
         let tree = |cube: CubeId| core.forest().tree_of(cube);
         let above: BTreeSet<CubeId> = mixed.iter().flat_map(|run| tree(run.cube).ancestors(run.cube)).collect();
         let concerned = above.iter().copied().chain(mixed.iter().map(|run| run.cube));

@@ -68,7 +68,13 @@ pub fn work<T: Send + 'static>(
     each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
 ) -> Work<T> {
     let each = Arc::new(each);
-    Work::new(plan.into(), move |plan| begin(plan, wanted.clone(), skips.clone(), each.clone()))
+    let pieces = plan.into();
+    let are_several = pieces.are_several();
+    Work::new(pieces, move |plan| {
+        // Of much all pieces together would drive out what others keep.
+        let keeps = if are_several { Keeps::NOTHING } else { Keeps::of(&plan, &wanted) };
+        begin(plan, wanted.clone(), skips.clone(), keeps, each.clone())
+    })
 }
 
 /// Begins to read one plan.
@@ -76,12 +82,12 @@ fn begin<T: Send + 'static>(
     plan: Arc<ReadPlan>,
     wanted: Wanted,
     skips: Skips,
+    keeps: Keeps,
     each: Arc<impl Fn(Scanned) -> Result<T> + Send + Sync + 'static>,
 ) -> Pipeline<T> {
     let (core, threads) = (plan.query.snapshot.core.clone(), threads());
     let of_visits: Vec<f64> = plan.visits.iter().map(|visit| visit.cost(&plan.query.region, plan.range)).collect();
     let ends = tasks(&of_visits, most_rows(&plan, &wanted), threads);
-    let keeps = Keeps::of(&plan, &wanted);
     let pool = match core.store.capabilities().latency {
         Latency::Memory => Pool::of(threads),
         Latency::Device => Pool::growing(threads, WAITING_FOR_A_DEVICE * threads, move || core.store.waited()),
@@ -116,6 +122,8 @@ struct Keeps {
 }
 
 impl Keeps {
+    const NOTHING: Keeps = Keeps { zone_maps: false, pages: None };
+
     fn of(plan: &ReadPlan, wanted: &Wanted) -> Keeps {
         let runs = || plan.visits.iter().map(|visit| &visit.run);
         let rows: u64 = runs().map(|run| run.rows).sum();

@@ -85,12 +85,6 @@ pub struct ReadPlan {
 }
 
 impl ReadPlan {
-    /// Only some of its visits.
-    pub fn only(&self, wanted: impl Fn(&Visit) -> bool) -> ReadPlan {
-        let visits = self.visits.iter().filter(|visit| wanted(visit)).cloned().collect();
-        ReadPlan { query: self.query.clone(), range: self.range, visits }
-    }
-
     /// About how many records it finds.
     pub fn expected_rows(&self) -> f64 {
         let of_visit = |visit: &Visit| match &visit.zones {
@@ -272,7 +266,7 @@ impl LogicalPlan {
             return Ok(Some((query.snapshot.view.rows(), nothing)));
         }
         let (mut inside, mut others, mut visits, bounded) = (0, 0, Vec::new(), query.bounded());
-        let is_decided = self.each_primary(everything, |run| {
+        let is_decided = self.each_primary(everything, None, |run| {
             if query.region.holds(run, &bounded) {
                 inside += run.rows;
                 return true;

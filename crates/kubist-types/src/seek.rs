@@ -65,7 +65,8 @@ impl Reach {
     /// it is that of the infinity.
     pub fn promise(&self, zone: &Zone) -> Option<u64> {
         let (first, last) = self.numbers;
-        (zone.nulls != Nulls::All).then(|| match self.end {
+        let has_numbers = zone.nulls != Nulls::All && zone.min <= last && zone.max >= first;
+        has_numbers.then(|| match self.end {
             End::Least => self.end.turned(zone.min.max(first)),
             End::Most => self.end.turned(zone.max.min(last)),
         })
@@ -97,26 +98,14 @@ impl Seek {
         Seek { reaches, by_zones: true }
     }
 
-    /// May a place hold better values than are known, as far as its zones tell? Of columns of which nothing is known
-    /// it may.
-    pub fn may_gain(&self, zone_of: impl Fn(usize) -> Option<Zone>) -> bool {
-        let gains = |reach: &Reach| match zone_of(reach.column) {
-            Some(zone) => reach.promise(&zone).is_some_and(|promise| reach.may_gain(promise)),
-            None => true,
-        };
-        self.reaches.iter().any(gains)
-    }
-
     /// Are the records of a place to be read, of which these are the zones?
     pub fn reads(&self, zone_of: impl Fn(usize) -> Zone) -> bool {
-        if !self.by_zones {
-            return self.may_gain(|column| Some(zone_of(column)));
+        let mut promises =
+            self.reaches.iter().filter_map(|reach| Some((reach, reach.promise(&zone_of(reach.column))?)));
+        if self.by_zones {
+            promises.for_each(|(reach, promise)| reach.take(promise));
+            return false;
         }
-        for reach in &self.reaches {
-            if let Some(promise) = reach.promise(&zone_of(reach.column)) {
-                reach.take(promise);
-            }
-        }
-        false
+        promises.any(|(reach, promise)| reach.may_gain(promise))
     }
 }

@@ -163,7 +163,8 @@ impl Table {
     /// each column that is no dimension, for this handle and its clones: a list of more runs is
     /// read page by page, as far as each question needs it, and so are checkpoints written.
     /// 262,144 unless said otherwise. The optimizer and `info` read all of it, some pages
-    /// at a time; `verify` and the like hold it all the same.
+    /// at a time; a writer of such a list holds 256 pages of it, of at most 1,024 runs each; `verify` and the like hold it
+    /// all the same.
     pub fn limit_runs_in_memory(&self, runs: u64) {
         self.core.limit_runs_in_memory(runs);
     }

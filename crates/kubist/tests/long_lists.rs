@@ -8,8 +8,8 @@ use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::{
-    Bound, Dimension, Domain, Estimate, EstimateOptions, OptimizeOptions, PerCell, Query, Snapshot, Table,
-    TableOptions, Value, WriterOptions,
+    Bound, Cancel, Dimension, Domain, Estimate, EstimateOptions, NewColumn, OptimizeOptions, PerCell, Query, Snapshot,
+    Table, TableOptions, Value, WriterOptions,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -60,6 +60,7 @@ fn build(at: &str) -> (Table, Vec<RecordBatch>) {
     let options = TableOptions {
         dimensions: vec![dimension("x"), dimension("y")],
         identity: vec!["id".into()],
+        lookup: vec!["n".into()],
         capacity: Some(32),
         replication: "outlook(-1)".parse().unwrap(),
         ..Default::default()
@@ -171,6 +172,7 @@ fn long_lists_answer_as_those_in_memory_do() {
         assert_eq!(snapshot.count(&query).unwrap(), expected.len() as u64);
         for limit in [10, 1_000_000] {
             let some = Query { limit: Some(limit), ..query.clone() };
+            assert!(ids(&paged(&at), &some) == ids(&held, &some), "{some:?}");
             assert_eq!(snapshot.count(&some).unwrap(), limit.min(expected.len() as u64));
             let first =
                 Query { first: Some(limit), order_by: Some(vec!["n desc".into(), "id".into()]), ..query.clone() };
@@ -209,6 +211,37 @@ fn long_lists_answer_as_those_in_memory_do() {
             assert_eq!((one.exact, &one.bin), (other.exact, &other.bin), "{}", one.aggregate);
         }
         assert_eq!(one.figures.len(), other.figures.len());
+    }
+
+    // A value in a large box, which a lookup knows, and parts for others.
+    for n in [rows[17].1.1, rows[90_000].1.1] {
+        let sought =
+            Query { bounds: vec![bound("x", -0.5, 0.97)], filter: Some(format!("n = {n}")), ..Query::default() };
+        assert_eq!(sorted(ids(&paged(&at), &sought)), sorted(ids(&held, &sought)));
+    }
+    let query = Query { bounds: vec![bound("x", 0.1, 0.95)], ..Query::default() };
+    let snapshot = paged(&at);
+    let splits = snapshot.splits(&query, 5).unwrap();
+    let read = |split| kubist::read_split(split, &Cancel::default()).unwrap();
+    let batches = splits.iter().flat_map(read).map(Result::unwrap);
+    let found = batches.flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec());
+    assert!(sorted(found.collect()) == sorted(ids(&held, &query)));
+
+    // A column that most runs are older than.
+    let added = |name: &str, default| {
+        let (name, data_type) = (name.into(), DataType::Float64);
+        NewColumn { name, data_type, nullable: true, default, unit: None, accuracy: None }
+    };
+    table.add_column(&added("full", Value::Float(7.0))).unwrap();
+    table.add_column(&added("empty", Value::Null)).unwrap();
+    let aggregates = ["min(full)", "max(x)", "min(empty)", "count(full)", "count(empty)"];
+    for snapshot in [table.snapshot().unwrap(), paged(&at)] {
+        let found = estimate(&snapshot, &aggregates, &Query::default()).figures;
+        assert_eq!((found[0].value, found[0].exact), (Some(7.0), true));
+        assert!(found[1].exact);
+        assert_eq!((found[2].value, found[2].exact), (None, false));
+        assert_eq!((found[3].value, found[3].exact), (Some(rows.len() as f64), true));
+        assert_eq!(found[4].value, Some(0.0));
     }
 
     // The outline of a plan counts what the plan reads.

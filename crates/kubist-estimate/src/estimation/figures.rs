@@ -1,5 +1,6 @@
 //! From accumulators to figures, and what there is to say about them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
@@ -174,12 +175,14 @@ impl<P: Population> Estimation<P> {
     pub(super) fn with_extremes(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
         let task = self.task.clone();
         self.bound_bins(&mut figures, true)?;
-        self.find_extremes(&mut figures)?;
+        let decided = self.find_extremes(&mut figures)?;
         let unbounded = |figure: &Figure| !figure.exact && (figure.low.is_infinite() || figure.high.is_infinite());
         let constant = |figure: &Figure| !figure.exact && figure.low == figure.high;
         let open = |asked: &&Asked| {
             let mut mine = figures.iter().filter(|figure| figure.aggregate == asked.name);
-            asked.bound.properties.lies_among_values && mine.any(|figure| unbounded(figure) || constant(figure))
+            asked.bound.properties.lies_among_values
+                && !decided.contains(&asked.name)
+                && mine.any(|figure| unbounded(figure) || constant(figure))
         };
         let open: Vec<(&Asked, usize)> =
             task.aggregates.iter().filter(open).filter_map(|asked| Some((asked, self.first_column(asked)?))).collect();
@@ -208,10 +211,11 @@ impl<P: Population> Estimation<P> {
         Ok(figures)
     }
 
-    /// The smallest and the largest values that are asked for, of all records.
-    fn find_extremes(&mut self, figures: &mut [Figure]) -> Result<()> {
+    /// The smallest and the largest values that are asked for, of all records. Gives the aggregates of which they were
+    /// found, or that there are none.
+    fn find_extremes(&mut self, figures: &mut [Figure]) -> Result<BTreeSet<String>> {
         if !self.groups.fields().is_empty() || !self.whole_range() {
-            return Ok(());
+            return Ok(BTreeSet::new());
         }
         let task = self.task.clone();
         let (mut sought, mut places) = (Vec::new(), Vec::new());
@@ -229,11 +233,12 @@ impl<P: Population> Estimation<P> {
             places.push((index, asked));
         }
         if sought.is_empty() {
-            return Ok(());
+            return Ok(BTreeSet::new());
         }
         let found = self.in_time(|| zones::exact(&self.whole, &sought, self.deadline))?;
-        let Some((found, stats)) = found else { return Ok(()) };
+        let Some((found, stats)) = found else { return Ok(BTreeSet::new()) };
         self.stats.add(&stats);
+        let decided = places.iter().map(|(_, asked)| asked.name.clone()).collect();
         for ((index, asked), found) in places.into_iter().zip(found) {
             let figure = &mut figures[index];
             if let Some(Extreme { number, whole }) = found {
@@ -245,7 +250,7 @@ impl<P: Population> Estimation<P> {
             }
             (figure.precision, figure.exact) = (1.0, found.is_some());
         }
-        Ok(())
+        Ok(decided)
     }
 
     /// How far the outer bins of histograms of a sample reach: as far as zone maps know, if they

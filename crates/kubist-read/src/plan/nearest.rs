@@ -6,6 +6,7 @@
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arrow_schema::DataType;
 use kubist_catalog::frame::Frame;
@@ -99,16 +100,15 @@ impl BoundQuery {
         })
     }
 
-    /// Is it known, without its zone map, that each record of a run has a value of a column?
-    fn has_values(&self, run: &Run<Location>, column: usize) -> bool {
+    /// Has each record of a run a value of a column? `None` if that is not known without its zone map.
+    pub fn has_values(&self, run: &Run<Location>, column: usize) -> Option<bool> {
         let (first, last) = order::number_keys(self.snapshot.view.schema.stored.field(column).data_type());
-        match run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column)) {
-            Some(zone) => zone.nulls == Nulls::None && first <= zone.min && zone.max <= last,
-            // What has none has the last coordinate.
-            None => self
-                .dimension(run, column)
-                .is_some_and(|(frame, d)| run.payload.high[d] < frame.geometry.last_coordinate()),
+        if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column)) {
+            return Some(zone.nulls == Nulls::None && first <= zone.min && zone.max <= last);
         }
+        // What is no number has the last coordinate, and perhaps others as well.
+        let (frame, d) = self.dimension(run, column)?;
+        (run.payload.high[d] < frame.geometry.last_coordinate()).then_some(true)
     }
 }
 
@@ -135,15 +135,15 @@ impl LogicalPlan {
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`].
-    pub fn nearest(&self, seek: &Seek) -> Result<Option<Nearest>> {
+    /// Those of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
+    pub fn nearest(&self, seek: &Seek, deadline: Option<Instant>) -> Result<Option<Nearest>> {
         let query = &self.query;
         if !query.sought.is_empty() || query.part.is_some() {
             return Ok(None);
         }
         let mut found: Vec<Best> = seek.reaches.iter().map(|_| Best::default()).collect();
         let mut others: Vec<Option<u64>> = vec![None; found.len()];
-        let all_tell = self.each_primary(PriorityRange::ALL, |run| {
+        let all_tell = self.each_primary(PriorityRange::ALL, deadline, |run| {
             if !self.may_match(run) {
                 return true;
             }
@@ -171,17 +171,24 @@ impl LogicalPlan {
         Ok(Some(Nearest { plan: Arc::new(plan), others }))
     }
 
-    /// Whether the list of runs says that each record has a value of a stored column.
+    /// Whether the list of runs says that each record has a value of a stored column; `None` if it does not tell of some
+    /// runs, and of the others it says so.
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`].
-    pub fn all_have(&self, column: usize) -> Result<bool> {
+    /// Those of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
+    pub fn all_have(&self, column: usize, deadline: Option<Instant>) -> Result<Option<bool>> {
         let field = self.query.snapshot.view.schema.stored.field(column);
         if !field.is_nullable() && !field.data_type().is_floating() {
-            return Ok(true);
+            return Ok(Some(true));
         }
-        self.each_primary(PriorityRange::ALL, |run| !self.may_match(run) || self.query.has_values(run, column))
+        let mut all_tell = true;
+        let is_complete = self.each_primary(PriorityRange::ALL, deadline, |run| {
+            let has_values = if self.may_match(run) { self.query.has_values(run, column) } else { Some(true) };
+            all_tell &= has_values.is_some();
+            has_values != Some(false)
+        })?;
+        Ok(if is_complete && !all_tell { None } else { Some(is_complete) })
     }
 }
 
@@ -211,13 +218,20 @@ impl Best {
         }
     }
 
-    /// Takes a run; gives the promise of one that has to go for it.
+    /// Takes a run; gives the best promise of those that have to go for it.
     fn add(&mut self, promising: Promising) -> Option<u64> {
         self.least = self.least.into_iter().chain([promising.key]).min();
         self.runs.push(promising);
-        let worst = self.runs.peek().map(|promising| promising.key);
-        let most = if worst == self.least { MOST_ALIKE } else { NEAREST };
-        if self.runs.len() > most { self.runs.pop().map(|promising| promising.key) } else { None }
+        let mut gone = None;
+        loop {
+            let worst = self.runs.peek().map(|promising| promising.key);
+            let most = if worst == self.least { MOST_ALIKE } else { NEAREST };
+            if self.runs.len() <= most {
+                return gone;
+            }
+            // Each is no worse than the one before.
+            gone = self.runs.pop().map(|promising| promising.key);
+        }
     }
 }
 

@@ -75,8 +75,10 @@ impl LogicalPlan {
             }
         }
         let spent = self.take_cost();
-        // Whoever runs the plan counts it.
-        self.spend(&spent);
+        // Whoever runs the plan counts it, but for pieces, which are planned again.
+        if self.method != Method::Scan || self.whole.get().is_some() {
+            self.spend(&spent);
+        }
         let name = |column: &usize| schema.user_field(*column).name().clone();
         Ok(PlanOutline {
             method,

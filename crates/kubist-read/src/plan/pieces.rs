@@ -2,6 +2,7 @@
 //! is, and no more of it is in memory than of one piece.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use kubist_catalog::directory::Stretches;
 use kubist_catalog::trace;
@@ -27,6 +28,11 @@ enum Left {
 impl Pieces {
     pub fn nothing() -> Pieces {
         Pieces(Left::Nothing)
+    }
+
+    /// Are there several, of a question that has to do with much of a long list?
+    pub fn are_several(&self) -> bool {
+        matches!(self.0, Left::Stretches { .. })
     }
 }
 
@@ -117,10 +123,11 @@ impl LogicalPlan {
     }
 
     /// Calls with each primary run that meets the query's region and may have priorities in `range`, until `work` says
-    /// that it is enough; false if it did.
+    /// that it is enough; false if it did. `Cancelled` after the deadline.
     pub(super) fn each_primary(
         &self,
         range: PriorityRange,
+        deadline: Option<Instant>,
         mut work: impl FnMut(&Arc<Run<Location>>) -> bool,
     ) -> Result<bool> {
         let (query, mut stats) = (&self.query, Stats::default());
@@ -128,8 +135,11 @@ impl LogicalPlan {
         let all = &query.snapshot.view.runs;
         let mut each = |runs: &[Arc<Run<Location>>]| {
             for piece in gradual::pieces(runs.len(), cancel) {
+                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                    return Err(Error::Cancelled);
+                }
                 if !runs[piece?].iter().filter(|run| query.region.meets(run)).all(&mut work) {
-                    return Ok::<bool, Error>(false);
+                    return Ok(false);
                 }
             }
             Ok(true)
