@@ -42,6 +42,7 @@ export interface TableInfo {
 
 /** How a table is laid out, which takes the server longer to find out. */
 export interface Layout {
+  rows: number;
   /** About how many records the domain of the newest grid does not hold. */
   rows_outside: number;
   /** How many lie by older grids, and wait for the optimizer. */
@@ -99,8 +100,8 @@ export async function info(table: string): Promise<TableInfo> {
   return (await request(of(table), {})).json();
 }
 
-export async function layout(table: string): Promise<Layout> {
-  return (await request(`${of(table)}/info`, {})).json();
+export async function layout(table: string, version: string): Promise<Layout> {
+  return (await request(`${of(table)}/info?version=${encodeURIComponent(version)}`, {})).json();
 }
 
 /** Waits until the table has another version than this one, or for the time the server allows. */

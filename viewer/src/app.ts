@@ -136,12 +136,15 @@ export class App {
   private async followLayout(choice: number): Promise<void> {
     const { state } = this;
     for (let seen = ""; choice === this.choices; await pause(LAYOUT_MS)) {
+      while (this.requests.isLoading && choice === this.choices) await pause(50);
+      if (choice !== this.choices) return;
       const { name, version } = state.profile!.info;
       if (version === seen) continue;
-      seen = version;
       // Without it only a remark is missing.
-      const layout = await api.layout(name).catch(() => null);
+      const layout = await api.layout(name, version).catch(() => null);
       if (choice !== this.choices) return;
+      if (!layout) continue;
+      seen = version;
       state.layout = layout;
       state.redraw();
     }

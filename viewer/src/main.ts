@@ -70,7 +70,7 @@ new ResizeObserver(() => {
 if (matchMedia("(max-width: 700px)").matches) document.body.classList.add("wide");
 
 /** What makes boxes read more than they need to, if it is a good part of the records. */
-function remarks(rows: number, { rows_outside, rows_to_move }: Layout): string[] {
+function remarks({ rows, rows_outside, rows_to_move }: Layout): string[] {
   const share = (some: number) => `${Math.round((100 * some) / rows)} %`;
   const outside = rows_outside > 0.05 * rows ? [`${share(rows_outside)} outside of the domain`] : [];
   return rows_to_move > 0 ? [...outside, `${share(rows_to_move)} wait to move to a grid that fits`] : outside;
@@ -103,7 +103,7 @@ function redraw(): void {
     if (profile) {
       const { name, rows: all } = profile.info;
       title.textContent = name;
-      head([counted(all, "record"), ...(added ? [`${signed(added)} since it was opened`, `${signed(lastAdded)} at last`] : []), ...(layout ? remarks(all, layout) : [])]);
+      head([counted(all, "record"), ...(added ? [`${signed(added)} since it was opened`, `${signed(lastAdded)} at last`] : []), ...(layout ? remarks(layout) : [])]);
       document.title = `${name} · Kubist`;
     }
     note.textContent = message ?? "";

@@ -121,7 +121,10 @@ impl Population for Records {
         if let Some(known) = self.plan.all_have(column, deadline)? {
             return Ok(known);
         }
-        // As of runs that are older than the column.
+        // Runs that are older than the column do not tell. Of very many it is not worth their zone maps.
+        if self.plan.unheld_runs() > 0 {
+            return Ok(false);
+        }
         let (schema, query) = (self.snapshot.view.schema.clone(), self.plan.query.clone());
         let (first, last) = order::number_keys(schema.stored.field(column).data_type());
         let is_complete = Arc::new(AtomicBool::new(true));

@@ -124,6 +124,7 @@ impl QueryStream {
                     self.stats.rows_returned += batch.num_rows() as u64;
                     return Ok(Some(Some(batch)));
                 }
+                Ok(Step::Nothing) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => return Ok(None),
                 Ok(Step::Nothing) => {}
                 Ok(Step::Late) => return Ok(None),
                 Ok(Step::End) => {

@@ -80,8 +80,31 @@ impl Base {
         stats: &mut Stats,
         cancel: &Cancel,
     ) -> Result<Vec<Arc<KnownPage>>> {
+        self.loaded(files, wanted, true, stats, cancel)
+    }
+
+    /// The same, without driving out of the cache what others ask for.
+    pub(super) fn pass(
+        &self,
+        files: &TableFiles,
+        wanted: &[usize],
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Vec<Arc<KnownPage>>> {
+        self.loaded(files, wanted, false, stats, cancel)
+    }
+
+    fn loaded(
+        &self,
+        files: &TableFiles,
+        wanted: &[usize],
+        keeps: bool,
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Vec<Arc<KnownPage>>> {
         let key = |page: usize| (self.pages[page].segment.clone(), self.pages[page].offset);
-        let mut found = files.page_cache.get(wanted.iter().map(|page| key(*page)));
+        let keys = wanted.iter().map(|page| key(*page));
+        let mut found = if keeps { files.page_cache.get(keys) } else { files.page_cache.peek(keys) };
         let missing: Vec<usize> = (0..wanted.len()).filter(|index| found[*index].is_none()).collect();
         if missing.is_empty() {
             return Ok(found.into_iter().flatten().collect());
@@ -104,7 +127,9 @@ impl Base {
             decoded.map_err(|error| self.bad_page(files, *page, error))
         };
         let decoded = pages.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Arc<KnownPage>>>>()?;
-        files.page_cache.insert(pages.iter().map(|page| key(*page)).zip(decoded.iter().cloned()));
+        if keeps {
+            files.page_cache.insert(pages.iter().map(|page| key(*page)).zip(decoded.iter().cloned()));
+        }
         missing.into_iter().zip(decoded).for_each(|(index, page)| found[index] = Some(page));
         Ok(found.into_iter().flatten().collect())
     }

@@ -100,15 +100,15 @@ impl BoundQuery {
         })
     }
 
-    /// Has each record of a run a value of a column? `None` if that is not known without its zone map.
+    /// Has each record of a run a value of a column, as far as is known? `None` if its zone map has to tell.
     pub fn has_values(&self, run: &Run<Location>, column: usize) -> Option<bool> {
         let (first, last) = order::number_keys(self.snapshot.view.schema.stored.field(column).data_type());
         if let Some(zone) = run.payload.ranges.as_ref().and_then(|ranges| ranges.zone(column)) {
             return Some(zone.nulls == Nulls::None && first <= zone.min && zone.max <= last);
         }
-        // What is no number has the last coordinate, and perhaps others as well.
+        // What is no number has the last coordinate. Other values hardly ever have it.
         let (frame, d) = self.dimension(run, column)?;
-        (run.payload.high[d] < frame.geometry.last_coordinate()).then_some(true)
+        Some(run.payload.high[d] < frame.geometry.last_coordinate())
     }
 }
 
