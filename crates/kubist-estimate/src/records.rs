@@ -11,6 +11,8 @@ use kubist_expr::{Nulls, Zone};
 use kubist_format::zone_map::ZoneMap;
 use kubist_index::order;
 use kubist_index::priority::PriorityRange;
+use kubist_index::spread::SpreadSet;
+use kubist_index::state::RunId;
 use kubist_read::execute::{self, Skips, Wanted};
 use kubist_read::plan::{LogicalPlan, Pieces};
 use kubist_read::request::RunOptions;
@@ -43,12 +45,12 @@ impl Records {
         Ok(Records { snapshot: snapshot.clone(), run: run.clone(), spec, plan })
     }
 
-    /// What a search passes by.
-    fn skipping(&self, seek: &Arc<Seek>) -> Skips {
+    /// What a search passes by, and what it has read already.
+    fn skipping(&self, seek: &Arc<Seek>, done: SpreadSet<RunId>) -> Skips {
         let (schema, query) = (self.snapshot.view.schema.clone(), self.plan.query.clone());
         let (of_runs, of_zones) = (seek.clone(), seek.clone());
         Skips {
-            runs: Some(Arc::new(move |run| !query.may_gain(run, &of_runs))),
+            runs: Some(Arc::new(move |run| done.contains(&run.id) || !query.may_gain(run, &of_runs))),
             zones: Some(Arc::new(move |map: &ZoneMap, zone: usize| {
                 !of_zones.reads(|column| zone_of(&schema, map, zone, column))
             })),
@@ -175,20 +177,25 @@ impl Population for Records {
         each: impl Fn(Scanned) -> Result<T> + Send + Sync + 'static,
         take: &mut dyn FnMut(T) -> Result<()>,
     ) -> Result<Stats> {
-        let skips = scan.seek.as_ref().map_or_else(Skips::default, |seek| self.skipping(seek));
         let each = Arc::new(each);
-        let mut read = |pieces: Pieces| {
+        let mut read = |pieces: Pieces, skips: Skips| {
             let each = each.clone();
-            let found = execute::work(pieces, scan.wanted.clone(), skips.clone(), move |scanned| each(scanned));
+            let found = execute::work(pieces, scan.wanted.clone(), skips, move |scanned| each(scanned));
             found.until(scan.deadline).try_for_each(|found| take(found?))
         };
-        let nearest = scan.seek.as_ref().map(|seek| self.plan.nearest(seek, scan.deadline)).transpose()?.flatten();
-        if let Some(nearest) = &nearest {
-            read(nearest.plan.clone().into())?;
+        let mut skips = Skips::default();
+        if let Some(seek) = &scan.seek {
+            let mut done = SpreadSet::default();
+            for nearest in self.plan.nearest(seek, scan.deadline)? {
+                read(nearest.plan.clone().into(), self.skipping(seek, done.clone()))?;
+                if nearest.is_enough(seek) {
+                    return Ok(self.plan.take_cost());
+                }
+                done.extend(nearest.plan.visits.iter().map(|visit| visit.run.id));
+            }
+            skips = self.skipping(seek, done);
         }
-        if !nearest.zip(scan.seek.as_ref()).is_some_and(|(nearest, seek)| nearest.is_enough(seek)) {
-            read(self.plan.pieces(scan.range)?)?;
-        }
+        read(self.plan.pieces(scan.range)?, skips)?;
         Ok(self.plan.take_cost())
     }
 }

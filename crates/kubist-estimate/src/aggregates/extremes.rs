@@ -16,7 +16,7 @@ pub const DEFINITION: Definition = Definition {
     documented: [
         "`min(x)`, `max(x)`",
         "",
-        "exact: zone maps say where to look; with a `group_by`, or without time, what the sample saw is one end",
+        "exact: the list of runs says where to look; with a `group_by`, or without time, what the sample saw is one end",
     ],
     is_named: |name| matches!(name, "min" | "max"),
     bind: |call: &Call| {

@@ -26,10 +26,10 @@ use crate::visit::Visit;
 const NEAREST: usize = 16;
 const MOST_ALIKE: usize = 1024;
 
-/// The runs that promise the best values.
+/// Some of the runs that promise the best values.
 pub struct Nearest {
     pub plan: Arc<ReadPlan>,
-    /// For each end the best that others promise, turned; `None` if there are no others.
+    /// For each end the best that runs promise which come later or not at all, turned; `None` if there are no others.
     others: Vec<Option<u64>>,
 }
 
@@ -131,15 +131,16 @@ fn best_key(frame: &Frame, d: usize, data_type: &DataType, end: End, place: u32)
 }
 
 impl LogicalPlan {
-    /// The runs that promise the best values of each end; `None` if runs do not tell, or are not what is asked for.
+    /// The runs that promise the best values of each end, first the best of each and then others; nothing if runs do
+    /// not tell, or are not what is asked for.
     ///
     /// # Errors
     ///
     /// Those of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
-    pub fn nearest(&self, seek: &Seek, deadline: Option<Instant>) -> Result<Option<Nearest>> {
+    pub fn nearest(&self, seek: &Seek, deadline: Option<Instant>) -> Result<Vec<Nearest>> {
         let query = &self.query;
         if !query.sought.is_empty() || query.part.is_some() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let mut found: Vec<Best> = seek.reaches.iter().map(|_| Best::default()).collect();
         let mut others: Vec<Option<u64>> = vec![None; found.len()];
@@ -160,15 +161,24 @@ impl LogicalPlan {
             true
         })?;
         if !all_tell {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let found = found.into_iter().flat_map(|best| best.runs);
-        let mut runs: Vec<Arc<Run<Location>>> = found.map(|promising| promising.run).collect();
-        runs.sort_unstable_by_key(|run| (run.cube, run.id));
-        runs.dedup_by_key(|run| run.id);
-        let visits = runs.into_iter().map(Visit::whole).collect();
-        let plan = ReadPlan { query: query.clone(), range: PriorityRange::ALL, visits };
-        Ok(Some(Nearest { plan: Arc::new(plan), others }))
+        let (mut first, mut later, mut beyond_first) = (Vec::new(), Vec::new(), Vec::new());
+        for (best, others) in found.into_iter().zip(&others) {
+            let mut of_end = best.runs.into_sorted_vec().into_iter();
+            first.extend(of_end.next().map(|promising| promising.run));
+            let next = of_end.as_slice().first().map(|promising| promising.key);
+            beyond_first.push(next.into_iter().chain(*others).min());
+            later.extend(of_end.map(|promising| promising.run));
+        }
+        let step = |mut runs: Vec<Arc<Run<Location>>>, others| {
+            runs.sort_unstable_by_key(|run| (run.cube, run.id));
+            runs.dedup_by_key(|run| run.id);
+            let visits = runs.into_iter().map(Visit::whole).collect();
+            let plan = ReadPlan { query: query.clone(), range: PriorityRange::ALL, visits };
+            Nearest { plan: Arc::new(plan), others }
+        };
+        Ok(vec![step(first, beyond_first), step(later, others)])
     }
 
     /// Whether the list of runs says that each record has a value of a stored column; `None` if it does not tell of some
