@@ -148,11 +148,11 @@ fn parts_by_host_are_the_whole_answer_and_lie_where_they_say() {
             assert!(all == whole, "{query:?} in {parts} parts: {} of {} rows", all.len(), whole.len());
         }
     }
-    // Of as many parts as hosts each is for a host of its own, which has nearly all of it; with
-    // the whole query none has twice its share.
+    // Of as many parts as hosts each is for a host of its own, which has nearly all of it, but that runs lie by
+    // names drawn at random; with the whole query none has twice its share.
     let splits = snapshot.splits_by_host(&Query::default(), HOSTS).unwrap();
     let firsts: std::collections::BTreeSet<_> = splits.iter().map(|split| &split.preferred_hosts[0]).collect();
-    assert!(firsts.len() >= HOSTS - 1, "{firsts:?}");
+    assert!(firsts.len() >= HOSTS - 2, "{firsts:?}");
     for split in &splits {
         let text = serde_json::to_string(split).unwrap();
         assert_eq!(&serde_json::from_str::<kubist::Split>(&text).unwrap(), split);
