@@ -32,6 +32,7 @@ use kubist_types::{Cancel, Result, Stats};
 use crate::files::TableFiles;
 use crate::lookups::{At, Covering, Live, Place};
 pub use base::Base;
+use base::Caching;
 pub use stretches::Stretches;
 
 pub type Directory = directory::Directory<Location>;
@@ -207,7 +208,7 @@ impl Runs {
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
         for some in met.chunks(AT_ONCE) {
             cancel.check()?;
-            for known in base.load(files, some, stats, cancel)? {
+            for known in base.load(files, some, Caching::Keep, stats, cancel)? {
                 let (page, outlines) = (&known.page, known.outlines(&forest));
                 live.extend(outlines.runs(region, range).map(|run| &page.runs[run]).filter(lives).cloned());
                 if has_copies {
@@ -271,7 +272,7 @@ impl Runs {
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
         for some in pages.chunks(AT_ONCE) {
             cancel.check()?;
-            for known in base.load(files, some, stats, cancel)? {
+            for known in base.load(files, some, Caching::Keep, stats, cancel)? {
                 live.extend(known.page.runs.iter().filter(|run| self.lives(base, run)).cloned());
                 cutoffs.extend_from_slice(&known.page.cutoffs);
             }

@@ -155,14 +155,22 @@ impl LogicalPlan {
     /// `Cancelled`; `Damaged`, `SnapshotExpired` or what the store says if pages of the
     /// directory or postings cannot be read; `Invalid` for a part of a ring that is not there.
     pub fn read_plan(&self, range: PriorityRange) -> Result<Arc<ReadPlan>> {
-        if let Some(first) = self.first.get().filter(|first| first.range == range) {
-            return Ok(first.clone());
+        match self.known_plan(range)? {
+            Some(known) => Ok(known),
+            None => Ok(self.planned(range)?.into()),
         }
-        match self.whole.get() {
-            Some(whole) if whole.range.first <= range.first && range.last <= whole.range.last => {
-                Ok(whole.narrowed(range)?.into())
-            }
-            _ => Ok(self.planned(range)?.into()),
+    }
+
+    /// The same, if it was made already, or is a part of what was.
+    fn known_plan(&self, range: PriorityRange) -> Result<Option<Arc<ReadPlan>>> {
+        if let Some(first) = self.first.get().filter(|first| first.range == range) {
+            return Ok(Some(first.clone()));
+        }
+        let holds = |whole: &&Arc<ReadPlan>| whole.range.first <= range.first && range.last <= whole.range.last;
+        match self.whole.get().filter(holds) {
+            Some(whole) if whole.range == range => Ok(Some(whole.clone())),
+            Some(whole) => Ok(Some(whole.narrowed(range)?.into())),
+            None => Ok(None),
         }
     }
 

@@ -28,7 +28,9 @@ use rand::{Rng, SeedableRng};
 
 const COMMIT_ROWS: usize = 4_000_000;
 const PLACES: usize = 21;
-const STEPS: [&str; 6] = ["ingest", "settle", "ask", "rewrite", "verify", "info"];
+const STEPS: [&str; 7] = ["ingest", "settle", "ask", "rewrite", "verify", "info", "commit"];
+/// Rows of a small commit.
+const FEW_ROWS: usize = 1000;
 
 /// One line of a report, which the first process puts beside those of other tables.
 fn line(label: &str, value: f64, unit: &str) {
@@ -136,6 +138,14 @@ fn ask(at: &str, rows: usize) {
         });
         line(&format!("{aggregate} to 1 %"), median(times.collect()), "ms");
     }
+    let extremes = ["min(x)", "max(x)", "min(a)", "max(a)"].map(String::from).to_vec();
+    let options = EstimateOptions { aggregates: extremes, ..EstimateOptions::default() };
+    let times = (0..PLACES).map(|_| {
+        let begin = Instant::now();
+        table.snapshot().expect("readable").estimate(&options).expect("an estimate");
+        begin.elapsed().as_secs_f64() * 1e3
+    });
+    line("extremes of two columns", median(times.collect()), "ms");
     line("peak memory of the questions", memory(), "MB");
 }
 
@@ -166,6 +176,24 @@ fn info(at: &str, _: usize) {
     line("bytes a row", info.bytes as f64 / info.about.rows as f64, "");
     line("runs", info.runs as f64, "");
     line("peak memory of info", memory(), "MB");
+}
+
+/// Small commits to all that is there.
+fn commit(at: &str, rows: usize) {
+    let begin = Instant::now();
+    let table = Table::open(at).expect("a table");
+    let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
+    line("taking up writing again", begin.elapsed().as_secs_f64() * 1e3, "ms");
+    let times: Vec<f64> = (0..PLACES)
+        .map(|number| {
+            writer.append(&batch(rows + number * FEW_ROWS, FEW_ROWS)).expect("rows of the schema");
+            let begin = Instant::now();
+            writer.commit().expect("a durable commit");
+            begin.elapsed().as_secs_f64() * 1e3
+        })
+        .collect();
+    line("the first commit of 1,000 rows", times[0], "ms");
+    line("a commit of 1,000 rows", median(times), "ms");
 }
 
 /// The lines of one step, done by a process of its own.
@@ -232,6 +260,7 @@ fn main() {
         Some("rewrite") => rewrite(path, sizes[0], rewritten),
         Some("verify") => verify(path, sizes[0]),
         Some("info") => info(path, sizes[0]),
+        Some("commit") => commit(path, sizes[0]),
         Some(other) => panic!("{other} is no step"),
         None => {
             std::fs::create_dir_all(&at).expect("a folder to make");

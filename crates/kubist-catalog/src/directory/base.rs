@@ -28,6 +28,13 @@ use crate::stop::stoppable;
 /// Of so many pages of which some runs are wanted only these are decoded; more are kept.
 const DECODED_IN_PART: usize = 4;
 
+/// Whether pages that are read are kept for others, or pass by without driving out what others ask for.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Caching {
+    Keep,
+    Pass,
+}
+
 /// The runs that a checkpoint keeps in pages.
 pub struct Base {
     /// Those of each level one after the other, the oldest level first.
@@ -77,34 +84,16 @@ impl Base {
         &self,
         files: &TableFiles,
         wanted: &[usize],
-        stats: &mut Stats,
-        cancel: &Cancel,
-    ) -> Result<Vec<Arc<KnownPage>>> {
-        self.loaded(files, wanted, true, stats, cancel)
-    }
-
-    /// The same, without driving out of the cache what others ask for.
-    pub(super) fn pass(
-        &self,
-        files: &TableFiles,
-        wanted: &[usize],
-        stats: &mut Stats,
-        cancel: &Cancel,
-    ) -> Result<Vec<Arc<KnownPage>>> {
-        self.loaded(files, wanted, false, stats, cancel)
-    }
-
-    fn loaded(
-        &self,
-        files: &TableFiles,
-        wanted: &[usize],
-        keeps: bool,
+        caching: Caching,
         stats: &mut Stats,
         cancel: &Cancel,
     ) -> Result<Vec<Arc<KnownPage>>> {
         let key = |page: usize| (self.pages[page].segment.clone(), self.pages[page].offset);
         let keys = wanted.iter().map(|page| key(*page));
-        let mut found = if keeps { files.page_cache.get(keys) } else { files.page_cache.peek(keys) };
+        let mut found = match caching {
+            Caching::Keep => files.page_cache.get(keys),
+            Caching::Pass => files.page_cache.peek(keys),
+        };
         let missing: Vec<usize> = (0..wanted.len()).filter(|index| found[*index].is_none()).collect();
         if missing.is_empty() {
             return Ok(found.into_iter().flatten().collect());
@@ -127,7 +116,7 @@ impl Base {
             decoded.map_err(|error| self.bad_page(files, *page, error))
         };
         let decoded = pages.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Arc<KnownPage>>>>()?;
-        if keeps {
+        if caching == Caching::Keep {
             files.page_cache.insert(pages.iter().map(|page| key(*page)).zip(decoded.iter().cloned()));
         }
         missing.into_iter().zip(decoded).for_each(|(index, page)| found[index] = Some(page));
@@ -145,7 +134,7 @@ impl Base {
     ) -> Result<Vec<Arc<Run<Location>>>> {
         let key = |page: usize| (self.pages[page].segment.clone(), self.pages[page].offset);
         let known = match is_far(files.store.as_ref()) || pages.len() > DECODED_IN_PART {
-            true => self.load(files, pages, stats, cancel)?.into_iter().map(Some).collect(),
+            true => self.load(files, pages, Caching::Keep, stats, cancel)?.into_iter().map(Some).collect(),
             false => files.page_cache.get(pages.iter().map(|page| key(*page))),
         };
         let (known, open): (Vec<_>, Vec<_>) = pages.iter().zip(known).partition(|(_, known)| known.is_some());
@@ -190,7 +179,7 @@ impl Base {
     /// As of [`Base::each`].
     pub fn bring(&self, files: &TableFiles) -> Result<()> {
         let all: Vec<usize> = (0..self.pages.len()).collect();
-        self.load(files, &all, &mut Stats::default(), &Cancel::default()).map(drop)
+        self.load(files, &all, Caching::Keep, &mut Stats::default(), &Cancel::default()).map(drop)
     }
 
     /// Calls with every page, some of which are in memory at a time.
@@ -203,7 +192,7 @@ impl Base {
         let all: Vec<usize> = (0..self.pages.len()).collect();
         for some in all.chunks(AT_ONCE) {
             cancel.check()?;
-            for known in self.load(files, some, &mut Stats::default(), cancel)? {
+            for known in self.load(files, some, Caching::Keep, &mut Stats::default(), cancel)? {
                 work(&known.page)?;
             }
         }
@@ -223,7 +212,7 @@ impl Base {
                 cancel.check()?;
                 let wanted: Vec<usize> = (first..first + some.len()).collect();
                 first += some.len();
-                let pages = self.load(files, &wanted, &mut Stats::default(), cancel)?;
+                let pages = self.load(files, &wanted, Caching::Keep, &mut Stats::default(), cancel)?;
                 for (leaf, known) in some.iter().zip(pages) {
                     let found = known.page.summary(&forest, leaf.summary.tier, is_later);
                     let listed = Summary { primaries_from: found.primaries_from, ..leaf.summary.clone() };
@@ -247,7 +236,7 @@ impl Base {
         let mut lost = 0;
         for (page, leaf) in self.pages.iter().enumerate() {
             cancel.check()?;
-            match self.load(files, &[page], &mut Stats::default(), cancel) {
+            match self.load(files, &[page], Caching::Keep, &mut Stats::default(), cancel) {
                 Err(error) if is_damage(&error) => lost += leaf.summary.runs as u64,
                 loaded => loaded?.iter().for_each(|known| work(&known.page)),
             }
@@ -311,7 +300,8 @@ impl Iterator for Entries<'_> {
         if self.ready.is_empty() {
             let some: Vec<usize> = self.left.drain(..self.left.len().min(self.at_once)).collect();
             let Entries { base, files, cancel, .. } = *self;
-            let loaded = cancel.check().and_then(|()| base.load(files, &some, &mut Stats::default(), cancel));
+            let loaded =
+                cancel.check().and_then(|()| base.load(files, &some, Caching::Keep, &mut Stats::default(), cancel));
             match loaded {
                 Ok(pages) => pages.iter().for_each(|known| self.ready.extend(in_order(&known.page))),
                 Err(error) => return Some(Err(error)),

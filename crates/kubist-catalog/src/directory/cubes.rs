@@ -10,6 +10,7 @@ use kubist_index::pages::Summary;
 use kubist_index::priority::PriorityRange;
 use kubist_types::{Cancel, Result, Stats};
 
+use super::base::Caching;
 use super::{AT_ONCE, Base, Directory, Entry, Runs, WRITER_PAGES};
 use crate::files::TableFiles;
 
@@ -129,7 +130,7 @@ impl Runs {
         let (mut live, mut cutoffs) = (Vec::new(), Vec::new());
         for some in pages.chunks(AT_ONCE) {
             cancel.check()?;
-            for known in base.load(files, some, &mut Stats::default(), cancel)? {
+            for known in base.load(files, some, Caching::Keep, &mut Stats::default(), cancel)? {
                 let page = &known.page;
                 live.extend(page.runs.iter().filter(|run| wanted(run.cube) && self.lives(base, run)).cloned());
                 cutoffs.extend(page.cutoffs.iter().copied().filter(|(cube, _)| wanted(*cube)));

@@ -13,6 +13,7 @@ use kubist_index::priority::PriorityRange;
 use kubist_index::state::Run;
 use kubist_types::{Cancel, Result, Stats};
 
+use super::base::Caching;
 use super::{AT_ONCE, Base, Runs};
 use crate::files::TableFiles;
 
@@ -65,7 +66,7 @@ impl Runs {
         let some: Vec<usize> = pages.drain(..pages.len().min(*at_once)).collect();
         *at_once = (*at_once * 2).min(AT_ONCE);
         let mut found: Vec<Arc<Run<Location>>> = Vec::new();
-        for known in base.pass(files, &some, stats, cancel)? {
+        for known in base.load(files, &some, Caching::Pass, stats, cancel)? {
             let runs = known.outlines(&forest).runs(region, range).map(|run| &known.page.runs[run]);
             found.extend(runs.filter(|run| !run.is_replica() && self.lives(base, run)).cloned());
         }

@@ -25,14 +25,14 @@ impl<T: Send + 'static> Work<T> {
     /// The next result: `Some(None)` at the end, `None` if it did not come in time.
     pub fn next_within(&mut self, patience: Duration) -> Option<Option<Result<T>>> {
         let deadline = Instant::now().checked_add(patience);
-        let mut planned = 0;
+        let mut is_first = true;
         loop {
             let Some(pipeline) = &mut self.current else {
                 // Of many pieces there may be nothing to read.
-                if planned > 0 && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                if !is_first && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                     return None;
                 }
-                planned += 1;
+                is_first = false;
                 match self.pieces.next() {
                     None => return Some(None),
                     Some(Err(error)) => return Some(Some(Err(error))),

@@ -74,6 +74,9 @@ impl LogicalPlan {
     ///
     /// Those of [`LogicalPlan::read_plan`], now or with a piece.
     pub fn pieces(self: &Arc<Self>, range: PriorityRange) -> Result<Pieces> {
+        if let Some(known) = self.known_plan(range)? {
+            return Ok(known.into());
+        }
         Ok(match self.stretches(range) {
             Some(stretches) => Pieces(Left::Stretches { plan: self.clone(), range, stretches }),
             None if self.query.range() == Some(range) => self.whole()?.into(),
@@ -103,10 +106,7 @@ impl LogicalPlan {
 
     fn stretches(&self, range: PriorityRange) -> Option<Stretches> {
         let query = &self.query;
-        let known = |plan: &Arc<ReadPlan>| plan.range.first <= range.first && range.last <= plan.range.last;
-        let is_known =
-            self.whole.get().is_some_and(known) || self.first.get().is_some_and(|first| first.range == range);
-        if is_known || self.is_looked_up() {
+        if self.is_looked_up() {
             return None;
         }
         query.snapshot.view.runs.stretches(&query.snapshot.core, &query.region.boxes, range)
