@@ -1,4 +1,4 @@
-//! Zone maps, and the directories of lookups, read once and kept within a bound.
+//! Zone maps, and what leads to the postings of lookups, read once and kept within a bound.
 //!
 //! Two generations: what was used lately is in the young one; when that is full
 //! it becomes the old one, and what was old and not used since is dropped.
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use kubist_format::entry::Page;
 use kubist_format::location::Location;
-use kubist_format::lookup::postings::Directory;
+use kubist_format::lookup::postings::Guide;
 use kubist_format::zone_map::ZoneMap;
 use kubist_index::forest::Forest;
 use kubist_index::outlines::Outlines;
@@ -17,9 +17,9 @@ use kubist_index::state::Run;
 
 /// Bytes of both generations of zone maps together.
 pub const ZONE_MAP_BYTES: usize = 128 << 20;
-/// The same of directories: of a billion values that are all different they take 60 MB. A question asks all of them, and
-/// what does not fit in one generation is read again by the next.
-pub const DIRECTORY_BYTES: usize = 256 << 20;
+/// The same of directories of lookups, or of their indexes: of a billion values that are all different the former take 60 MB.
+/// A question asks all of them, and what does not fit in one generation is read again by the next.
+pub const GUIDE_BYTES: usize = 256 << 20;
 /// The same of pages of checkpoints.
 pub const PAGE_BYTES: usize = 64 << 20;
 
@@ -34,7 +34,7 @@ impl Held for ZoneMap {
     }
 }
 
-impl Held for Directory {
+impl Held for Guide {
     fn bytes(&self) -> usize {
         self.memory()
     }

@@ -11,6 +11,7 @@
 
 mod base;
 mod cubes;
+mod digests;
 mod stretches;
 
 use std::collections::BTreeMap;
@@ -30,10 +31,12 @@ use kubist_index::{directory, pages};
 use kubist_types::{Cancel, Result, Stats};
 
 use crate::files::TableFiles;
-use crate::lookups::{At, Covering, Live, Place};
+use crate::look::is_far;
+use crate::lookups::{At, Covered, Covering, Live, Place};
 pub use base::Base;
 use base::Caching;
-pub use stretches::Stretches;
+pub use digests::Table;
+pub use stretches::{Abridged, Stretches};
 
 pub type Directory = directory::Directory<Location>;
 pub type Layers = layers::Layers<Location>;
@@ -280,23 +283,61 @@ impl Runs {
         Ok((live, cutoffs))
     }
 
-    /// The lookups into the primary runs.
+    /// Do few pages, where digests say which, serve a question better than the list in memory? That is so if the list is
+    /// too long, and of one that fits until questions have asked for as many pages as there are, unless each page
+    /// takes an answer of a network.
+    fn prefers_pages(&self, files: &TableFiles) -> bool {
+        let Some(base) = self.base.as_ref().filter(|_| self.whole.get().is_none()) else { return false };
+        let is_asked = base.asked.load(Ordering::Relaxed) >= base.pages.len();
+        !files.fits_in_memory(base.runs()) || (!is_asked && !is_far(files.store.as_ref()))
+    }
+
+    /// Are runs that lookups lead to found on pages? Else all are in memory, or will be when one is looked for.
+    pub fn looks_up_on_pages(&self, files: &TableFiles, cancel: &Cancel) -> bool {
+        let has_places = |base: &Base| !files.fits_in_memory(base.runs()) || base.has_places(files, cancel);
+        self.prefers_pages(files) && self.base.as_ref().is_some_and(|base| has_places(base))
+    }
+
+    /// The lookups into the primary runs, which are found page by page or in memory.
     ///
     /// # Errors
     ///
     /// As of [`Runs::whole`].
-    pub fn lookups(&self, files: &TableFiles, cancel: &Cancel) -> Result<Live> {
+    pub fn lookups(&self, files: &TableFiles, on_pages: bool, stats: &mut Stats, cancel: &Cancel) -> Result<Live> {
         let of = |directory: &Arc<Directory>| Arc::new(Covering::of(directory));
-        match (self.held(files, &mut Stats::default(), cancel)?, &self.base) {
-            (None, Some(base)) => {
+        match &self.base {
+            Some(base) if on_pages => {
                 let directory = self.recent().clone();
-                Ok(Live { coverings: vec![of(&directory), base.covering(files, cancel)?.clone()], directory })
+                Ok(Live { coverings: vec![of(&directory), base.covering(files, stats, cancel)?.clone()], directory })
             }
-            (held, _) => {
-                let directory = held.unwrap_or(&self.recent).joined().clone();
+            _ => {
+                let directory = self.all(files, stats, cancel)?;
                 Ok(Live { coverings: vec![of(&directory)], directory })
             }
         }
+    }
+
+    /// Where the runs are found that some lookups cover: of each all, or those at some indices, ascending.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`].
+    pub fn places(
+        &self,
+        files: &TableFiles,
+        wanted: &[(&Covered, Option<Vec<u32>>)],
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Vec<Place>> {
+        let mut found = Vec::new();
+        let open = wanted
+            .iter()
+            .filter_map(|(covered, indices)| Some((covered.find(indices.as_deref(), &mut found)?, indices.as_deref())));
+        let open: Vec<(&Table, Option<&[u32]>)> = open.collect();
+        if let Some(base) = self.base.as_ref().filter(|_| !open.is_empty()) {
+            found.extend(base.places(files, &open, stats, cancel)?);
+        }
+        Ok(found)
     }
 
     /// Of some primary runs those that live.
@@ -322,6 +363,7 @@ impl Runs {
         }
         let Some(base) = self.base.as_ref().filter(|_| !on_pages.is_empty()) else { return Ok(found) };
         let pages: Vec<usize> = on_pages.keys().copied().collect();
+        base.asked.fetch_add(pages.len(), Ordering::Relaxed);
         for some in pages.chunks(AT_ONCE) {
             found.extend(base.runs_on(files, some, |page, run| on_pages[&page].contains(&run), stats, cancel)?);
         }

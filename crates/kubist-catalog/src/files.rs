@@ -12,7 +12,7 @@ use kubist_format::alteration::name_of;
 use kubist_format::checkpoint::{self, Body};
 use kubist_format::grid::{decode_grid, encode_grid};
 use kubist_format::header::{self, Header};
-use kubist_format::lookup::postings::Directory as LookupDirectory;
+use kubist_format::lookup::postings::Guide;
 use kubist_format::names::{CHECKPOINTS, DROPPED, GRID, TABLE};
 use kubist_format::zone_map::ZoneMap;
 use kubist_index::cube::Geometry;
@@ -22,7 +22,7 @@ use kubist_index::state::RunId;
 use kubist_store::Store;
 use kubist_types::{Error, Result};
 
-use crate::cache::{Cache, DIRECTORY_BYTES, KnownPage, PAGE_BYTES, ZONE_MAP_BYTES};
+use crate::cache::{Cache, GUIDE_BYTES, KnownPage, PAGE_BYTES, ZONE_MAP_BYTES};
 use crate::decoded::{DECODED_BYTES, DecodedPages};
 use crate::error::{bad_entry, store_error};
 use crate::frame::Frame;
@@ -49,7 +49,7 @@ pub struct TableFiles {
     pub created: Arc<TableSchema>,
     pub zone_map_cache: Cache<RunId, ZoneMap>,
     /// Of lookups, by segment and offset of the postings.
-    pub lookup_directory_cache: Cache<(Arc<str>, u64), LookupDirectory>,
+    pub guide_cache: Cache<(Arc<str>, u64), Guide>,
     /// Of checkpoints, by segment and offset.
     pub page_cache: Cache<(Arc<str>, u64), KnownPage>,
     pub decoded_pages: DecodedPages,
@@ -88,7 +88,7 @@ impl TableFiles {
             created: Arc::new(schema),
             grids: Mutex::new(Grids { forest: Forest::of(geometry), frames: BTreeMap::new() }),
             zone_map_cache: Cache::new(ZONE_MAP_BYTES),
-            lookup_directory_cache: Cache::new(DIRECTORY_BYTES),
+            guide_cache: Cache::new(GUIDE_BYTES),
             page_cache: Cache::new(PAGE_BYTES),
             decoded_pages: DecodedPages::new(DECODED_BYTES),
             runs_in_memory: AtomicU64::new(RUNS_IN_MEMORY),

@@ -9,6 +9,8 @@ use kubist_format::lookup::{Key, Lookup};
 use kubist_index::directory::Directory;
 use kubist_index::state::{Run, RunId};
 
+use crate::directory::Table;
+
 /// The lookups of a view.
 pub struct Live {
     /// All runs, or those that are in memory where not all are.
@@ -43,9 +45,15 @@ pub struct Covered {
     pub lookup: Arc<Lookup>,
     /// The bits that the ids of its runs have in common.
     entry: u128,
-    /// Of its runs those that live, as far as was known: the index among those that it covers, and where the run is
-    /// found.
-    runs: Vec<(u32, At)>,
+    runs: Found,
+}
+
+/// Where the runs of a lookup are found.
+enum Found {
+    /// The index of each among those that it covers, of those that live as far as was known.
+    Known(Vec<(u32, At)>),
+    /// A digest tells, also of runs that were removed since.
+    Table(Table),
 }
 
 /// Puts lookups together, run by run.
@@ -62,14 +70,20 @@ impl Gathering {
         let Some(lookup) = &run.payload.lookup else { return others.push(Place { run: run.id, at }) };
         let entry = run.id.0 & !(u32::MAX as u128);
         let number = *self.known.entry((lookup.key(), entry)).or_insert_with(|| {
-            lookups.push(Covered { lookup: lookup.clone(), entry, runs: Vec::new() });
+            lookups.push(Covered { lookup: lookup.clone(), entry, runs: Found::Known(Vec::new()) });
             lookups.len() - 1
         });
-        lookups[number].runs.push((lookup.index_of(run.id) as u32, at));
+        if let Found::Known(runs) = &mut lookups[number].runs {
+            runs.push((lookup.index_of(run.id) as u32, at));
+        }
     }
 
     pub fn finish(mut self) -> Covering {
-        self.covering.lookups.iter_mut().for_each(|covered| covered.runs.sort_unstable_by_key(|(index, _)| *index));
+        for covered in &mut self.covering.lookups {
+            if let Found::Known(runs) = &mut covered.runs {
+                runs.sort_unstable_by_key(|(index, _)| *index);
+            }
+        }
         self.covering
     }
 }
@@ -84,22 +98,40 @@ impl Covering {
 }
 
 impl Covered {
-    /// How many runs it leads to.
-    pub fn len(&self) -> usize {
-        self.runs.len()
+    /// One whose runs a digest knows.
+    pub fn of_table(table: Table) -> Covered {
+        let entry = table.run(0).0 & !(u32::MAX as u128);
+        Covered { lookup: table.lookup().clone(), entry, runs: Found::Table(table) }
     }
 
-    pub fn places(&self) -> impl Iterator<Item = Place> {
-        self.runs.iter().map(|(index, at)| self.place(*index, *at))
+    /// How many runs it leads to.
+    pub fn len(&self) -> usize {
+        match &self.runs {
+            Found::Known(runs) => runs.len(),
+            Found::Table(table) => table.len(),
+        }
     }
 
     /// The run at an index among those that it covers.
-    pub fn place_at(&self, index: u32) -> Option<Place> {
-        let found = self.runs.binary_search_by_key(&index, |(index, _)| *index).ok()?;
-        Some(self.place(index, self.runs[found].1))
+    pub fn run(&self, index: u32) -> RunId {
+        RunId(self.entry | self.lookup.first.wrapping_add(index) as u128)
     }
 
-    fn place(&self, index: u32, at: At) -> Place {
-        Place { run: RunId(self.entry | self.lookup.first.wrapping_add(index) as u128), at }
+    /// Where its runs are found, all or those at some indices: what is known of it without reading, or the digest that
+    /// knows.
+    pub fn find(&self, indices: Option<&[u32]>, found: &mut Vec<Place>) -> Option<&Table> {
+        let runs = match &self.runs {
+            Found::Known(runs) => runs,
+            Found::Table(table) => return Some(table),
+        };
+        let place = |(index, at): &(u32, At)| Place { run: self.run(*index), at: *at };
+        match indices {
+            None => found.extend(runs.iter().map(place)),
+            Some(indices) => {
+                let of_index = |index| runs.binary_search_by_key(index, |(index, _)| *index).ok();
+                found.extend(indices.iter().filter_map(of_index).map(|at| place(&runs[at])));
+            }
+        }
+        None
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use kubist_format::history::History;
 use kubist_format::location::Location;
 use kubist_index::state::State;
-use kubist_types::{Cancel, Result};
+use kubist_types::{Cancel, Result, Stats};
 
 use crate::directory::Runs;
 use crate::files::TableFiles;
@@ -30,13 +30,14 @@ pub struct View {
     pub rewrites: u64,
     /// What was joined when it was made; nothing if no handle follows it.
     pub joined: Joined,
-    lookups: OnceLock<Live>,
+    /// Found on pages, and in memory once all are there.
+    lookups: [OnceLock<Live>; 2],
 }
 
 impl View {
     pub fn new(schema: Arc<TableSchema>, runs: Runs, history: History, state: &State<Location>) -> View {
         let positions = state.positions().map(|(writer, position)| (writer.to_string(), position)).collect();
-        let (joined, lookups) = (Joined::default(), OnceLock::new());
+        let (joined, lookups) = (Joined::default(), Default::default());
         View { schema, runs, history, positions, rewrites: state.rewrites(), joined, lookups }
     }
 
@@ -45,12 +46,14 @@ impl View {
     /// # Errors
     ///
     /// As of [`Runs::whole`].
-    pub fn lookups(&self, files: &TableFiles, cancel: &Cancel) -> Result<&Live> {
-        match self.lookups.get() {
+    pub fn lookups(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<&Live> {
+        let on_pages = self.runs.looks_up_on_pages(files, cancel);
+        let known = &self.lookups[usize::from(!on_pages)];
+        match known.get() {
             Some(live) => Ok(live),
             None => {
-                let live = self.runs.lookups(files, cancel)?;
-                Ok(self.lookups.get_or_init(|| live))
+                let live = self.runs.lookups(files, on_pages, stats, cancel)?;
+                Ok(known.get_or_init(|| live))
             }
         }
     }

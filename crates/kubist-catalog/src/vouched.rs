@@ -137,16 +137,24 @@ pub fn at_work(files: &TableFiles) -> Result<BTreeMap<String, String>> {
     Ok(owners(&files.store.segments().map_err(store_error)?))
 }
 
-/// The writers of segments, each with one of them.
+/// The writers of segments, each with one of them. Those of a writer mostly follow one another.
 pub fn owners(segments: &[String]) -> BTreeMap<String, String> {
     let owner = |segment: &String| {
         let (owner, number) = segment.rsplit_once('-')?;
         let is_number = number.len() == 13 && number.bytes().all(|byte| byte.is_ascii_digit());
         // A writer may be called like one of these; then that is not known.
         let of_no_writer = [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix));
-        (is_number && !of_no_writer).then(|| owner.to_string())
+        (is_number && !of_no_writer).then(|| owner.len())
     };
-    segments.iter().filter_map(|segment| Some((owner(segment)?, segment.clone()))).collect()
+    let (mut found, mut last) = (BTreeMap::new(), "");
+    for segment in segments {
+        let Some(owner) = owner(segment).map(|length| &segment[..length]) else { continue };
+        if owner != last || found.is_empty() {
+            found.insert(owner.to_string(), segment.clone());
+            last = owner;
+        }
+    }
+    found
 }
 
 /// What is wrong with the logs of writers whose segments were there before the logs were

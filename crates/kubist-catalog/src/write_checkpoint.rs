@@ -2,7 +2,8 @@
 //!
 //! A checkpoint of more runs than fit into memory goes on from the one before: it lists the
 //! pages of that one, writes pages for what came since, and says which runs of older pages are no more.
-//! Some levels of pages it writes again (`kubist_index::levels`), and all once many runs are no more.
+//! Some levels of pages it writes again (`kubist_index::levels`), those without sound digests too, and all once many runs
+//! are no more.
 //!
 //! # Why no checkpoint names pages that cleaning deletes
 //!
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kubist_format::checkpoint::{Head, Leaf, Listing, encode_leaves, levels};
+use kubist_format::digest::Digest;
 use kubist_format::entry::{CommitEntry, Page, encode_page};
 use kubist_format::location::Location;
 use kubist_format::names::{CHECKPOINTS, PAGES_SEGMENT};
@@ -64,6 +66,7 @@ struct Pages<'a> {
     segment: &'a mut dyn Segment,
     dealer: Dealer<Location>,
     leaves: Vec<Leaf>,
+    digest: Digest,
 }
 
 impl Pages<'_> {
@@ -76,6 +79,7 @@ impl Pages<'_> {
 
     fn append(&mut self, (summary, page): (Summary, Page)) -> Result<()> {
         self.cancel.check()?;
+        self.digest.add(&page);
         let bytes = encode_page(page, &self.forest);
         let offset = self.segment.append(&[&bytes]).map_err(store_error)?;
         self.leaves.push(Leaf { segment: self.name.clone(), offset, length: bytes.len() as u32, summary });
@@ -121,7 +125,8 @@ fn since(core: &Core, view: &View, newest: &str, cancel: &Cancel) -> Result<Opti
     let view = from_to_token(core, Some(held), &token, cancel)?;
     let recent = view.runs.recent();
     let new = recent.len() as u64 * RUN_BYTES + recent.cutoffs().count() as u64 * CUTOFF_BYTES;
-    let kept = of_levels[..kept(&bytes, new, least)].iter().map(|level| level.len()).sum();
+    let kept = kept(&bytes, new, least).min(base.digested(core, cancel)?);
+    let kept = of_levels[..kept].iter().map(|level| level.len()).sum();
     let gone = view.runs.removed().count() as u64;
     let stays = kept > 0 && gone * GONE_SHARE <= runs_of(&base.pages[..kept]);
     Ok(stays.then_some(Since { view, kept }))
@@ -171,10 +176,13 @@ fn write_level(
     let (segment, (pages, gone)) = write_segment(core, PAGES_SEGMENT, number, |segment| {
         let dealer = Dealer::new(forest.clone(), sizes, kept > 0);
         let name = segment.name().into();
-        let mut pages = Pages { forest: forest.clone(), cancel, name, segment, dealer, leaves: Vec::new() };
+        let (leaves, digest) = (Vec::new(), Digest::default());
+        let mut pages = Pages { forest: forest.clone(), cancel, name, segment, dealer, leaves, digest };
         let gone = runs.in_order(core, kept, cancel, |entry| pages.push(entry))?;
         let dealer = std::mem::replace(&mut pages.dealer, Dealer::new(forest.clone(), sizes, false));
         dealer.finish().into_iter().try_for_each(|page| pages.append(page))?;
+        let digest = pages.digest.encode(&forest);
+        pages.segment.append(&digest.each_ref().map(Vec::as_slice)).map_err(store_error)?;
         Ok((pages.leaves, gone))
     })?;
     Ok((Some(segment), pages, gone))
@@ -207,7 +215,7 @@ fn write_if(core: &Core, anew: bool, cancel: &Cancel) -> Result<bool> {
     core.check_still_there()?;
     let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
     let view = core.view(cancel)?;
-    if !anew && !names.is_empty() && core.since_checkpoint().0 == 0 {
+    if !anew && !names.is_empty() && core.since_checkpoint().0 == 0 && !lacks_digests(core, cancel)? {
         return Ok(true);
     }
     for (writer, position) in &view.positions {
@@ -250,6 +258,17 @@ fn write_if(core: &Core, anew: bool, cancel: &Cancel) -> Result<bool> {
     }
     core.checkpointed(&view);
     Ok(true)
+}
+
+/// Are there pages of the newest checkpoint without a sound digest?
+///
+/// # Errors
+///
+/// As of [`checkpoint::load`].
+pub fn lacks_digests(core: &Core, cancel: &Cancel) -> Result<bool> {
+    let held = checkpoint::load(core, cancel)?;
+    let Some(base) = held.and_then(|held| held.base) else { return Ok(false) };
+    Ok(base.digested(core, cancel)? < levels(&base.pages).count())
 }
 
 /// Is enough new since the last checkpoint to write another? `unseen` runs came with an

@@ -33,6 +33,9 @@ pub struct Leaf {
     pub summary: Summary,
 }
 
+/// A page in a list of levels takes more.
+const LEAST_LEAF_BYTES: usize = 45;
+
 /// The head of a checkpoint, and the bytes behind it.
 ///
 /// # Errors
@@ -116,7 +119,7 @@ pub fn decode_body<'a>(pages: Option<String>, body: &'a [u8], forest: &mut Fores
     let Some((list, removed)) = entry::decode_pages(body, forest)? else { return Ok(Body::Runs(body)) };
     let mut reader = Reader::new(list);
     let in_levels = removed.is_some();
-    let mut of_grids = |reader: &mut Reader<'_>, segment: &Arc<str>| -> Result<(), EntryError> {
+    let of_grids = |reader: &mut Reader<'_>, segment: &Arc<str>, leaves: &mut Vec<Leaf>| -> Result<(), EntryError> {
         let grid = reader.u32()?;
         leaves.push(leaf(reader, segment, grid, in_levels, forest)?);
         Ok(())
@@ -124,14 +127,15 @@ pub fn decode_body<'a>(pages: Option<String>, body: &'a [u8], forest: &mut Fores
     let Some(removed) = removed else {
         let segment = reader.text()?.into();
         while !reader.is_empty() {
-            of_grids(&mut reader, &segment)?;
+            of_grids(&mut reader, &segment, &mut leaves)?;
         }
         return Ok(Body::Pages(leaves, Vec::new()));
     };
     while !reader.is_empty() {
-        let segment = reader.text()?.into();
-        for _ in 0..reader.u32()? {
-            of_grids(&mut reader, &segment)?;
+        let (segment, pages) = (reader.text()?.into(), reader.u32()?);
+        leaves.reserve((pages as usize).min(reader.rest().len() / LEAST_LEAF_BYTES));
+        for _ in 0..pages {
+            of_grids(&mut reader, &segment, &mut leaves)?;
         }
     }
     Ok(Body::Pages(leaves, removed))

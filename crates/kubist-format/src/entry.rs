@@ -82,9 +82,25 @@ mod section {
     pub const PAGES: u16 = 26;
     pub const THINNED: u16 = 28;
     pub const LEVELS: u16 = 30;
-    pub const KNOWN: [u16; 16] = [
-        RUNS, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, RUN_STEPS, LOOKUPS, RANGES, GRIDS, PAGES,
-        THINNED, LEVELS,
+    pub const LOOKUP_INDEXES: u16 = 33;
+    pub const KNOWN: [u16; 17] = [
+        RUNS,
+        CUTOFFS,
+        REMOVES,
+        NEEDS,
+        TOKEN,
+        STEP,
+        RETRACT,
+        TIME,
+        STEPS,
+        RUN_STEPS,
+        LOOKUPS,
+        RANGES,
+        GRIDS,
+        PAGES,
+        THINNED,
+        LEVELS,
+        LOOKUP_INDEXES,
     ];
 }
 
@@ -136,6 +152,11 @@ fn sections_of<'a>(reader: &mut Reader<'a>, forest: &mut Forest) -> Result<Vec<(
     Ok(others)
 }
 
+/// The body of the section with a tag.
+fn body_of<'a>(sections: &[(u16, &'a [u8])], wanted: u16) -> Option<&'a [u8]> {
+    sections.iter().find(|(tag, _)| *tag == wanted).map(|(_, body)| *body)
+}
+
 fn put_runs(runs: &[Arc<Run<Location>>], forest: &Forest, out: &mut Vec<u8>) {
     let mut body = Vec::with_capacity(runs.len() * 120);
     let mut segments: Vec<&Arc<str>> = runs.iter().map(|run| &run.payload.segment).collect();
@@ -173,6 +194,9 @@ fn put_runs(runs: &[Arc<Run<Location>>], forest: &Forest, out: &mut Vec<u8>) {
     put_section(section::RUNS, &body, out);
     if let Some(lookups) = lookups::encode(runs) {
         put_section(section::LOOKUPS, &lookups, out);
+    }
+    if let Some(indexes) = lookups::encode_indexes(runs) {
+        put_section(section::LOOKUP_INDEXES, &indexes, out);
     }
     if let Some(ranges) = ranges::encode(runs.iter().map(|run| run.payload.ranges.as_ref())) {
         put_section(section::RANGES, &ranges, out);
@@ -338,7 +362,9 @@ impl CommitEntry {
         let (sequence, rows) = (reader.u64()?, reader.u64()?);
         let mut commit = Commit { runs: Vec::new(), cutoffs: Vec::new() };
         let (mut token, mut step, mut steps, mut thinned) = (None, None, Vec::new(), Vec::new());
-        for (tag, body) in sections_of(&mut reader, forest)? {
+        let sections = sections_of(&mut reader, forest)?;
+        let indexes = body_of(&sections, section::LOOKUP_INDEXES);
+        for (tag, body) in sections {
             match tag {
                 section::TOKEN => token = Some(std::str::from_utf8(body).map_err(|_| Short)?.to_string()),
                 section::STEP => {
@@ -353,7 +379,8 @@ impl CommitEntry {
                 }
                 section::THINNED => thinned = thinned_steps(body)?,
                 section::RUNS => commit.runs = runs(body, forest)?,
-                section::LOOKUPS => lookups::attach(body, &mut commit.runs)?,
+                section::LOOKUPS => lookups::attach(body, indexes, &mut commit.runs)?,
+                section::LOOKUP_INDEXES => {}
                 section::RANGES => attach_ranges(body, &mut commit.runs)?,
                 section::RUN_STEPS => set_steps(body, &mut commit.runs)?,
                 section::CUTOFFS => commit.cutoffs = cutoffs(body, forest)?,
@@ -399,11 +426,14 @@ impl RewriteEntry {
         }
         let rewrite = Rewrite { runs: Vec::new(), removes: Vec::new(), cutoffs: Vec::new(), needs: Vec::new() };
         let mut entry = RewriteEntry { rewrite, retract_after: None, unix_ms: 0 };
-        for (tag, body) in sections_of(&mut reader, forest)? {
+        let sections = sections_of(&mut reader, forest)?;
+        let indexes = body_of(&sections, section::LOOKUP_INDEXES);
+        for (tag, body) in sections {
             let mut reader = Reader::new(body);
             match tag {
                 section::RUNS => entry.rewrite.runs = runs(body, forest)?,
-                section::LOOKUPS => lookups::attach(body, &mut entry.rewrite.runs)?,
+                section::LOOKUPS => lookups::attach(body, indexes, &mut entry.rewrite.runs)?,
+                section::LOOKUP_INDEXES => {}
                 section::RANGES => attach_ranges(body, &mut entry.rewrite.runs)?,
                 section::CUTOFFS => entry.rewrite.cutoffs = cutoffs(body, forest)?,
                 section::TIME => entry.unix_ms = reader.u64()?,
@@ -529,10 +559,12 @@ pub fn runs_of_page(
     // As of a commit: its kind, sequence and rows.
     let _ = (reader.u8()?, reader.u64()?, reader.u64()?);
     let mut found = SomeRuns::default();
-    for (tag, body) in sections_of(&mut reader, forest)? {
+    let sections = sections_of(&mut reader, forest)?;
+    let indexes = body_of(&sections, section::LOOKUP_INDEXES);
+    for (tag, body) in sections {
         match tag {
             section::RUNS => found = some_runs(body, forest, &wanted)?,
-            section::LOOKUPS => lookups::attach(body, &mut found.runs)?,
+            section::LOOKUPS => lookups::attach(body, indexes, &mut found.runs)?,
             section::RANGES => {
                 let ranges = ranges::decode(body, found.all)?;
                 for (run, place) in found.runs.iter_mut().zip(&found.places) {
@@ -586,7 +618,7 @@ pub fn decode_pages<'a>(bytes: &'a [u8], forest: &mut Forest) -> Result<Option<P
     }
     let _ = (reader.u64()?, reader.u64()?);
     let found = sections(&mut reader)?;
-    let body = |wanted: u16| found.iter().find(|(tag, _)| *tag == wanted).map(|(_, body)| *body);
+    let body = |wanted: u16| body_of(&found, wanted);
     let (list, removed) = match (body(section::PAGES), body(section::LEVELS)) {
         (Some(list), _) => (list, None),
         (None, Some(list)) => (list, Some(removes(body(section::REMOVES).unwrap_or_default())?)),
@@ -623,7 +655,7 @@ mod tests {
         let mut gathered = ranges::Gathered::default();
         let zone = |run: i64| Zone { min: run as u64, max: 2 * run as u64, nulls: Nulls::Some };
         (0..40).for_each(|run| gathered.add([(3, zone(run)), (5, zone(9))].into_iter()));
-        let of_column = OfColumn { column: 5, offset: 1, blocks_length: 70, directory_length: 8 };
+        let of_column = OfColumn { column: 5, offset: 1, blocks_length: 70, directory_length: 8, index_length: 3 };
         let lookup = Lookup { segment: "b".into(), first: 7, runs: 20, columns: vec![of_column] };
         let lookup = Arc::new(lookup);
         let runs = (0u32..).zip(gathered.finish(40)).map(|(number, ranges)| {

@@ -12,6 +12,7 @@ pub mod column_type;
 pub mod decode;
 pub mod decoded;
 pub mod default;
+pub mod digest;
 pub mod encode;
 pub mod entry;
 pub mod error;

@@ -31,7 +31,7 @@ pub struct Lookup {
     pub columns: Vec<OfColumn>,
 }
 
-/// The postings of one column: blocks, then their directory.
+/// The postings of one column: blocks, then their directory, then the index of that if it is a large one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfColumn {
     /// The stored column.
@@ -39,11 +39,13 @@ pub struct OfColumn {
     pub offset: u64,
     pub blocks_length: u64,
     pub directory_length: u32,
+    /// 0 if there is none.
+    pub index_length: u32,
 }
 
 impl OfColumn {
     pub fn length(&self) -> u64 {
-        self.blocks_length + self.directory_length as u64
+        self.blocks_length.saturating_add(self.directory_length as u64 + self.index_length as u64)
     }
 }
 

@@ -51,38 +51,74 @@ pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
         return None;
     }
     let mut body = (lookups.len() as u32).to_le_bytes().to_vec();
-    for (first, lookup) in lookups {
-        body.extend_from_slice(&first.0.to_le_bytes());
-        body.extend_from_slice(&lookup.runs.to_le_bytes());
-        put_text(&lookup.segment, &mut body);
-        body.extend_from_slice(&(lookup.columns.len() as u32).to_le_bytes());
-        for postings in &lookup.columns {
-            body.extend_from_slice(&postings.column.to_le_bytes());
-            body.extend_from_slice(&postings.offset.to_le_bytes());
-            body.extend_from_slice(&postings.blocks_length.to_le_bytes());
-            body.extend_from_slice(&postings.directory_length.to_le_bytes());
-        }
-    }
+    lookups.into_iter().for_each(|(first, lookup)| put(first, lookup, &mut body));
     Some(body)
 }
 
-/// Tells runs which lookup covers them.
+/// The section of an entry that says how long the indexes of the lookups are; `None`: they have none.
+pub fn encode_indexes(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
+    let lookups = covering(runs.iter().map(Arc::as_ref));
+    let lengths = || lookups.values().flat_map(|lookup| &lookup.columns).map(|postings| postings.index_length);
+    lengths().any(|length| length > 0).then(|| lengths().flat_map(u32::to_le_bytes).collect())
+}
+
+/// Appends a lookup, without its indexes, behind the id of the first run that it covers.
+pub fn put(first: RunId, lookup: &Lookup, out: &mut Vec<u8>) {
+    out.extend_from_slice(&first.0.to_le_bytes());
+    out.extend_from_slice(&lookup.runs.to_le_bytes());
+    put_text(&lookup.segment, out);
+    out.extend_from_slice(&(lookup.columns.len() as u32).to_le_bytes());
+    for postings in &lookup.columns {
+        out.extend_from_slice(&postings.column.to_le_bytes());
+        out.extend_from_slice(&postings.offset.to_le_bytes());
+        out.extend_from_slice(&postings.blocks_length.to_le_bytes());
+        out.extend_from_slice(&postings.directory_length.to_le_bytes());
+    }
+}
+
+/// The inverse, without indexes.
 ///
 /// # Errors
 ///
 /// [`Short`] if the bytes end too soon.
-pub fn attach(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
-    let mut reader = Reader::new(body);
+pub fn read(reader: &mut Reader<'_>) -> Result<(RunId, Lookup), Short> {
+    let (first, runs) = (RunId(reader.u128()?), reader.u32()?);
+    let segment: Arc<str> = reader.text()?.into();
+    let columns = (0..reader.u32()?).map(|_| {
+        let (column, offset) = (reader.u32()?, reader.u64()?);
+        let (blocks_length, directory_length) = (reader.u64()?, reader.u32()?);
+        Ok(OfColumn { column, offset, blocks_length, directory_length, index_length: 0 })
+    });
+    let columns = columns.collect::<Result<_, Short>>()?;
+    Ok((first, Lookup { segment, first: first.0 as u32, runs, columns }))
+}
+
+/// Reads how long the indexes of a lookup are.
+///
+/// # Errors
+///
+/// [`Short`] if the bytes end too soon.
+pub fn read_indexes(lengths: &mut Reader<'_>, lookup: &mut Lookup) -> Result<(), Short> {
+    for postings in &mut lookup.columns {
+        postings.index_length = lengths.u32()?;
+    }
+    Ok(())
+}
+
+/// Tells runs which lookup covers them; `indexes` is the body of the section with the lengths of indexes, if there is one.
+///
+/// # Errors
+///
+/// [`Short`] if the bytes end too soon.
+pub fn attach(body: &[u8], indexes: Option<&[u8]>, runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
+    let (mut reader, mut indexes) = (Reader::new(body), indexes.map(Reader::new));
     let mut lookups: BTreeMap<u128, Arc<Lookup>> = BTreeMap::new();
     for _ in 0..reader.u32()? {
-        let (first, runs) = (reader.u128()?, reader.u32()?);
-        let segment: Arc<str> = reader.text()?.into();
-        let columns = (0..reader.u32()?).map(|_| {
-            let (column, offset) = (reader.u32()?, reader.u64()?);
-            Ok(OfColumn { column, offset, blocks_length: reader.u64()?, directory_length: reader.u32()? })
-        });
-        let columns = columns.collect::<Result<_, Short>>()?;
-        lookups.insert(first, Arc::new(Lookup { segment, first: first as u32, runs, columns }));
+        let (first, mut lookup) = read(&mut reader)?;
+        if let Some(lengths) = &mut indexes {
+            read_indexes(lengths, &mut lookup)?;
+        }
+        lookups.insert(first.0, Arc::new(lookup));
     }
     for run in runs {
         let Some((first, lookup)) = lookups.range(..=run.id.0).next_back() else { continue };

@@ -6,7 +6,7 @@
 //! run without ranges (its writer, or the writer of a checkpoint, did not know them) is
 //! judged by its zone map. `verify` compares both.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -125,6 +125,50 @@ impl Gathered {
         self.columns.into_iter().for_each(|(_, zones)| put(zones, &mut packed));
         let ranges = Arc::new(Ranges::read(&columns, runs, &packed).expect("packed just now"));
         (0..runs).map(|run| ranges.of_run(run)).collect()
+    }
+}
+
+/// Ranges around those of several runs each.
+#[derive(Default)]
+pub struct Around {
+    groups: usize,
+    /// Of each stored column what groups hold of it; groups at the end that know nothing are left out.
+    columns: BTreeMap<usize, Vec<Option<Zone>>>,
+}
+
+impl Around {
+    /// Takes the next group. Of a column of which not all of its runs tell it tells nothing.
+    pub fn add<'a>(&mut self, runs: impl Iterator<Item = Option<&'a RunRanges>> + Clone) {
+        let first = runs.clone().next().flatten();
+        for column in first.iter().flat_map(|ranges| ranges.columns()) {
+            let zones = runs.clone().map(|ranges| ranges.and_then(|ranges| ranges.zone(column)));
+            let around = zones.reduce(|one, other| Some(joined(one?, other?))).flatten();
+            let of_column = self.columns.entry(column).or_default();
+            of_column.resize(self.groups, None);
+            of_column.push(around);
+        }
+        self.groups += 1;
+    }
+
+    /// The ranges of all groups, in their order.
+    pub fn finish(self) -> Vec<RunRanges> {
+        let gathered = self.columns.into_iter().map(|(column, mut of_groups)| {
+            of_groups.resize(self.groups, None);
+            let mut zones = ColumnZones::default();
+            of_groups.into_iter().for_each(|zone| push(&mut zones, zone));
+            (column, zones)
+        });
+        Gathered { columns: gathered.collect() }.finish(self.groups)
+    }
+}
+
+/// What two places hold together.
+fn joined(one: Zone, other: Zone) -> Zone {
+    let nulls = if one.nulls == other.nulls { one.nulls } else { Nulls::Some };
+    match (one.nulls, other.nulls) {
+        (Nulls::All, _) => Zone { nulls, ..other },
+        (_, Nulls::All) => Zone { nulls, ..one },
+        _ => Zone { min: one.min.min(other.min), max: one.max.max(other.max), nulls },
     }
 }
 

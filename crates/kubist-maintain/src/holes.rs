@@ -34,8 +34,7 @@ impl LiveParts {
         if let Some(lookup) = place.lookup.as_ref().filter(|lookup| !self.lookups.contains(&lookup.key())) {
             self.lookups.insert(lookup.key());
             for of_column in &lookup.columns {
-                let length = of_column.blocks_length.saturating_add(of_column.directory_length.into());
-                self.mark(&lookup.segment, of_column.offset, length);
+                self.mark(&lookup.segment, of_column.offset, of_column.length());
             }
         }
     }

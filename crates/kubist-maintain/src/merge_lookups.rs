@@ -16,7 +16,7 @@ use kubist_catalog::error::{is_damage, is_unread, store_error};
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::view::View;
 use kubist_format::location::Location;
-use kubist_format::lookup::postings::{Directory, Encoder, MOST_ZONES};
+use kubist_format::lookup::postings::{self, Directory, Encoder, MOST_ZONES};
 use kubist_format::lookup::{Key, Lookup, OfColumn};
 use kubist_format::lookups::first_run;
 use kubist_index::cube::CubeId;
@@ -337,12 +337,14 @@ impl<'a> Merging<'a> {
             begin = Some(append(segment, &bytes)?).map(|at| begin.unwrap_or(at));
         }
         let directory = encoder.finish();
-        let at = append(segment, &[&directory])?;
+        let index = postings::encode_index(&directory);
+        let at = append(segment, &[&directory, &index])?;
         Ok(OfColumn {
             column: self.snapshot.core.created.lookup[column] as u32,
             offset: begin.unwrap_or(at),
             blocks_length: length,
             directory_length: directory.len() as u32,
+            index_length: index.len() as u32,
         })
     }
 

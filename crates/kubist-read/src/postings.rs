@@ -1,10 +1,11 @@
-//! Asking postings for keys. Directories are kept within a bound; blocks are read
-//! when they are asked for.
+//! Asking postings for keys. Directories, or of large ones their indexes, are kept within a bound; blocks, and the parts of
+//! directories that indexes lead to, are read when they are asked for.
 //!
 //! Damaged postings, and such as cannot be read now or any more, cost speed, not answers: their runs are then read by
 //! their zone maps, and `verify` names the damage.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,8 +13,9 @@ use rayon::prelude::*;
 
 use kubist_catalog::error::{is_damage, is_unread};
 use kubist_catalog::fetch::Piece;
+use kubist_catalog::look::is_far;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_format::lookup::postings::Directory;
+use kubist_format::lookup::postings::{Directory, Guide, Index, encode_index};
 use kubist_format::lookup::{Lookup, OfColumn};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
@@ -37,18 +39,29 @@ const BLOCKS_AT_ONCE: usize = 4096;
 /// A core answers so many lookups at least.
 const SIDE_BY_SIDE: usize = 32;
 
-/// Where a column's directory lies.
-fn directory_piece(lookup: &Lookup, place: &OfColumn) -> Piece {
-    let offset = place.offset + place.blocks_length;
-    Piece { segment: lookup.segment.clone(), offset, length: place.directory_length as u64 }
+/// Of a store that is far away a directory is read as a whole unless it is larger: to look into its index and read two parts
+/// of it are three answers of a network.
+const FAR_WHOLE: u32 = 4 << 20;
+
+/// A part of a column's directory.
+fn directory_piece(lookup: &Lookup, place: &OfColumn, part: Range<u64>) -> Piece {
+    let offset = place.offset + place.blocks_length + part.start;
+    Piece { segment: lookup.segment.clone(), offset, length: part.end - part.start }
 }
 
-/// Which postings of a lookup to ask, for what: those that read least.
-struct Chosen<'a> {
+fn whole_directory(lookup: &Lookup, place: &OfColumn) -> Piece {
+    directory_piece(lookup, place, 0..place.directory_length as u64)
+}
+
+/// Postings that know keys that are looked for.
+struct Candidate<'a> {
+    lookup: &'a Lookup,
     place: &'a OfColumn,
+    keys: &'a [u32],
+    guide: Arc<Guide>,
+    /// All of it that has to do with the keys.
     directory: Arc<Directory>,
     blocks: Vec<usize>,
-    keys: &'a [u32],
 }
 
 /// Asks lookups for keys, for those of one of `sought`; and what was read for it.
@@ -83,85 +96,207 @@ fn is_unanswered(error: &Error) -> bool {
 
 fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought]) -> Result<(Vec<Answer>, Cost)> {
     let asked = |place: &OfColumn| sought.iter().find(|sought| sought.column == place.column as usize);
-    let places: Vec<(&Lookup, &OfColumn)> = lookups
-        .iter()
-        .flat_map(|lookup| lookup.columns.iter().map(move |place| (lookup.as_ref(), place)))
-        .filter(|(_, place)| asked(place).is_some())
-        .collect();
-    let (directories, mut cost) = lookup_directories(snapshot, &places)?;
-    let mut chosen: Vec<Option<Chosen<'_>>> = lookups.iter().map(|_| None).collect();
-    let mut places = places.into_iter().zip(directories).peekable();
-    for (lookup, best) in lookups.iter().zip(&mut chosen) {
-        let mut least = u64::MAX;
-        while let Some(((_, place), directory)) = places.next_if(|((of, _), _)| std::ptr::eq(*of, lookup.as_ref())) {
-            let Some(sought) = asked(place) else { continue };
-            let blocks = directory.blocks_of(&sought.keys);
-            let length = |block: &usize| {
-                let place = directory.place(*block);
-                place.end - place.start
-            };
-            let bytes = blocks.iter().map(length).sum();
-            if bytes < least {
-                least = bytes;
-                *best = Some(Chosen { place, directory, blocks, keys: &sought.keys });
+    let places = lookups.iter().flat_map(|lookup| lookup.columns.iter().map(move |place| (lookup.as_ref(), place)));
+    let places: Vec<_> = places.filter_map(|(lookup, place)| Some((lookup, place, &*asked(place)?.keys))).collect();
+    let (candidates, mut cost) = candidates(snapshot, &places)?;
+    // Those of each lookup that read least. An older writer did not know the column.
+    let mut candidates = candidates.into_iter().peekable();
+    let chosen = lookups.iter().map(|lookup| {
+        let mut best: Option<(u64, Candidate<'_>)> = None;
+        while let Some(candidate) = candidates.next_if(|candidate| std::ptr::eq(candidate.lookup, lookup.as_ref())) {
+            let bytes = candidate.bytes();
+            if best.as_ref().is_none_or(|(least, _)| bytes < *least) {
+                best = Some((bytes, candidate));
             }
         }
-    }
-    let pieces: Vec<Piece> = lookups
-        .iter()
-        .zip(&chosen)
-        .flat_map(|(lookup, chosen)| {
-            chosen.iter().flat_map(|chosen| {
-                chosen.blocks.iter().map(|block| {
-                    let block = chosen.directory.place(*block);
-                    let offset = chosen.place.offset + block.start;
-                    Piece { segment: lookup.segment.clone(), offset, length: block.end - block.start }
-                })
-            })
-        })
-        .collect();
+        best.map(|(_, candidate)| candidate)
+    });
+    let chosen: Vec<Option<Candidate<'_>>> = chosen.collect();
+    let pieces: Vec<Piece> = chosen.iter().flatten().flat_map(Candidate::pieces).collect();
     let fetched = snapshot.core.fetch(&pieces)?;
     cost += fetched.cost;
     let mut blocks = &fetched.pieces[..];
-    let of_lookups = lookups.iter().zip(&chosen).map(|(lookup, chosen)| {
+    let of_candidates = chosen.iter().map(|chosen| {
         let count = chosen.as_ref().map_or(0, |chosen| chosen.blocks.len());
-        (lookup, chosen, blocks.split_off(..count).unwrap_or_default())
+        (chosen, blocks.split_off(..count).unwrap_or_default())
     });
-    let of_lookups: Vec<_> = of_lookups.collect();
-    let answers = of_lookups
-        .into_par_iter()
-        .with_min_len(SIDE_BY_SIDE)
-        .map(|(lookup, chosen, bytes)| {
-            // An older writer did not know the column.
-            let Some(chosen) = chosen else { return Ok(None) };
-            let hits = chosen.hits(bytes);
-            hits.map(Some).map_err(|what| damaged_lookup(snapshot, lookup, chosen.place.offset, what))
+    let of_candidates: Vec<_> = of_candidates.collect();
+    let zones = of_candidates.into_par_iter().with_min_len(SIDE_BY_SIDE).map(|(chosen, bytes)| {
+        let Some(chosen) = chosen else { return Ok(Vec::new()) };
+        chosen.zones(bytes).map_err(|what| chosen.damaged(snapshot, what))
+    });
+    let zones: Vec<Vec<u32>> = zones.collect::<Result<_>>()?;
+    let (firsts, spent) = firsts(snapshot, &chosen, &zones)?;
+    cost += spent;
+    let answers = chosen.iter().zip(&zones).zip(firsts).map(|((chosen, zones), firsts)| {
+        let chosen = chosen.as_ref()?;
+        Some(match &*chosen.guide {
+            Guide::Directory(directory) => hits(zones, &[(0, &directory.firsts)]),
+            Guide::Index(_) => hits(zones, &firsts.iter().map(|(run, firsts)| (*run, &**firsts)).collect::<Vec<_>>()),
         })
-        .collect::<Result<_>>()?;
-    Ok((answers, cost))
+    });
+    Ok((answers.collect(), cost))
 }
 
-/// The directories of postings, from the cache or the store, and what reading them cost.
-fn lookup_directories(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn)]) -> Result<(Vec<Arc<Directory>>, Cost)> {
-    let cache = &snapshot.core.lookup_directory_cache;
-    let key = |(lookup, place): &(&Lookup, &OfColumn)| (lookup.segment.clone(), place.offset);
+/// What leads to the postings of columns, the blocks among them that may hold keys, and what reading it cost.
+fn candidates<'a>(
+    snapshot: &Snapshot,
+    places: &[(&'a Lookup, &'a OfColumn, &'a [u32])],
+) -> Result<(Vec<Candidate<'a>>, Cost)> {
+    let (guides, mut cost) = guides(snapshot, places)?;
+    // Of those with an index the parts that lead to the keys.
+    let chunks = |((_, _, keys), guide): (&(_, _, &[u32]), &Arc<Guide>)| match &**guide {
+        Guide::Directory(_) => Vec::new(),
+        Guide::Index(index) => index.chunks_of(keys),
+    };
+    let chunks: Vec<Vec<usize>> = places.iter().zip(&guides).map(chunks).collect();
+    let pieces = places.iter().zip(&guides).zip(&chunks).flat_map(|(((lookup, place, _), guide), chunks)| {
+        let index = if let Guide::Index(index) = &**guide { Some(index) } else { None };
+        index
+            .into_iter()
+            .flat_map(move |index| chunks.iter().map(move |chunk| directory_piece(lookup, place, index.chunk(*chunk))))
+    });
+    let fetched = snapshot.core.fetch(&pieces.collect::<Vec<_>>())?;
+    cost += fetched.cost;
+    let mut bytes = &fetched.pieces[..];
+    let mut found = Vec::with_capacity(places.len());
+    for (((lookup, place, keys), guide), chunks) in places.iter().zip(guides).zip(&chunks) {
+        let directory = match &*guide {
+            Guide::Directory(directory) => directory.clone(),
+            Guide::Index(index) => {
+                let part = index.part(chunks, bytes.split_off(..chunks.len()).unwrap_or_default());
+                Arc::new(part.map_err(|what| damaged_directory(snapshot, lookup, place, what))?)
+            }
+        };
+        let blocks = directory.blocks_of(keys);
+        found.push(Candidate { lookup, place, keys, guide, directory, blocks });
+    }
+    Ok((found, cost))
+}
+
+/// What leads to postings, from the cache or the store, and what reading it cost.
+fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Result<(Vec<Arc<Guide>>, Cost)> {
+    let cache = &snapshot.core.guide_cache;
+    let key = |(lookup, place, _): &(&Lookup, &OfColumn, _)| (lookup.segment.clone(), place.offset);
     let mut found = cache.get(places.iter().map(key));
     let missing: Vec<usize> = (0..places.len()).filter(|place| found[*place].is_none()).collect();
-    let pieces: Vec<Piece> = missing.iter().map(|place| directory_piece(places[*place].0, places[*place].1)).collect();
+    let whole_up_to = if is_far(snapshot.core.store.as_ref()) { FAR_WHOLE } else { 0 };
+    let has_index = |place: &OfColumn| place.index_length > 0 && place.directory_length > whole_up_to;
+    let piece = |(lookup, place, _): &(&Lookup, &OfColumn, _)| match has_index(place) {
+        true => {
+            let begin = place.directory_length as u64;
+            directory_piece(lookup, place, begin..begin + place.index_length as u64)
+        }
+        false => whole_directory(lookup, place),
+    };
+    let pieces: Vec<Piece> = missing.iter().map(|place| piece(&places[*place])).collect();
     let fetched = snapshot.core.fetch(&pieces)?;
     let decode = |(place, bytes): (&usize, &Bytes)| {
-        let (lookup, of_column) = places[*place];
-        Ok(Arc::new(decode_directory(snapshot, lookup, of_column, bytes)?))
+        let (lookup, of_column, _) = places[*place];
+        if has_index(of_column) {
+            match Index::decode(bytes, lookup.runs, of_column.directory_length) {
+                Ok(index) => return Ok(Arc::new(Guide::Index(index))),
+                // The directory says the same.
+                Err(_) => {
+                    return Ok(Arc::new(Guide::Directory(Arc::new(read_directory(snapshot, lookup, of_column)?))));
+                }
+            }
+        }
+        Ok(Arc::new(Guide::Directory(Arc::new(decode_directory(snapshot, lookup, of_column, bytes)?))))
     };
     let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<_>>>()?;
     cache.insert(missing.iter().map(|place| key(&places[*place])).zip(decoded.iter().cloned()));
-    missing.into_iter().zip(decoded).for_each(|(place, directory)| found[place] = Some(directory));
+    missing.into_iter().zip(decoded).for_each(|(place, guide)| found[place] = Some(guide));
     Ok((found.into_iter().flatten().collect(), fetched.cost))
 }
 
+/// Of some runs the number of the first, the first zone of each, and that behind the last.
+type Stretch = (u32, Vec<u32>);
+
+/// For those with an index the runs that have the zones, and what reading them cost.
+fn firsts(
+    snapshot: &Snapshot,
+    chosen: &[Option<Candidate<'_>>],
+    zones: &[Vec<u32>],
+) -> Result<(Vec<Vec<Stretch>>, Cost)> {
+    let index = |chosen: &Option<Candidate<'_>>| match chosen.as_ref().map(|chosen| chosen.guide.clone()) {
+        Some(guide) if matches!(*guide, Guide::Index(_)) => Some(guide),
+        _ => None,
+    };
+    let indexes: Vec<Option<Arc<Guide>>> = chosen.iter().map(index).collect();
+    let stretches = |(guide, zones): (&Option<Arc<Guide>>, &Vec<u32>)| match guide.as_deref() {
+        Some(Guide::Index(index)) => index.stretches_of(zones),
+        _ => Vec::new(),
+    };
+    let stretches: Vec<Vec<usize>> = indexes.iter().zip(zones).map(stretches).collect();
+    let mut pieces = Vec::new();
+    for ((chosen, guide), stretches) in chosen.iter().zip(&indexes).zip(&stretches) {
+        if let (Some(chosen), Some(Guide::Index(index))) = (chosen, guide.as_deref()) {
+            let piece = |stretch: &usize| directory_piece(chosen.lookup, chosen.place, index.stretch(*stretch));
+            pieces.extend(stretches.iter().map(piece));
+        }
+    }
+    let fetched = snapshot.core.fetch(&pieces)?;
+    let (mut bytes, mut found) = (fetched.pieces.iter(), Vec::with_capacity(chosen.len()));
+    for ((chosen, guide), stretches) in chosen.iter().zip(&indexes).zip(&stretches) {
+        let mut of_lookup = Vec::with_capacity(stretches.len());
+        if let (Some(chosen), Some(Guide::Index(index))) = (chosen, guide.as_deref()) {
+            for (stretch, bytes) in stretches.iter().zip(bytes.by_ref()) {
+                let firsts = index.firsts(*stretch, bytes);
+                of_lookup.push(firsts.map_err(|what| damaged_directory(snapshot, chosen.lookup, chosen.place, what))?);
+            }
+        }
+        found.push(of_lookup);
+    }
+    Ok((found, fetched.cost))
+}
+
+/// Ascending zones by the runs that have them.
+fn hits(zones: &[u32], stretches: &[(u32, &[u32])]) -> Hits {
+    let (mut hits, mut left) = (Hits::new(), zones);
+    for (first_run, firsts) in stretches {
+        let end = firsts.last().copied().unwrap_or_default();
+        while let Some(zone) = left.first().filter(|zone| **zone < end) {
+            let run = firsts.partition_point(|first| first <= zone) - 1;
+            let of_run = left.partition_point(|zone| *zone < firsts[run + 1]);
+            hits.insert(first_run + run as u32, left[..of_run].iter().map(|zone| zone - firsts[run]).collect());
+            left = &left[of_run..];
+        }
+    }
+    hits
+}
+
 fn decode_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn, bytes: &[u8]) -> Result<Directory> {
-    let damaged = |what| damaged_lookup(snapshot, lookup, place.offset + place.blocks_length, what);
+    let damaged = |what| damaged_directory(snapshot, lookup, place, what);
     Directory::decode(bytes, lookup.runs, place.blocks_length).map_err(damaged)
+}
+
+fn damaged_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn, what: String) -> Error {
+    damaged_lookup(snapshot, lookup, place.offset + place.blocks_length, what)
+}
+
+/// Does the index of a column's directory say what the directory says?
+///
+/// # Errors
+///
+/// As of [`read_postings`].
+pub fn check_index(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Result<()> {
+    if place.index_length == 0 {
+        return Ok(());
+    }
+    let begin = place.directory_length as u64;
+    let index = directory_piece(lookup, place, begin..begin + place.index_length as u64);
+    let fetched = snapshot.core.fetch(&[whole_directory(lookup, place), index])?.pieces;
+    let read = |bytes: &[u8]| Index::decode(bytes, lookup.runs, place.directory_length);
+    let damaged = |what| damaged_lookup(snapshot, lookup, place.offset + place.blocks_length + begin, what);
+    // Somebody who did not know of indexes has given its bytes back.
+    if fetched[1].iter().all(|byte| *byte == 0) {
+        return Ok(());
+    }
+    match read(&fetched[1]).map_err(damaged)? == read(&encode_index(&fetched[0])).map_err(damaged)? {
+        true => Ok(()),
+        false => Err(damaged("the index of a lookup's directory says other things than the directory".into())),
+    }
 }
 
 /// All postings of a column, read past the cache: calls `found` with the directory, the key and its zones for each.
@@ -187,7 +322,7 @@ pub fn read_postings(
 ///
 /// As of [`read_postings`].
 pub fn read_directory(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Result<Directory> {
-    let fetched = snapshot.core.fetch(&[directory_piece(lookup, place)])?.pieces;
+    let fetched = snapshot.core.fetch(&[whole_directory(lookup, place)])?.pieces;
     decode_directory(snapshot, lookup, place, &fetched[0])
 }
 
@@ -227,8 +362,27 @@ pub fn damaged_lookup(snapshot: &Snapshot, lookup: &Lookup, offset: u64, what: S
     Error::Damaged { file: format!("{}/segments/{}.seg", snapshot.core.store.location(), lookup.segment), offset, what }
 }
 
-impl Chosen<'_> {
-    fn hits(&self, blocks: &[Bytes]) -> std::result::Result<Hits, String> {
+impl Candidate<'_> {
+    /// Bytes of its blocks.
+    fn bytes(&self) -> u64 {
+        let length = |block: &usize| {
+            let place = self.directory.place(*block);
+            place.end - place.start
+        };
+        self.blocks.iter().map(length).sum()
+    }
+
+    fn pieces(&self) -> Vec<Piece> {
+        let piece = |block: &usize| {
+            let block = self.directory.place(*block);
+            let offset = self.place.offset + block.start;
+            Piece { segment: self.lookup.segment.clone(), offset, length: block.end - block.start }
+        };
+        self.blocks.iter().map(piece).collect()
+    }
+
+    /// The zones that hold any of the keys, ascending.
+    fn zones(&self, blocks: &[Bytes]) -> std::result::Result<Vec<u32>, String> {
         let mut zones: Vec<u32> = Vec::new();
         for (block, bytes) in self.blocks.iter().zip(blocks) {
             let mut found = |_, of_key: &[u32]| zones.extend_from_slice(of_key);
@@ -236,14 +390,10 @@ impl Chosen<'_> {
         }
         zones.sort_unstable();
         zones.dedup();
-        let firsts = &self.directory.firsts;
-        let (mut hits, mut left) = (Hits::new(), &zones[..]);
-        while let Some(zone) = left.first() {
-            let run = firsts.partition_point(|first| first <= zone) - 1;
-            let of_run = left.partition_point(|zone| *zone < firsts[run + 1]);
-            hits.insert(run as u32, left[..of_run].iter().map(|zone| zone - firsts[run]).collect());
-            left = &left[of_run..];
-        }
-        Ok(hits)
+        Ok(zones)
+    }
+
+    fn damaged(&self, snapshot: &Snapshot, what: String) -> Error {
+        damaged_lookup(snapshot, self.lookup, self.place.offset, what)
     }
 }

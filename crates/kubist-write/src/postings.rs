@@ -81,13 +81,15 @@ impl Gathered {
         let mut of_columns = Vec::new();
         for (column, pairs) in self.columns.columns.iter().zip(&mut self.pairs) {
             let Encoded { blocks, directory } = postings::encode(pairs.take(), &self.zones);
-            let bytes: Vec<&[u8]> = blocks.iter().chain([&directory]).map(Vec::as_slice).collect();
+            let index = postings::encode_index(&directory);
+            let bytes: Vec<&[u8]> = blocks.iter().chain([&directory, &index]).map(Vec::as_slice).collect();
             let offset = segment.append(&bytes).map_err(store_error)?;
             of_columns.push(OfColumn {
                 column: *column as u32,
                 offset,
                 blocks_length: blocks.iter().map(|blocks| blocks.len() as u64).sum(),
                 directory_length: directory.len() as u32,
+                index_length: index.len() as u32,
             });
         }
         let first = runs.len() - self.zones.len();

@@ -28,7 +28,7 @@ use rand::{Rng, SeedableRng};
 
 const COMMIT_ROWS: usize = 4_000_000;
 const PLACES: usize = 21;
-const STEPS: [&str; 7] = ["ingest", "settle", "ask", "rewrite", "verify", "info", "commit"];
+const STEPS: [&str; 8] = ["ingest", "settle", "fresh", "ask", "rewrite", "verify", "info", "commit"];
 /// Rows of a small commit.
 const FEW_ROWS: usize = 1000;
 
@@ -96,6 +96,25 @@ fn behind(at: &str, options: &OptimizeOptions) {
     table.clean(Duration::ZERO).expect("a cleaned table");
 }
 
+/// What a process asks that has asked nothing before.
+fn fresh(at: &str, rows: usize) {
+    let table = Table::open(at).expect("a table");
+    line("one record by its id, in a fresh process", by_id(&table, rows / 3), "ms");
+    line("extremes of two columns, then", extremes(&table), "ms");
+}
+
+fn by_id(table: &Table, id: usize) -> f64 {
+    run(table, &Query { filter: Some(format!("id = {id}")), ..Query::default() }).1
+}
+
+fn extremes(table: &Table) -> f64 {
+    let aggregates = ["min(x)", "max(x)", "min(a)", "max(a)"].map(String::from).to_vec();
+    let begin = Instant::now();
+    let options = EstimateOptions { aggregates, ..EstimateOptions::default() };
+    table.snapshot().expect("readable").estimate(&options).expect("an estimate");
+    begin.elapsed().as_secs_f64() * 1e3
+}
+
 fn ask(at: &str, rows: usize) {
     let begin = Instant::now();
     let table = Table::open(at).expect("a table");
@@ -123,10 +142,7 @@ fn ask(at: &str, rows: usize) {
         line(&format!("  read per record of a box of {wanted}"), median(examined), "");
         line(&format!("  1,000 of a box of {wanted}"), median(samples), "ms");
     }
-    let times = (0..PLACES).map(|_| {
-        let filter = format!("id = {}", rng.random_range(0..rows));
-        run(&table, &Query { filter: Some(filter), ..Query::default() }).1
-    });
+    let times = (0..PLACES).map(|_| by_id(&table, rng.random_range(0..rows)));
     line("one record by its id", median(times.collect()), "ms");
     for aggregate in ["mean(a)", "count(a > 1.5)"] {
         let options =
@@ -138,13 +154,7 @@ fn ask(at: &str, rows: usize) {
         });
         line(&format!("{aggregate} to 1 %"), median(times.collect()), "ms");
     }
-    let extremes = ["min(x)", "max(x)", "min(a)", "max(a)"].map(String::from).to_vec();
-    let options = EstimateOptions { aggregates: extremes, ..EstimateOptions::default() };
-    let times = (0..PLACES).map(|_| {
-        let begin = Instant::now();
-        table.snapshot().expect("readable").estimate(&options).expect("an estimate");
-        begin.elapsed().as_secs_f64() * 1e3
-    });
+    let times = (0..PLACES).map(|_| extremes(&table));
     line("extremes of two columns", median(times.collect()), "ms");
     line("peak memory of the questions", memory(), "MB");
 }
@@ -256,6 +266,7 @@ fn main() {
     match after("--step").as_deref() {
         Some("ingest") => ingest(path, sizes[0]),
         Some("settle") => settle(path, sizes[0]),
+        Some("fresh") => fresh(path, sizes[0]),
         Some("ask") => ask(path, sizes[0]),
         Some("rewrite") => rewrite(path, sizes[0], rewritten),
         Some("verify") => verify(path, sizes[0]),

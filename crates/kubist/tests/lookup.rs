@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, Float32Array, Int32Array, RecordBatch};
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{ArrayRef, Float32Array, Int32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use kubist_index::state::Run;
 use kubist_store::MemoryStore;
@@ -175,6 +175,74 @@ fn postings_that_lie_behind_right_checksums_are_found() {
     assert_eq!(findings(&table, false), Vec::<String>::new());
     let found = findings(&table, true);
     assert!(found.iter().any(|what| what.contains("names other zones of it")), "{found:?}");
+}
+
+/// Of a directory that is large some parts are read, which its index names.
+#[test]
+fn large_directories_are_read_in_part() {
+    const ROWS: i64 = 2_500_000;
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("table").to_str().unwrap().to_string();
+    let fields = [Field::new("id", DataType::Int64, false), Field::new("x", DataType::Float32, false)];
+    let schema = Arc::new(Schema::new(fields.to_vec()));
+    let dimension = Dimension { column: "x".into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) };
+    let options = TableOptions {
+        dimensions: vec![dimension],
+        identity: vec!["id".into()],
+        lookup: vec!["id".into()],
+        ..Default::default()
+    };
+    let table = Table::create(&at, schema.clone(), &options).unwrap();
+    let mut rng = SmallRng::seed_from_u64(5);
+    let x: ArrayRef = Arc::new(Float32Array::from_iter_values((0..ROWS).map(|_| rng.random::<f32>())));
+    let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(0..ROWS)), x];
+    let mut writer = table.writer(&WriterOptions::default()).unwrap();
+    writer.append(&RecordBatch::try_new(schema, columns).unwrap()).unwrap();
+    writer.commit().unwrap();
+    // As its log and as a checkpoint know it.
+    let ask = |at: &str, filter: &str| {
+        let snapshot = Table::open(at).unwrap().snapshot().unwrap();
+        let mut stream = snapshot.query(&Query { filter: Some(filter.into()), ..Query::default() }).unwrap();
+        let batches: Vec<RecordBatch> = stream.by_ref().map(Result::unwrap).collect();
+        let mut ids: Vec<i64> =
+            batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec()).collect();
+        ids.sort_unstable();
+        (ids, stream.stats())
+    };
+    let lookup = {
+        let snapshot = table.snapshot().unwrap();
+        let directory = snapshot.pinned().directory().unwrap();
+        directory.runs()[0].payload.lookup.clone().unwrap()
+    };
+    let postings = lookup.columns[0].clone();
+    assert!(postings.index_length > 0 && postings.index_length < postings.directory_length / 100, "{postings:?}");
+    for _ in 0..2 {
+        let (ids, stats) = ask(&at, "id = 1234567");
+        assert_eq!(ids, [1_234_567]);
+        assert!(stats.bytes_read < postings.directory_length as u64 / 2, "{stats:?} of {postings:?}");
+        let (ids, _) = ask(&at, "id IN (5, 77, 2499999, 2500000, 1000000, -4)");
+        assert_eq!(ids, [5, 77, 1_000_000, 2_499_999]);
+        table.checkpoint().unwrap();
+    }
+    assert_eq!(findings(&table, true), Vec::<String>::new());
+    let file = format!("{at}/segments/{}.seg", lookup.segment);
+    let sound = std::fs::read(&file).unwrap();
+    let directory = postings.offset + postings.blocks_length;
+    let end = directory + postings.directory_length as u64 + postings.index_length as u64;
+    for round in 0..24 {
+        let byte = match round % 2 {
+            0 => rng.random_range(directory + postings.directory_length as u64..end),
+            _ => rng.random_range(directory..end),
+        };
+        let mut damaged = sound.clone();
+        damaged[byte as usize] ^= 1 << rng.random_range(0..8);
+        std::fs::write(&file, &damaged).unwrap();
+        for id in [0, 1_777_777] {
+            assert_eq!(ask(&at, &format!("id = {id}")).0, [id], "byte {byte}");
+        }
+        let found = findings(&Table::open(&at).unwrap(), false);
+        assert!(found.len() == 1 && found[0].contains(&file), "byte {byte}: {found:?}");
+    }
 }
 
 #[test]

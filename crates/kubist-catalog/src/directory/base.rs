@@ -1,10 +1,12 @@
 //! The pages of a checkpoint: read when they are asked for, checked, and kept within a bound.
 
 use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, OnceLock};
 
 use kubist_format::checkpoint::{Leaf, levels};
+use kubist_format::digest::Digest;
 use kubist_format::entry::{self, Page};
 use kubist_format::error::EntryError;
 use kubist_format::location::Location;
@@ -16,13 +18,13 @@ use kubist_index::state::{Run, RunId};
 use kubist_types::{Cancel, Error, Result, Stats};
 use rayon::prelude::*;
 
+use super::digests::Digests;
 use super::{AT_ONCE, Entry, lives, runs_of};
 use crate::cache::KnownPage;
 use crate::error::{bad_entry, is_damage};
 use crate::fetch::{Fetched, Piece, fetch};
 use crate::files::TableFiles;
 use crate::look::is_far;
-use crate::lookups::{At, Covering, Gathering};
 use crate::stop::stoppable;
 
 /// Of so many pages of which some runs are wanted only these are decoded; more are kept.
@@ -41,20 +43,23 @@ pub struct Base {
     pub pages: Vec<Leaf>,
     /// Runs on them that are no more.
     pub removed: SpreadSet<RunId>,
+    /// How many runs its pages have, but for those that are known to be no more.
+    runs: u64,
     /// Pages that questions asked for so far.
     pub(super) asked: AtomicUsize,
-    /// Lookups into its runs, once that was asked for.
-    covering: OnceLock<Arc<Covering>>,
+    pub(super) digests: Digests,
 }
 
 impl Base {
     pub fn new(pages: Vec<Leaf>, removed: Vec<RunId>) -> Base {
-        Base { pages, removed: removed.into_iter().collect(), asked: AtomicUsize::new(0), covering: OnceLock::new() }
+        let removed: SpreadSet<RunId> = removed.into_iter().collect();
+        let runs = runs_of(&pages).saturating_sub(removed.len() as u64);
+        Base { pages, removed, runs, asked: AtomicUsize::new(0), digests: Digests::default() }
     }
 
     /// How many runs its pages have, but for those that are known to be no more.
     pub fn runs(&self) -> u64 {
-        runs_of(&self.pages).saturating_sub(self.removed.len() as u64)
+        self.runs
     }
 
     /// The segments of its levels.
@@ -189,40 +194,55 @@ impl Base {
     /// `Damaged`, `SnapshotExpired` if the pages were cleaned away, `Cancelled`, a storage error,
     /// or what `work` returns.
     pub fn each(&self, files: &TableFiles, cancel: &Cancel, mut work: impl FnMut(&Page) -> Result<()>) -> Result<()> {
-        let all: Vec<usize> = (0..self.pages.len()).collect();
+        let (all, stats) = (0..self.pages.len(), &mut Stats::default());
+        self.each_of(files, all, Caching::Keep, stats, cancel, |_, page| work(page))
+    }
+
+    /// The same of some pages, with the number of each.
+    pub(super) fn each_of(
+        &self,
+        files: &TableFiles,
+        pages: Range<usize>,
+        caching: Caching,
+        stats: &mut Stats,
+        cancel: &Cancel,
+        mut work: impl FnMut(usize, &Page) -> Result<()>,
+    ) -> Result<()> {
+        let all: Vec<usize> = pages.collect();
         for some in all.chunks(AT_ONCE) {
             cancel.check()?;
-            for known in self.load(files, some, Caching::Keep, &mut Stats::default(), cancel)? {
-                work(&known.page)?;
+            for (number, known) in some.iter().zip(self.load(files, some, caching, stats, cancel)?) {
+                work(*number, &known.page)?;
             }
         }
         Ok(())
     }
 
-    /// Reads all pages; is each as the list says?
+    /// Reads all pages; is each as the list and digests say?
     ///
     /// # Errors
     ///
-    /// As of [`Base::each`]; `Damaged` for a page that holds other things.
+    /// As of [`Base::each`]; `Damaged` for a page that holds other things, and for a digest that does not say what pages
+    /// hold.
     pub fn check(&self, files: &TableFiles, cancel: &Cancel) -> Result<()> {
         let (forest, mut first) = (files.forest(), 0);
         for level in levels(&self.pages) {
-            let is_later = first > 0;
-            for some in level.chunks(AT_ONCE) {
-                cancel.check()?;
-                let wanted: Vec<usize> = (first..first + some.len()).collect();
-                first += some.len();
-                let pages = self.load(files, &wanted, Caching::Keep, &mut Stats::default(), cancel)?;
-                for (leaf, known) in some.iter().zip(pages) {
-                    let found = known.page.summary(&forest, leaf.summary.tier, is_later);
-                    let listed = Summary { primaries_from: found.primaries_from, ..leaf.summary.clone() };
-                    if found != listed || leaf.summary.primaries_from > found.primaries_from {
-                        let what = "the list of pages says other cubes or priorities than the page has".into();
-                        let file = format!("segments/{}.seg", leaf.segment);
-                        return Err(bad_entry(files.store.location(), &file, leaf.offset, EntryError::Bad(what)));
-                    }
+            let (pages, is_later) = (first..first + level.len(), first > 0);
+            first = pages.end;
+            let mut digest = Digest::default();
+            let stats = &mut Stats::default();
+            self.each_of(files, pages.clone(), Caching::Keep, stats, cancel, |number, page| {
+                digest.add(page);
+                let leaf = &self.pages[number];
+                let found = page.summary(&forest, leaf.summary.tier, is_later);
+                let listed = Summary { primaries_from: found.primaries_from, ..leaf.summary.clone() };
+                if found == listed && leaf.summary.primaries_from <= found.primaries_from {
+                    return Ok(());
                 }
-            }
+                let what = "the list of pages says other cubes or priorities than the page has".into();
+                Err(self.bad_page(files, number, EntryError::Bad(what)))
+            })?;
+            self.check_digest(files, pages, digest)?;
         }
         Ok(())
     }
@@ -244,21 +264,6 @@ impl Base {
         Ok(lost)
     }
 
-    /// Lookups into its primary runs.
-    pub(super) fn covering(&self, files: &TableFiles, cancel: &Cancel) -> Result<&Arc<Covering>> {
-        if let Some(covering) = self.covering.get() {
-            return Ok(covering);
-        }
-        let (mut gathering, mut number) = (Gathering::default(), 0);
-        self.each(files, cancel, |page| {
-            let live = page.runs.iter().filter(|run| !run.is_replica() && self.lives(run));
-            live.for_each(|run| gathering.add(run, At::Page(number)));
-            number += 1;
-            Ok(())
-        })?;
-        Ok(self.covering.get_or_init(|| Arc::new(gathering.finish())))
-    }
-
     /// What each tier of each level behind the first pages holds, in depth-first order.
     pub(super) fn tiers<'a>(&'a self, files: &'a TableFiles, cancel: &'a Cancel, kept: usize) -> Vec<Entries<'a>> {
         let mut tiers: Vec<VecDeque<usize>> = Vec::new();
@@ -277,7 +282,7 @@ impl Base {
 
 /// Reads pieces of segments of pages; one that is gone was cleaned away if no checkpoint
 /// names it any more.
-fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
+pub(super) fn read(files: &TableFiles, pieces: &[Piece]) -> Result<Fetched> {
     let named = |segment: &str| Ok(files.page_segments()?.iter().any(|named| **named == *segment));
     fetch(files, pieces, named)
 }

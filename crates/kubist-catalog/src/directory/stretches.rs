@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use kubist_format::location::Location;
 use kubist_index::forest::Region;
@@ -15,6 +16,7 @@ use kubist_types::{Cancel, Result, Stats};
 
 use super::base::Caching;
 use super::{AT_ONCE, Base, Runs};
+use crate::cache::KnownPage;
 use crate::files::TableFiles;
 
 /// The pages of the first stretch: what it leads to comes the sooner.
@@ -27,6 +29,38 @@ pub struct Stretches {
     at_once: usize,
     /// What came since the base comes first.
     recent_is_left: bool,
+}
+
+/// A list of runs in short.
+pub struct Abridged {
+    /// Each stands for the primary runs of a page, and has the ranges and the ends of all together. Some that are no more
+    /// may be among them.
+    pub runs: Vec<Arc<Run<Location>>>,
+    pages: Vec<usize>,
+    /// How many of the pages have been read.
+    read: usize,
+}
+
+impl Stretches {
+    /// Leaves out pages of which a digest says that no primary run of theirs is wanted.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled` or a storage error.
+    pub fn retain(
+        &mut self,
+        runs: &Runs,
+        files: &TableFiles,
+        stats: &mut Stats,
+        cancel: &Cancel,
+        wanted: impl Fn(&Run<Location>) -> bool,
+    ) -> Result<()> {
+        let Some(base) = &runs.base else { return Ok(()) };
+        if let Some(abstracts) = base.abstracts(files, stats, cancel)? {
+            self.pages.retain(|page| wanted(&abstracts[*page]));
+        }
+        Ok(())
+    }
 }
 
 impl Runs {
@@ -55,23 +89,93 @@ impl Runs {
     ) -> Result<Option<Vec<Arc<Run<Location>>>>> {
         cancel.check()?;
         let Stretches { pages, at_once, recent_is_left } = stretches;
-        let forest = files.forest();
         if std::mem::take(recent_is_left) {
-            let meets = |run: &&Arc<Run<Location>>| {
-                range.meets(run.priorities.0, run.priorities.1) && region.meets(&forest.tree_of(run.cube), run.cube)
-            };
-            return Ok(Some(self.recent().runs().iter().filter(meets).cloned().collect()));
+            return Ok(Some(self.recent_primaries(files, region, range)));
         }
         let Some(base) = self.base.as_ref().filter(|_| !pages.is_empty()) else { return Ok(None) };
         let some: Vec<usize> = pages.drain(..pages.len().min(*at_once)).collect();
         *at_once = (*at_once * 2).min(AT_ONCE);
-        let mut found: Vec<Arc<Run<Location>>> = Vec::new();
-        for known in base.load(files, &some, Caching::Pass, stats, cancel)? {
+        let known = base.load(files, &some, Caching::Pass, stats, cancel)?;
+        Ok(Some(self.primaries_of(files, base, &known, region, range)))
+    }
+
+    /// The primary runs that came since the base and meet a region and a range.
+    pub fn recent_primaries(
+        &self,
+        files: &TableFiles,
+        region: &Region,
+        range: PriorityRange,
+    ) -> Vec<Arc<Run<Location>>> {
+        let forest = files.forest();
+        let meets = |run: &&Arc<Run<Location>>| {
+            range.meets(run.priorities.0, run.priorities.1) && region.meets(&forest.tree_of(run.cube), run.cube)
+        };
+        self.recent().runs().iter().filter(meets).cloned().collect()
+    }
+
+    fn primaries_of(
+        &self,
+        files: &TableFiles,
+        base: &Base,
+        pages: &[Arc<KnownPage>],
+        region: &Region,
+        range: PriorityRange,
+    ) -> Vec<Arc<Run<Location>>> {
+        let (forest, mut found) = (files.forest(), Vec::new());
+        for known in pages {
             let runs = known.outlines(&forest).runs(region, range).map(|run| &known.page.runs[run]);
             found.extend(runs.filter(|run| !run.is_replica() && self.lives(base, run)).cloned());
         }
         found.sort_unstable_by_key(|run| (run.cube, run.id));
-        Ok(Some(found))
+        found
+    }
+
+    /// What stands for the primary runs of the pages that meet a region, so that few of them need to be read. `None` if all
+    /// runs are in memory or soon will be, and if it is not known of all pages.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled` or a storage error.
+    pub fn abridged(
+        &self,
+        files: &TableFiles,
+        region: &Region,
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Option<Abridged>> {
+        let Some(base) = self.base.as_ref().filter(|_| self.prefers_pages(files)) else { return Ok(None) };
+        let Some(abstracts) = base.abstracts(files, stats, cancel)? else { return Ok(None) };
+        let mut pages = base.meeting(files, region, PriorityRange::ALL);
+        pages.retain(|page| abstracts[*page].rows > 0);
+        let runs = pages.iter().map(|page| abstracts[*page].clone()).collect();
+        Ok(Some(Abridged { pages, runs, read: 0 }))
+    }
+
+    /// The primary runs of the pages that some of `abridged.runs` stand for, as far as they meet the region.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Runs::whole`].
+    pub fn unabridged(
+        &self,
+        files: &TableFiles,
+        (abridged, of): (&mut Abridged, &[usize]),
+        region: &Region,
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Vec<Arc<Run<Location>>>> {
+        let Some(base) = &self.base else { return Ok(Vec::new()) };
+        abridged.read += of.len();
+        base.asked.fetch_add(of.len(), Ordering::Relaxed);
+        let caching = if abridged.read > AT_ONCE { Caching::Pass } else { Caching::Keep };
+        let mut found = Vec::new();
+        for some in of.chunks(AT_ONCE) {
+            cancel.check()?;
+            let pages: Vec<usize> = some.iter().map(|run| abridged.pages[*run]).collect();
+            let known = base.load(files, &pages, caching, stats, cancel)?;
+            found.extend(self.primaries_of(files, base, &known, region, PriorityRange::ALL));
+        }
+        Ok(found)
     }
 
     /// The base, if it has too many runs to be held in memory.

@@ -73,6 +73,8 @@ pub enum What {
     Postings,
     /// A page of a checkpoint.
     Page,
+    /// What the pages of a segment hold in short: the page about them, or the list of places.
+    Digest,
 }
 
 /// Bytes of a segment that begin with the checksum of what follows.
@@ -141,6 +143,22 @@ pub fn pieces(at: &Path) -> Vec<Piece> {
         }
     }
     found.retain(|piece| store.segment_len(&piece.segment).is_ok_and(|length| length.is_some()));
+    let mut ends = BTreeMap::new();
+    for page in found.iter().filter(|piece| piece.what == What::Page) {
+        let end = ends.entry(page.segment.clone()).or_insert(0);
+        *end = page.offset.saturating_add(page.length).max(*end);
+    }
+    for (segment, end) in ends {
+        let file = std::fs::read(at.join(format!("segments/{segment}.seg"))).expect("a segment");
+        let mut head = Cursor(file.get(end..).unwrap_or_default());
+        assert_eq!(head.take(4), Some(&b"KDG1"[..]), "pages without a digest");
+        let (abstracts, places) = (head.u32().expect("a length") as usize, head.u32().expect("a length") as usize);
+        for (offset, length) in [(end + 16, abstracts), (end + 16 + abstracts, places)] {
+            if length > 0 {
+                found.push(Piece { segment: segment.clone(), what: What::Digest, offset, length, data: (0, 0) });
+            }
+        }
+    }
     found
 }
 

@@ -14,7 +14,6 @@ use kubist_index::state::RunId;
 use super::{LogicalPlan, meets};
 use crate::postings::{Answer, look_up};
 use crate::visit::Visit;
-use kubist_catalog::lookups::Place;
 use kubist_catalog::stop::stoppable;
 use kubist_format::lookup::{Key, Lookup};
 use kubist_index::gradual;
@@ -37,24 +36,23 @@ impl LogicalPlan {
             return Ok(None);
         }
         let (view, core, mut stats) = (&query.snapshot.view, &query.snapshot.core, Stats::default());
-        let live = view.lookups(core, &query.cancel)?;
+        let live = view.lookups(core, &mut stats, &query.cancel)?;
         let covered = || live.coverings.iter().flat_map(|covering| &covering.lookups);
         let answers = self.answers(covered().map(|covered| &covered.lookup).collect(), &mut stats)?;
-        let mut places: Vec<Place> = live.coverings.iter().flat_map(|covering| &covering.others).copied().collect();
         let mut zones: HashMap<RunId, &Arc<[u32]>> = HashMap::new();
+        let mut wanted = Vec::with_capacity(answers.len());
         for (covered, answer) in covered().zip(&answers) {
-            match answer.as_ref() {
-                None => places.extend(covered.places()),
-                Some(hits) => {
-                    stats.runs_looked_up += covered.len() as u64;
-                    for (index, of_run) in hits {
-                        let Some(place) = covered.place_at(*index) else { continue };
-                        places.push(place);
-                        zones.insert(place.run, of_run);
-                    }
-                }
-            }
+            let indices = answer.as_ref().as_ref().map(|hits| {
+                stats.runs_looked_up += covered.len() as u64;
+                zones.extend(hits.iter().map(|(index, of_run)| (covered.run(*index), of_run)));
+                let mut indices: Vec<u32> = hits.keys().copied().collect();
+                indices.sort_unstable();
+                indices
+            });
+            wanted.push((covered, indices));
         }
+        let mut places = view.runs.places(core, &wanted, &mut stats, &query.cancel)?;
+        places.extend(live.coverings.iter().flat_map(|covering| &covering.others));
         let mut found = view.runs.at(core, live, &places, &mut stats, &query.cancel)?;
         found.sort_unstable_by_key(|run| (run.cube, run.id));
         let visits = found.into_iter().filter(|run| meets(run, range) && self.may_match(run)).map(|run| {

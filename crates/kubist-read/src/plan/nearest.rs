@@ -4,7 +4,8 @@
 //! The entry of a run has the ends of its columns, and of dimensions the coordinates of its ends. Coordinates rise with
 //! values, so that the least value lies in a run with the least coordinate.
 
-use std::collections::BinaryHeap;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,6 +19,7 @@ use kubist_index::state::{Run, RunId};
 use kubist_types::Result;
 use kubist_types::seek::{End, Reach, Seek};
 
+use super::pieces::Short;
 use super::{LogicalPlan, ReadPlan};
 use crate::bind::BoundQuery;
 use crate::visit::Visit;
@@ -25,6 +27,8 @@ use crate::visit::Visit;
 /// Runs that are read first for each end, and so many if they all promise the same: those that share a coordinate do.
 const NEAREST: usize = 16;
 const MOST_ALIKE: usize = 1024;
+/// Pages of the list of runs that are read in one go.
+const PAGES_AT_ONCE: usize = 64;
 
 /// Some of the runs that promise the best values.
 pub struct Nearest {
@@ -142,27 +146,11 @@ impl LogicalPlan {
         if !query.sought.is_empty() || query.part.is_some() {
             return Ok(Vec::new());
         }
-        let mut found: Vec<Best> = seek.reaches.iter().map(|_| Best::default()).collect();
-        let mut others: Vec<Option<u64>> = vec![None; found.len()];
-        let all_tell = self.each_primary(PriorityRange::ALL, deadline, |run| {
-            if !self.may_match(run) {
-                return true;
-            }
-            for ((reach, best), others) in seek.reaches.iter().zip(&mut found).zip(&mut others) {
-                let worst = best.worst();
-                let out = match query.promise(run, reach, worst) {
-                    None => return false,
-                    Some(Promise::Nothing) => None,
-                    Some(Promise::Beyond) => best.beyond(run.cube.grid(), |worst| query.beyond(run, reach, worst)),
-                    Some(Promise::Key(key)) => best.add(Promising { key, run: run.clone() }),
-                };
-                *others = others.iter().copied().chain(out).min();
-            }
-            true
-        })?;
-        if !all_tell {
+        let mut search = Search::new(seek);
+        if !self.search(&mut search, deadline)? {
             return Ok(Vec::new());
         }
+        let Search { found, others, .. } = search;
         let (mut first, mut later, mut beyond_first) = (Vec::new(), Vec::new(), Vec::new());
         for (best, others) in found.into_iter().zip(&others) {
             let mut of_end = best.runs.into_sorted_vec().into_iter();
@@ -181,6 +169,48 @@ impl LogicalPlan {
         Ok(vec![step(first, beyond_first), step(later, others)])
     }
 
+    /// Looks for the best runs of each end; false if some do not tell.
+    fn search(&self, search: &mut Search<'_>, deadline: Option<Instant>) -> Result<bool> {
+        let Some(mut short) = self.abridged(deadline)? else {
+            return self.each_primary(PriorityRange::ALL, deadline, |run| search.take(self, run));
+        };
+        if !short.each_recent(|run| search.take(self, run))? {
+            return Ok(false);
+        }
+        // What each page promises of each end: no better than the best of its runs, and than that of runs that are no
+        // more.
+        let pages = 0..short.len();
+        let wanted: Vec<bool> = pages.clone().map(|page| self.is_wanted(short.page(page))).collect();
+        let promise = |reach: &Reach, page: usize| match self.query.promise(short.page(page), reach, None) {
+            None => Some(0),
+            Some(Promise::Nothing | Promise::Beyond) => None,
+            Some(Promise::Key(key)) => Some(key),
+        };
+        let of_pages = |reach| pages.clone().map(|page| promise(reach, page).filter(|_| wanted[page])).collect();
+        let promises: Vec<Vec<Option<u64>>> = search.seek.reaches.iter().map(of_pages).collect();
+        let mut is_read = vec![false; pages.len()];
+        for (end, promises) in promises.iter().enumerate() {
+            let keys = promises.iter().zip(0..).filter_map(|(key, page)| Some(((*key)?, page)));
+            let mut left: VecDeque<(u64, usize)> = keys.filter(|(_, page)| !is_read[*page]).collect();
+            left.make_contiguous().sort_unstable();
+            // Mostly the first page has the best.
+            let mut at_once = 1;
+            while left.front().is_some_and(|(key, _)| !search.found[end].has_enough(*key)) {
+                let some: Vec<usize> = left.drain(..at_once.min(left.len())).map(|(_, page)| page).collect();
+                at_once = (2 * at_once).min(PAGES_AT_ONCE);
+                some.iter().for_each(|page| is_read[*page] = true);
+                if !short.each(&some, |run| search.take(self, run))? {
+                    return Ok(false);
+                }
+            }
+        }
+        for (promises, others) in promises.iter().zip(&mut search.others) {
+            let unread = promises.iter().zip(&is_read).filter(|(_, is_read)| !**is_read);
+            *others = unread.filter_map(|(key, _)| *key).chain(*others).min();
+        }
+        Ok(true)
+    }
+
     /// Whether the list of runs says that each record has a value of a stored column; `None` if it does not tell of some
     /// runs, and of the others it says so.
     ///
@@ -192,13 +222,64 @@ impl LogicalPlan {
         if !field.is_nullable() && !field.data_type().is_floating() {
             return Ok(Some(true));
         }
+        let has_values =
+            |run: &Run<Location>| if self.is_wanted(run) { self.query.has_values(run, column) } else { Some(true) };
         let mut all_tell = true;
-        let is_complete = self.each_primary(PriorityRange::ALL, deadline, |run| {
-            let has_values = if self.may_match(run) { self.query.has_values(run, column) } else { Some(true) };
+        let mut goes_on = |run: &Arc<Run<Location>>| {
+            let has_values = has_values(run);
             all_tell &= has_values.is_some();
             has_values != Some(false)
-        })?;
+        };
+        // Where a page does not tell, many do not.
+        let of_pages =
+            |short: &Short<'_>| (0..short.len()).map(|page| has_values(short.page(page))).collect::<Option<Vec<_>>>();
+        let short = self.abridged(deadline)?.map(|short| (of_pages(&short), short));
+        let is_complete = match short {
+            Some((None, _)) if self.unheld_runs() > 0 => return Ok(None),
+            None | Some((None, _)) => self.each_primary(PriorityRange::ALL, deadline, goes_on)?,
+            Some((Some(of_pages), mut short)) => {
+                let open: Vec<usize> = (0..of_pages.len()).filter(|page| !of_pages[*page]).collect();
+                let mut is_complete = short.each_recent(&mut goes_on)?;
+                for some in open.chunks(PAGES_AT_ONCE) {
+                    is_complete = is_complete && short.each(some, &mut goes_on)?;
+                }
+                is_complete
+            }
+        };
         Ok(if is_complete && !all_tell { None } else { Some(is_complete) })
+    }
+}
+
+/// The search for the runs that promise the best values of some ends.
+struct Search<'a> {
+    seek: &'a Seek,
+    found: Vec<Best>,
+    /// For each end the best promise of runs that are not among these.
+    others: Vec<Option<u64>>,
+}
+
+impl Search<'_> {
+    fn new(seek: &Seek) -> Search<'_> {
+        let found: Vec<Best> = seek.reaches.iter().map(|_| Best::default()).collect();
+        Search { seek, others: vec![None; found.len()], found }
+    }
+
+    /// Takes a run; false if it does not tell what it promises.
+    fn take(&mut self, plan: &LogicalPlan, run: &Arc<Run<Location>>) -> bool {
+        if !plan.may_match(run) {
+            return true;
+        }
+        let query = &plan.query;
+        for ((reach, best), others) in self.seek.reaches.iter().zip(&mut self.found).zip(&mut self.others) {
+            let out = match query.promise(run, reach, best.worst()) {
+                None => return false,
+                Some(Promise::Nothing) => None,
+                Some(Promise::Beyond) => best.beyond(run.cube.grid(), |worst| query.beyond(run, reach, worst)),
+                Some(Promise::Key(key)) => best.add(Promising { key, run: run.clone() }),
+            };
+            *others = others.iter().copied().chain(out).min();
+        }
+        true
     }
 }
 
@@ -217,6 +298,16 @@ impl Best {
     /// What a run must not be worse than; `None` if any will do.
     fn worst(&self) -> Option<u64> {
         if self.runs.len() < NEAREST { None } else { self.runs.peek().map(|promising| promising.key) }
+    }
+
+    /// Does nothing that promises this key, or a worse one, have to be looked at?
+    fn has_enough(&self, key: u64) -> bool {
+        self.worst().is_some_and(|worst| match key.cmp(&worst) {
+            Ordering::Less => false,
+            // Of those that are alike up to so many are kept if they promise the best.
+            Ordering::Equal => self.least != Some(worst) || self.runs.len() >= MOST_ALIKE,
+            Ordering::Greater => true,
+        })
     }
 
     /// The best of what lies beyond the coordinate of the worst in a grid, found once for each worst.
@@ -266,13 +357,13 @@ impl PartialEq for Promising {
 impl Eq for Promising {}
 
 impl PartialOrd for Promising {
-    fn partial_cmp(&self, other: &Promising) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Promising) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl Ord for Promising {
-    fn cmp(&self, other: &Promising) -> std::cmp::Ordering {
+    fn cmp(&self, other: &Promising) -> Ordering {
         self.rank().cmp(&other.rank())
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use kubist_catalog::directory::Stretches;
+use kubist_catalog::directory::{Abridged, Stretches};
 use kubist_catalog::trace;
 use kubist_format::location::Location;
 use kubist_index::gradual;
@@ -77,7 +77,7 @@ impl LogicalPlan {
         if let Some(known) = self.known_plan(range)? {
             return Ok(known.into());
         }
-        Ok(match self.stretches(range) {
+        Ok(match self.stretches(range)? {
             Some(stretches) => Pieces(Left::Stretches { plan: self.clone(), range, stretches }),
             None if self.query.range() == Some(range) => self.whole()?.into(),
             None => self.read_plan(range)?.into(),
@@ -104,12 +104,51 @@ impl LogicalPlan {
         Ok(Some(Arc::new(ReadPlan { query: query.clone(), range, visits: self.of_part(visits)? })))
     }
 
-    fn stretches(&self, range: PriorityRange) -> Option<Stretches> {
-        let query = &self.query;
+    fn stretches(&self, range: PriorityRange) -> Result<Option<Stretches>> {
+        let (query, core) = (&self.query, &self.query.snapshot.core);
         if self.is_looked_up() {
-            return None;
+            return Ok(None);
         }
-        query.snapshot.view.runs.stretches(&query.snapshot.core, &query.region.boxes, range)
+        let runs = &query.snapshot.view.runs;
+        let mut stretches = runs.stretches(core, &query.region.boxes, range);
+        if let Some(stretches) = stretches.as_mut().filter(|_| self.by_values) {
+            let mut stats = Stats::default();
+            stretches.retain(runs, core, &mut stats, &query.cancel, |page| self.is_wanted(page))?;
+            self.spend(&stats);
+        }
+        Ok(stretches)
+    }
+
+    /// Can a run, or what stands for several, hold records that match, as far as its ends and its ranges tell?
+    pub(super) fn is_wanted(&self, run: &Run<Location>) -> bool {
+        self.query.region.meets(run) && self.may_match(run)
+    }
+
+    /// The list of runs that meet the query's region in short, if that serves better than to go through all.
+    pub(super) fn abridged(&self, deadline: Option<Instant>) -> Result<Option<Short<'_>>> {
+        let (query, mut stats) = (&self.query, Stats::default());
+        let runs = &query.snapshot.view.runs;
+        let abridged = runs.abridged(&query.snapshot.core, &query.region.boxes, &mut stats, &query.cancel)?;
+        self.spend(&stats);
+        Ok(abridged.map(|abridged| Short { plan: self, abridged, deadline }))
+    }
+
+    /// Calls with those of some runs that meet the query's region until `work` says that it is enough; false if it did.
+    fn each_of(
+        &self,
+        runs: &[Arc<Run<Location>>],
+        deadline: Option<Instant>,
+        mut work: impl FnMut(&Arc<Run<Location>>) -> bool,
+    ) -> Result<bool> {
+        for piece in gradual::pieces(runs.len(), &self.query.cancel) {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(Error::Cancelled);
+            }
+            if !runs[piece?].iter().filter(|run| self.query.region.meets(run)).all(&mut work) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn of_stretch(&self, stretches: &mut Stretches, range: PriorityRange) -> Result<(Option<Vec<Visit>>, Stats)> {
@@ -118,7 +157,7 @@ impl LogicalPlan {
         let runs = query.snapshot.view.runs.next_primaries(core, stretches, boxes, range, &mut stats, &query.cancel)?;
         let Some(runs) = runs else { return Ok((None, stats)) };
         stats.cubes_visited = runs.chunk_by(|a, b| a.cube == b.cube).count() as u64;
-        let wanted = runs.into_iter().filter(|run| query.region.meets(run) && self.may_match(run));
+        let wanted = runs.into_iter().filter(|run| self.is_wanted(run));
         Ok((Some(self.narrowed_by_lookups(wanted.map(Visit::whole).collect(), &mut stats)?), stats))
     }
 
@@ -133,17 +172,7 @@ impl LogicalPlan {
         let (query, mut stats) = (&self.query, Stats::default());
         let (core, boxes, cancel) = (&query.snapshot.core, &query.region.boxes, &query.cancel);
         let all = &query.snapshot.view.runs;
-        let mut each = |runs: &[Arc<Run<Location>>]| {
-            for piece in gradual::pieces(runs.len(), cancel) {
-                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                    return Err(Error::Cancelled);
-                }
-                if !runs[piece?].iter().filter(|run| query.region.meets(run)).all(&mut work) {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        };
+        let mut each = |runs: &[Arc<Run<Location>>]| self.each_of(runs, deadline, &mut work);
         let mut goes_on = true;
         match all.stretches(core, boxes, range) {
             None => goes_on = each(all.near(core, boxes, range, &mut stats, cancel)?.runs())?,
@@ -157,5 +186,42 @@ impl LogicalPlan {
         }
         self.spend(&stats);
         Ok(goes_on)
+    }
+}
+
+/// A list of runs in short: what stands for the primary runs of each page, and these where they are asked for.
+pub(super) struct Short<'a> {
+    plan: &'a LogicalPlan,
+    abridged: Abridged,
+    deadline: Option<Instant>,
+}
+
+impl Short<'_> {
+    /// How many pages there are.
+    pub fn len(&self) -> usize {
+        self.abridged.runs.len()
+    }
+
+    /// A run that stands for those of a page.
+    pub fn page(&self, page: usize) -> &Run<Location> {
+        &self.abridged.runs[page]
+    }
+
+    /// Calls with the primary runs of some pages as [`LogicalPlan::each_primary`] does.
+    pub fn each(&mut self, pages: &[usize], work: impl FnMut(&Arc<Run<Location>>) -> bool) -> Result<bool> {
+        let (query, mut stats) = (&self.plan.query, Stats::default());
+        let (core, boxes) = (&query.snapshot.core, &query.region.boxes);
+        let of = (&mut self.abridged, pages);
+        let runs = query.snapshot.view.runs.unabridged(core, of, boxes, &mut stats, &query.cancel)?;
+        self.plan.spend(&stats);
+        self.plan.each_of(&runs, self.deadline, work)
+    }
+
+    /// The same with those that are on no page.
+    pub fn each_recent(&self, work: impl FnMut(&Arc<Run<Location>>) -> bool) -> Result<bool> {
+        let query = &self.plan.query;
+        let all = &query.snapshot.view.runs;
+        let runs = all.recent_primaries(&query.snapshot.core, &query.region.boxes, PriorityRange::ALL);
+        self.plan.each_of(&runs, self.deadline, work)
     }
 }

@@ -15,7 +15,7 @@ use kubist_format::lookup::postings::Directory;
 use kubist_format::lookup::{Lookup, OfColumn, keys};
 use kubist_format::lookups::first_run;
 use kubist_format::zone_map::ZoneMap;
-use kubist_read::postings::read_postings;
+use kubist_read::postings::{check_index, read_postings};
 use kubist_read::runs;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
@@ -104,6 +104,7 @@ fn read_one(snapshot: &Snapshot, lookup: &Lookup, cancel: &Cancel) -> Result<Vec
             }
         };
         read_postings(snapshot, lookup, place, cancel, &mut count)?;
+        check_index(snapshot, lookup, place)?;
         Ok(sums)
     };
     lookup.columns.iter().map(of_column).collect()

@@ -39,6 +39,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(200);
 /// What is read of a file whose length is not known.
 const GUESS_BYTES: usize = 64 << 10;
+/// So many are asked for at first, whatever its length is said to be.
+const MOST_GUESS_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
 pub struct Place {
@@ -215,14 +217,22 @@ impl Place {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io("open", path, error)),
         };
+        let failed = |error| Error::io("read", path, error);
+        // One byte more than there are says that there are no more.
+        let length = usize::try_from(file.bytes().map_err(failed)?).unwrap_or(usize::MAX);
+        let mut wanted = length.saturating_add(1).clamp(GUESS_BYTES, MOST_GUESS_BYTES);
         let mut bytes: Vec<u8> = Vec::new();
         loop {
-            let some = read_range(&*file, bytes.len() as u64, GUESS_BYTES.max(bytes.len()));
-            let some = some.map_err(|error| Error::io("read", path, error))?;
-            if some.is_empty() {
+            let some = read_range(&*file, bytes.len() as u64, wanted).map_err(failed)?;
+            let is_all = some.len() < wanted;
+            match bytes.is_empty() {
+                true => bytes = some,
+                false => bytes.extend_from_slice(&some),
+            }
+            if is_all {
                 return Ok(Some(bytes.into()));
             }
-            bytes.extend_from_slice(&some);
+            wanted = bytes.len();
         }
     }
 }

@@ -5,10 +5,12 @@
 //! by byte.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use kubist::store::{Store, open_local};
 use kubist_format::checkpoint::{Body, decode_body, split};
+use kubist_format::digest::Head;
 use kubist_index::cube::Geometry;
 use kubist_index::forest::Forest;
 
@@ -41,10 +43,19 @@ pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
     for segment in store.segments().expect("segments") {
         let end = store.segment_len(&segment).expect("a segment").expect("a segment that is listed");
         let mut bytes = store.read(&segment, &[16..end]).expect("a segment's bytes").remove(0).to_vec();
-        for (_, offset, length) in pages.iter().filter(|(name, ..)| *name == segment) {
-            let (begin, end) = (*offset as usize - 16, *offset as usize - 16 + *length as usize);
+        let of_segment = pages.iter().filter(|(name, ..)| *name == segment);
+        let of_segment =
+            of_segment.map(|(_, offset, length)| *offset as usize - 16..(offset + *length as u64) as usize - 16);
+        let mut checked: Vec<Range<usize>> = of_segment.collect();
+        // Behind them lies a digest, whose list of places names segments.
+        if let Some(begin) = checked.iter().map(|page| page.end).max() {
+            let head = Head::decode(&bytes[begin..]).expect("a sound digest").expect("a digest");
+            let places = head.places();
+            checked.extend((!places.is_empty()).then(|| begin + places.start as usize..begin + places.end as usize));
+        }
+        for Range { start: begin, end } in checked {
             let checksum = crc32c::crc32c(&bytes[begin + 4..end]).to_le_bytes();
-            assert_eq!(bytes[begin..begin + 4], checksum, "the checksum of a page of {segment}");
+            assert_eq!(bytes[begin..begin + 4], checksum, "a checksum of {segment}");
             bytes[begin..begin + 4].fill(0);
         }
         found.insert(names.without(format!("segments/{segment}").into_bytes()), names.without(bytes));

@@ -1,0 +1,405 @@
+//! The digests of a base (`kubist_format::digest`): read when they are first asked for, level by level.
+//!
+//! They save reading, no more. A level without a digest, or with a damaged one, is gone through page by page; `verify` names
+//! the damage, and the next checkpoint writes the level again.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use kubist_format::checkpoint::{Leaf, levels};
+use kubist_format::digest::{Digest, HEAD_BYTES, Head, OfLookup, Places, decode_abstracts};
+use kubist_format::error::EntryError;
+use kubist_format::location::Location;
+use kubist_format::lookup::Lookup;
+use kubist_index::state::{Run, RunId};
+use kubist_types::{Cancel, Error, Result, Stats};
+
+use super::Base;
+use super::base::{Caching, read};
+use crate::error::{bad_entry, is_damage, store_error};
+use crate::fetch::Piece;
+use crate::files::TableFiles;
+use crate::lookups::{At, Covered, Covering, Gathering, Place};
+use crate::stop::stoppable;
+
+/// What stands for the primary runs of each page, in the order of the pages.
+pub type Abstracts = Arc<[Arc<Run<Location>>]>;
+
+/// Of the levels of a base.
+#[derive(Default)]
+pub struct Digests {
+    levels: OnceLock<Vec<Level>>,
+    abstracts: OnceLock<Option<Abstracts>>,
+    covering: OnceLock<Arc<Covering>>,
+}
+
+/// A level, and its digest if it has one.
+struct Level {
+    /// Of the pages of the base.
+    pages: Range<usize>,
+    segment: Arc<str>,
+    /// Where its digest begins, and the segment ends.
+    begin: u64,
+    end: u64,
+    head: Option<Head>,
+}
+
+/// Where the digest tells on which pages the runs of a lookup are.
+pub struct Table {
+    /// Of the pages of the base.
+    pages: Range<usize>,
+    segment: Arc<str>,
+    /// Where its blocks are counted from.
+    begin: u64,
+    of: OfLookup,
+    /// The same, found on the pages because the digest is damaged.
+    found: OnceLock<BTreeMap<u32, u32>>,
+}
+
+/// Damaged digests cost speed, not answers.
+fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Err(error) if is_damage(&error) => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+impl Level {
+    fn of(files: &TableFiles, pages: Range<usize>, leaves: &[Leaf], stats: &mut Stats) -> Result<Level> {
+        let (segment, last) = (leaves[0].segment.clone(), leaves.last());
+        let begin = last.map_or(0, |leaf| leaf.offset.saturating_add(leaf.length as u64));
+        let end = files.store.segment_len(&segment).map_err(store_error)?.unwrap_or(0);
+        let mut level = Level { pages, segment, begin, end, head: None };
+        if end >= begin.saturating_add(HEAD_BYTES) {
+            level.head = unless_damaged(level.read_head(files, stats))?.flatten();
+        }
+        Ok(level)
+    }
+
+    fn read_head(&self, files: &TableFiles, stats: &mut Stats) -> Result<Option<Head>> {
+        let head = Head::decode(&self.read(files, 0..HEAD_BYTES, stats)?).map_err(|error| self.bad(files, 0, error))?;
+        match head {
+            Some(head) if head.places().end > self.end - self.begin => {
+                Err(self.bad(files, 0, EntryError::Bad("a digest is longer than its segment".into())))
+            }
+            head => Ok(head),
+        }
+    }
+
+    fn bad(&self, files: &TableFiles, at: u64, error: EntryError) -> Error {
+        bad_entry(files.store.location(), &format!("segments/{}.seg", self.segment), self.begin + at, error)
+    }
+
+    fn read(&self, files: &TableFiles, place: Range<u64>, stats: &mut Stats) -> Result<Bytes> {
+        let (offset, length) = (self.begin + place.start, place.end - place.start);
+        let mut fetched = read(files, &[Piece { segment: self.segment.clone(), offset, length }])?;
+        stats.spend(fetched.cost);
+        Ok(fetched.pieces.swap_remove(0))
+    }
+
+    fn abstracts(&self, files: &TableFiles, stats: &mut Stats) -> Result<Option<Vec<Arc<Run<Location>>>>> {
+        let Some(head) = &self.head else { return Ok(None) };
+        let place = head.abstracts();
+        let bytes = self.read(files, place.clone(), stats)?;
+        let found = files.decoded(|forest| decode_abstracts(&bytes, self.pages.len(), forest));
+        found.map(Some).map_err(|error| self.bad(files, place.start, error))
+    }
+
+    fn places(&self, files: &TableFiles, stats: &mut Stats) -> Result<Option<Places>> {
+        let Some(place) = self.head.as_ref().map(Head::places).filter(|place| !place.is_empty()) else {
+            return Ok(None);
+        };
+        let bytes = self.read(files, place.clone(), stats)?;
+        let is_there = |(_, page): &(RunId, u32)| (*page as usize) < self.pages.len();
+        match Places::decode(&bytes) {
+            Ok(places) if places.others.iter().all(is_there) => Ok(Some(places)),
+            Ok(_) => Err(self.bad(files, place.start, EntryError::Bad("a run is on a page that is not there".into()))),
+            Err(error) => Err(self.bad(files, place.start, error)),
+        }
+    }
+
+    /// Is all of its digest as it was written?
+    fn is_sound(&self, files: &TableFiles) -> Result<bool> {
+        let stats = &mut Stats::default();
+        let mut read = || {
+            let Some(head) = &self.head else { return Ok(false) };
+            self.abstracts(files, stats)?;
+            let Some(places) = self.places(files, stats)? else { return Ok(true) };
+            let begin = head.places().end;
+            for of in &places.lookups {
+                for block in 0..of.blocks() {
+                    let place = of.place(block);
+                    let bytes = self.read(files, begin + place.start..begin + place.end, stats)?;
+                    of.block(block, bytes).map_err(|error| self.bad(files, begin + place.start, error))?;
+                }
+            }
+            Ok(true)
+        };
+        Ok(unless_damaged(read())?.unwrap_or(false))
+    }
+
+    /// What its digest says against what is on its pages, of which `expected` was made.
+    fn check(&self, files: &TableFiles, mut expected: Digest) -> Result<()> {
+        let stats = &mut Stats::default();
+        let Some(head) = self.read_head(files, stats)? else { return Ok(()) };
+        let wrong = |what: &str| {
+            self.bad(files, 0, EntryError::Bad(format!("a digest says other things of {what} than they are")))
+        };
+        // As they are when they were written and read.
+        let made = expected.encode_abstracts(&files.forest());
+        let made = files.decoded(|forest| decode_abstracts(&made, self.pages.len(), forest));
+        if self.abstracts(files, stats)? != Some(made.map_err(|error| self.bad(files, 0, error))?) {
+            return Err(wrong("pages"));
+        }
+        let Some(found) = self.places(files, stats)? else { return Ok(()) };
+        let (list, blocks) = expected.encode_places();
+        let begin = head.places().end;
+        let is_as_made = !list.is_empty()
+            && Places::decode(&list).map_err(|error| self.bad(files, 0, error))? == found
+            && self.read(files, begin..begin + blocks.len() as u64, stats)? == blocks;
+        if is_as_made { Ok(()) } else { Err(wrong("places of runs")) }
+    }
+}
+
+impl Digests {
+    fn levels(&self, files: &TableFiles, base: &Base, stats: &mut Stats, cancel: &Cancel) -> Result<&[Level]> {
+        if self.levels.get().is_none() {
+            let (mut found, mut first) = (Vec::new(), 0);
+            for leaves in levels(&base.pages) {
+                let pages = first..first + leaves.len();
+                first = pages.end;
+                found.push(stoppable(cancel, || Level::of(files, pages, leaves, stats))?);
+            }
+            let _ = self.levels.set(found);
+        }
+        Ok(self.levels.get().map_or(&[], Vec::as_slice))
+    }
+}
+
+impl Base {
+    /// For each page what stands for its primary runs, of those that have been removed too; `None` if that is not known.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Base::each`].
+    pub(super) fn abstracts(
+        &self,
+        files: &TableFiles,
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Option<&Abstracts>> {
+        let known = &self.digests.abstracts;
+        if known.get().is_none() {
+            let mut found = Some(Vec::with_capacity(self.pages.len()));
+            for level in self.digests.levels(files, self, stats, cancel)? {
+                let of_level = stoppable(cancel, || unless_damaged(level.abstracts(files, stats)))?.flatten();
+                found = found.zip(of_level).map(|(found, of_level)| [found, of_level].concat());
+            }
+            let _ = known.set(found.map(Into::into));
+        }
+        Ok(known.get().and_then(Option::as_ref))
+    }
+
+    /// How many of its levels, the first ones, have sound digests.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Base::each`].
+    pub fn digested(&self, files: &TableFiles, cancel: &Cancel) -> Result<usize> {
+        let mut sound = 0;
+        for level in self.digests.levels(files, self, &mut Stats::default(), cancel)? {
+            if !stoppable(cancel, || level.is_sound(files))? {
+                break;
+            }
+            sound += 1;
+        }
+        Ok(sound)
+    }
+
+    /// Do digests tell of all of its levels where runs that lookups cover are found?
+    pub(super) fn has_places(&self, files: &TableFiles, cancel: &Cancel) -> bool {
+        let has_places = |level: &Level| level.head.as_ref().is_some_and(|head| !head.places().is_empty());
+        let levels = self.digests.levels(files, self, &mut Stats::default(), cancel);
+        levels.is_ok_and(|levels| levels.iter().all(has_places))
+    }
+
+    /// Lookups into its primary runs.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Base::each`].
+    pub(super) fn covering(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<&Arc<Covering>> {
+        if let Some(covering) = self.digests.covering.get() {
+            return Ok(covering);
+        }
+        let (mut covering, mut gathering) = (Covering::default(), Gathering::default());
+        for level in self.digests.levels(files, self, stats, cancel)? {
+            let places = stoppable(cancel, || unless_damaged(level.places(files, stats)))?.flatten();
+            let Some((places, head)) = places.zip(level.head.as_ref()) else {
+                self.each_of(files, level.pages.clone(), Caching::Keep, stats, cancel, |number, page| {
+                    let live = page.runs.iter().filter(|run| !run.is_replica() && self.lives(run));
+                    live.for_each(|run| gathering.add(run, At::Page(number as u32)));
+                    Ok(())
+                })?;
+                continue;
+            };
+            let first = level.pages.start as u32;
+            covering
+                .others
+                .extend(places.others.iter().map(|(run, page)| Place { run: *run, at: At::Page(first + page) }));
+            for of in places.lookups {
+                let (pages, segment, begin) =
+                    (level.pages.clone(), level.segment.clone(), level.begin + head.places().end);
+                covering.lookups.push(Covered::of_table(Table { pages, segment, begin, of, found: OnceLock::new() }));
+            }
+        }
+        let gathered = gathering.finish();
+        covering.lookups.extend(gathered.lookups);
+        covering.others.extend(gathered.others);
+        Ok(self.digests.covering.get_or_init(|| Arc::new(covering)))
+    }
+
+    /// Where runs are found that lookups cover: of each all, or those at some indices, ascending.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Base::each`].
+    pub(super) fn places(
+        &self,
+        files: &TableFiles,
+        wanted: &[(&Table, Option<&[u32]>)],
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<Vec<Place>> {
+        let blocks: Vec<Vec<u32>> = wanted.iter().map(|(table, indices)| table.blocks(*indices)).collect();
+        let of_table = |((table, _), blocks): (&(&Table, _), &Vec<u32>)| table.pieces(blocks);
+        let pieces: Vec<Piece> = wanted.iter().zip(&blocks).flat_map(of_table).collect();
+        let fetched = stoppable(cancel, || unless_damaged(read(files, &pieces)))?;
+        if let Some(fetched) = &fetched {
+            stats.spend(fetched.cost);
+        }
+        let mut bytes = fetched.iter().flat_map(|fetched| &fetched.pieces);
+        let pages = wanted.iter().zip(&blocks).map(|((table, indices), blocks)| {
+            let of_table: Vec<&Bytes> = bytes.by_ref().take(blocks.len()).collect();
+            table.pages_in(blocks, &of_table, *indices)
+        });
+        let pages: Vec<Option<Vec<(u32, u32)>>> = pages.collect();
+        let unknown =
+            wanted.iter().zip(&pages).filter(|((table, _), pages)| pages.is_none() && table.found.get().is_none());
+        self.search(files, unknown.map(|((table, _), _)| *table).collect(), stats, cancel)?;
+        let mut found = Vec::new();
+        for ((table, indices), pages) in wanted.iter().zip(pages) {
+            let pages = pages.unwrap_or_else(|| table.pages_found(*indices));
+            let first = table.pages.start as u32;
+            found
+                .extend(pages.iter().map(|(index, page)| Place { run: table.run(*index), at: At::Page(first + page) }));
+        }
+        Ok(found)
+    }
+
+    /// Looks on the pages for the runs of lookups whose places are damaged, and remembers them.
+    fn search(&self, files: &TableFiles, mut tables: Vec<&Table>, stats: &mut Stats, cancel: &Cancel) -> Result<()> {
+        tables.sort_unstable_by_key(|table| (table.pages.start, table.of.first));
+        for of_level in tables.chunk_by(|one, next| one.pages == next.pages) {
+            let (pages, mut found) = (of_level[0].pages.clone(), vec![BTreeMap::new(); of_level.len()]);
+            self.each_of(files, pages.clone(), Caching::Pass, stats, cancel, |number, page| {
+                for run in page.runs.iter().filter(|run| !run.is_replica()) {
+                    let Some(of) = of_level.partition_point(|table| table.of.first <= run.id).checked_sub(1) else {
+                        continue;
+                    };
+                    let lookup = &of_level[of].of.lookup;
+                    if run.id < of_level[of].run(lookup.runs) {
+                        found[of].insert(lookup.index_of(run.id) as u32, (number - pages.start) as u32);
+                    }
+                }
+                Ok(())
+            })?;
+            for (table, found) in of_level.iter().zip(found) {
+                let _ = table.found.set(found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does the digest of the level that some of its pages are say what is on them? `made` is of these.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`; a storage error.
+    pub(super) fn check_digest(&self, files: &TableFiles, pages: Range<usize>, made: Digest) -> Result<()> {
+        let level = Level::of(files, pages.clone(), &self.pages[pages], &mut Stats::default())?;
+        match level.end >= level.begin.saturating_add(HEAD_BYTES) {
+            true => level.check(files, made),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Table {
+    pub fn lookup(&self) -> &Arc<Lookup> {
+        &self.of.lookup
+    }
+
+    /// How many runs of the lookup are on pages of the level.
+    pub fn len(&self) -> usize {
+        self.of.runs as usize
+    }
+
+    /// The run at an index among those that the lookup covers.
+    pub fn run(&self, index: u32) -> RunId {
+        RunId(self.of.first.0.saturating_add(index as u128))
+    }
+
+    /// The blocks that tell of all runs, or of those at some indices; none if they are known to be damaged.
+    fn blocks(&self, indices: Option<&[u32]>) -> Vec<u32> {
+        match indices {
+            _ if self.found.get().is_some() => Vec::new(),
+            None => (0..self.of.blocks()).collect(),
+            Some(indices) => {
+                let mut blocks: Vec<u32> = indices.iter().map(|index| OfLookup::block_of(*index)).collect();
+                blocks.dedup();
+                blocks
+            }
+        }
+    }
+
+    fn pieces(&self, blocks: &[u32]) -> Vec<Piece> {
+        let piece = |block: &u32| {
+            let place = self.of.place(*block);
+            Piece { segment: self.segment.clone(), offset: self.begin + place.start, length: place.end - place.start }
+        };
+        blocks.iter().map(piece).collect()
+    }
+
+    /// The pages, in the level, of all runs or of those at some indices that blocks tell of; `None` if these are damaged.
+    fn pages_in(&self, blocks: &[u32], bytes: &[&Bytes], indices: Option<&[u32]>) -> Option<Vec<(u32, u32)>> {
+        if self.found.get().is_some() || bytes.len() < blocks.len() {
+            return None;
+        }
+        let (mut pages, mut left) = (Vec::new(), indices.unwrap_or_default());
+        for (block, bytes) in blocks.iter().zip(bytes) {
+            let block = self.of.block(*block, (*bytes).clone()).ok()?;
+            let page = |index: u32| Some((index, block.page(index)?));
+            match indices {
+                None => pages.extend(block.runs.clone().filter_map(page)),
+                Some(_) => {
+                    let of_block = left.partition_point(|index| *index < block.runs.end);
+                    pages.extend(left.split_off(..of_block)?.iter().copied().filter_map(page));
+                }
+            }
+        }
+        pages.iter().all(|(_, page)| (*page as usize) < self.pages.len()).then_some(pages)
+    }
+
+    /// The same, of what was found on the pages.
+    fn pages_found(&self, indices: Option<&[u32]>) -> Vec<(u32, u32)> {
+        let Some(found) = self.found.get() else { return Vec::new() };
+        let known = |index: &u32| Some((*index, *found.get(index)?));
+        match indices {
+            None => found.iter().map(|(index, page)| (*index, *page)).collect(),
+            Some(indices) => indices.iter().filter_map(known).collect(),
+        }
+    }
+}
