@@ -29,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         _ => {
             let runs = 40 * u32::from(kind / 4);
-            let Ok(index) = Index::decode(&checked::checked(bytes), runs, part.len() as u32) else { return };
+            let Ok(index) = Index::decode(&checked::checked(bytes), runs, u64::MAX, part.len() as u32) else { return };
             for chunk in index.chunks_of(&[0, 1 << 31, u32::MAX]) {
                 let _ = (index.chunk(chunk), index.part(&[chunk], &[part]));
             }

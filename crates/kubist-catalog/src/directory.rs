@@ -130,6 +130,11 @@ impl Runs {
         self.base.iter().flat_map(|base| &base.removed).chain(self.removed.iter()).copied()
     }
 
+    /// Was a run on a page of the base removed?
+    fn is_removed(&self, run: RunId) -> bool {
+        self.removed.contains(&run) || self.base.as_ref().is_some_and(|base| base.removed.contains(&run))
+    }
+
     /// Does a run of a base live?
     fn lives(&self, base: &Base, run: &Run<Location>) -> bool {
         base.lives(run) && lives(&self.removed, run)
@@ -358,6 +363,7 @@ impl Runs {
         for place in places {
             match place.at {
                 At::Index(index) => found.push(live.directory.runs()[index as usize].clone()),
+                At::Page(_) if self.is_removed(place.run) => {}
                 At::Page(page) => drop(on_pages.entry(page as usize).or_default().insert(place.run)),
             }
         }

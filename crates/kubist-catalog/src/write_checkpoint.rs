@@ -2,8 +2,8 @@
 //!
 //! A checkpoint of more runs than fit into memory goes on from the one before: it lists the
 //! pages of that one, writes pages for what came since, and says which runs of older pages are no more.
-//! Some levels of pages it writes again (`kubist_index::levels`), those without sound digests too, and all once many runs
-//! are no more.
+//! Some levels of pages it writes again (`kubist_index::levels`), and all once many runs are no more. Levels without sound
+//! digests are written again when the optimizer asks for that.
 //!
 //! # Why no checkpoint names pages that cleaning deletes
 //!
@@ -107,7 +107,7 @@ struct Since {
 }
 
 /// What of a view came since the newest checkpoint; `None` if all is to be written.
-fn since(core: &Core, view: &View, newest: &str, cancel: &Cancel) -> Result<Option<Since>> {
+fn since(core: &Core, view: &View, newest: &str, how: How, cancel: &Cancel) -> Result<Option<Since>> {
     let held = match checkpoint::read(core, newest) {
         Err(error) if is_damage(&error) => return Ok(None),
         held => held?,
@@ -125,7 +125,10 @@ fn since(core: &Core, view: &View, newest: &str, cancel: &Cancel) -> Result<Opti
     let view = from_to_token(core, Some(held), &token, cancel)?;
     let recent = view.runs.recent();
     let new = recent.len() as u64 * RUN_BYTES + recent.cutoffs().count() as u64 * CUTOFF_BYTES;
-    let kept = kept(&bytes, new, least).min(base.digested(core, cancel)?);
+    let mut kept = kept(&bytes, new, least);
+    if how == How::Digested {
+        kept = base.digested(core, kept, cancel)?;
+    }
     let kept = of_levels[..kept].iter().map(|level| level.len()).sum();
     let gone = view.runs.removed().count() as u64;
     let stays = kept > 0 && gone * GONE_SHARE <= runs_of(&base.pages[..kept]);
@@ -133,7 +136,7 @@ fn since(core: &Core, view: &View, newest: &str, cancel: &Cancel) -> Result<Opti
 }
 
 /// The runs of a view as the body of a checkpoint that follows the newest one.
-fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, cancel: &Cancel) -> Result<Body> {
+fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, how: How, cancel: &Cancel) -> Result<Body> {
     let runs = view.runs.about();
     if view.runs.base.is_none() && runs <= INLINE && core.fits_in_memory(runs) {
         let directory = view.runs.recent();
@@ -144,7 +147,7 @@ fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, cancel: 
     // So few are written at once, and one list of them does not depend on another.
     let in_memory = core.fits_in_memory(runs);
     let newest = newest.filter(|_| !in_memory);
-    let since = newest.map(|newest| since(core, view, newest, cancel)).transpose()?.flatten();
+    let since = newest.map(|newest| since(core, view, newest, how, cancel)).transpose()?.flatten();
     let (runs, kept) = since.as_ref().map_or((&view.runs, 0), |since| (&since.view.runs, since.kept));
     let base = runs.base.as_ref().filter(|_| kept > 0);
     let is_all_kept = base.is_some_and(|base| kept == base.pages.len());
@@ -196,7 +199,7 @@ fn write_level(
 ///
 /// `Cancelled`; as of [`Core::view`]; a storage error.
 pub fn write(core: &Core, cancel: &Cancel) -> Result<bool> {
-    write_if(core, false, cancel)
+    write_if(core, How::IfNew, cancel)
 }
 
 /// The same, as good as the newest one or not. A process that has made pages for
@@ -206,16 +209,26 @@ pub fn write(core: &Core, cancel: &Cancel) -> Result<bool> {
 ///
 /// As of [`write()`].
 pub fn write_anew(core: &Core, cancel: &Cancel) -> Result<bool> {
-    write_if(core, true, cancel)
+    write_if(core, How::Anew, cancel)
 }
 
-fn write_if(core: &Core, anew: bool, cancel: &Cancel) -> Result<bool> {
+/// When a checkpoint is written, and what it keeps.
+#[derive(Clone, Copy, PartialEq)]
+enum How {
+    /// If anything is new.
+    IfNew,
+    Anew,
+    /// Anew, and all levels of pages without a sound digest are written again.
+    Digested,
+}
+
+fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
     // Listed before the table is looked at: a checkpoint that took long to make
     // finds its number taken, instead of following a newer one.
     core.check_still_there()?;
     let names = core.store.list(CHECKPOINTS).map_err(store_error)?;
     let view = core.view(cancel)?;
-    if !anew && !names.is_empty() && core.since_checkpoint().0 == 0 && !lacks_digests(core, cancel)? {
+    if how == How::IfNew && !names.is_empty() && core.since_checkpoint().0 == 0 {
         return Ok(true);
     }
     for (writer, position) in &view.positions {
@@ -226,7 +239,7 @@ fn write_if(core: &Core, anew: bool, cancel: &Cancel) -> Result<bool> {
         }
     }
     let number = names.last().and_then(|name| name[CHECKPOINTS.len()..].parse::<u64>().ok()).unwrap_or(0) + 1;
-    let Body { bytes: body, segment, in_head } = match body(core, &view, number, names.last(), cancel) {
+    let Body { bytes: body, segment, in_head } = match body(core, &view, number, names.last(), how, cancel) {
         // Others have written newer ones meanwhile, and cleaned up.
         Err(Error::SnapshotExpired { .. }) => return Ok(false),
         body => body?,
@@ -260,15 +273,18 @@ fn write_if(core: &Core, anew: bool, cancel: &Cancel) -> Result<bool> {
     Ok(true)
 }
 
-/// Are there pages of the newest checkpoint without a sound digest?
+/// Writes a checkpoint if pages of the newest one have no sound digest, and writes these pages again.
 ///
 /// # Errors
 ///
-/// As of [`checkpoint::load`].
-pub fn lacks_digests(core: &Core, cancel: &Cancel) -> Result<bool> {
-    let held = checkpoint::load(core, cancel)?;
-    let Some(base) = held.and_then(|held| held.base) else { return Ok(false) };
-    Ok(base.digested(core, cancel)? < levels(&base.pages).count())
+/// As of [`write()`] and [`checkpoint::load`].
+pub fn write_digests(core: &Core, cancel: &Cancel) -> Result<bool> {
+    let Some(base) = checkpoint::load(core, cancel)?.and_then(|held| held.base) else { return Ok(true) };
+    let of_levels = levels(&base.pages).count();
+    match base.digested(core, of_levels, cancel)? == of_levels {
+        true => Ok(true),
+        false => write_if(core, How::Digested, cancel),
+    }
 }
 
 /// Is enough new since the last checkpoint to write another? `unseen` runs came with an

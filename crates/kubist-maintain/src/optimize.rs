@@ -271,12 +271,15 @@ fn turn(
 
 /// A checkpoint spares others the reading of what was rewritten.
 fn conclude(core: &Arc<Core>, options: &OptimizeOptions, report: OptimizeReport) -> Result<OptimizeReport> {
-    let wanted = match options.one_round {
-        true => write_checkpoint::is_due(core, 0),
-        false => report.rewrites > 0 || write_checkpoint::lacks_digests(core, &options.cancel)?,
-    };
+    let wanted = if options.one_round { write_checkpoint::is_due(core, 0) } else { report.rewrites > 0 };
     if wanted {
         write_checkpoint::write(core, &options.cancel)?;
+    }
+    // Without them questions are only slower.
+    if !options.one_round
+        && let Err(Error::Cancelled) = write_checkpoint::write_digests(core, &options.cancel)
+    {
+        return Err(Error::Cancelled);
     }
     Ok(report)
 }

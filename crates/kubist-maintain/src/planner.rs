@@ -32,8 +32,6 @@ use kubist_catalog::view::View;
 use kubist_format::location::Location;
 use kubist_format::names::REWRITE_SEGMENT;
 
-/// Stored bytes that are rewritten at once, in memory.
-const BYTES_AT_ONCE: u64 = 512 << 20;
 /// Runs that one rewrite replaces at most, and all that one look at the table finds, unless it is only one.
 const RUNS_AT_ONCE: usize = 1 << 18;
 /// Runs of like size are merged in a cube that has more than this.
@@ -109,12 +107,8 @@ impl Wanted<'_> {
         debt > 0 && (debt as f64 >= self.options.debt_share * rows as f64 || wasted >= rows)
     }
 
-    fn fits(&self, rows: u64, bytes: u64) -> bool {
-        rows <= self.options.rows_at_once && bytes <= BYTES_AT_ONCE
-    }
-
     fn fits_whole(&self, tree: &Sum) -> bool {
-        self.fits(tree.rows, tree.bytes) && tree.runs <= RUNS_AT_ONCE as u64
+        self.options.fits(tree.rows, tree.bytes) && tree.runs <= RUNS_AT_ONCE as u64
     }
 }
 
@@ -361,7 +355,7 @@ impl<'a> CompactionPlanner<'a> {
         let Some(wanted) = self.wanted else { return };
         for run in &here.own {
             let goes_on = self.moving.as_ref().is_some_and(|(part, bytes)| {
-                let fits = part.rows == 0 || wanted.fits(part.rows + run.rows, bytes + run.bytes);
+                let fits = part.rows == 0 || wanted.options.fits(part.rows + run.rows, bytes + run.bytes);
                 part.top.grid() == here.cube.grid() && part.runs.len() < RUNS_AT_ONCE && fits
             });
             if !goes_on {
@@ -480,7 +474,7 @@ fn few(mut runs: Vec<Brief>, wanted: Wanted<'_>) -> Vec<Brief> {
     let few = runs.iter().take_while(|run| {
         rows += run.rows;
         bytes += run.bytes;
-        rows == run.rows || wanted.fits(rows, bytes)
+        rows == run.rows || wanted.options.fits(rows, bytes)
     });
     let count = few.count();
     runs.truncate(count);

@@ -2,6 +2,9 @@
 
 use kubist_types::{Cancel, Compression, Replication};
 
+/// Stored bytes that are rewritten at once, in memory.
+const BYTES_AT_ONCE: u64 = 512 << 20;
+
 /// How far the optimizer goes.
 #[derive(Clone, Debug)]
 pub struct OptimizeOptions {
@@ -46,6 +49,11 @@ impl Default for OptimizeOptions {
 }
 
 impl OptimizeOptions {
+    /// Are so many rows, and so many stored bytes, rewritten or copied at once?
+    pub fn fits(&self, rows: u64, bytes: u64) -> bool {
+        rows <= self.rows_at_once && bytes <= BYTES_AT_ONCE
+    }
+
     /// For work beside commits: few bytes written, and most of the machine left alone.
     pub fn background() -> OptimizeOptions {
         OptimizeOptions {

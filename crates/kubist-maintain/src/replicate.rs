@@ -85,6 +85,7 @@ struct Targets<'a> {
     /// What the last part reads.
     held: HashSet<RunId>,
     rows: u64,
+    bytes: u64,
     are_all: bool,
 }
 
@@ -109,6 +110,7 @@ pub fn parts(core: &Core, policy: Replication, options: &OptimizeOptions) -> Res
             targets: 0,
             held: HashSet::new(),
             rows: 0,
+            bytes: 0,
             are_all: true,
         };
         view.runs.each_in_order(core, &options.cancel, |entry| {
@@ -179,16 +181,19 @@ impl Targets<'_> {
         if missing == 0.0 || (!old.is_empty() && missing < self.options.debt_share * (missing + there)) {
             return;
         }
-        let is_full = |part: &Part| self.rows > self.options.rows_at_once || part.targets.len() >= MANY_TARGETS;
+        let is_full = |part: &Part| !self.options.fits(self.rows, self.bytes) || part.targets.len() >= MANY_TARGETS;
         if self.parts.last().is_none_or(is_full) {
             self.are_all &= self.targets < MANY_TARGETS;
             if !self.are_all {
                 return;
             }
             self.parts.push(Part { top: cube, targets: Vec::new() });
-            (self.held, self.rows) = Default::default();
+            (self.held, self.rows, self.bytes) = Default::default();
         }
-        self.rows += sources.iter().filter(|run| self.held.insert(run.id)).map(|run| run.rows).sum::<u64>();
+        for run in sources.iter().filter(|run| self.held.insert(run.id)) {
+            self.rows += run.rows;
+            self.bytes += run.payload.data_length;
+        }
         self.targets += 1;
         if let Some(part) = self.parts.last_mut() {
             while !geometry.contains(part.top, cube) {

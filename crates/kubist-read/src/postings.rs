@@ -42,6 +42,8 @@ const SIDE_BY_SIDE: usize = 32;
 /// Of a store that is far away a directory is read as a whole unless it is larger: to look into its index and read two parts
 /// of it are three answers of a network.
 const FAR_WHOLE: u32 = 4 << 20;
+/// So many zeros are a hole in an index.
+const HOLE_BYTES: usize = 64;
 
 /// A part of a column's directory.
 fn directory_piece(lookup: &Lookup, place: &OfColumn, part: Range<u64>) -> Piece {
@@ -193,18 +195,21 @@ fn guides(snapshot: &Snapshot, places: &[(&Lookup, &OfColumn, &[u32])]) -> Resul
     let fetched = snapshot.core.fetch(&pieces)?;
     let decode = |(place, bytes): (&usize, &Bytes)| {
         let (lookup, of_column, _) = places[*place];
-        if has_index(of_column) {
-            match Index::decode(bytes, lookup.runs, of_column.directory_length) {
-                Ok(index) => return Ok(Arc::new(Guide::Index(index))),
-                // The directory says the same.
-                Err(_) => {
-                    return Ok(Arc::new(Guide::Directory(Arc::new(read_directory(snapshot, lookup, of_column)?))));
-                }
+        match has_index(of_column) {
+            true => {
+                let (blocks, length) = (of_column.blocks_length, of_column.directory_length);
+                Ok(Index::decode(bytes, lookup.runs, blocks, length).ok().map(Guide::Index))
             }
+            false => decode_directory(snapshot, lookup, of_column, bytes).map(|directory| Some(directory.into())),
         }
-        Ok(Arc::new(Guide::Directory(Arc::new(decode_directory(snapshot, lookup, of_column, bytes)?))))
     };
-    let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<_>>>()?;
+    let decoded = missing.par_iter().zip(&fetched.pieces).map(decode).collect::<Result<Vec<Option<Guide>>>>()?;
+    let guide = |(place, guide): (&usize, Option<Guide>)| match guide {
+        Some(guide) => Ok(Arc::new(guide)),
+        // The directory says what a damaged index does not.
+        None => Ok(Arc::new(read_directory(snapshot, places[*place].0, places[*place].1)?.into())),
+    };
+    let decoded = missing.iter().zip(decoded).map(guide).collect::<Result<Vec<Arc<Guide>>>>()?;
     cache.insert(missing.iter().map(|place| key(&places[*place])).zip(decoded.iter().cloned()));
     missing.into_iter().zip(decoded).for_each(|(place, guide)| found[place] = Some(guide));
     Ok((found.into_iter().flatten().collect(), fetched.cost))
@@ -287,10 +292,10 @@ pub fn check_index(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Re
     let begin = place.directory_length as u64;
     let index = directory_piece(lookup, place, begin..begin + place.index_length as u64);
     let fetched = snapshot.core.fetch(&[whole_directory(lookup, place), index])?.pieces;
-    let read = |bytes: &[u8]| Index::decode(bytes, lookup.runs, place.directory_length);
+    let read = |bytes: &[u8]| Index::decode(bytes, lookup.runs, place.blocks_length, place.directory_length);
     let damaged = |what| damaged_lookup(snapshot, lookup, place.offset + place.blocks_length + begin, what);
-    // Somebody who did not know of indexes has given its bytes back.
-    if fetched[1].iter().all(|byte| *byte == 0) {
+    // Somebody who did not know of indexes may have given its bytes back, in blocks; there is no such stretch in a sound one.
+    if fetched[1].windows(HOLE_BYTES).any(|bytes| bytes.iter().all(|byte| *byte == 0)) {
         return Ok(());
     }
     match read(&fetched[1]).map_err(damaged)? == read(&encode_index(&fetched[0])).map_err(damaged)? {

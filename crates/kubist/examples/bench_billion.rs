@@ -28,7 +28,7 @@ use rand::{Rng, SeedableRng};
 
 const COMMIT_ROWS: usize = 4_000_000;
 const PLACES: usize = 21;
-const STEPS: [&str; 8] = ["ingest", "settle", "fresh", "ask", "rewrite", "verify", "info", "commit"];
+const STEPS: [&str; 8] = ["ingest", "settle", "fresh", "ask", "verify", "info", "commit", "rewrite"];
 /// Rows of a small commit.
 const FEW_ROWS: usize = 1000;
 

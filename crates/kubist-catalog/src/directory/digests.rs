@@ -128,10 +128,12 @@ impl Level {
             self.abstracts(files, stats)?;
             let Some(places) = self.places(files, stats)? else { return Ok(true) };
             let begin = head.places().end;
-            for of in &places.lookups {
+            for of in places.lookups.iter().filter(|of| of.blocks() > 0) {
+                let first = of.place(0).start;
+                let bytes = self.read(files, begin + first..begin + of.place(of.blocks() - 1).end, stats)?;
                 for block in 0..of.blocks() {
                     let place = of.place(block);
-                    let bytes = self.read(files, begin + place.start..begin + place.end, stats)?;
+                    let bytes = bytes.slice((place.start - first) as usize..(place.end - first) as usize);
                     of.block(block, bytes).map_err(|error| self.bad(files, begin + place.start, error))?;
                 }
             }
@@ -202,14 +204,14 @@ impl Base {
         Ok(known.get().and_then(Option::as_ref))
     }
 
-    /// How many of its levels, the first ones, have sound digests.
+    /// How many of its first levels have sound digests; it looks at so many at most.
     ///
     /// # Errors
     ///
     /// As of [`Base::each`].
-    pub fn digested(&self, files: &TableFiles, cancel: &Cancel) -> Result<usize> {
+    pub fn digested(&self, files: &TableFiles, most: usize, cancel: &Cancel) -> Result<usize> {
         let mut sound = 0;
-        for level in self.digests.levels(files, self, &mut Stats::default(), cancel)? {
+        for level in self.digests.levels(files, self, &mut Stats::default(), cancel)?.iter().take(most) {
             if !stoppable(cancel, || level.is_sound(files))? {
                 break;
             }
@@ -255,10 +257,28 @@ impl Base {
                 covering.lookups.push(Covered::of_table(Table { pages, segment, begin, of, found: OnceLock::new() }));
             }
         }
+        self.leave_out_removed(&mut covering);
         let gathered = gathering.finish();
         covering.lookups.extend(gathered.lookups);
         covering.others.extend(gathered.others);
         Ok(self.digests.covering.get_or_init(|| Arc::new(covering)))
+    }
+
+    /// Leaves out lookups all of whose runs were removed since the digests were written: their bytes may be given back.
+    fn leave_out_removed(&self, covering: &mut Covering) {
+        covering.others.retain(|place| !self.removed.contains(&place.run));
+        let lookups = &mut covering.lookups;
+        lookups.sort_unstable_by_key(|covered| covered.run(0));
+        let mut removed = vec![0; lookups.len()];
+        for run in &self.removed {
+            if let Some(lookup) = lookups.partition_point(|covered| covered.run(0) <= *run).checked_sub(1)
+                && *run < lookups[lookup].run(lookups[lookup].lookup.runs)
+            {
+                removed[lookup] += 1;
+            }
+        }
+        let mut removed = removed.into_iter();
+        lookups.retain(|covered| removed.next().is_some_and(|removed| removed < covered.len()));
     }
 
     /// Where runs are found that lookups cover: of each all, or those at some indices, ascending.

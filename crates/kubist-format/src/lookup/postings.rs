@@ -395,17 +395,17 @@ fn index_of(directory: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Index {
-    /// Reads the index of a directory of so many bytes.
+    /// Reads the index of a directory of so many bytes, whose blocks take `blocks_length`.
     ///
     /// # Errors
     ///
     /// What is wrong with the bytes.
-    pub fn decode(bytes: &[u8], of_runs: u32, directory_length: u32) -> Result<Index, String> {
-        Index::read(bytes, of_runs, directory_length)
+    pub fn decode(bytes: &[u8], of_runs: u32, blocks_length: u64, directory_length: u32) -> Result<Index, String> {
+        Index::read(bytes, of_runs, blocks_length, directory_length)
             .ok_or_else(|| "the index of a lookup's directory does not match it, or its checksum".into())
     }
 
-    fn read(bytes: &[u8], of_runs: u32, directory_length: u32) -> Option<Index> {
+    fn read(bytes: &[u8], of_runs: u32, blocks_length: u64, directory_length: u32) -> Option<Index> {
         let mut reader = Reader::new(bytes);
         if reader.u32().ok()? != crc32c::crc32c(reader.rest()) {
             return None;
@@ -432,7 +432,8 @@ impl Index {
                 .stretches
                 .iter()
                 .all(|(first, begin, _)| *first <= zones && *begin <= index.located().unwrap_or(0))
-            && index.chunks.is_sorted_by(|one, next| one.first_key < next.first_key && one.begin <= next.begin);
+            && index.chunks.is_sorted_by(|one, next| one.first_key < next.first_key && one.begin <= next.begin)
+            && index.chunks.last().is_none_or(|last| last.begin <= blocks_length.min(1 << 62));
         is_sound.then_some(index)
     }
 
@@ -536,6 +537,12 @@ impl Index {
 pub enum Guide {
     Directory(Arc<Directory>),
     Index(Index),
+}
+
+impl From<Directory> for Guide {
+    fn from(directory: Directory) -> Guide {
+        Guide::Directory(Arc::new(directory))
+    }
 }
 
 impl Guide {
@@ -830,7 +837,7 @@ mod tests {
         let (blocks, bytes) = encoded(1, &pairs, &zones);
         let directory = Directory::decode(&bytes, 2500, blocks.len() as u64).unwrap();
         let index_bytes = index_of(&bytes).unwrap();
-        let index = Index::decode(&index_bytes, 2500, bytes.len() as u32).unwrap();
+        let index = Index::decode(&index_bytes, 2500, blocks.len() as u64, bytes.len() as u32).unwrap();
         assert!(index.chunks.len() > 3 && index.stretches.len() == 3);
         let at = |place: Range<u64>| &bytes[place.start as usize..place.end as usize];
         for turn in 0..200 {
@@ -856,10 +863,10 @@ mod tests {
         for _ in 0..300 {
             let mut damaged = index_bytes.clone();
             damaged[random(index_bytes.len() as u32) as usize] ^= 1 << random(8);
-            assert!(Index::decode(&damaged, 2500, bytes.len() as u32).is_err());
+            assert!(Index::decode(&damaged, 2500, blocks.len() as u64, bytes.len() as u32).is_err());
         }
-        assert!(Index::decode(&index_bytes, 2501, bytes.len() as u32).is_err());
-        assert!(Index::decode(&index_bytes, 2500, 3).is_err());
+        assert!(Index::decode(&index_bytes, 2501, blocks.len() as u64, bytes.len() as u32).is_err());
+        assert!(Index::decode(&index_bytes, 2500, blocks.len() as u64, 3).is_err());
         let mut part = at(index.chunk(1)).to_vec();
         part[100] ^= 4;
         assert!(index.part(&[1], &[part]).is_err());
