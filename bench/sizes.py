@@ -83,7 +83,7 @@ def main(file: str) -> None:
             beside = parquet.size(by_place(rows), scratch) / rows.table.num_rows
             taken = [stored(rows, compression, scratch) for compression in COMPRESSIONS]
             bytes_of = " | ".join(f"{one:.1f}" for one in [beside, *taken])
-            ratios = " | ".join(f"{one / beside:.2f}" for one in taken[1:])
+            ratios = " | ".join(f"{one / beside:.3f}" for one in taken[1:])
             print(f"| {rows.name} | {bytes_of} | {ratios} |", flush=True)
 
 
