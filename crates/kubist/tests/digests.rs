@@ -244,6 +244,37 @@ fn a_damaged_digest_is_named_and_costs_speed() {
     assert_eq!(segments(&at), lists);
 }
 
+/// Lookups whose runs were all replaced are still in digests of levels that stay, and their postings are not there any more.
+#[test]
+fn lookups_that_were_replaced_are_not_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("t").display().to_string();
+    drop(build(&at, HELD[1]));
+    let table = Table::open(&at).unwrap();
+    table.limit_runs_in_memory(0);
+    let mut writer = table.writer(&WriterOptions::default()).unwrap();
+    table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
+    for few in 0..12 {
+        writer.append(&rows(COMMITS * ROWS).slice(few * 12, 12)).unwrap();
+        writer.commit().unwrap();
+    }
+    // In one level, as a handle writes it that holds the list.
+    assert!(Table::open(&at).unwrap().checkpoint().unwrap());
+    let lists = segments(&at);
+    let merging = OptimizeOptions { few_lookups: 1, debt_share: 100.0, ..OptimizeOptions::default() };
+    assert_eq!(table.optimize(&merging, &mut |_, _| {}).unwrap().lookups_merged, 12);
+    table.clean(std::time::Duration::ZERO).unwrap();
+    assert!(segments(&at).iter().any(|file| lists.contains(file)), "no level stayed");
+    let snapshot = opened(&at, HELD[1]);
+    assert!(snapshot.pinned().view.runs.removed().count() >= 12);
+    let primaries = opened(&at, HELD[0]).pinned().directory().unwrap().runs().len() as u64;
+    for id in [5, 100_000, COMMITS * ROWS + 7, COMMITS * ROWS + 143] {
+        let (ids, stats) = of_value(&snapshot, &format!("id = {id}"));
+        assert_eq!(ids, [id]);
+        assert_eq!((stats.pages_read, stats.runs_looked_up), (1, primaries), "{stats:?}");
+    }
+}
+
 #[test]
 fn lists_without_digests_answer_as_well_and_get_them() {
     let mut rng = SmallRng::seed_from_u64(3);

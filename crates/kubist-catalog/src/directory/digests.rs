@@ -267,18 +267,18 @@ impl Base {
     /// Leaves out lookups all of whose runs were removed since the digests were written: their bytes may be given back.
     fn leave_out_removed(&self, covering: &mut Covering) {
         covering.others.retain(|place| !self.removed.contains(&place.run));
-        let lookups = &mut covering.lookups;
-        lookups.sort_unstable_by_key(|covered| covered.run(0));
-        let mut removed = vec![0; lookups.len()];
+        // By the first run that a lookup covers, how many there are that it leads to.
+        let mut left: BTreeMap<RunId, (RunId, usize)> = BTreeMap::new();
+        for covered in &covering.lookups {
+            let (_, runs) = left.entry(covered.run(0)).or_insert((covered.run(covered.lookup.runs), 0));
+            *runs += covered.len();
+        }
         for run in &self.removed {
-            if let Some(lookup) = lookups.partition_point(|covered| covered.run(0) <= *run).checked_sub(1)
-                && *run < lookups[lookup].run(lookups[lookup].lookup.runs)
-            {
-                removed[lookup] += 1;
+            if let Some((_, (_, runs))) = left.range_mut(..=run).next_back().filter(|(_, (end, _))| run < end) {
+                *runs = runs.saturating_sub(1);
             }
         }
-        let mut removed = removed.into_iter();
-        lookups.retain(|covered| removed.next().is_some_and(|removed| removed < covered.len()));
+        covering.lookups.retain(|covered| left.get(&covered.run(0)).is_some_and(|(_, runs)| *runs > 0));
     }
 
     /// Where runs are found that lookups cover: of each all, or those at some indices, ascending.
