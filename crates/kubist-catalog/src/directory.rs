@@ -11,7 +11,6 @@
 
 mod base;
 mod cubes;
-mod digests;
 mod stretches;
 
 use std::collections::BTreeMap;
@@ -33,9 +32,9 @@ use kubist_types::{Cancel, Result, Stats};
 use crate::files::TableFiles;
 use crate::look::is_far;
 use crate::lookups::{At, Covered, Covering, Live, Place};
+use crate::places::Table;
 pub use base::Base;
 use base::Caching;
-pub use digests::Table;
 pub use stretches::{Abridged, Stretches};
 
 pub type Directory = directory::Directory<Location>;

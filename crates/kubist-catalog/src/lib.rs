@@ -20,6 +20,7 @@ pub mod frame;
 pub mod location;
 pub mod look;
 pub mod lookups;
+pub mod places;
 pub mod read_amplification;
 pub mod schema;
 pub mod segment;

@@ -9,7 +9,7 @@ use kubist_format::lookup::{Key, Lookup};
 use kubist_index::directory::Directory;
 use kubist_index::state::{Run, RunId};
 
-use crate::directory::Table;
+use crate::places::Table;
 
 /// The lookups of a view.
 pub struct Live {

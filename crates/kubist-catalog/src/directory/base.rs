@@ -1,5 +1,7 @@
 //! The pages of a checkpoint: read when they are asked for, checked, and kept within a bound.
 
+mod digests;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use kubist_index::state::{Run, RunId};
 use kubist_types::{Cancel, Error, Result, Stats};
 use rayon::prelude::*;
 
-use super::digests::Digests;
+use self::digests::Digests;
 use super::{AT_ONCE, Entry, lives, runs_of};
 use crate::cache::KnownPage;
 use crate::error::{bad_entry, is_damage};

@@ -9,19 +9,18 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use kubist_format::checkpoint::{Leaf, levels};
-use kubist_format::digest::{Digest, HEAD_BYTES, Head, OfLookup, Places, decode_abstracts};
+use kubist_format::digest::{Digest, HEAD_BYTES, Head, Places, decode_abstracts};
 use kubist_format::error::EntryError;
 use kubist_format::location::Location;
-use kubist_format::lookup::Lookup;
 use kubist_index::state::{Run, RunId};
 use kubist_types::{Cancel, Error, Result, Stats};
 
-use super::Base;
-use super::base::{Caching, read};
+use super::{Base, Caching, read};
 use crate::error::{bad_entry, is_damage, store_error};
 use crate::fetch::Piece;
 use crate::files::TableFiles;
 use crate::lookups::{At, Covered, Covering, Gathering, Place};
+use crate::places::Table;
 use crate::stop::stoppable;
 
 /// What stands for the primary runs of each page, in the order of the pages.
@@ -44,18 +43,6 @@ struct Level {
     begin: u64,
     end: u64,
     head: Option<Head>,
-}
-
-/// Where the digest tells on which pages the runs of a lookup are.
-pub struct Table {
-    /// Of the pages of the base.
-    pages: Range<usize>,
-    segment: Arc<str>,
-    /// Where its blocks are counted from.
-    begin: u64,
-    of: OfLookup,
-    /// The same, found on the pages because the digest is damaged.
-    found: OnceLock<BTreeMap<u32, u32>>,
 }
 
 /// Damaged digests cost speed, not answers.
@@ -186,7 +173,7 @@ impl Base {
     /// # Errors
     ///
     /// As of [`Base::each`].
-    pub(super) fn abstracts(
+    pub(in crate::directory) fn abstracts(
         &self,
         files: &TableFiles,
         stats: &mut Stats,
@@ -221,7 +208,7 @@ impl Base {
     }
 
     /// Do digests tell of all of its levels where runs that lookups cover are found?
-    pub(super) fn has_places(&self, files: &TableFiles, cancel: &Cancel) -> bool {
+    pub(in crate::directory) fn has_places(&self, files: &TableFiles, cancel: &Cancel) -> bool {
         let has_places = |level: &Level| level.head.as_ref().is_some_and(|head| !head.places().is_empty());
         let levels = self.digests.levels(files, self, &mut Stats::default(), cancel);
         levels.is_ok_and(|levels| levels.iter().all(has_places))
@@ -232,7 +219,12 @@ impl Base {
     /// # Errors
     ///
     /// As of [`Base::each`].
-    pub(super) fn covering(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<&Arc<Covering>> {
+    pub(in crate::directory) fn covering(
+        &self,
+        files: &TableFiles,
+        stats: &mut Stats,
+        cancel: &Cancel,
+    ) -> Result<&Arc<Covering>> {
         if let Some(covering) = self.digests.covering.get() {
             return Ok(covering);
         }
@@ -254,7 +246,7 @@ impl Base {
             for of in places.lookups {
                 let (pages, segment, begin) =
                     (level.pages.clone(), level.segment.clone(), level.begin + head.places().end);
-                covering.lookups.push(Covered::of_table(Table { pages, segment, begin, of, found: OnceLock::new() }));
+                covering.lookups.push(Covered::of_table(Table::new(pages, segment, begin, of)));
             }
         }
         self.leave_out_removed(&mut covering);
@@ -286,7 +278,7 @@ impl Base {
     /// # Errors
     ///
     /// As of [`Base::each`].
-    pub(super) fn places(
+    pub(in crate::directory) fn places(
         &self,
         files: &TableFiles,
         wanted: &[(&Table, Option<&[u32]>)],
@@ -306,8 +298,7 @@ impl Base {
             table.pages_in(blocks, &of_table, *indices)
         });
         let pages: Vec<Option<Vec<(u32, u32)>>> = pages.collect();
-        let unknown =
-            wanted.iter().zip(&pages).filter(|((table, _), pages)| pages.is_none() && table.found.get().is_none());
+        let unknown = wanted.iter().zip(&pages).filter(|((table, _), pages)| pages.is_none() && !table.is_found());
         self.search(files, unknown.map(|((table, _), _)| *table).collect(), stats, cancel)?;
         let mut found = Vec::new();
         for ((table, indices), pages) in wanted.iter().zip(pages) {
@@ -321,15 +312,15 @@ impl Base {
 
     /// Looks on the pages for the runs of lookups whose places are damaged, and remembers them.
     fn search(&self, files: &TableFiles, mut tables: Vec<&Table>, stats: &mut Stats, cancel: &Cancel) -> Result<()> {
-        tables.sort_unstable_by_key(|table| (table.pages.start, table.of.first));
+        tables.sort_unstable_by_key(|table| (table.pages.start, table.run(0)));
         for of_level in tables.chunk_by(|one, next| one.pages == next.pages) {
             let (pages, mut found) = (of_level[0].pages.clone(), vec![BTreeMap::new(); of_level.len()]);
             self.each_of(files, pages.clone(), Caching::Pass, stats, cancel, |number, page| {
                 for run in page.runs.iter().filter(|run| !run.is_replica()) {
-                    let Some(of) = of_level.partition_point(|table| table.of.first <= run.id).checked_sub(1) else {
+                    let Some(of) = of_level.partition_point(|table| table.run(0) <= run.id).checked_sub(1) else {
                         continue;
                     };
-                    let lookup = &of_level[of].of.lookup;
+                    let lookup = of_level[of].lookup();
                     if run.id < of_level[of].run(lookup.runs) {
                         found[of].insert(lookup.index_of(run.id) as u32, (number - pages.start) as u32);
                     }
@@ -337,7 +328,7 @@ impl Base {
                 Ok(())
             })?;
             for (table, found) in of_level.iter().zip(found) {
-                let _ = table.found.set(found);
+                table.take(found);
             }
         }
         Ok(())
@@ -348,78 +339,16 @@ impl Base {
     /// # Errors
     ///
     /// `Damaged`; a storage error.
-    pub(super) fn check_digest(&self, files: &TableFiles, pages: Range<usize>, made: Digest) -> Result<()> {
+    pub(in crate::directory) fn check_digest(
+        &self,
+        files: &TableFiles,
+        pages: Range<usize>,
+        made: Digest,
+    ) -> Result<()> {
         let level = Level::of(files, pages.clone(), &self.pages[pages], &mut Stats::default())?;
         match level.end >= level.begin.saturating_add(HEAD_BYTES) {
             true => level.check(files, made),
             false => Ok(()),
-        }
-    }
-}
-
-impl Table {
-    pub fn lookup(&self) -> &Arc<Lookup> {
-        &self.of.lookup
-    }
-
-    /// How many runs of the lookup are on pages of the level.
-    pub fn len(&self) -> usize {
-        self.of.runs as usize
-    }
-
-    /// The run at an index among those that the lookup covers.
-    pub fn run(&self, index: u32) -> RunId {
-        RunId(self.of.first.0.saturating_add(index as u128))
-    }
-
-    /// The blocks that tell of all runs, or of those at some indices; none if they are known to be damaged.
-    fn blocks(&self, indices: Option<&[u32]>) -> Vec<u32> {
-        match indices {
-            _ if self.found.get().is_some() => Vec::new(),
-            None => (0..self.of.blocks()).collect(),
-            Some(indices) => {
-                let mut blocks: Vec<u32> = indices.iter().map(|index| OfLookup::block_of(*index)).collect();
-                blocks.dedup();
-                blocks
-            }
-        }
-    }
-
-    fn pieces(&self, blocks: &[u32]) -> Vec<Piece> {
-        let piece = |block: &u32| {
-            let place = self.of.place(*block);
-            Piece { segment: self.segment.clone(), offset: self.begin + place.start, length: place.end - place.start }
-        };
-        blocks.iter().map(piece).collect()
-    }
-
-    /// The pages, in the level, of all runs or of those at some indices that blocks tell of; `None` if these are damaged.
-    fn pages_in(&self, blocks: &[u32], bytes: &[&Bytes], indices: Option<&[u32]>) -> Option<Vec<(u32, u32)>> {
-        if self.found.get().is_some() || bytes.len() < blocks.len() {
-            return None;
-        }
-        let (mut pages, mut left) = (Vec::new(), indices.unwrap_or_default());
-        for (block, bytes) in blocks.iter().zip(bytes) {
-            let block = self.of.block(*block, (*bytes).clone()).ok()?;
-            let page = |index: u32| Some((index, block.page(index)?));
-            match indices {
-                None => pages.extend(block.runs.clone().filter_map(page)),
-                Some(_) => {
-                    let of_block = left.partition_point(|index| *index < block.runs.end);
-                    pages.extend(left.split_off(..of_block)?.iter().copied().filter_map(page));
-                }
-            }
-        }
-        pages.iter().all(|(_, page)| (*page as usize) < self.pages.len()).then_some(pages)
-    }
-
-    /// The same, of what was found on the pages.
-    fn pages_found(&self, indices: Option<&[u32]>) -> Vec<(u32, u32)> {
-        let Some(found) = self.found.get() else { return Vec::new() };
-        let known = |index: &u32| Some((*index, *found.get(index)?));
-        match indices {
-            None => found.iter().map(|(index, page)| (*index, *page)).collect(),
-            Some(indices) => indices.iter().filter_map(known).collect(),
         }
     }
 }

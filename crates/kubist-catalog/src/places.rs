@@ -1,0 +1,106 @@
+//! On which pages of a level the runs of a lookup are, as a digest tells it (`kubist_format::digest`).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use kubist_format::digest::OfLookup;
+use kubist_format::lookup::Lookup;
+use kubist_index::state::RunId;
+
+use crate::fetch::Piece;
+
+/// Where the digest tells on which pages the runs of a lookup are.
+pub struct Table {
+    /// Of the pages of the base.
+    pub pages: Range<usize>,
+    segment: Arc<str>,
+    /// Where its blocks are counted from.
+    begin: u64,
+    of: OfLookup,
+    /// The same, found on the pages because the digest is damaged.
+    found: OnceLock<BTreeMap<u32, u32>>,
+}
+
+impl Table {
+    /// Of runs on some pages of a base, whose segment has the blocks behind `begin`.
+    pub fn new(pages: Range<usize>, segment: Arc<str>, begin: u64, of: OfLookup) -> Table {
+        Table { pages, segment, begin, of, found: OnceLock::new() }
+    }
+
+    pub fn lookup(&self) -> &Arc<Lookup> {
+        &self.of.lookup
+    }
+
+    /// How many runs of the lookup are on pages of the level.
+    pub fn len(&self) -> usize {
+        self.of.runs as usize
+    }
+
+    /// The run at an index among those that the lookup covers.
+    pub fn run(&self, index: u32) -> RunId {
+        RunId(self.of.first.0.saturating_add(index as u128))
+    }
+
+    /// The blocks that tell of all runs, or of those at some indices; none if they are known to be damaged.
+    pub fn blocks(&self, indices: Option<&[u32]>) -> Vec<u32> {
+        match indices {
+            _ if self.is_found() => Vec::new(),
+            None => (0..self.of.blocks()).collect(),
+            Some(indices) => {
+                let mut blocks: Vec<u32> = indices.iter().map(|index| OfLookup::block_of(*index)).collect();
+                blocks.dedup();
+                blocks
+            }
+        }
+    }
+
+    pub fn pieces(&self, blocks: &[u32]) -> Vec<Piece> {
+        let piece = |block: &u32| {
+            let place = self.of.place(*block);
+            Piece { segment: self.segment.clone(), offset: self.begin + place.start, length: place.end - place.start }
+        };
+        blocks.iter().map(piece).collect()
+    }
+
+    /// The pages, in the level, of all runs or of those at some indices that blocks tell of; `None` if these are damaged.
+    pub fn pages_in(&self, blocks: &[u32], bytes: &[&Bytes], indices: Option<&[u32]>) -> Option<Vec<(u32, u32)>> {
+        if self.is_found() || bytes.len() < blocks.len() {
+            return None;
+        }
+        let (mut pages, mut left) = (Vec::new(), indices.unwrap_or_default());
+        for (block, bytes) in blocks.iter().zip(bytes) {
+            let block = self.of.block(*block, (*bytes).clone()).ok()?;
+            let page = |index: u32| Some((index, block.page(index)?));
+            match indices {
+                None => pages.extend(block.runs.clone().filter_map(page)),
+                Some(_) => {
+                    let of_block = left.partition_point(|index| *index < block.runs.end);
+                    pages.extend(left.split_off(..of_block)?.iter().copied().filter_map(page));
+                }
+            }
+        }
+        pages.iter().all(|(_, page)| (*page as usize) < self.pages.len()).then_some(pages)
+    }
+
+    /// Were its runs found on the pages?
+    pub fn is_found(&self) -> bool {
+        self.found.get().is_some()
+    }
+
+    /// Takes what was found on the pages: by their index the page of each run in the level.
+    pub fn take(&self, found: BTreeMap<u32, u32>) {
+        let _ = self.found.set(found);
+    }
+
+    /// The same, of what was found on the pages.
+    pub fn pages_found(&self, indices: Option<&[u32]>) -> Vec<(u32, u32)> {
+        let Some(found) = self.found.get() else { return Vec::new() };
+        let known = |index: &u32| Some((*index, *found.get(index)?));
+        match indices {
+            None => found.iter().map(|(index, page)| (*index, *page)).collect(),
+            Some(indices) => indices.iter().filter_map(known).collect(),
+        }
+    }
+}
