@@ -1,7 +1,7 @@
 //! The digests of a base (`kubist_format::digest`): read when they are first asked for, level by level.
 //!
 //! They save reading, no more. A level without a digest, or with a damaged one, is gone through page by page; `verify` names
-//! the damage, and the next checkpoint writes the level again.
+//! the damage, and `optimize` writes the level again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
