@@ -37,6 +37,7 @@ pub use base::Base;
 use base::Caching;
 pub use stretches::{Abridged, Stretches};
 
+pub type Changes = directory::Changes<Location>;
 pub type Directory = directory::Directory<Location>;
 pub type Layers = layers::Layers<Location>;
 pub type Entry = pages::Entry<Location>;
@@ -98,15 +99,18 @@ impl Runs {
         }
     }
 
-    /// With primary runs and the cutoffs that came with them, and nothing taken away.
-    pub fn with_added(&self, forest: &Forest, cutoffs: &[(CubeId, Threshold)], added: &[Arc<Run<Location>>]) -> Runs {
-        let grow = |layers: &Layers| layers.with_added(forest, cutoffs, added);
-        let whole = OnceLock::new();
-        if let Some(grown) = self.whole.get().map(grow) {
-            let _ = whole.set(grown);
+    /// After some changes; `removed`: all runs of the base that are no more by now.
+    pub fn with(&self, forest: &Forest, changes: &Changes, removed: Arc<SpreadSet<RunId>>) -> Runs {
+        let (whole, written_by) = (OnceLock::new(), OnceLock::new());
+        if let Some(known) = self.whole.get() {
+            let _ = whole.set(known.with(forest, changes));
         }
-        let (base, removed, written_by) = (self.base.clone(), self.removed.clone(), self.written_by.clone());
-        Runs { base, recent: grow(&self.recent), removed, whole, written_by }
+        if let Some(known) = self.written_by.get() {
+            let gone = || Changes { removed: changes.removed.clone(), ..Changes::default() };
+            let left = if changes.removed.is_empty() { known.clone() } else { Arc::new(known.with(forest, &gone())) };
+            let _ = written_by.set(left);
+        }
+        Runs { base: self.base.clone(), recent: self.recent.with(forest, changes), removed, whole, written_by }
     }
 
     /// How many there are, but for those of the base that were removed since.
@@ -308,17 +312,12 @@ impl Runs {
     ///
     /// As of [`Runs::whole`].
     pub fn lookups(&self, files: &TableFiles, on_pages: bool, stats: &mut Stats, cancel: &Cancel) -> Result<Live> {
-        let of = |directory: &Arc<Directory>| Arc::new(Covering::of(directory));
-        match &self.base {
-            Some(base) if on_pages => {
-                let directory = self.recent().clone();
-                Ok(Live { coverings: vec![of(&directory), base.covering(files, stats, cancel)?.clone()], directory })
-            }
-            _ => {
-                let directory = self.all(files, stats, cancel)?;
-                Ok(Live { coverings: vec![of(&directory)], directory })
-            }
-        }
+        let of = |directory: &Directory| Arc::new(Covering::of(directory.runs()));
+        let coverings = match &self.base {
+            Some(base) if on_pages => vec![of(self.recent()), base.covering(files, stats, cancel)?.clone()],
+            _ => vec![of(&*self.all(files, stats, cancel)?)],
+        };
+        Ok(Live { coverings })
     }
 
     /// Where the runs are found that some lookups cover: of each all, or those at some indices, ascending.
@@ -352,8 +351,7 @@ impl Runs {
     pub fn at(
         &self,
         files: &TableFiles,
-        live: &Live,
-        places: &[Place],
+        places: Vec<Place>,
         stats: &mut Stats,
         cancel: &Cancel,
     ) -> Result<Vec<Arc<Run<Location>>>> {
@@ -361,7 +359,7 @@ impl Runs {
         let mut on_pages: BTreeMap<usize, SpreadSet<RunId>> = BTreeMap::new();
         for place in places {
             match place.at {
-                At::Index(index) => found.push(live.directory.runs()[index as usize].clone()),
+                At::Memory(run) => found.push(run),
                 At::Page(_) if self.is_removed(place.run) => {}
                 At::Page(page) => drop(on_pages.entry(page as usize).or_default().insert(place.run)),
             }

@@ -6,41 +6,41 @@ use std::sync::Arc;
 
 use kubist_format::location::Location;
 use kubist_format::lookup::{Key, Lookup};
-use kubist_index::directory::Directory;
+use kubist_index::directory::Changes;
+use kubist_index::spread::SpreadSet;
 use kubist_index::state::{Run, RunId};
 
 use crate::places::Table;
 
 /// The lookups of a view.
 pub struct Live {
-    /// All runs, or those that are in memory where not all are.
-    pub directory: Arc<Directory<Location>>,
-    /// Of those, and of the runs on pages.
+    /// Into runs that are in memory, and into those on pages of the base.
     pub coverings: Vec<Arc<Covering>>,
 }
 
 /// Lookups into some runs.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Covering {
-    pub lookups: Vec<Covered>,
+    pub lookups: Vec<Arc<Covered>>,
     /// Runs that no lookup covers.
     pub others: Vec<Place>,
 }
 
 /// A run, and where it is found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Place {
     pub run: RunId,
     pub at: At,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum At {
-    /// In the directory.
-    Index(u32),
+    Memory(Arc<Run<Location>>),
+    /// Of the base.
     Page(u32),
 }
 
+#[derive(Debug)]
 pub struct Covered {
     pub lookup: Arc<Lookup>,
     /// The bits that the ids of its runs have in common.
@@ -49,6 +49,7 @@ pub struct Covered {
 }
 
 /// Where the runs of a lookup are found.
+#[derive(Debug)]
 enum Found {
     /// The index of each among those that it covers, of those that live as far as was known.
     Known(Vec<(u32, At)>),
@@ -59,17 +60,18 @@ enum Found {
 /// Puts lookups together, run by run.
 #[derive(Default)]
 pub struct Gathering {
-    covering: Covering,
+    lookups: Vec<Covered>,
+    others: Vec<Place>,
     known: HashMap<(Key, u128), usize>,
 }
 
 impl Gathering {
     /// Takes the next primary run.
     pub fn add(&mut self, run: &Run<Location>, at: At) {
-        let Covering { lookups, others } = &mut self.covering;
+        let Gathering { lookups, others, known } = self;
         let Some(lookup) = &run.payload.lookup else { return others.push(Place { run: run.id, at }) };
-        let entry = run.id.0 & !(u32::MAX as u128);
-        let number = *self.known.entry((lookup.key(), entry)).or_insert_with(|| {
+        let entry = entry_of(run.id);
+        let number = *known.entry((lookup.key(), entry)).or_insert_with(|| {
             lookups.push(Covered { lookup: lookup.clone(), entry, runs: Found::Known(Vec::new()) });
             lookups.len() - 1
         });
@@ -79,29 +81,61 @@ impl Gathering {
     }
 
     pub fn finish(mut self) -> Covering {
-        for covered in &mut self.covering.lookups {
+        for covered in &mut self.lookups {
             if let Found::Known(runs) = &mut covered.runs {
                 runs.sort_unstable_by_key(|(index, _)| *index);
             }
         }
-        self.covering
+        Covering { lookups: self.lookups.into_iter().map(Arc::new).collect(), others: self.others }
     }
 }
 
+/// The bits that the ids of the runs of one entry have in common.
+fn entry_of(run: RunId) -> u128 {
+    run.0 & !(u32::MAX as u128)
+}
+
 impl Covering {
-    /// Of a directory's primary runs.
-    pub fn of(directory: &Directory<Location>) -> Covering {
+    /// Of runs in memory.
+    pub fn of<'a>(runs: impl Iterator<Item = &'a Arc<Run<Location>>>) -> Covering {
         let mut gathering = Gathering::default();
-        (0u32..).zip(directory.runs()).for_each(|(index, run)| gathering.add(run, At::Index(index)));
+        runs.filter(|run| !run.is_replica()).for_each(|run| gathering.add(run, At::Memory(run.clone())));
         gathering.finish()
+    }
+
+    /// After some changes to what is in memory, whose runs all live by now.
+    pub fn with(&self, changes: &Changes<Location>) -> Covering {
+        let (mut covering, added) = (self.clone(), Covering::of(changes.added.iter()));
+        if !changes.removed.is_empty() {
+            let entries: SpreadSet<RunId> = changes.removed.iter().map(|run| RunId(entry_of(*run))).collect();
+            let (removed, is_of) = (&changes.removed, |covered: &Covered| entries.contains(&RunId(covered.entry)));
+            let left = covering.lookups.into_iter().filter_map(|covered| match is_of(&covered) {
+                true => covered.without(removed).map(Arc::new),
+                false => Some(covered),
+            });
+            covering.lookups = left.collect();
+            covering.others.retain(|place| !removed.contains(&place.run));
+        }
+        covering.lookups.extend(added.lookups);
+        covering.others.extend(added.others);
+        covering
     }
 }
 
 impl Covered {
     /// One whose runs a digest knows.
     pub fn of_table(table: Table) -> Covered {
-        let entry = table.run(0).0 & !(u32::MAX as u128);
+        let entry = entry_of(table.run(0));
         Covered { lookup: table.lookup().clone(), entry, runs: Found::Table(table) }
+    }
+
+    /// Without some runs, if any are left.
+    fn without(&self, removed: &SpreadSet<RunId>) -> Option<Covered> {
+        let Found::Known(runs) = &self.runs else { return None };
+        let lives = |(index, _): &&(u32, At)| !removed.contains(&self.run(*index));
+        let left: Vec<(u32, At)> = runs.iter().filter(lives).cloned().collect();
+        let (lookup, entry) = (self.lookup.clone(), self.entry);
+        (!left.is_empty()).then(|| Covered { lookup, entry, runs: Found::Known(left) })
     }
 
     /// How many runs it leads to.
@@ -124,7 +158,7 @@ impl Covered {
             Found::Known(runs) => runs,
             Found::Table(table) => return Some(table),
         };
-        let place = |(index, at): &(u32, At)| Place { run: self.run(*index), at: *at };
+        let place = |(index, at): &(u32, At)| Place { run: self.run(*index), at: at.clone() };
         match indices {
             None => found.extend(runs.iter().map(place)),
             Some(indices) => {

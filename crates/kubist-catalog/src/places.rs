@@ -12,6 +12,7 @@ use kubist_index::state::RunId;
 use crate::fetch::Piece;
 
 /// Where the digest tells on which pages the runs of a lookup are.
+#[derive(Debug)]
 pub struct Table {
     /// Of the pages of the base.
     pub pages: Range<usize>,

@@ -19,20 +19,13 @@ use kubist_store::LogTail;
 use kubist_types::{Cancel, Result};
 
 use crate::checkpoint::Held;
-use crate::directory::{Base, Directory, Runs};
+use crate::directory::{Base, Changes, Directory, Runs};
 use crate::error::bad_entry;
 use crate::files::TableFiles;
 use crate::look::FirstLook;
 use crate::schema::TableSchema;
 use crate::view::{Joined, View};
 use crate::vouched::{self, Vouched};
-
-/// What commits brought.
-#[derive(Default)]
-struct Gained {
-    runs: Vec<Arc<Run<Location>>>,
-    cutoffs: Vec<(CubeId, Threshold)>,
-}
 
 /// The logs as far as they were read.
 #[derive(Default)]
@@ -55,8 +48,8 @@ pub struct Tail {
     view: Option<Arc<View>>,
     /// The state has changed since the view was made (also if an error came between).
     stale: bool,
-    /// The runs and cutoffs that it gained since; `None` if it changed in other ways too.
-    gained: Option<Gained>,
+    /// What it gained and lost since; `None` without a view.
+    changes: Option<Changes>,
     /// All that was ever joined, and the part of it that a checkpoint was begun with spares.
     joined: Joined,
     pub checkpointed: Joined,
@@ -161,15 +154,9 @@ impl Tail {
             for run in &mut entry.commit.runs {
                 Arc::make_mut(run).payload.origin = Some(origin.clone());
             }
-            let mut ids: Vec<RunId> = Vec::new();
-            if let Some(gained) = &mut self.gained {
-                ids.extend(entry.commit.runs.iter().map(|run| run.id));
-                gained.cutoffs.extend_from_slice(&entry.commit.cutoffs);
-            }
+            let gained = self.gained(&entry.commit.runs, &entry.commit.cutoffs);
             self.state.commit(writer, after, entry.commit);
-            if let Some(gained) = &mut self.gained {
-                gained.runs.extend(ids.into_iter().filter_map(|id| self.state.run(id).cloned()));
-            }
+            self.changed(gained);
         }
         Ok(())
     }
@@ -187,10 +174,12 @@ impl Tail {
             vouched::check_need(files, writer, self.state.position(writer), number, *needed, &self.history)?;
         }
         self.stale = true;
-        self.gained = None;
         self.needs_columns = self.needs_columns.max(columns_of(entry.rewrite.runs.iter()));
         let needs = entry.retract_after.map(|after| (after, entry.rewrite.needs.clone()));
+        let mut gained = self.gained(&entry.rewrite.runs, &entry.rewrite.cutoffs);
+        gained.removed.extend(entry.rewrite.removes.iter().filter(|_| self.changes.is_some()));
         self.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
+        self.changed(gained);
         if let Some((after, needs)) = needs {
             self.history.retract(after, &needs);
         }
@@ -223,25 +212,62 @@ impl Tail {
         self.stale = true;
     }
 
+    /// What an entry brings that is not joined yet, if there is a view that does not know of it.
+    fn gained(&self, runs: &[Arc<Run<Location>>], cutoffs: &[(CubeId, Threshold)]) -> Changes {
+        match self.changes {
+            Some(_) => Changes { added: runs.to_vec(), cutoffs: cutoffs.to_vec(), ..Changes::default() },
+            None => Changes::default(),
+        }
+    }
+
+    /// An entry was joined. Of runs that it says a second time the first counts.
+    fn changed(&mut self, gained: Changes) {
+        let Some(changes) = &mut self.changes else { return };
+        changes.added.extend(gained.added.iter().filter_map(|run| self.state.run(run.id).cloned()));
+        changes.cutoffs.extend(gained.cutoffs);
+        changes.removed.extend(gained.removed);
+    }
+
     /// The state arranged for reading: the same view again while nothing has changed.
     pub fn view(&mut self, files: &TableFiles) -> Arc<View> {
         if let Some(view) = self.view.as_ref().filter(|_| !self.stale) {
             return view.clone();
         }
-        let gained = self.gained.take();
-        let runs = match (&self.view, gained) {
-            (Some(view), Some(gained)) => view.runs.with_added(&files.forest(), &gained.cutoffs, &gained.runs),
-            _ => {
+        let (view, changes) = (self.view.take(), self.changes.take());
+        let changed = view.zip(changes.map(|changes| self.settled(changes)));
+        let (schema, history) = (self.schema(files).clone(), self.history.clone());
+        let mut view = match &changed {
+            Some((earlier, changes)) => {
+                let runs = earlier.runs.with(&files.forest(), changes, self.removed.clone());
+                View::new(schema, runs, history, &self.state).with_lookups_of(earlier, changes)
+            }
+            None => {
                 self.removed = Arc::new(self.state.removed_elsewhere().collect());
-                Runs::new(self.base.clone(), Directory::new(files.forest(), &self.state), self.removed.clone())
+                let recent = Directory::new(files.forest(), &self.state);
+                let runs = Runs::new(self.base.clone(), recent, self.removed.clone());
+                View::new(schema, runs, history, &self.state)
             }
         };
-        let mut view = View::new(self.schema(files).clone(), runs, self.history.clone(), &self.state);
         view.joined = self.joined;
         let view = Arc::new(view);
         self.view = Some(view.clone());
         self.stale = false;
-        self.gained = Some(Gained::default());
+        self.changes = Some(Changes::default());
         view
+    }
+
+    /// Of what was gained and lost since a view, what that view has to know: what was gained lives.
+    fn settled(&mut self, mut changes: Changes) -> Changes {
+        let lives = |run: &Run<Location>| {
+            self.state.is_live(run.id) && run.copies.iter().all(|source| self.state.is_live(*source))
+        };
+        for run in changes.added.extract_if(.., |run| !lives(run)) {
+            changes.removed.remove(&run.id);
+        }
+        let mut elsewhere = changes.removed.iter().filter(|run| self.state.run(**run).is_none()).peekable();
+        if elsewhere.peek().is_some() {
+            Arc::make_mut(&mut self.removed).extend(elsewhere);
+        }
+        changes
     }
 }

@@ -7,7 +7,7 @@ use kubist_format::location::Location;
 use kubist_index::state::State;
 use kubist_types::{Cancel, Result, Stats};
 
-use crate::directory::Runs;
+use crate::directory::{Changes, Runs};
 use crate::files::TableFiles;
 use crate::lookups::Live;
 use crate::schema::TableSchema;
@@ -39,6 +39,16 @@ impl View {
         let positions = state.positions().map(|(writer, position)| (writer.to_string(), position)).collect();
         let (joined, lookups) = (Joined::default(), Default::default());
         View { schema, runs, history, positions, rewrites: state.rewrites(), joined, lookups }
+    }
+
+    /// With the lookups of an earlier one, as far as they were arranged, after some changes.
+    pub fn with_lookups_of(self, earlier: &View, changes: &Changes) -> View {
+        for (known, lookups) in earlier.lookups.iter().zip(&self.lookups) {
+            let Some((in_memory, others)) = known.get().and_then(|live| live.coverings.split_first()) else { continue };
+            let changed = Arc::new(in_memory.with(changes));
+            let _ = lookups.set(Live { coverings: [&[changed], others].concat() });
+        }
+        self
     }
 
     /// The lookups into the primary runs, arranged when they are first asked for.

@@ -3,54 +3,45 @@
 //! The directory is flat, sorted arrays: a walk is a scan in depth-first order
 //! that jumps over subtrees. The trees of a forest follow one another.
 
-use std::collections::{BTreeMap, HashSet};
-use std::ops::Range;
+mod blocks;
+
 use std::sync::Arc;
 
 use crate::cube::{CubeId, Geometry};
 use crate::forest::Forest;
 use crate::gradual::{self, Never, Steps, Stop};
 use crate::priority::{PriorityRange, Threshold};
+use crate::spread::SpreadSet;
 use crate::state::{Run, RunId, State};
+use blocks::{Block, Blocks, Change, Making, Sorted};
 
 /// All live runs of a snapshot, arranged for planning.
 #[derive(Debug)]
 pub struct Directory<L> {
     forest: Forest,
-    /// Cubes that hold runs or have a cutoff, tree by tree in depth-first order.
-    pub(crate) cubes: Vec<CubeId>,
-    pub(crate) cutoffs: Vec<Threshold>,
-    /// `low[0..k], high[0..k]` of each cube, of which the k of its tree are used.
-    pub(crate) spans: Vec<u32>,
-    /// As many numbers are of each cube: twice the most dimensions of a tree.
-    pub(crate) stride: usize,
-    /// Where the runs of each cube begin in `runs`; one more than cubes.
-    pub(crate) first_run: Vec<u32>,
-    /// Primaries by cube, then id.
-    pub(crate) runs: Vec<Arc<Run<L>>>,
-    pub(crate) replicas: Arc<Replicas<L>>,
-    rows: u64,
+    /// Cubes that hold primaries or have a cutoff, tree by tree in depth-first order.
+    pub(crate) primaries: Blocks<L>,
+    /// Cubes that hold replicas.
+    pub(crate) copies: Blocks<L>,
     /// The cutoff of cubes of which none is known.
     otherwise: Threshold,
 }
 
-/// The part of a directory that is of one tree.
-pub struct Tree {
-    pub geometry: Geometry,
-    /// Its cubes, by their indices in the directory.
-    pub cubes: Range<usize>,
-    /// Its primary runs, likewise.
-    pub runs: Range<usize>,
+/// What a state has gained and lost since it was arranged.
+#[derive(Debug)]
+pub struct Changes<L> {
+    /// Primaries and replicas.
+    pub added: Vec<Arc<Run<L>>>,
+    /// At least the cutoffs that came with them.
+    pub cutoffs: Vec<(CubeId, Threshold)>,
+    /// Runs that are no more; replicas of these are none, either.
+    pub removed: SpreadSet<RunId>,
 }
 
-/// All live replicas of a snapshot.
-#[derive(Debug)]
-pub(crate) struct Replicas<L> {
-    pub by_cube: BTreeMap<CubeId, Vec<Arc<Run<L>>>>,
-    /// How many there are.
-    pub count: usize,
-    /// Primaries that some replica copies.
-    pub copied: HashSet<RunId>,
+impl<L> Default for Changes<L> {
+    fn default() -> Changes<L> {
+        Changes { added: Vec::new(), cutoffs: Vec::new(), removed: SpreadSet::default() }
+    }
 }
 
 impl<L> Directory<L> {
@@ -98,67 +89,92 @@ impl<L> Directory<L> {
         otherwise: Threshold,
         stop: &S,
     ) -> Result<Directory<L>, S::Stopped> {
-        let (mut primaries, mut order, mut by_cube): (Vec<_>, Vec<_>, BTreeMap<CubeId, Vec<_>>) = Default::default();
-        let mut steps = Steps::new(stop);
+        let (mut primaries, mut replicas) = (Vec::new(), Vec::new());
+        let (mut copied, mut steps) = (SpreadSet::default(), Steps::new(stop));
         for run in live {
-            steps.step(1)?;
-            match run.is_replica() {
-                true => by_cube.entry(run.cube).or_default().push(run),
-                false => {
-                    order.push((run.cube, run.id, primaries.len() as u32));
-                    primaries.push(Some(run));
-                }
-            }
+            steps.step(1 + run.copies.len())?;
+            copied.extend(run.copies.iter().copied());
+            if run.is_replica() { replicas.push(run) } else { primaries.push(run) }
         }
-        // What they are sorted by, without the runs: following each pointer would take longer.
-        // Most come nearly in order, which this sort makes use of.
-        gradual::sort(&mut order, stop)?;
-        for replicas in by_cube.values_mut() {
-            steps.step(replicas.len())?;
-            replicas.sort_unstable_by_key(|run| run.id);
+        let (primaries, replicas) = (sorted(primaries, stop)?, sorted(replicas, stop)?);
+        let (mut of_primaries, mut of_copies) = (Making::new(&forest, stride(&forest)), Making::new(&forest, 0));
+        if otherwise < Threshold::ALL {
+            (of_primaries, of_copies) = (of_primaries.part(otherwise), of_copies.part(Threshold::ALL));
         }
-        let mut copied = HashSet::new();
-        for replica in by_cube.values().flatten() {
-            steps.step(replica.copies.len())?;
-            copied.extend(replica.copies.iter().copied());
-        }
-        let count = by_cube.values().map(Vec::len).sum();
-        let mut directory = Directory::empty(forest, primaries.len(), Arc::new(Replicas { by_cube, count, copied }));
-        directory.otherwise = otherwise;
-        let sorted = order.into_iter().filter_map(|(cube, _, index)| Some((cube, primaries[index as usize].take()?)));
-        directory.arrange(cutoffs, sorted, stop)?;
-        Ok(directory)
+        let primaries = of_primaries.of(primaries, lowest(cutoffs, stop)?, &|run| copied.contains(&run), stop)?;
+        let copies = of_copies.of(replicas, Vec::new(), &|_| false, stop)?;
+        Ok(Directory { forest, primaries, copies, otherwise })
     }
 
-    /// The directory of a state that has gained these primary runs and lost none:
-    /// the same as [`Directory::new`], without sorting everything again. `lowered` has at
-    /// least the cutoffs that came with them.
-    pub fn with_added(
-        &self,
-        forest: Forest,
-        lowered: impl Iterator<Item = (CubeId, Threshold)>,
-        mut added: Vec<Arc<Run<L>>>,
-    ) -> Directory<L> {
-        added.sort_unstable_by_key(|run| (run.cube, run.id));
-        let mut directory = Directory::empty(forest, self.runs.len() + added.len(), self.replicas.clone());
-        let of_cubes = self.cubes.iter().zip(self.first_run.windows(2));
-        let old = of_cubes
-            .flat_map(|(cube, ends)| self.runs[ends[0] as usize..ends[1] as usize].iter().map(|run| (*cube, run)));
-        let (mut old, mut new) = (old.peekable(), added.into_iter().peekable());
-        let Ok(()) = directory.arrange(
-            self.cutoffs().chain(lowered),
-            std::iter::from_fn(|| {
-                let before = |(cube, old): &(CubeId, &Arc<Run<L>>)| {
-                    new.peek().is_none_or(|new| *cube < new.cube || (*cube == new.cube && old.id < new.id))
-                };
-                match old.next_if(before) {
-                    Some((cube, run)) => Some((cube, run.clone())),
-                    None => new.next().map(|run| (run.cube, run)),
-                }
-            }),
-            &Never,
+    /// The directory of a state that has changed: the same as [`Directory::new`], in the time of what
+    /// changed, a step for each block, and one for each name where anything was removed.
+    pub fn with(&self, forest: &Forest, changes: &Changes<L>) -> Directory<L> {
+        let Changes { added, cutoffs, removed } = changes;
+        let lives = |run: &Run<L>| !removed.contains(&run.id) && !run.copies.iter().any(|run| removed.contains(run));
+        let added = added.iter().filter(|run| lives(run)).cloned();
+        if stride(forest) != self.primaries.stride {
+            let live = self.all().filter(|run| lives(run)).cloned().chain(added);
+            let Ok(anew) = Directory::of(forest.clone(), live, self.cutoffs().chain(cutoffs.iter().copied()), &Never);
+            return anew;
+        }
+        let (replicas, primaries): (Vec<_>, Vec<_>) = added.partition(|run| run.is_replica());
+        let sources: SpreadSet<RunId> = replicas.iter().flat_map(|replica| replica.copies.iter().copied()).collect();
+        let (Ok(mut primaries), Ok(mut replicas)) = (sorted(primaries, &Never), sorted(replicas, &Never));
+        for runs in [&mut primaries, &mut replicas] {
+            runs.dedup_by_key(|(cube, run)| (*cube, run.id));
+        }
+        let Ok(cutoffs) = lowest(cutoffs.iter().copied(), &Never);
+        let touched = self.touched(removed, &sources, &lives);
+        let primaries = self.primaries.changed(
+            forest,
+            primaries,
+            cutoffs,
+            &touched.primaries,
+            &Change {
+                keeps: &|block, place| !removed.contains(&block.ids[place]),
+                is_copied: &|run| sources.contains(&run),
+            },
         );
-        directory
+        let change = Change { keeps: &|block, place| lives(&block.runs[place]), is_copied: &|_| false };
+        let copies = self.copies.changed(forest, replicas, Vec::new(), &touched.copies, &change);
+        Directory { forest: forest.clone(), primaries, copies, otherwise: self.otherwise }
+    }
+
+    /// The blocks of which something is removed, or will be copied.
+    fn touched(
+        &self,
+        removed: &SpreadSet<RunId>,
+        sources: &SpreadSet<RunId>,
+        lives: &dyn Fn(&Run<L>) -> bool,
+    ) -> Touched {
+        if removed.is_empty() && sources.is_empty() {
+            return Touched::default();
+        }
+        let (mut found, mut copied) = (0, Vec::new());
+        let mut look = |block: &Block<L>| {
+            let mut is_touched = false;
+            for (place, (id, is_copied)) in block.ids.iter().zip(&block.is_copied).enumerate() {
+                let is_removed = removed.contains(id);
+                is_touched |= is_removed || (!is_copied && sources.contains(id));
+                found += is_removed as usize;
+                if is_removed && *is_copied {
+                    copied.push(block.runs[place].cube);
+                }
+            }
+            is_touched
+        };
+        let primaries = self.primaries.iter().map(|block| look(block)).collect();
+        let mut copies: Vec<bool> = self.copies.iter().map(|block| look(block)).collect();
+        // Replicas lie below what they copy. Of what is known elsewhere nothing says where that was.
+        let are_all_here = found == removed.len();
+        copied.sort_unstable();
+        for (is_touched, block) in copies.iter_mut().zip(self.copies.iter()) {
+            let (first, last) = (block.cubes[0], block.cubes[block.cubes.len() - 1]);
+            let holds = |cube: &CubeId| *cube <= last && self.forest.tree_of(*cube).end_of(*cube) > first.to_u128();
+            let may_be = || !are_all_here || copied.iter().take_while(|cube| **cube <= last).any(holds);
+            *is_touched = *is_touched || (may_be() && block.runs.iter().any(|run| !lives(run)));
+        }
+        Touched { primaries, copies }
     }
 
     /// Of an empty table.
@@ -167,81 +183,27 @@ impl<L> Directory<L> {
         directory
     }
 
-    /// One of no runs yet.
-    fn empty(forest: Forest, runs: usize, replicas: Arc<Replicas<L>>) -> Directory<L> {
-        let stride = 2 * forest.most_dimensions();
-        Directory {
-            forest,
-            cubes: Vec::with_capacity(runs),
-            cutoffs: Vec::with_capacity(runs),
-            spans: Vec::with_capacity(runs * stride),
-            stride,
-            first_run: Vec::with_capacity(runs + 1),
-            runs: Vec::with_capacity(runs),
-            replicas,
-            rows: 0,
-            otherwise: Threshold::ALL,
-        }
-    }
-
-    /// Takes all runs, sorted by cube and id, and the cutoffs.
-    fn arrange<S: Stop>(
-        &mut self,
-        cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
-        runs: impl Iterator<Item = (CubeId, Arc<Run<L>>)>,
-        stop: &S,
-    ) -> Result<(), S::Stopped> {
-        let mut cutoffs: Vec<_> = cutoffs.filter(|(_, cutoff)| *cutoff < Threshold::ALL).collect();
-        gradual::sort(&mut cutoffs, stop)?;
-        cutoffs.dedup_by_key(|(cube, _)| *cube);
-        let (mut cutoffs, mut steps) = (cutoffs.into_iter().peekable(), Steps::new(stop));
-        for (cube, run) in runs {
-            steps.step(1)?;
-            if self.cubes.last() != Some(&cube) {
-                while let Some((empty, cutoff)) = cutoffs.next_if(|(next, _)| *next < cube) {
-                    self.begin_cube(empty, cutoff);
-                }
-                let cutoff = cutoffs.next_if(|(next, _)| *next == cube).map_or(self.otherwise, |(_, cutoff)| cutoff);
-                self.begin_cube(cube, cutoff);
-            }
-            self.rows += run.rows;
-            self.runs.push(run);
-        }
-        cutoffs.for_each(|(empty, cutoff)| self.begin_cube(empty, cutoff));
-        self.first_run.push(self.runs.len() as u32);
-        Ok(())
-    }
-
-    fn begin_cube(&mut self, cube: CubeId, cutoff: Threshold) {
-        let tree = self.forest.tree_of(cube);
-        let (span, k, end) = (tree.span(cube), tree.dimensions(), self.spans.len() + self.stride);
-        self.spans.extend_from_slice(&span.low[..k]);
-        self.spans.extend_from_slice(&span.high[..k]);
-        self.spans.resize(end, 0);
-        self.cubes.push(cube);
-        self.cutoffs.push(cutoff);
-        self.first_run.push(self.runs.len() as u32);
-    }
-
     /// The trees of its cubes.
     pub fn forest(&self) -> &Forest {
         &self.forest
     }
 
     /// The trees that have primary runs, oldest grid first: the others cost nothing.
-    pub fn trees(&self) -> impl Iterator<Item = Tree> + '_ {
-        self.forest.trees().filter_map(|geometry| {
-            let end = geometry.end_of(geometry.root());
-            let first = self.cubes.partition_point(|cube| *cube < geometry.root());
-            let count = self.cubes[first..].partition_point(|cube| cube.to_u128() < end);
-            let runs = self.first_run[first] as usize..self.first_run[first + count] as usize;
-            (!runs.is_empty()).then_some(Tree { geometry, cubes: first..first + count, runs })
+    pub fn trees(&self) -> impl Iterator<Item = Geometry> + '_ {
+        self.forest.trees().filter(|tree| {
+            let ((first, mut from), end) = (self.primaries.seek(tree.root()), tree.end_of(tree.root()));
+            let mut has_runs = self.primaries[first.min(self.primaries.len())..].iter().map_while(|block| {
+                let cubes = from..block.cubes.partition_point(|cube| cube.to_u128() < end);
+                from = 0;
+                (!cubes.is_empty()).then(|| !block.of_cubes(cubes).is_empty())
+            });
+            has_runs.any(|has_runs| has_runs)
         })
     }
 
     /// Live runs, primaries and replicas.
     pub fn len(&self) -> usize {
-        self.runs.len() + self.replicas.count
+        self.primaries.runs + self.copies.runs
     }
 
     pub fn is_empty(&self) -> bool {
@@ -250,68 +212,100 @@ impl<L> Directory<L> {
 
     /// Live primary records.
     pub fn rows(&self) -> u64 {
-        self.rows
+        self.primaries.rows
     }
 
     /// All live primary runs, by cube, tree by tree in depth-first order.
-    pub fn runs(&self) -> &[Arc<Run<L>>] {
-        &self.runs
+    pub fn runs(&self) -> impl Iterator<Item = &Arc<Run<L>>> + Clone {
+        self.primaries.all()
     }
 
     /// All live runs: first primaries, then replicas.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Run<L>>> + Clone {
-        self.runs.iter().chain(self.replicas.by_cube.values().flatten())
+        self.runs().chain(self.replicas())
     }
 
     /// All live replicas, by cube in depth-first order.
-    pub fn replicas(&self) -> impl Iterator<Item = &Arc<Run<L>>> {
-        self.replicas.by_cube.values().flatten()
+    pub fn replicas(&self) -> impl Iterator<Item = &Arc<Run<L>>> + Clone {
+        self.copies.all()
     }
 
     /// The live replicas in one cube.
     pub fn replicas_in(&self, cube: CubeId) -> &[Arc<Run<L>>] {
-        self.replicas.by_cube.get(&cube).map_or(&[], Vec::as_slice)
+        self.copies.runs_of(cube)
     }
 
-    /// Cubes that hold runs or have a cutoff, in depth-first order.
-    pub fn cubes(&self) -> &[CubeId] {
-        &self.cubes
+    /// Cubes that hold primary runs or have a cutoff, in depth-first order.
+    pub fn cubes(&self) -> impl Iterator<Item = CubeId> + '_ {
+        self.primaries.iter().flat_map(|block| block.cubes.iter().copied())
     }
 
-    /// Cubes that hold at least one run.
+    /// Cubes that hold at least one primary run.
     pub fn occupied_cubes(&self) -> usize {
-        self.first_run.windows(2).filter(|pair| pair[0] < pair[1]).count()
+        let occupied =
+            |block: &Arc<Block<L>>| (0..block.cubes.len()).filter(|cube| !block.of_cube(*cube).is_empty()).count();
+        self.primaries.iter().map(occupied).sum()
     }
 
-    /// Levels of the tree: one more than that of the deepest cube with a run.
+    /// Levels of the tree: one more than that of the deepest cube with a primary run.
     pub fn height(&self) -> u32 {
-        self.runs.iter().map(|run| run.cube.level() + 1).max().unwrap_or(0)
+        self.runs().map(|run| run.cube.level() + 1).max().unwrap_or(0)
     }
 
     /// W(cube) in this snapshot.
     pub fn cutoff(&self, cube: CubeId) -> Threshold {
-        self.cubes.binary_search(&cube).map_or(self.otherwise, |index| self.cutoffs[index])
+        self.primaries.find(cube).map_or(self.otherwise, |(block, index)| block.cutoffs[index])
     }
 
     /// All cutoffs below "everything".
     pub fn cutoffs(&self) -> impl Iterator<Item = (CubeId, Threshold)> {
-        let cutoffs = self.cubes.iter().copied().zip(self.cutoffs.iter().copied());
-        cutoffs.filter(|(_, cutoff)| *cutoff < Threshold::ALL)
+        let cubes = self.cubes().zip(self.primaries.iter().flat_map(|block| block.cutoffs.iter().copied()));
+        cubes.filter(|(_, cutoff)| *cutoff < Threshold::ALL)
     }
 
     /// The primary runs of one cube.
     pub fn runs_of(&self, cube: CubeId) -> &[Arc<Run<L>>] {
-        match self.cubes.binary_search(&cube) {
-            Ok(index) => &self.runs[self.first_run[index] as usize..self.first_run[index + 1] as usize],
-            Err(_) => &[],
-        }
+        self.primaries.runs_of(cube)
     }
 
-    /// The readable runs of a cube that some replica copies.
+    /// The readable runs of a cube that some replica may copy.
     pub(crate) fn copied_runs(&self, cube: CubeId, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
-        let copied = self.runs_of(cube).iter().filter(move |run| meets(run, range));
-        copied.filter(|run| self.replicas.copied.contains(&run.id))
+        let of_cube = self.primaries.find(cube).map(|(block, index)| block.readable(index, range));
+        of_cube.into_iter().flatten().filter_map(|(run, is_copied)| is_copied.then_some(run))
     }
+}
+
+/// Of each block: is something of it no more, or copied by now?
+#[derive(Default)]
+struct Touched {
+    primaries: Vec<bool>,
+    copies: Vec<bool>,
+}
+
+/// As many numbers say where a cube of a forest lies.
+fn stride(forest: &Forest) -> usize {
+    2 * forest.most_dimensions()
+}
+
+/// By cube, then id.
+fn sorted<L, S: Stop>(runs: Vec<Arc<Run<L>>>, stop: &S) -> Result<Sorted<L>, S::Stopped> {
+    let mut order: Vec<_> = (0u32..).zip(&runs).map(|(index, run)| (run.cube, run.id, index)).collect();
+    // What they are sorted by, without the runs: following each pointer would take longer.
+    // Most come nearly in order, which this sort makes use of.
+    gradual::sort(&mut order, stop)?;
+    let mut runs: Vec<_> = runs.into_iter().map(Some).collect();
+    Ok(order.into_iter().filter_map(|(cube, _, index)| Some((cube, runs[index as usize].take()?))).collect())
+}
+
+/// Of each cube the lowest cutoff, where that is below "everything".
+fn lowest<S: Stop>(
+    cutoffs: impl Iterator<Item = (CubeId, Threshold)>,
+    stop: &S,
+) -> Result<Vec<(CubeId, Threshold)>, S::Stopped> {
+    let mut cutoffs: Vec<_> = cutoffs.filter(|(_, cutoff)| *cutoff < Threshold::ALL).collect();
+    gradual::sort(&mut cutoffs, stop)?;
+    cutoffs.dedup_by_key(|(cube, _)| *cube);
+    Ok(cutoffs)
 }
 
 /// May the run hold priorities in the range?

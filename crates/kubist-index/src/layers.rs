@@ -6,11 +6,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::cube::CubeId;
-use crate::directory::Directory;
+use crate::directory::{Changes, Directory};
 use crate::forest::Forest;
-use crate::priority::Threshold;
-use crate::state::Run;
 
 /// The small directory is joined to the large one once it has this many runs, and this share of
 /// the large one's.
@@ -30,14 +27,17 @@ impl<L> Layers<L> {
         Layers { arranged, late: None, joined: OnceLock::new() }
     }
 
-    /// With primary runs that were gained, and the cutoffs that came with them.
-    pub fn with_added(&self, forest: &Forest, cutoffs: &[(CubeId, Threshold)], added: &[Arc<Run<L>>]) -> Layers<L> {
+    /// After some changes. Where these are more than a commit's, what came later is joined first.
+    pub fn with(&self, forest: &Forest, changes: &Changes<L>) -> Layers<L> {
+        if !changes.removed.is_empty() || changes.added.iter().any(|run| run.is_replica()) {
+            return Layers::new(Arc::new(self.joined().with(forest, changes)));
+        }
         let (arranged, late) = match self.joined.get() {
             Some(joined) => (joined.clone(), None),
             None => (self.arranged.clone(), self.late.as_ref()),
         };
-        let grown = |late: &Directory<L>| late.with_added(forest.clone(), cutoffs.iter().copied(), added.to_vec());
-        let late = Arc::new(late.map_or_else(|| grown(&Directory::nothing(forest.clone())), |late| grown(late)));
+        let grown = |late: &Directory<L>| Arc::new(late.with(forest, changes));
+        let late = late.map_or_else(|| grown(&Directory::nothing(forest.clone())), |late| grown(late));
         let layers = Layers { late: Some(late), arranged, joined: OnceLock::new() };
         let late = layers.len() - layers.arranged.len();
         match late < LATE_RUNS.max(layers.arranged.len() / LATE_SHARE) {
@@ -50,8 +50,8 @@ impl<L> Layers<L> {
     pub fn joined(&self) -> &Arc<Directory<L>> {
         let Some(late) = &self.late else { return &self.arranged };
         self.joined.get_or_init(|| {
-            let (forest, added) = (late.forest().clone(), late.runs().to_vec());
-            Arc::new(self.arranged.with_added(forest, late.cutoffs(), added))
+            let (added, cutoffs) = (late.runs().cloned().collect(), late.cutoffs().collect());
+            Arc::new(self.arranged.with(late.forest(), &Changes { added, cutoffs, ..Changes::default() }))
         })
     }
 

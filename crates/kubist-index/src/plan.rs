@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::cube::{CubeId, Geometry, GridBox};
-use crate::directory::{Directory, Tree, meets};
+use crate::directory::{Directory, meets};
 use crate::forest::Region;
 use crate::gradual::{Steps, Stop};
 use crate::priority::PriorityRange;
@@ -42,9 +42,9 @@ impl<L> Directory<L> {
     pub fn plan<S: Stop>(&self, region: &Region, range: PriorityRange, stop: &S) -> Result<Plan<'_, L>, S::Stopped> {
         let (mut plan, mut steps) = (Plan { visits: Vec::new(), cubes_visited: 0 }, Steps::new(stop));
         for (tree, grid_box) in self.asked(region) {
-            let starts = match self.replicas.by_cube.is_empty() {
-                true => vec![Start::root(tree.geometry.grid())],
-                false => self.starts(&tree.geometry, grid_box, range, &mut steps)?,
+            let starts = match self.copies.is_empty() {
+                true => vec![Start::root(tree.grid())],
+                false => self.starts(&tree, grid_box, range, &mut steps)?,
             };
             self.plan_tree(&tree, &starts, grid_box, range, &mut plan, &mut steps)?;
         }
@@ -81,7 +81,7 @@ impl<L> Directory<L> {
     ) -> Result<Plan<'_, L>, S::Stopped> {
         let (mut plan, mut steps) = (Plan { visits: Vec::new(), cubes_visited: 0 }, Steps::new(stop));
         for (tree, grid_box) in self.asked(region) {
-            let grid = tree.geometry.grid();
+            let grid = tree.grid();
             let of_tree: Vec<Start> = starts.iter().filter(|start| start.region.grid() == grid).copied().collect();
             self.plan_tree(&tree, &of_tree, grid_box, range, &mut plan, &mut steps)?;
         }
@@ -89,20 +89,19 @@ impl<L> Directory<L> {
     }
 
     /// The trees that have runs, with the region's box in each.
-    fn asked<'a>(&'a self, region: &'a Region) -> impl Iterator<Item = (Tree, &'a GridBox)> {
-        self.trees().filter_map(|tree| region.in_tree(tree.geometry.grid()).map(|grid_box| (tree, grid_box)))
+    fn asked<'a>(&'a self, region: &'a Region) -> impl Iterator<Item = (Geometry, &'a GridBox)> {
+        self.trees().filter_map(|tree| region.in_tree(tree.grid()).map(|grid_box| (tree, grid_box)))
     }
 
     fn plan_tree<'a, S: Stop>(
         &'a self,
-        tree: &Tree,
+        geometry: &Geometry,
         starts: &[Start],
         grid_box: &GridBox,
         range: PriorityRange,
         plan: &mut Plan<'a, L>,
         steps: &mut Steps<'_, S>,
     ) -> Result<(), S::Stopped> {
-        let geometry = &tree.geometry;
         let starts: Vec<&Start> = starts.iter().filter(|start| geometry.meets(start.region, grid_box)).collect();
         // The starts below each cube, and those that use its replicas.
         let (mut below, mut using): (BTreeMap<_, Vec<&Start>>, BTreeMap<_, Vec<&Start>>) = Default::default();
@@ -125,12 +124,12 @@ impl<L> Directory<L> {
             covered.insert(*source, replicas.iter().flat_map(|replica| replica.copies.iter().copied()).collect());
         }
         for (ancestor, starts) in &below {
-            let Ok(index) = self.cubes.binary_search(ancestor) else { continue };
+            let Some((block, index)) = self.primaries.find(*ancestor) else { continue };
             plan.cubes_visited += 1;
-            for run in self.readable(index, range) {
+            for (run, is_copied) in block.readable(index, range) {
                 steps.step(1)?;
                 // Most runs are copied nowhere: no need to look at every start.
-                if !self.replicas.copied.contains(&run.id) {
+                if !is_copied {
                     plan.visits.push(Visit { run, within: None });
                     continue;
                 }
@@ -149,11 +148,6 @@ impl<L> Directory<L> {
         Ok(())
     }
 
-    fn readable(&self, index: usize, range: PriorityRange) -> impl Iterator<Item = &Arc<Run<L>>> {
-        let runs = &self.runs[self.first_run[index] as usize..self.first_run[index + 1] as usize];
-        runs.iter().filter(move |run| meets(run, range))
-    }
-
     fn walk<'a, S: Stop>(
         &'a self,
         geometry: &Geometry,
@@ -163,28 +157,32 @@ impl<L> Directory<L> {
         plan: &mut Plan<'a, L>,
         steps: &mut Steps<'_, S>,
     ) -> Result<(), S::Stopped> {
-        let k = geometry.dimensions();
-        let end = geometry.end_of(start);
-        let mut index = self.cubes.partition_point(|cube| *cube < start);
-        while index < self.cubes.len() && self.cubes[index].to_u128() < end {
-            steps.step(1)?;
-            let span = &self.spans[index * self.stride..][..2 * k];
-            let meets = (0..k).all(|d| span[d] <= grid_box.high[d] && span[k + d] >= grid_box.low[d]);
-            if meets {
-                plan.cubes_visited += 1;
-                plan.visits.extend(self.readable(index, range).map(|run| Visit { run, within: None }));
-            }
-            if meets && !self.cutoffs[index].admits(range.last) {
-                index += 1;
-            } else {
-                let past = geometry.end_of(self.cubes[index]);
+        let (k, stride, end) = (geometry.dimensions(), self.primaries.stride, geometry.end_of(start));
+        let (mut at, mut index) = self.primaries.seek(start);
+        while let Some(block) = self.primaries.get(at) {
+            let mut past = 0;
+            while index < block.cubes.len() {
+                if block.cubes[index].to_u128() >= end {
+                    return Ok(());
+                }
+                steps.step(1)?;
+                let span = block.span(index, stride);
+                let meets = (0..k).all(|d| span[d] <= grid_box.high[d] && span[k + d] >= grid_box.low[d]);
+                if meets {
+                    plan.cubes_visited += 1;
+                    plan.visits.extend(block.readable(index, range).map(|(run, _)| Visit { run, within: None }));
+                }
+                if meets && !block.cutoffs[index].admits(range.last) {
+                    index += 1;
+                    continue;
+                }
+                past = geometry.end_of(block.cubes[index]);
                 // Subtrees are mostly small: look nearby before searching.
-                let near = self.cubes[index + 1..].iter().take(8).position(|cube| cube.to_u128() >= past);
-                index = match near {
-                    Some(step) => index + 1 + step,
-                    None => index + self.cubes[index..].partition_point(|cube| cube.to_u128() < past),
-                };
+                let later = &block.cubes[index + 1..];
+                let near = later.iter().take(8).position(|cube| cube.to_u128() >= past);
+                index += 1 + near.unwrap_or_else(|| later.partition_point(|cube| cube.to_u128() < past));
             }
+            (at, index) = self.primaries.at_or_behind(at + 1, past);
         }
         Ok(())
     }

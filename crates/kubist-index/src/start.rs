@@ -7,7 +7,6 @@
 //! little. It weighs only runs that some replica copies, because all others are read
 //! either way.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::cube::{CubeId, Geometry, GridBox};
@@ -117,8 +116,7 @@ impl<L> Directory<L> {
     }
 
     fn has_replicas_below(&self, tree: &Geometry, cube: CubeId) -> bool {
-        let next = self.replicas.by_cube.range((Bound::Excluded(cube), Bound::Unbounded)).next();
-        next.is_some_and(|(other, _)| tree.contains(cube, *other))
+        self.copies.behind(cube).is_some_and(|other| tree.contains(cube, other))
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kubist_index::cube::{CubeId, Geometry, GridBox};
-use kubist_index::directory::Directory;
+use kubist_index::directory::{Changes, Directory};
 use kubist_index::forest::{Forest, Region};
 use kubist_index::gradual::Never;
 use kubist_index::layers::Layers;
@@ -493,43 +493,108 @@ fn every_snapshot_answers_exactly() {
     assert_eq!(first_violation(None, 5000), None);
 }
 
-#[test]
-fn layers_grow_as_if_made_anew() {
-    for seed in 0..200 {
-        let mut table = Table::new(seed, None);
-        let (mut state, mut grown) = (State::default(), None::<Layers<Vec<Row>>>);
-        for number in 1..20 {
-            if number % 7 == 0 {
-                table.regrid();
+/// What a table has gained and lost, entry by entry, as whoever follows its logs sees it.
+#[derive(Default)]
+struct Followed {
+    state: State<Vec<Row>>,
+    changes: Changes<Vec<Row>>,
+    seen: ([usize; 3], usize),
+}
+
+impl Followed {
+    fn follow(&mut self, table: &Table) {
+        let added = |changes: &mut Changes<Vec<Row>>, runs: &[Arc<Run<Vec<Row>>>], cutoffs: &[_]| {
+            changes.added.extend_from_slice(runs);
+            changes.cutoffs.extend_from_slice(cutoffs);
+        };
+        for (writer, log) in table.logs.iter().enumerate() {
+            for commit in &log[self.seen.0[writer]..] {
+                self.seen.0[writer] += 1;
+                added(&mut self.changes, &commit.runs, &commit.cutoffs);
+                self.state.commit(WRITERS[writer], self.seen.0[writer] as u64, commit.clone());
             }
-            table.commit();
-            let commit = table.logs.iter_mut().find_map(Vec::pop).unwrap();
-            let ids: Vec<RunId> = commit.runs.iter().map(|run| run.id).collect();
-            let cutoffs = commit.cutoffs.clone();
-            state.commit("ada", number, commit);
-            let added: Vec<_> = ids.iter().map(|id| state.run(*id).unwrap().clone()).collect();
-            let anew = Directory::new(forest(), &state);
+        }
+        for rewrite in &table.rewrites[self.seen.1..] {
+            self.seen.1 += 1;
+            added(&mut self.changes, &rewrite.runs, &rewrite.cutoffs);
+            self.changes.removed.extend(rewrite.removes.iter().copied());
+            self.state.rewrite(self.seen.1 as u64, rewrite.clone()).unwrap();
+        }
+    }
+
+    fn changes(&mut self) -> Changes<Vec<Row>> {
+        std::mem::take(&mut self.changes)
+    }
+}
+
+#[test]
+fn layers_change_as_if_made_anew() {
+    let mut lost = 0;
+    for seed in 0..300 {
+        let (mut table, mut followed, mut grown) = (Table::new(seed, None), Followed::default(), None::<Layers<_>>);
+        for number in 1..40 {
+            match table.rng.random_range(0..12) {
+                0 => table.regrid(),
+                1..=7 => table.commit(),
+                _ => table.rewrite(),
+            }
+            followed.follow(&table);
+            // Now and then several are joined at once.
+            if table.rng.random_bool(0.2) {
+                continue;
+            }
+            let (forest, changes) = (table.forest.clone(), followed.changes());
+            lost += changes.removed.len();
+            let anew = Directory::new(forest.clone(), &followed.state);
             let nothing = || Layers::new(Arc::new(Directory::nothing(Forest::of(table.tree(0)))));
-            let grows = grown.unwrap_or_else(nothing).with_added(&forest(), &cutoffs, &added);
+            let grows = grown.unwrap_or_else(nothing).with(&forest, &changes);
             for cube in anew.cubes() {
                 let parts = grows.parts();
-                assert_eq!(parts.iter().map(|part| part.cutoff(*cube)).min(), Some(anew.cutoff(*cube)), "seed {seed}");
-                let runs: usize = parts.iter().map(|part| part.runs_of(*cube).len()).sum();
-                assert_eq!(runs, anew.runs_of(*cube).len(), "seed {seed}");
+                assert_eq!(parts.iter().map(|part| part.cutoff(cube)).min(), Some(anew.cutoff(cube)), "seed {seed}");
+                let runs: usize = parts.iter().map(|part| part.runs_of(cube).len()).sum();
+                assert_eq!(runs, anew.runs_of(cube).len(), "seed {seed}");
             }
             assert_eq!((grows.len(), grows.rows()), (anew.len(), anew.rows()), "seed {seed}");
-            let seen = |directory: &Directory<Vec<Row>>| {
-                let runs: Vec<RunId> = directory.runs().iter().map(|run| run.id).collect();
-                let cutoffs: Vec<_> = directory.cutoffs().collect();
-                (runs, cutoffs, directory.rows(), directory.occupied_cubes(), directory.height())
-            };
             // Some states are asked, and what comes later begins there.
             if (seed + number) % 3 == 0 {
-                assert_eq!(seen(grows.joined()), seen(&anew), "seed {seed}");
+                is_same(grows.joined(), &anew, &mut table);
             }
             grown = Some(grows);
         }
     }
+    assert!(lost > 1000, "{lost}");
+}
+
+/// Do two directories hold the same, and lead to the same rows?
+fn is_same(one: &Directory<Vec<Row>>, other: &Directory<Vec<Row>>, table: &mut Table) {
+    let seen = |directory: &Directory<Vec<Row>>| {
+        let runs: Vec<RunId> = directory.all().map(|run| run.id).collect();
+        let (cutoffs, cubes): (Vec<_>, Vec<_>) = (directory.cutoffs().collect(), directory.cubes().collect());
+        let trees: Vec<u32> = directory.trees().map(|tree| tree.grid()).collect();
+        (runs, cutoffs, cubes, trees, (directory.rows(), directory.occupied_cubes(), directory.height()))
+    };
+    assert_eq!(seen(one), seen(other));
+    let (a, b) = (table.rng.random_range(0..1 << BITS), table.rng.random_range(0..1 << BITS));
+    let (low, high) = (a.min(b), a.max(b));
+    let mut region = Region::default();
+    other.forest().trees().for_each(|tree| region.insert(tree.grid(), grid_box(tree.grid(), low, high)));
+    let Some(range) = PriorityRange::between(Threshold::NONE, Threshold::new(table.rng.random::<u64>() as u128)) else {
+        return;
+    };
+    let rows = |directory: &Directory<Vec<Row>>| {
+        let Ok(plan) = directory.plan(&region, range, &Never);
+        let mut found = Vec::new();
+        for visit in plan.visits {
+            let is_asked = |row: &&Row| low <= row.point && row.point <= high && range.holds(row.priority);
+            let is_within =
+                |row: &&Row| visit.within.iter().flat_map(|cubes| cubes.iter()).any(|cube| table.holds(*cube, row));
+            let rows = visit.run.payload.iter().filter(is_asked);
+            found.extend(rows.filter(|row| visit.within.is_none() || is_within(row)).map(|row| row.id));
+        }
+        found.sort_unstable();
+        found
+    };
+    assert_eq!(rows(one), rows(other));
 }
 
 #[test]

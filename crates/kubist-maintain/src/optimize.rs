@@ -315,7 +315,7 @@ fn rewrite(core: &Arc<Core>, one: &Rewrite, adding: &Capacity, cancel: &Cancel) 
     drop(batches);
     let geometry = frame.geometry;
     let top = if one.kind == Kind::Move { geometry.root() } else { one.top };
-    let has_rows = known.iter().any(|part| part.trees().any(|tree| tree.geometry == geometry));
+    let has_rows = known.iter().any(|part| part.trees().any(|tree| tree == geometry));
     let seen = Seen::without(known, inputs.iter().map(|run| run.id));
     let above = geometry.parent(top).map_or(Threshold::NONE, |parent| seen.cutoff(parent));
     // A part of a table that moves is one of many, as a commit is.

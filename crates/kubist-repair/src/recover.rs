@@ -37,11 +37,11 @@ pub fn recover(
     cancel: &Cancel,
 ) -> Result<Vec<RecordBatch>> {
     let directory = snapshot.directory()?;
-    let runs: HashMap<RunId, &Arc<Run<Location>>> = directory.runs().iter().map(|run| (run.id, run)).collect();
+    let runs: HashMap<RunId, &Arc<Run<Location>>> = directory.runs().map(|run| (run.id, run)).collect();
     let mut found = rows_of_replaced(snapshot, damaged, pages, cancel)?;
     for tree in directory.trees() {
         // Without the grid it is unknown what lies in a cube.
-        let Some(frame) = grid(snapshot, tree.geometry.grid())? else { continue };
+        let Some(frame) = grid(snapshot, tree.grid())? else { continue };
         in_tree(snapshot, &frame, &runs, damaged, pages, &mut found, cancel)?;
     }
     Ok(found)

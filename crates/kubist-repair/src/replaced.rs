@@ -39,8 +39,8 @@ pub fn rows_of_replaced(
     let mut rewrites = readable_rewrites(snapshot)?;
     let directory = snapshot.directory()?;
     // A run may go on under another name: what is damaged, and what lives, is told by where it lies.
-    let live: HashSet<Site> = directory.runs().iter().map(|run| run.payload.site()).collect();
-    let damaged = directory.runs().iter().filter(|run| damaged.contains(&run.id));
+    let live: HashSet<Site> = directory.runs().map(|run| run.payload.site()).collect();
+    let damaged = directory.runs().filter(|run| damaged.contains(&run.id));
     let damaged: HashSet<Site> = damaged.map(|run| run.payload.site()).collect();
     let is_hit = |run: &Arc<Run<Location>>| !run.is_replica() && damaged.contains(&run.payload.site());
     let known: Vec<Arc<Run<Location>>> = rewrites.iter().flat_map(|entry| entry.rewrite.runs.iter().cloned()).collect();

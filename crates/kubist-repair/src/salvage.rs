@@ -168,9 +168,9 @@ fn fill(
 ) -> Result<()> {
     copy_objects(from, to, snapshot, &mut report.notes)?;
     let directory = snapshot.view.runs.whole(&snapshot.core, cancel)?;
-    let runs = directory.runs();
+    let runs: Vec<Arc<Run<Location>>> = directory.runs().cloned().collect();
     let mut pages = PageLedger::default();
-    let (damaged, steps) = look(snapshot, runs, &mut pages, report, cancel)?;
+    let (damaged, steps) = look(snapshot, &runs, &mut pages, report, cancel)?;
     let recovered = match damaged.is_empty() {
         true => Vec::new(),
         false => recover(snapshot, &damaged, &mut pages, cancel).map_err(undecided)?,
@@ -184,7 +184,7 @@ fn fill(
     let steps: BTreeSet<i64> = steps.into_iter().chain(thinned.keys().copied()).collect();
     for step in steps {
         let mut pass = Pass { step, pages: &mut pages, writer: &mut writer, cancel };
-        for run in runs {
+        for run in &runs {
             report.rows += pass.take_run(snapshot, run)?;
             progress(report.rows, total);
         }

@@ -110,6 +110,11 @@ fn question(rng: &mut SmallRng) -> Query {
     Query { bounds, precision, window, ..Query::default() }
 }
 
+fn by_id(id: i64) -> Query {
+    let end = || Some(Value::Int(id.into()));
+    Query { bounds: vec![Bound { column: "id".into(), low: end(), high: end() }], ..Query::default() }
+}
+
 fn segments(at: &str) -> Vec<PathBuf> {
     let files = std::fs::read_dir(format!("{at}/segments")).unwrap().map(|file| file.unwrap().path());
     files.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("pages-")).collect()
@@ -132,8 +137,16 @@ fn history(seed: u64, seen: &mut Seen) {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("t").display().to_string();
     // Follows everything from the beginning, and never needs a checkpoint.
-    let reference = Table::create(&at, schema(), &options()).unwrap();
-    let (mut works, mut next, mut steps) = (open(&at), 0, 0);
+    let reference = Table::create(&at, schema(), &TableOptions { lookup: vec!["id".into()], ..options() }).unwrap();
+    // One that holds the list, and one that holds as much of it as comes in a while.
+    let others = || {
+        [u64::MAX, [100, 400, 1600][seed as usize % 3]].map(|runs| {
+            let table = Table::open(&at).unwrap();
+            table.limit_runs_in_memory(runs);
+            table
+        })
+    };
+    let (mut works, [mut holds, mut follows], mut next, mut steps) = (open(&at), others(), 0, 0);
     for step in 0..40 {
         let what = rng.random_range(0..12);
         match what {
@@ -159,7 +172,7 @@ fn history(seed: u64, seen: &mut Seen) {
                 works.retract(steps, &Cancel::default()).unwrap();
             }
             7 => drop(works.clean(Duration::ZERO).unwrap()),
-            8 => works = open(&at),
+            8 => (works, [holds, follows]) = (open(&at), others()),
             _ => {
                 let before = levels(&open(&at));
                 assert!(works.checkpoint().unwrap());
@@ -172,7 +185,9 @@ fn history(seed: u64, seen: &mut Seen) {
         assert!(base(&reference).is_none());
         let fresh = open(&at);
         assert_eq!(list(&fresh), expected, "SEED={seed}, step {step}, {what}");
-        assert_eq!(list(&works), expected, "SEED={seed}, step {step}, {what}");
+        for table in [&works, &holds, &follows] {
+            assert_eq!(list(table), expected, "SEED={seed}, step {step}, {what}");
+        }
         if let Some(base) = base(&fresh) {
             seen.most_levels = seen.most_levels.max(base.segments().count());
             seen.removed += usize::from(!base.removed.is_empty());
@@ -187,11 +202,14 @@ fn history(seed: u64, seen: &mut Seen) {
             let known = base.removed.iter().all(|run| on_pages.contains(run));
             assert!(known, "SEED={seed}, step {step}: what was removed from no page is remembered");
         }
-        let (fresh, truth) = (fresh.snapshot().unwrap(), reference.snapshot().unwrap());
-        for _ in 0..6 {
-            let query = question(&mut rng);
-            let found = ids(&fresh, &query).unwrap();
-            assert_eq!(found, ids(&truth, &query).unwrap(), "SEED={seed}, step {step}, {what}, {query:?}");
+        let truth = reference.snapshot().unwrap();
+        let others = [&fresh, &holds, &follows].map(|table| table.snapshot().unwrap());
+        for number in 0..8 {
+            let query = if number < 6 { question(&mut rng) } else { by_id(rng.random_range(0..next.max(1))) };
+            let known = ids(&truth, &query).unwrap();
+            for snapshot in &others {
+                assert_eq!(ids(snapshot, &query).unwrap(), known, "SEED={seed}, step {step}, {what}, {query:?}");
+            }
         }
     }
     for held in [0, u64::MAX] {
@@ -208,7 +226,7 @@ fn the_list_of_runs_is_that_of_the_logs() {
     let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
     let seeds = match number("SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("SEEDS").unwrap_or(16),
+        None => 0..number("SEEDS").unwrap_or(20),
     };
     let (mut seen, many) = (Seen::default(), seeds.end - seeds.start > 1);
     seeds.for_each(|seed| history(seed, &mut seen));

@@ -140,7 +140,7 @@ fn a_particle_costs_the_pages_that_hold_it() {
 
 /// Replaces the runs of a table by the same bytes under other names.
 fn rename(table: &Table, change: impl FnOnce(&mut Vec<Arc<Run<Location>>>)) {
-    let inputs = table.snapshot().unwrap().pinned().directory().unwrap().runs().to_vec();
+    let inputs = table.snapshot().unwrap().pinned().directory().unwrap().runs().cloned().collect::<Vec<_>>();
     let mut runs = inputs.clone();
     runs.sort_by_key(|run| run.id);
     change(&mut runs);
@@ -157,7 +157,7 @@ fn runs_without_postings_are_scanned() {
     for again in 0..2 {
         let (times, stats) = look_up(&table, 17);
         assert!(times.into_iter().eq(0..60));
-        let runs = table.snapshot().unwrap().pinned().directory().unwrap().runs().len() as u64;
+        let runs = table.snapshot().unwrap().pinned().directory().unwrap().runs().count() as u64;
         assert!(stats.runs_looked_up > 0 && stats.runs_looked_up < runs, "{stats:?}");
         assert_eq!(findings(&table, true), Vec::<String>::new(), "{again}");
         // And the same from a checkpoint.
@@ -212,7 +212,7 @@ fn large_directories_are_read_in_part() {
     let lookup = {
         let snapshot = table.snapshot().unwrap();
         let directory = snapshot.pinned().directory().unwrap();
-        directory.runs()[0].payload.lookup.clone().unwrap()
+        directory.runs().next().unwrap().payload.lookup.clone().unwrap()
     };
     let postings = lookup.columns[0].clone();
     assert!(postings.index_length > 0 && postings.index_length < postings.directory_length / 100, "{postings:?}");
@@ -255,7 +255,7 @@ fn damaged_postings_cost_speed_and_not_answers() {
         let snapshot = table.snapshot().unwrap();
         let directory = snapshot.pinned().directory().unwrap();
         let lookups: Vec<&Arc<Lookup>> =
-            kubist_format::lookups::covering(directory.runs().iter().map(|run| run.as_ref())).into_values().collect();
+            kubist_format::lookups::covering(directory.runs().map(|run| run.as_ref())).into_values().collect();
         assert_eq!(lookups.len(), 2);
         lookups[0].clone()
     };

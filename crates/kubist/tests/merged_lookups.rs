@@ -76,7 +76,7 @@ fn optimize(table: &Table, replication: &str, few_lookups: usize) -> OptimizeRep
 fn lookups(table: &Table) -> Vec<Arc<Lookup>> {
     let snapshot = table.snapshot().unwrap();
     let directory = snapshot.pinned().directory().unwrap();
-    covering(directory.runs().iter().map(|run| run.as_ref())).into_values().cloned().collect()
+    covering(directory.runs().map(|run| run.as_ref())).into_values().cloned().collect()
 }
 
 fn ids(snapshot: &Snapshot, filter: String) -> (BTreeSet<i64>, u64) {
@@ -227,7 +227,7 @@ fn rows_lost_after_a_merge_are_found_in_what_was_replaced_before_it() {
         let snapshot = table.snapshot().unwrap();
         let directory = snapshot.pinned().directory().unwrap();
         // One that the optimizer has made of others.
-        let of_rewrites = directory.runs().iter().filter(|run| run.payload.segment.starts_with("rewrite"));
+        let of_rewrites = directory.runs().filter(|run| run.payload.segment.starts_with("rewrite"));
         of_rewrites.max_by_key(|run| run.rows).unwrap().clone()
     };
     let data = run.payload.data_offset..run.payload.data_offset + run.payload.data_length;

@@ -104,7 +104,7 @@ struct Node {
 }
 
 fn nodes(directory: &Directory, capacity: &Capacity, wasted: &ReadAmplification) -> Vec<Node> {
-    let newest: Vec<RunOfTable> = directory.runs().iter().filter(|run| run.cube.grid() == 1).cloned().collect();
+    let newest: Vec<RunOfTable> = directory.runs().filter(|run| run.cube.grid() == 1).cloned().collect();
     let mut nodes: Vec<Node> = Vec::new();
     for of_cube in newest.chunk_by(|a, b| a.cube == b.cube) {
         let (cube, cutoff) = (of_cube[0].cube, directory.cutoff(of_cube[0].cube));
@@ -171,7 +171,7 @@ fn to_merge(node: &Node, options: &OptimizeOptions) -> Vec<RunOfTable> {
 }
 
 fn moves(directory: &Directory, options: &OptimizeOptions, tried: &HashMap<CubeId, u64>) -> Vec<Found> {
-    let older: Vec<&RunOfTable> = directory.runs().iter().filter(|run| run.cube.grid() < 1).collect();
+    let older: Vec<&RunOfTable> = directory.runs().filter(|run| run.cube.grid() < 1).collect();
     let (mut moves, mut rest) = (Vec::new(), &older[..]);
     while let Some(first) = rest.first() {
         let (mut rows, mut bytes) = (0, 0);
@@ -282,7 +282,7 @@ fn what_comes_in_order_gives_the_rewrites_that_a_look_from_the_root_gives() {
                 expected.extend(moves);
             }
         }
-        let older: u64 = directory.runs().iter().filter(|run| run.cube.grid() < 1).map(|run| run.rows).sum();
+        let older: u64 = directory.runs().filter(|run| run.cube.grid() < 1).map(|run| run.rows).sum();
         let rows = directory.rows();
 
         let runs = Runs::new(None, directory, Arc::default());

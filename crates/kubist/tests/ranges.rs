@@ -132,7 +132,7 @@ fn findings(table: &Table) -> [Vec<String>; 2] {
 
 /// Replaces the runs of a table by the same bytes of which something else is said.
 fn say(table: &Table, change: impl Fn(usize, &mut Run<Location>)) {
-    let inputs = table.snapshot().unwrap().pinned().directory().unwrap().runs().to_vec();
+    let inputs = table.snapshot().unwrap().pinned().directory().unwrap().runs().cloned().collect::<Vec<_>>();
     let mut runs = inputs.clone();
     runs.iter_mut().enumerate().for_each(|(position, run)| change(position, Arc::make_mut(run)));
     let replacement = Replacement { inputs, runs, ..Replacement::default() };
@@ -162,7 +162,7 @@ fn a_condition_rules_out_runs() {
                 let (rows, _) = read_run(snapshot.pinned(), run).unwrap();
                 rows["heat"].as_primitive::<Float32Type>().iter().any(hot)
             };
-            let expected = snapshot.pinned().directory().unwrap().runs().iter().filter(holds).count();
+            let expected = snapshot.pinned().directory().unwrap().runs().filter(holds).count();
             assert_eq!(visited(&table, "heat > 0.9"), expected);
             check(&table);
         }
@@ -222,7 +222,7 @@ fn runs_of_which_nothing_is_said_are_judged_by_their_zone_maps() {
 #[test]
 fn wrong_ranges_are_found() {
     let table = table(1);
-    let of_next = table.snapshot().unwrap().pinned().directory().unwrap().runs().to_vec();
+    let of_next = table.snapshot().unwrap().pinned().directory().unwrap().runs().cloned().collect::<Vec<_>>();
     say(&table, |position, run| run.payload.ranges = of_next[(position + 1) % of_next.len()].payload.ranges.clone());
     for found in findings(&table) {
         assert!(found.iter().any(|what| what.contains("other ends or nulls of column \"heat\"")), "{found:?}");

@@ -49,7 +49,7 @@ fn table() -> Table {
 
 fn only_run(table: &Table) -> (Arc<Run<Location>>, RecordBatch) {
     let snapshot = table.snapshot().unwrap();
-    let run = snapshot.pinned().directory().unwrap().runs()[0].clone();
+    let run = snapshot.pinned().directory().unwrap().runs().next().unwrap().clone();
     let rows = read_run(snapshot.pinned(), &run).unwrap().0;
     assert_eq!((run.cube, rows.num_rows() as i64), (CubeId::root(0), ROWS));
     (run, rows)

@@ -110,7 +110,7 @@ impl Runs {
         let meets = |run: &&Arc<Run<Location>>| {
             range.meets(run.priorities.0, run.priorities.1) && region.meets(&forest.tree_of(run.cube), run.cube)
         };
-        self.recent().runs().iter().filter(meets).cloned().collect()
+        self.recent().runs().filter(meets).cloned().collect()
     }
 
     fn primaries_of(

@@ -49,11 +49,11 @@ impl LogicalPlan {
                 indices.sort_unstable();
                 indices
             });
-            wanted.push((covered, indices));
+            wanted.push((covered.as_ref(), indices));
         }
         let mut places = view.runs.places(core, &wanted, &mut stats, &query.cancel)?;
-        places.extend(live.coverings.iter().flat_map(|covering| &covering.others));
-        let mut found = view.runs.at(core, live, &places, &mut stats, &query.cancel)?;
+        places.extend(live.coverings.iter().flat_map(|covering| covering.others.iter().cloned()));
+        let mut found = view.runs.at(core, places, &mut stats, &query.cancel)?;
         found.sort_unstable_by_key(|run| (run.cube, run.id));
         let visits = found.into_iter().filter(|run| meets(run, range) && self.may_match(run)).map(|run| {
             let zones = zones.get(&run.id).map(|zones| (*zones).clone());

@@ -134,17 +134,20 @@ impl LogicalPlan {
     }
 
     /// Calls with those of some runs that meet the query's region until `work` says that it is enough; false if it did.
-    fn each_of(
+    fn each_of<'a>(
         &self,
-        runs: &[Arc<Run<Location>>],
+        runs: impl IntoIterator<Item = &'a Arc<Run<Location>>>,
         deadline: Option<Instant>,
         mut work: impl FnMut(&Arc<Run<Location>>) -> bool,
     ) -> Result<bool> {
-        for piece in gradual::pieces(runs.len(), &self.query.cancel) {
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Err(Error::Cancelled);
+        for (number, run) in runs.into_iter().enumerate() {
+            if number % gradual::PIECE == 0 {
+                self.query.cancel.check()?;
+                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                    return Err(Error::Cancelled);
+                }
             }
-            if !runs[piece?].iter().filter(|run| self.query.region.meets(run)).all(&mut work) {
+            if self.query.region.meets(run) && !work(run) {
                 return Ok(false);
             }
         }
@@ -172,15 +175,17 @@ impl LogicalPlan {
         let (query, mut stats) = (&self.query, Stats::default());
         let (core, boxes, cancel) = (&query.snapshot.core, &query.region.boxes, &query.cancel);
         let all = &query.snapshot.view.runs;
-        let mut each = |runs: &[Arc<Run<Location>>]| self.each_of(runs, deadline, &mut work);
         let mut goes_on = true;
         match all.stretches(core, boxes, range) {
-            None => goes_on = each(all.near(core, boxes, range, &mut stats, cancel)?.runs())?,
+            None => {
+                let near = all.near(core, boxes, range, &mut stats, cancel)?;
+                goes_on = self.each_of(near.runs(), deadline, &mut work)?;
+            }
             Some(mut stretches) => {
                 while goes_on
                     && let Some(runs) = all.next_primaries(core, &mut stretches, boxes, range, &mut stats, cancel)?
                 {
-                    goes_on = each(&runs)?;
+                    goes_on = self.each_of(&runs, deadline, &mut work)?;
                 }
             }
         }

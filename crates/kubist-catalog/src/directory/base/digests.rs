@@ -246,7 +246,7 @@ impl Base {
             for of in places.lookups {
                 let (pages, segment, begin) =
                     (level.pages.clone(), level.segment.clone(), level.begin + head.places().end);
-                covering.lookups.push(Covered::of_table(Table::new(pages, segment, begin, of)));
+                covering.lookups.push(Arc::new(Covered::of_table(Table::new(pages, segment, begin, of))));
             }
         }
         self.leave_out_removed(&mut covering);

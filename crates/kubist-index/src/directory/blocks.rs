@@ -1,0 +1,368 @@
+//! Runs by cube in depth-first order, in blocks of some cubes.
+//!
+//! A block never changes. What is changed has new blocks where anything of them is new or no more, and
+//! shares all others, so that a change costs what it touches and a step for each block.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::vec::IntoIter;
+
+use super::meets;
+use crate::cube::CubeId;
+use crate::forest::Forest;
+use crate::gradual::{Never, Steps, Stop};
+use crate::priority::{PriorityRange, Threshold};
+use crate::state::{Run, RunId};
+
+/// A block that is made anew has about as many cubes, and twice as many at most.
+pub const USUAL_CUBES: usize = 64;
+/// A block that is left with fewer takes in the next one.
+const LEAST_CUBES: usize = USUAL_CUBES / 4;
+
+/// Runs beside their cubes, sorted by these and by id. Following each pointer to its cube would take longer.
+pub(super) type Sorted<L> = Vec<(CubeId, Arc<Run<L>>)>;
+
+/// What is still to come, by cube.
+struct Ahead<T>(IntoIter<(CubeId, T)>);
+
+impl<T> Ahead<T> {
+    fn cube(&self) -> Option<CubeId> {
+        self.0.as_slice().first().map(|(cube, _)| *cube)
+    }
+
+    /// What comes next of a cube.
+    fn of(&self, cube: CubeId) -> Option<&T> {
+        self.0.as_slice().first().filter(|(next, _)| *next == cube).map(|(_, next)| next)
+    }
+
+    fn take(&mut self) -> Option<T> {
+        self.0.next().map(|(_, next)| next)
+    }
+
+    /// How many come before a cube.
+    fn before(&self, end: Option<CubeId>) -> usize {
+        end.map_or(self.0.len(), |end| self.0.as_slice().partition_point(|(cube, _)| *cube < end))
+    }
+}
+
+/// What becomes of runs that are there.
+pub(super) struct Change<'a, L> {
+    /// Does a run of a block stay?
+    pub keeps: &'a dyn Fn(&Block<L>, usize) -> bool,
+    /// May a replica copy it by now?
+    pub is_copied: &'a dyn Fn(RunId) -> bool,
+}
+
+/// The runs of some cubes that follow each other.
+#[derive(Debug)]
+pub(crate) struct Block<L> {
+    pub cubes: Vec<CubeId>,
+    pub cutoffs: Vec<Threshold>,
+    /// `low[0..k], high[0..k]` of each cube, of which the k of its tree are used.
+    spans: Vec<u32>,
+    /// Where the runs of each cube begin; one more than cubes.
+    first_run: Vec<u32>,
+    pub runs: Vec<Arc<Run<L>>>,
+    pub ids: Vec<RunId>,
+    /// Of each run: may a replica copy it?
+    pub is_copied: Vec<bool>,
+}
+
+impl<L> Block<L> {
+    fn with_room(cubes: usize, stride: usize) -> Block<L> {
+        Block {
+            cubes: Vec::with_capacity(cubes),
+            cutoffs: Vec::with_capacity(cubes),
+            spans: Vec::with_capacity(cubes * stride),
+            first_run: Vec::with_capacity(cubes),
+            runs: Vec::with_capacity(cubes),
+            ids: Vec::with_capacity(cubes),
+            is_copied: Vec::with_capacity(cubes),
+        }
+    }
+
+    /// The places of a cube's runs.
+    pub fn of_cube(&self, index: usize) -> Range<usize> {
+        let end = self.first_run.get(index + 1).map_or(self.runs.len(), |end| *end as usize);
+        self.first_run[index] as usize..end
+    }
+
+    /// The places of the runs of some cubes.
+    pub fn of_cubes(&self, indices: Range<usize>) -> Range<usize> {
+        self.of_cube(indices.start).start..self.of_cube(indices.end - 1).end
+    }
+
+    /// The runs of a cube that may hold priorities in a range, and whether a replica may copy them.
+    pub fn readable(&self, index: usize, range: PriorityRange) -> impl Iterator<Item = (&Arc<Run<L>>, bool)> {
+        let places = self.of_cube(index);
+        let runs = self.runs[places.clone()].iter().zip(self.is_copied[places].iter().copied());
+        runs.filter(move |(run, _)| meets(run, range))
+    }
+
+    /// Where a cube lies.
+    pub fn span(&self, index: usize, stride: usize) -> &[u32] {
+        &self.spans[index * stride..][..stride]
+    }
+
+    fn rows(&self) -> u64 {
+        self.runs.iter().map(|run| run.rows).sum()
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(crate) struct Blocks<L> {
+    /// The first cube of each block.
+    firsts: Vec<CubeId>,
+    blocks: Vec<Arc<Block<L>>>,
+    /// As many numbers say where a cube lies: twice the most dimensions of a tree, or none.
+    pub stride: usize,
+    pub runs: usize,
+    pub rows: u64,
+}
+
+impl<L> std::ops::Deref for Blocks<L> {
+    type Target = [Arc<Block<L>>];
+
+    fn deref(&self) -> &[Arc<Block<L>>] {
+        &self.blocks
+    }
+}
+
+impl<L> Blocks<L> {
+    /// The first place at or behind a cube: a block, and a cube of it.
+    pub fn seek(&self, cube: CubeId) -> (usize, usize) {
+        self.at_or_behind(0, cube.to_u128())
+    }
+
+    /// The first place at or behind a bound, in a block or behind it.
+    pub fn at_or_behind(&self, block: usize, bound: u128) -> (usize, usize) {
+        match self.firsts.get(block).is_some_and(|first| first.to_u128() < bound) {
+            false => (block, 0),
+            true => {
+                let block = block + self.firsts[block..].partition_point(|first| first.to_u128() < bound) - 1;
+                let cubes = &self.blocks[block].cubes;
+                match cubes.partition_point(|cube| cube.to_u128() < bound) {
+                    index if index == cubes.len() => (block + 1, 0),
+                    index => (block, index),
+                }
+            }
+        }
+    }
+
+    /// The place of a cube, if it is there.
+    pub fn find(&self, cube: CubeId) -> Option<(&Block<L>, usize)> {
+        let (block, index) = self.seek(cube);
+        let block = self.blocks.get(block)?;
+        (block.cubes[index] == cube).then_some((block, index))
+    }
+
+    /// The next cube behind one.
+    pub fn behind(&self, cube: CubeId) -> Option<CubeId> {
+        let (block, index) = self.seek(cube);
+        let here = self.blocks.get(block)?;
+        match here.cubes[index] == cube {
+            false => Some(here.cubes[index]),
+            true => here.cubes.get(index + 1).or_else(|| self.firsts.get(block + 1)).copied(),
+        }
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Run<L>>> + Clone {
+        self.blocks.iter().flat_map(|block| &block.runs)
+    }
+
+    pub fn runs_of(&self, cube: CubeId) -> &[Arc<Run<L>>] {
+        self.find(cube).map_or(&[], |(block, index)| &block.runs[block.of_cube(index)])
+    }
+
+    /// With runs and lower cutoffs, without those runs of `touched` blocks that the change does not keep.
+    pub(super) fn changed(
+        &self,
+        forest: &Forest,
+        added: Sorted<L>,
+        mut lowered: Vec<(CubeId, Threshold)>,
+        touched: &[bool],
+        change: &Change<'_, L>,
+    ) -> Blocks<L> {
+        // Commits say cutoffs again that they relied on.
+        lowered.retain(|(cube, cutoff)| self.find(*cube).is_none_or(|(block, index)| *cutoff < block.cutoffs[index]));
+        let mut making = Making::new(forest, self.stride);
+        (making.done.runs, making.done.rows) = (self.runs, self.rows);
+        making.done.firsts.reserve(self.blocks.len());
+        making.done.blocks.reserve(self.blocks.len());
+        let (mut added, mut lowered) = (Ahead(added.into_iter()), Ahead(lowered.into_iter()));
+        for (number, block) in self.blocks.iter().enumerate() {
+            let end = self.firsts.get(number + 1).copied();
+            let coming = added.before(end) + lowered.before(end);
+            let is_touched = coming > 0 || touched.get(number).is_some_and(|is_touched| *is_touched);
+            if making.here.cubes.len() >= LEAST_CUBES {
+                making.end_block();
+            }
+            if !is_touched && making.here.cubes.is_empty() {
+                making.share(number, self);
+                continue;
+            }
+            making.divide(block.cubes.len() + coming);
+            making.done.runs -= block.runs.len();
+            making.done.rows -= block.rows();
+            let Ok(()) = making.join(Some(block), end, &mut added, &mut lowered, change, &mut Steps::new(&Never));
+        }
+        let Ok(()) = making.join(None, None, &mut added, &mut lowered, change, &mut Steps::new(&Never));
+        making.end_block();
+        making.done
+    }
+}
+
+/// Blocks that are being made.
+pub(super) struct Making<'a, L> {
+    forest: &'a Forest,
+    /// The cutoff of new cubes of which none is named.
+    otherwise: Threshold,
+    most_cubes: usize,
+    here: Block<L>,
+    done: Blocks<L>,
+}
+
+impl<'a, L> Making<'a, L> {
+    /// Of nothing yet.
+    pub fn new(forest: &'a Forest, stride: usize) -> Making<'a, L> {
+        let done = Blocks { firsts: Vec::new(), blocks: Vec::new(), stride, runs: 0, rows: 0 };
+        Making { forest, otherwise: Threshold::ALL, most_cubes: USUAL_CUBES, here: Block::with_room(0, 0), done }
+    }
+
+    /// Of a part that nothing is added to: in one block, and with a cutoff for cubes of which none is named.
+    pub fn part(self, otherwise: Threshold) -> Making<'a, L> {
+        Making { otherwise, most_cubes: usize::MAX, ..self }
+    }
+
+    /// Of sorted runs and cutoffs, which are below "everything".
+    pub fn of<S: Stop>(
+        mut self,
+        runs: Sorted<L>,
+        cutoffs: Vec<(CubeId, Threshold)>,
+        is_copied: &dyn Fn(RunId) -> bool,
+        stop: &S,
+    ) -> Result<Blocks<L>, S::Stopped> {
+        self.here = Block::with_room(self.most_cubes.min(runs.len()), self.done.stride);
+        let (mut runs, mut cutoffs) = (Ahead(runs.into_iter()), Ahead(cutoffs.into_iter()));
+        let change = Change { keeps: &|_, _| true, is_copied };
+        self.join(None, None, &mut runs, &mut cutoffs, &change, &mut Steps::new(stop))?;
+        self.end_block();
+        Ok(self.done)
+    }
+
+    /// What is here gets so many cubes more, at most: into how large blocks it goes.
+    fn divide(&mut self, more: usize) {
+        let cubes = self.here.cubes.len() + more;
+        self.most_cubes = cubes.div_ceil(cubes.div_ceil(2 * USUAL_CUBES).max(1));
+    }
+
+    /// Takes all cubes of a block, and what comes before a cube, or all of it.
+    fn join<S: Stop>(
+        &mut self,
+        old: Option<&Block<L>>,
+        end: Option<CubeId>,
+        added: &mut Ahead<Arc<Run<L>>>,
+        lowered: &mut Ahead<Threshold>,
+        change: &Change<'_, L>,
+        steps: &mut Steps<'_, S>,
+    ) -> Result<(), S::Stopped> {
+        let mut index = 0;
+        loop {
+            steps.step(1)?;
+            let known = old.filter(|old| index < old.cubes.len()).map(|old| (old, old.cubes[index]));
+            let comes = |cube: &CubeId| end.is_none_or(|end| *cube < end);
+            let coming = [added.cube().filter(comes), lowered.cube().filter(comes)];
+            let next = coming.into_iter().chain([known.map(|(_, cube)| cube)]).flatten().min();
+            let Some(cube) = next else { return Ok(()) };
+            let old = known.filter(|(_, known)| *known == cube).map(|(old, _)| old);
+            let mut lower = None;
+            while lowered.of(cube).is_some() {
+                lower = lower.into_iter().chain(lowered.take()).min();
+            }
+            let known = old.map(|old| old.cutoffs[index]);
+            let cutoff = known.into_iter().chain(lower).min().unwrap_or(self.otherwise);
+            self.begin_cube(cube, cutoff, old.map(|old| old.span(index, self.done.stride)));
+            let first = self.here.runs.len();
+            let mut left = old.map_or(0..0, |old| old.of_cube(index));
+            loop {
+                steps.step(1)?;
+                let of_old = old.filter(|_| !left.is_empty()).map(|old| (old, left.start));
+                let next = added.of(cube).map(|run| run.id);
+                match of_old {
+                    Some((old, place)) if next.is_none_or(|next| old.ids[place] <= next) => {
+                        left.start += 1;
+                        // What is there already is not gained again.
+                        if next == Some(old.ids[place]) {
+                            added.take();
+                        }
+                        if (change.keeps)(old, place) {
+                            let is_copied = old.is_copied[place] || (change.is_copied)(old.ids[place]);
+                            self.put(old.runs[place].clone(), is_copied);
+                        }
+                    }
+                    _ => match added.of(cube).is_some().then(|| added.take()).flatten() {
+                        Some(run) => {
+                            let is_copied = (change.is_copied)(run.id);
+                            self.put(run, is_copied);
+                        }
+                        None => break,
+                    },
+                }
+            }
+            if self.here.runs.len() == first && cutoff == Threshold::ALL {
+                self.forget_cube();
+            }
+            index += old.is_some() as usize;
+        }
+    }
+
+    fn begin_cube(&mut self, cube: CubeId, cutoff: Threshold, span: Option<&[u32]>) {
+        if self.here.cubes.len() >= self.most_cubes {
+            self.end_block();
+        }
+        let (here, stride) = (&mut self.here, self.done.stride);
+        match span {
+            Some(span) => here.spans.extend_from_slice(span),
+            None if stride == 0 => {}
+            None => {
+                let (tree, end) = (self.forest.tree_of(cube), here.spans.len() + stride);
+                let (span, k) = (tree.span(cube), tree.dimensions());
+                here.spans.extend_from_slice(&span.low[..k]);
+                here.spans.extend_from_slice(&span.high[..k]);
+                here.spans.resize(end, 0);
+            }
+        }
+        here.cubes.push(cube);
+        here.cutoffs.push(cutoff);
+        here.first_run.push(here.runs.len() as u32);
+    }
+
+    fn forget_cube(&mut self) {
+        let here = &mut self.here;
+        here.cubes.pop();
+        here.cutoffs.pop();
+        here.first_run.pop();
+        here.spans.truncate(here.cubes.len() * self.done.stride);
+    }
+
+    fn put(&mut self, run: Arc<Run<L>>, is_copied: bool) {
+        self.done.runs += 1;
+        self.done.rows += run.rows;
+        self.here.ids.push(run.id);
+        self.here.is_copied.push(is_copied);
+        self.here.runs.push(run);
+    }
+
+    fn end_block(&mut self) {
+        let Some(first) = self.here.cubes.first() else { return };
+        self.done.firsts.push(*first);
+        let next = Block::with_room(self.most_cubes.min(2 * USUAL_CUBES), self.done.stride);
+        self.done.blocks.push(Arc::new(std::mem::replace(&mut self.here, next)));
+    }
+
+    fn share(&mut self, number: usize, of: &Blocks<L>) {
+        self.done.firsts.push(of.firsts[number]);
+        self.done.blocks.push(of.blocks[number].clone());
+    }
+}
