@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use kubist_format::checkpoint::Leaf;
 use kubist_format::location::Location;
 use kubist_index::cube::CubeId;
-use kubist_index::forest::{Forest, Region};
+use kubist_index::forest::Region;
 use kubist_index::layers;
 use kubist_index::pages::Sizes;
 use kubist_index::priority::{PriorityRange, Threshold};
@@ -100,9 +100,9 @@ impl Runs {
     }
 
     /// After some changes; `removed`: all runs of the base that are no more by now.
-    pub fn with(&self, forest: &Forest, changes: &Changes, removed: Arc<SpreadSet<RunId>>) -> Runs {
-        let (whole, written_by) = (OnceLock::new(), OnceLock::new());
-        if let Some(known) = self.whole.get() {
+    pub fn with(&self, files: &TableFiles, changes: &Changes, removed: Arc<SpreadSet<RunId>>) -> Runs {
+        let (forest, whole, written_by) = (&files.forest(), OnceLock::new(), OnceLock::new());
+        if let Some(known) = self.whole.get().filter(|_| files.fits_in_memory(self.about())) {
             let _ = whole.set(known.with(forest, changes));
         }
         if let Some(known) = self.written_by.get() {
@@ -343,6 +343,11 @@ impl Runs {
         Ok(found)
     }
 
+    /// Are lookups found in memory alone?
+    pub fn is_whole(&self) -> bool {
+        self.base.is_none() || self.whole.get().is_some()
+    }
+
     /// Of some primary runs those that live.
     ///
     /// # Errors
@@ -356,10 +361,13 @@ impl Runs {
         cancel: &Cancel,
     ) -> Result<Vec<Arc<Run<Location>>>> {
         let mut found = Vec::with_capacity(places.len());
+        // Lookups lead to some that were removed since they were put together.
+        let known = self.whole.get().unwrap_or(&self.recent).joined();
         let mut on_pages: BTreeMap<usize, SpreadSet<RunId>> = BTreeMap::new();
         for place in places {
             match place.at {
-                At::Memory(run) => found.push(run),
+                At::Memory(run) if known.runs_of(run.cube).iter().any(|live| live.id == run.id) => found.push(run),
+                At::Memory(_) => {}
                 At::Page(_) if self.is_removed(place.run) => {}
                 At::Page(page) => drop(on_pages.entry(page as usize).or_default().insert(place.run)),
             }

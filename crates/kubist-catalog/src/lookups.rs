@@ -7,12 +7,13 @@ use std::sync::Arc;
 use kubist_format::location::Location;
 use kubist_format::lookup::{Key, Lookup};
 use kubist_index::directory::Changes;
-use kubist_index::spread::SpreadSet;
+use kubist_index::spread::{SpreadMap, SpreadSet};
 use kubist_index::state::{Run, RunId};
 
 use crate::places::Table;
 
 /// The lookups of a view.
+#[derive(Clone)]
 pub struct Live {
     /// Into runs that are in memory, and into those on pages of the base.
     pub coverings: Vec<Arc<Covering>>,
@@ -21,9 +22,9 @@ pub struct Live {
 /// Lookups into some runs.
 #[derive(Clone, Default)]
 pub struct Covering {
-    pub lookups: Vec<Arc<Covered>>,
+    pub lookups: Vec<Covered>,
     /// Runs that no lookup covers.
-    pub others: Vec<Place>,
+    pub others: Arc<Vec<Place>>,
 }
 
 /// A run, and where it is found.
@@ -40,12 +41,14 @@ pub enum At {
     Page(u32),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Covered {
     pub lookup: Arc<Lookup>,
     /// The bits that the ids of its runs have in common.
     entry: u128,
-    runs: Found,
+    runs: Arc<Found>,
+    /// How many of them were removed since.
+    removed: usize,
 }
 
 /// Where the runs of a lookup are found.
@@ -60,7 +63,7 @@ enum Found {
 /// Puts lookups together, run by run.
 #[derive(Default)]
 pub struct Gathering {
-    lookups: Vec<Covered>,
+    lookups: Vec<(Arc<Lookup>, u128, Vec<(u32, At)>)>,
     others: Vec<Place>,
     known: HashMap<(Key, u128), usize>,
 }
@@ -72,27 +75,35 @@ impl Gathering {
         let Some(lookup) = &run.payload.lookup else { return others.push(Place { run: run.id, at }) };
         let entry = entry_of(run.id);
         let number = *known.entry((lookup.key(), entry)).or_insert_with(|| {
-            lookups.push(Covered { lookup: lookup.clone(), entry, runs: Found::Known(Vec::new()) });
+            lookups.push((lookup.clone(), entry, Vec::new()));
             lookups.len() - 1
         });
-        if let Found::Known(runs) = &mut lookups[number].runs {
-            runs.push((lookup.index_of(run.id) as u32, at));
-        }
+        lookups[number].2.push((lookup.index_of(run.id) as u32, at));
     }
 
-    pub fn finish(mut self) -> Covering {
-        for covered in &mut self.lookups {
-            if let Found::Known(runs) = &mut covered.runs {
-                runs.sort_unstable_by_key(|(index, _)| *index);
-            }
-        }
-        Covering { lookups: self.lookups.into_iter().map(Arc::new).collect(), others: self.others }
+    pub fn finish(self) -> Covering {
+        let covered = |(lookup, entry, mut runs): (_, _, Vec<(u32, At)>)| {
+            runs.sort_unstable_by_key(|(index, _)| *index);
+            Covered { lookup, entry, runs: Arc::new(Found::Known(runs)), removed: 0 }
+        };
+        Covering { lookups: self.lookups.into_iter().map(covered).collect(), others: Arc::new(self.others) }
     }
 }
 
 /// The bits that the ids of the runs of one entry have in common.
 fn entry_of(run: RunId) -> u128 {
     run.0 & !(u32::MAX as u128)
+}
+
+impl Live {
+    /// After some changes to what is in memory, in order.
+    pub fn with(&self, changes: &[Arc<Changes<Location>>]) -> Live {
+        let mut coverings = self.coverings.clone();
+        if let Some(in_memory) = coverings.first_mut() {
+            *in_memory = Arc::new(in_memory.with(changes));
+        }
+        Live { coverings }
+    }
 }
 
 impl Covering {
@@ -103,22 +114,32 @@ impl Covering {
         gathering.finish()
     }
 
-    /// After some changes to what is in memory, whose runs all live by now.
-    pub fn with(&self, changes: &Changes<Location>) -> Covering {
-        let (mut covering, added) = (self.clone(), Covering::of(changes.added.iter()));
-        if !changes.removed.is_empty() {
-            let entries: SpreadSet<RunId> = changes.removed.iter().map(|run| RunId(entry_of(*run))).collect();
-            let (removed, is_of) = (&changes.removed, |covered: &Covered| entries.contains(&RunId(covered.entry)));
-            let left = covering.lookups.into_iter().filter_map(|covered| match is_of(&covered) {
-                true => covered.without(removed).map(Arc::new),
-                false => Some(covered),
-            });
-            covering.lookups = left.collect();
-            covering.others.retain(|place| !removed.contains(&place.run));
+    /// After some changes to what is in memory, in order.
+    fn with(&self, changes: &[Arc<Changes<Location>>]) -> Covering {
+        let mut covering = self.clone();
+        for changes in changes {
+            covering.leave_out(&changes.removed);
+            let Covering { lookups, others } = Covering::of(changes.added.iter());
+            covering.lookups.extend(lookups);
+            if !others.is_empty() {
+                Arc::make_mut(&mut covering.others).extend_from_slice(&others);
+            }
         }
-        covering.lookups.extend(added.lookups);
-        covering.others.extend(added.others);
         covering
+    }
+
+    /// Leaves out lookups all of whose runs are removed by now. Others go on leading to those, too.
+    fn leave_out(&mut self, removed: &SpreadSet<RunId>) {
+        if removed.is_empty() {
+            return;
+        }
+        let mut by_entry: SpreadMap<RunId, Vec<RunId>> = SpreadMap::default();
+        removed.iter().for_each(|run| by_entry.entry(RunId(entry_of(*run))).or_default().push(*run));
+        self.lookups.retain_mut(|covered| {
+            let of_entry = by_entry.get(&RunId(covered.entry)).into_iter().flatten();
+            covered.removed += of_entry.filter(|run| covered.leads_to(**run)).count();
+            covered.len() > 0
+        });
     }
 }
 
@@ -126,22 +147,20 @@ impl Covered {
     /// One whose runs a digest knows.
     pub fn of_table(table: Table) -> Covered {
         let entry = entry_of(table.run(0));
-        Covered { lookup: table.lookup().clone(), entry, runs: Found::Table(table) }
+        Covered { lookup: table.lookup().clone(), entry, runs: Arc::new(Found::Table(table)), removed: 0 }
     }
 
-    /// Without some runs, if any are left.
-    fn without(&self, removed: &SpreadSet<RunId>) -> Option<Covered> {
-        let Found::Known(runs) = &self.runs else { return None };
-        let lives = |(index, _): &&(u32, At)| !removed.contains(&self.run(*index));
-        let left: Vec<(u32, At)> = runs.iter().filter(lives).cloned().collect();
-        let (lookup, entry) = (self.lookup.clone(), self.entry);
-        (!left.is_empty()).then(|| Covered { lookup, entry, runs: Found::Known(left) })
+    /// Does it lead to a run in memory?
+    fn leads_to(&self, run: RunId) -> bool {
+        let Found::Known(runs) = &*self.runs else { return false };
+        let is_of = |index: u32| runs.binary_search_by_key(&index, |(index, _)| *index).is_ok();
+        self.entry == entry_of(run) && is_of(self.lookup.index_of(run) as u32)
     }
 
     /// How many runs it leads to.
     pub fn len(&self) -> usize {
-        match &self.runs {
-            Found::Known(runs) => runs.len(),
+        match &*self.runs {
+            Found::Known(runs) => runs.len() - self.removed,
             Found::Table(table) => table.len(),
         }
     }
@@ -154,7 +173,7 @@ impl Covered {
     /// Where its runs are found, all or those at some indices: what is known of it without reading, or the digest that
     /// knows.
     pub fn find(&self, indices: Option<&[u32]>, found: &mut Vec<Place>) -> Option<&Table> {
-        let runs = match &self.runs {
+        let runs = match &*self.runs {
             Found::Known(runs) => runs,
             Found::Table(table) => return Some(table),
         };

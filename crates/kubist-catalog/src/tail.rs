@@ -177,7 +177,9 @@ impl Tail {
         self.needs_columns = self.needs_columns.max(columns_of(entry.rewrite.runs.iter()));
         let needs = entry.retract_after.map(|after| (after, entry.rewrite.needs.clone()));
         let mut gained = self.gained(&entry.rewrite.runs, &entry.rewrite.cutoffs);
-        gained.removed.extend(entry.rewrite.removes.iter().filter(|_| self.changes.is_some()));
+        if self.changes.is_some() {
+            gained.removed.extend(entry.rewrite.removes.iter().filter(|run| !self.state.removed().contains(run)));
+        }
         self.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
         self.changed(gained);
         if let Some((after, needs)) = needs {
@@ -212,7 +214,7 @@ impl Tail {
         self.stale = true;
     }
 
-    /// What an entry brings that is not joined yet, if there is a view that does not know of it.
+    /// What an entry says that is joined next, if there is a view that does not know of it.
     fn gained(&self, runs: &[Arc<Run<Location>>], cutoffs: &[(CubeId, Threshold)]) -> Changes {
         match self.changes {
             Some(_) => Changes { added: runs.to_vec(), cutoffs: cutoffs.to_vec(), ..Changes::default() },
@@ -220,10 +222,11 @@ impl Tail {
         }
     }
 
-    /// An entry was joined. Of runs that it says a second time the first counts.
+    /// It was joined. A run that was there before, or that it says twice, is not gained.
     fn changed(&mut self, gained: Changes) {
         let Some(changes) = &mut self.changes else { return };
-        changes.added.extend(gained.added.iter().filter_map(|run| self.state.run(run.id).cloned()));
+        let is_new = |run: &Arc<Run<Location>>| self.state.run(run.id).is_some_and(|known| Arc::ptr_eq(known, run));
+        changes.added.extend(gained.added.into_iter().filter(is_new));
         changes.cutoffs.extend(gained.cutoffs);
         changes.removed.extend(gained.removed);
     }
@@ -234,12 +237,12 @@ impl Tail {
             return view.clone();
         }
         let (view, changes) = (self.view.take(), self.changes.take());
-        let changed = view.zip(changes.map(|changes| self.settled(changes)));
+        let changed = view.zip(changes.map(|changes| Arc::new(self.settled(changes))));
         let (schema, history) = (self.schema(files).clone(), self.history.clone());
         let mut view = match &changed {
             Some((earlier, changes)) => {
-                let runs = earlier.runs.with(&files.forest(), changes, self.removed.clone());
-                View::new(schema, runs, history, &self.state).with_lookups_of(earlier, changes)
+                let runs = earlier.runs.with(files, changes, self.removed.clone());
+                View::new(schema, runs, history, &self.state).following(earlier, changes)
             }
             None => {
                 self.removed = Arc::new(self.state.removed_elsewhere().collect());

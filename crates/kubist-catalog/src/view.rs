@@ -32,21 +32,44 @@ pub struct View {
     pub joined: Joined,
     /// Found on pages, and in memory once all are there.
     lookups: [OnceLock<Live>; 2],
+    /// Those of an earlier view, if nothing has asked for them since.
+    earlier_lookups: [Option<Earlier>; 2],
+}
+
+/// The lookups of an earlier view, and what has changed since, in order.
+struct Earlier {
+    live: Live,
+    changes: Vec<Arc<Changes>>,
+}
+
+impl Earlier {
+    /// Changes after which lookups are put together anew.
+    const MOST: usize = 256;
+
+    fn and(&self, changes: &Arc<Changes>) -> Option<Earlier> {
+        let is_short = self.changes.len() < Self::MOST;
+        is_short.then(|| Earlier { live: self.live.clone(), changes: [&self.changes[..], &[changes.clone()]].concat() })
+    }
 }
 
 impl View {
     pub fn new(schema: Arc<TableSchema>, runs: Runs, history: History, state: &State<Location>) -> View {
         let positions = state.positions().map(|(writer, position)| (writer.to_string(), position)).collect();
-        let (joined, lookups) = (Joined::default(), Default::default());
-        View { schema, runs, history, positions, rewrites: state.rewrites(), joined, lookups }
+        let (joined, lookups, earlier_lookups) = (Joined::default(), Default::default(), Default::default());
+        View { schema, runs, history, positions, rewrites: state.rewrites(), joined, lookups, earlier_lookups }
     }
 
-    /// With the lookups of an earlier one, as far as they were arranged, after some changes.
-    pub fn with_lookups_of(self, earlier: &View, changes: &Changes) -> View {
-        for (known, lookups) in earlier.lookups.iter().zip(&self.lookups) {
-            let Some((in_memory, others)) = known.get().and_then(|live| live.coverings.split_first()) else { continue };
-            let changed = Arc::new(in_memory.with(changes));
-            let _ = lookups.set(Live { coverings: [&[changed], others].concat() });
+    /// One that comes after an earlier one by some changes: lookups that were arranged are not arranged anew.
+    pub fn following(mut self, earlier: &View, changes: &Arc<Changes>) -> View {
+        let kinds = earlier.lookups.iter().zip(&earlier.earlier_lookups).zip(&mut self.earlier_lookups);
+        for (on_pages, ((known, earlier), kept)) in [true, false].into_iter().zip(kinds) {
+            if on_pages && self.runs.is_whole() {
+                continue;
+            }
+            *kept = match known.get() {
+                Some(live) => Some(Earlier { live: live.clone(), changes: vec![changes.clone()] }),
+                None => earlier.as_ref().and_then(|earlier| earlier.and(changes)),
+            };
         }
         self
     }
@@ -62,7 +85,10 @@ impl View {
         match known.get() {
             Some(live) => Ok(live),
             None => {
-                let live = self.runs.lookups(files, on_pages, stats, cancel)?;
+                let live = match &self.earlier_lookups[usize::from(!on_pages)] {
+                    Some(earlier) => earlier.live.with(&earlier.changes),
+                    None => self.runs.lookups(files, on_pages, stats, cancel)?,
+                };
                 Ok(known.get_or_init(|| live))
             }
         }

@@ -1,7 +1,7 @@
 //! All live runs of a snapshot, arranged for planning.
 //!
-//! The directory is flat, sorted arrays: a walk is a scan in depth-first order
-//! that jumps over subtrees. The trees of a forest follow one another.
+//! The directory is sorted arrays, in blocks that directories of later snapshots share (`blocks`): a walk is a scan in
+//! depth-first order that jumps over subtrees. The trees of a forest follow one another.
 
 mod blocks;
 
@@ -30,7 +30,7 @@ pub struct Directory<L> {
 /// What a state has gained and lost since it was arranged.
 #[derive(Debug)]
 pub struct Changes<L> {
-    /// Primaries and replicas.
+    /// Primaries and replicas that were not there before, each once.
     pub added: Vec<Arc<Run<L>>>,
     /// At least the cutoffs that came with them.
     pub cutoffs: Vec<(CubeId, Threshold)>,
@@ -98,17 +98,23 @@ impl<L> Directory<L> {
         }
         let (primaries, replicas) = (sorted(primaries, stop)?, sorted(replicas, stop)?);
         let (mut of_primaries, mut of_copies) = (Making::new(&forest, stride(&forest)), Making::new(&forest, 0));
+        // Nothing is added to a part.
         if otherwise < Threshold::ALL {
-            (of_primaries, of_copies) = (of_primaries.part(otherwise), of_copies.part(Threshold::ALL));
+            (of_primaries, of_copies) = (of_primaries.otherwise(otherwise).whole(), of_copies.whole());
         }
         let primaries = of_primaries.of(primaries, lowest(cutoffs, stop)?, &|run| copied.contains(&run), stop)?;
         let copies = of_copies.of(replicas, Vec::new(), &|_| false, stop)?;
         Ok(Directory { forest, primaries, copies, otherwise })
     }
 
-    /// The directory of a state that has changed: the same as [`Directory::new`], in the time of what
-    /// changed, a step for each block, and one for each name where anything was removed.
+    /// The directory of a state that has changed: what [`Directory::new`] of it holds, in the time of the blocks that
+    /// something changed in, a step for each other block, and one for each name where a run was removed or is copied.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds, of a part.
     pub fn with(&self, forest: &Forest, changes: &Changes<L>) -> Directory<L> {
+        debug_assert!(self.otherwise == Threshold::ALL, "a part of a directory does not change");
         let Changes { added, cutoffs, removed } = changes;
         let lives = |run: &Run<L>| !removed.contains(&run.id) && !run.copies.iter().any(|run| removed.contains(run));
         let added = added.iter().filter(|run| lives(run)).cloned();
@@ -119,62 +125,34 @@ impl<L> Directory<L> {
         }
         let (replicas, primaries): (Vec<_>, Vec<_>) = added.partition(|run| run.is_replica());
         let sources: SpreadSet<RunId> = replicas.iter().flat_map(|replica| replica.copies.iter().copied()).collect();
-        let (Ok(mut primaries), Ok(mut replicas)) = (sorted(primaries, &Never), sorted(replicas, &Never));
-        for runs in [&mut primaries, &mut replicas] {
-            runs.dedup_by_key(|(cube, run)| (*cube, run.id));
-        }
+        let (Ok(primaries), Ok(replicas)) = (sorted(primaries, &Never), sorted(replicas, &Never));
         let Ok(cutoffs) = lowest(cutoffs.iter().copied(), &Never);
-        let touched = self.touched(removed, &sources, &lives);
+        let is_touched = |block: &Arc<Block<L>>| {
+            let mut ids = block.ids.iter().zip(&block.is_copied);
+            ids.any(|(id, is_copied)| removed.contains(id) || (!is_copied && sources.contains(id)))
+        };
+        let touched: Vec<bool> = match removed.is_empty() && sources.is_empty() {
+            true => Vec::new(),
+            false => self.primaries.iter().map(is_touched).collect(),
+        };
         let primaries = self.primaries.changed(
             forest,
             primaries,
             cutoffs,
-            &touched.primaries,
+            &touched,
             &Change {
                 keeps: &|block, place| !removed.contains(&block.ids[place]),
                 is_copied: &|run| sources.contains(&run),
             },
         );
-        let change = Change { keeps: &|block, place| lives(&block.runs[place]), is_copied: &|_| false };
-        let copies = self.copies.changed(forest, replicas, Vec::new(), &touched.copies, &change);
-        Directory { forest: forest.clone(), primaries, copies, otherwise: self.otherwise }
-    }
-
-    /// The blocks of which something is removed, or will be copied.
-    fn touched(
-        &self,
-        removed: &SpreadSet<RunId>,
-        sources: &SpreadSet<RunId>,
-        lives: &dyn Fn(&Run<L>) -> bool,
-    ) -> Touched {
-        if removed.is_empty() && sources.is_empty() {
-            return Touched::default();
-        }
-        let (mut found, mut copied) = (0, Vec::new());
-        let mut look = |block: &Block<L>| {
-            let mut is_touched = false;
-            for (place, (id, is_copied)) in block.ids.iter().zip(&block.is_copied).enumerate() {
-                let is_removed = removed.contains(id);
-                is_touched |= is_removed || (!is_copied && sources.contains(id));
-                found += is_removed as usize;
-                if is_removed && *is_copied {
-                    copied.push(block.runs[place].cube);
-                }
-            }
-            is_touched
+        let is_touched = |block: &Arc<Block<L>>| block.ids.iter().chain(&block.sources).any(|id| removed.contains(id));
+        let touched: Vec<bool> = match removed.is_empty() {
+            true => Vec::new(),
+            false => self.copies.iter().map(is_touched).collect(),
         };
-        let primaries = self.primaries.iter().map(|block| look(block)).collect();
-        let mut copies: Vec<bool> = self.copies.iter().map(|block| look(block)).collect();
-        // Replicas lie below what they copy. Of what is known elsewhere nothing says where that was.
-        let are_all_here = found == removed.len();
-        copied.sort_unstable();
-        for (is_touched, block) in copies.iter_mut().zip(self.copies.iter()) {
-            let (first, last) = (block.cubes[0], block.cubes[block.cubes.len() - 1]);
-            let holds = |cube: &CubeId| *cube <= last && self.forest.tree_of(*cube).end_of(*cube) > first.to_u128();
-            let may_be = || !are_all_here || copied.iter().take_while(|cube| **cube <= last).any(holds);
-            *is_touched = *is_touched || (may_be() && block.runs.iter().any(|run| !lives(run)));
-        }
-        Touched { primaries, copies }
+        let change = Change { keeps: &|block, place| lives(&block.runs[place]), is_copied: &|_| false };
+        let copies = self.copies.changed(forest, replicas, Vec::new(), &touched, &change);
+        Directory { forest: forest.clone(), primaries, copies, otherwise: self.otherwise }
     }
 
     /// Of an empty table.
@@ -190,20 +168,12 @@ impl<L> Directory<L> {
 
     /// The trees that have primary runs, oldest grid first: the others cost nothing.
     pub fn trees(&self) -> impl Iterator<Item = Geometry> + '_ {
-        self.forest.trees().filter(|tree| {
-            let ((first, mut from), end) = (self.primaries.seek(tree.root()), tree.end_of(tree.root()));
-            let mut has_runs = self.primaries[first.min(self.primaries.len())..].iter().map_while(|block| {
-                let cubes = from..block.cubes.partition_point(|cube| cube.to_u128() < end);
-                from = 0;
-                (!cubes.is_empty()).then(|| !block.of_cubes(cubes).is_empty())
-            });
-            has_runs.any(|has_runs| has_runs)
-        })
+        self.primaries.runs.iter().filter_map(|(grid, _)| self.forest.tree(*grid))
     }
 
     /// Live runs, primaries and replicas.
     pub fn len(&self) -> usize {
-        self.primaries.runs + self.copies.runs
+        self.primaries.len_of_runs() + self.copies.len_of_runs()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -273,13 +243,6 @@ impl<L> Directory<L> {
         let of_cube = self.primaries.find(cube).map(|(block, index)| block.readable(index, range));
         of_cube.into_iter().flatten().filter_map(|(run, is_copied)| is_copied.then_some(run))
     }
-}
-
-/// Of each block: is something of it no more, or copied by now?
-#[derive(Default)]
-struct Touched {
-    primaries: Vec<bool>,
-    copies: Vec<bool>,
 }
 
 /// As many numbers say where a cube of a forest lies.

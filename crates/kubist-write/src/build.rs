@@ -37,7 +37,7 @@ const INNER_ZONE_ROWS: usize = 8;
 /// The same where fewer bytes are all that counts: bounds of zones take up to two bytes a row, and columns
 /// take fewer bytes in larger pages.
 const SMALL_LEAF_ZONE_ROWS: usize = 94;
-const SMALL_INNER_ZONE_ROWS: usize = 48;
+const SMALL_INNER_ZONE_ROWS: usize = 56;
 /// And of a run of few rows in a leaf that has others: its rows lie thin in space and in priorities,
 /// and all such runs are looked into. It is one stratum, as strata would make its zones wider.
 const ONE_OF_MANY_ZONE_ROWS: usize = 4;

@@ -60,36 +60,47 @@ pub(crate) struct Block<L> {
     pub cutoffs: Vec<Threshold>,
     /// `low[0..k], high[0..k]` of each cube, of which the k of its tree are used.
     spans: Vec<u32>,
-    /// Where the runs of each cube begin; one more than cubes.
+    /// Where the runs of each cube begin.
     first_run: Vec<u32>,
     pub runs: Vec<Arc<Run<L>>>,
     pub ids: Vec<RunId>,
+    /// What the runs copy.
+    pub sources: Vec<RunId>,
     /// Of each run: may a replica copy it?
     pub is_copied: Vec<bool>,
+    rows: u64,
 }
 
 impl<L> Block<L> {
-    fn with_room(cubes: usize, stride: usize) -> Block<L> {
+    fn nothing() -> Block<L> {
         Block {
-            cubes: Vec::with_capacity(cubes),
-            cutoffs: Vec::with_capacity(cubes),
-            spans: Vec::with_capacity(cubes * stride),
-            first_run: Vec::with_capacity(cubes),
-            runs: Vec::with_capacity(cubes),
-            ids: Vec::with_capacity(cubes),
-            is_copied: Vec::with_capacity(cubes),
+            cubes: Vec::new(),
+            cutoffs: Vec::new(),
+            spans: Vec::new(),
+            first_run: Vec::new(),
+            runs: Vec::new(),
+            ids: Vec::new(),
+            sources: Vec::new(),
+            is_copied: Vec::new(),
+            rows: 0,
         }
+    }
+
+    /// Makes room for so many cubes, and as many runs.
+    fn reserve(&mut self, cubes: usize, stride: usize) {
+        self.cubes.reserve_exact(cubes);
+        self.cutoffs.reserve_exact(cubes);
+        self.spans.reserve_exact(cubes * stride);
+        self.first_run.reserve_exact(cubes);
+        self.runs.reserve(cubes);
+        self.ids.reserve(cubes);
+        self.is_copied.reserve(cubes);
     }
 
     /// The places of a cube's runs.
     pub fn of_cube(&self, index: usize) -> Range<usize> {
         let end = self.first_run.get(index + 1).map_or(self.runs.len(), |end| *end as usize);
         self.first_run[index] as usize..end
-    }
-
-    /// The places of the runs of some cubes.
-    pub fn of_cubes(&self, indices: Range<usize>) -> Range<usize> {
-        self.of_cube(indices.start).start..self.of_cube(indices.end - 1).end
     }
 
     /// The runs of a cube that may hold priorities in a range, and whether a replica may copy them.
@@ -103,10 +114,6 @@ impl<L> Block<L> {
     pub fn span(&self, index: usize, stride: usize) -> &[u32] {
         &self.spans[index * stride..][..stride]
     }
-
-    fn rows(&self) -> u64 {
-        self.runs.iter().map(|run| run.rows).sum()
-    }
 }
 
 /// All of them.
@@ -117,7 +124,8 @@ pub(crate) struct Blocks<L> {
     blocks: Vec<Arc<Block<L>>>,
     /// As many numbers say where a cube lies: twice the most dimensions of a tree, or none.
     pub stride: usize,
-    pub runs: usize,
+    /// How many runs are of each grid, ascending; none of grids that have none.
+    pub runs: Vec<(u32, usize)>,
     pub rows: u64,
 }
 
@@ -167,6 +175,10 @@ impl<L> Blocks<L> {
         }
     }
 
+    pub fn len_of_runs(&self) -> usize {
+        self.runs.iter().map(|(_, runs)| runs).sum()
+    }
+
     pub fn all(&self) -> impl Iterator<Item = &Arc<Run<L>>> + Clone {
         self.blocks.iter().flat_map(|block| &block.runs)
     }
@@ -187,7 +199,7 @@ impl<L> Blocks<L> {
         // Commits say cutoffs again that they relied on.
         lowered.retain(|(cube, cutoff)| self.find(*cube).is_none_or(|(block, index)| *cutoff < block.cutoffs[index]));
         let mut making = Making::new(forest, self.stride);
-        (making.done.runs, making.done.rows) = (self.runs, self.rows);
+        (making.done.runs, making.done.rows) = (self.runs.clone(), self.rows);
         making.done.firsts.reserve(self.blocks.len());
         making.done.blocks.reserve(self.blocks.len());
         let (mut added, mut lowered) = (Ahead(added.into_iter()), Ahead(lowered.into_iter()));
@@ -203,14 +215,25 @@ impl<L> Blocks<L> {
                 continue;
             }
             making.divide(block.cubes.len() + coming);
-            making.done.runs -= block.runs.len();
-            making.done.rows -= block.rows();
+            making.leave_out(block);
             let Ok(()) = making.join(Some(block), end, &mut added, &mut lowered, change, &mut Steps::new(&Never));
         }
         let Ok(()) = making.join(None, None, &mut added, &mut lowered, change, &mut Steps::new(&Never));
-        making.end_block();
-        making.done
+        making.finish()
     }
+}
+
+/// How many runs are of a grid, among those of all.
+fn runs_of_grid(runs: &mut Vec<(u32, usize)>, grid: u32) -> &mut usize {
+    // Cubes come grid by grid, the last one's mostly.
+    let index = match runs.last() {
+        Some((last, _)) if *last == grid => runs.len() - 1,
+        _ => runs.binary_search_by_key(&grid, |(grid, _)| *grid).unwrap_or_else(|index| {
+            runs.insert(index, (grid, 0));
+            index
+        }),
+    };
+    &mut runs[index].1
 }
 
 /// Blocks that are being made.
@@ -219,6 +242,8 @@ pub(super) struct Making<'a, L> {
     /// The cutoff of new cubes of which none is named.
     otherwise: Threshold,
     most_cubes: usize,
+    /// Of so many cubes a block makes room at most before they come.
+    room: usize,
     here: Block<L>,
     done: Blocks<L>,
 }
@@ -226,13 +251,19 @@ pub(super) struct Making<'a, L> {
 impl<'a, L> Making<'a, L> {
     /// Of nothing yet.
     pub fn new(forest: &'a Forest, stride: usize) -> Making<'a, L> {
-        let done = Blocks { firsts: Vec::new(), blocks: Vec::new(), stride, runs: 0, rows: 0 };
-        Making { forest, otherwise: Threshold::ALL, most_cubes: USUAL_CUBES, here: Block::with_room(0, 0), done }
+        let done = Blocks { firsts: Vec::new(), blocks: Vec::new(), stride, runs: Vec::new(), rows: 0 };
+        let here = Block::nothing();
+        Making { forest, otherwise: Threshold::ALL, most_cubes: USUAL_CUBES, room: 2 * USUAL_CUBES, here, done }
     }
 
-    /// Of a part that nothing is added to: in one block, and with a cutoff for cubes of which none is named.
-    pub fn part(self, otherwise: Threshold) -> Making<'a, L> {
-        Making { otherwise, most_cubes: usize::MAX, ..self }
+    /// In one block.
+    pub fn whole(self) -> Making<'a, L> {
+        Making { most_cubes: usize::MAX, ..self }
+    }
+
+    /// With a cutoff for new cubes of which none is named.
+    pub fn otherwise(self, otherwise: Threshold) -> Making<'a, L> {
+        Making { otherwise, ..self }
     }
 
     /// Of sorted runs and cutoffs, which are below "everything".
@@ -243,12 +274,17 @@ impl<'a, L> Making<'a, L> {
         is_copied: &dyn Fn(RunId) -> bool,
         stop: &S,
     ) -> Result<Blocks<L>, S::Stopped> {
-        self.here = Block::with_room(self.most_cubes.min(runs.len()), self.done.stride);
+        self.room = self.most_cubes.min(runs.len());
         let (mut runs, mut cutoffs) = (Ahead(runs.into_iter()), Ahead(cutoffs.into_iter()));
         let change = Change { keeps: &|_, _| true, is_copied };
         self.join(None, None, &mut runs, &mut cutoffs, &change, &mut Steps::new(stop))?;
+        Ok(self.finish())
+    }
+
+    fn finish(mut self) -> Blocks<L> {
         self.end_block();
-        Ok(self.done)
+        self.done.runs.retain(|(_, runs)| *runs > 0);
+        self.done
     }
 
     /// What is here gets so many cubes more, at most: into how large blocks it goes.
@@ -290,12 +326,8 @@ impl<'a, L> Making<'a, L> {
                 let of_old = old.filter(|_| !left.is_empty()).map(|old| (old, left.start));
                 let next = added.of(cube).map(|run| run.id);
                 match of_old {
-                    Some((old, place)) if next.is_none_or(|next| old.ids[place] <= next) => {
+                    Some((old, place)) if next.is_none_or(|next| old.ids[place] < next) => {
                         left.start += 1;
-                        // What is there already is not gained again.
-                        if next == Some(old.ids[place]) {
-                            added.take();
-                        }
                         if (change.keeps)(old, place) {
                             let is_copied = old.is_copied[place] || (change.is_copied)(old.ids[place]);
                             self.put(old.runs[place].clone(), is_copied);
@@ -320,6 +352,9 @@ impl<'a, L> Making<'a, L> {
     fn begin_cube(&mut self, cube: CubeId, cutoff: Threshold, span: Option<&[u32]>) {
         if self.here.cubes.len() >= self.most_cubes {
             self.end_block();
+        }
+        if self.here.cubes.is_empty() {
+            self.here.reserve(self.room.min(self.most_cubes), self.done.stride);
         }
         let (here, stride) = (&mut self.here, self.done.stride);
         match span {
@@ -347,9 +382,11 @@ impl<'a, L> Making<'a, L> {
     }
 
     fn put(&mut self, run: Arc<Run<L>>, is_copied: bool) {
-        self.done.runs += 1;
+        *runs_of_grid(&mut self.done.runs, run.cube.grid()) += 1;
         self.done.rows += run.rows;
+        self.here.rows += run.rows;
         self.here.ids.push(run.id);
+        self.here.sources.extend_from_slice(&run.copies);
         self.here.is_copied.push(is_copied);
         self.here.runs.push(run);
     }
@@ -357,8 +394,15 @@ impl<'a, L> Making<'a, L> {
     fn end_block(&mut self) {
         let Some(first) = self.here.cubes.first() else { return };
         self.done.firsts.push(*first);
-        let next = Block::with_room(self.most_cubes.min(2 * USUAL_CUBES), self.done.stride);
-        self.done.blocks.push(Arc::new(std::mem::replace(&mut self.here, next)));
+        self.done.blocks.push(Arc::new(std::mem::replace(&mut self.here, Block::nothing())));
+    }
+
+    /// A block is made anew.
+    fn leave_out(&mut self, block: &Block<L>) {
+        for (index, cube) in block.cubes.iter().enumerate() {
+            *runs_of_grid(&mut self.done.runs, cube.grid()) -= block.of_cube(index).len();
+        }
+        self.done.rows -= block.rows;
     }
 
     fn share(&mut self, number: usize, of: &Blocks<L>) {

@@ -49,7 +49,7 @@ impl LogicalPlan {
                 indices.sort_unstable();
                 indices
             });
-            wanted.push((covered.as_ref(), indices));
+            wanted.push((covered, indices));
         }
         let mut places = view.runs.places(core, &wanted, &mut stats, &query.cancel)?;
         places.extend(live.coverings.iter().flat_map(|covering| covering.others.iter().cloned()));

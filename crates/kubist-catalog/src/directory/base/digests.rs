@@ -228,7 +228,7 @@ impl Base {
         if let Some(covering) = self.digests.covering.get() {
             return Ok(covering);
         }
-        let (mut covering, mut gathering) = (Covering::default(), Gathering::default());
+        let (mut covering, mut others, mut gathering) = (Covering::default(), Vec::new(), Gathering::default());
         for level in self.digests.levels(files, self, stats, cancel)? {
             let places = stoppable(cancel, || unless_damaged(level.places(files, stats)))?.flatten();
             let Some((places, head)) = places.zip(level.head.as_ref()) else {
@@ -240,28 +240,26 @@ impl Base {
                 continue;
             };
             let first = level.pages.start as u32;
-            covering
-                .others
-                .extend(places.others.iter().map(|(run, page)| Place { run: *run, at: At::Page(first + page) }));
+            others.extend(places.others.iter().map(|(run, page)| Place { run: *run, at: At::Page(first + page) }));
             for of in places.lookups {
                 let (pages, segment, begin) =
                     (level.pages.clone(), level.segment.clone(), level.begin + head.places().end);
-                covering.lookups.push(Arc::new(Covered::of_table(Table::new(pages, segment, begin, of))));
+                covering.lookups.push(Covered::of_table(Table::new(pages, segment, begin, of)));
             }
         }
-        self.leave_out_removed(&mut covering);
+        self.leave_out_removed(&mut covering.lookups);
+        others.retain(|place: &Place| !self.removed.contains(&place.run));
         let gathered = gathering.finish();
         covering.lookups.extend(gathered.lookups);
-        covering.others.extend(gathered.others);
+        covering.others = Arc::new([others, gathered.others.to_vec()].concat());
         Ok(self.digests.covering.get_or_init(|| Arc::new(covering)))
     }
 
     /// Leaves out lookups all of whose runs were removed since the digests were written: their bytes may be given back.
-    fn leave_out_removed(&self, covering: &mut Covering) {
-        covering.others.retain(|place| !self.removed.contains(&place.run));
+    fn leave_out_removed(&self, lookups: &mut Vec<Covered>) {
         // By the first run that a lookup covers, how many there are that it leads to.
         let mut left: BTreeMap<RunId, (RunId, usize)> = BTreeMap::new();
-        for covered in &covering.lookups {
+        for covered in &*lookups {
             let (_, runs) = left.entry(covered.run(0)).or_insert((covered.run(covered.lookup.runs), 0));
             *runs += covered.len();
         }
@@ -270,7 +268,7 @@ impl Base {
                 *runs = runs.saturating_sub(1);
             }
         }
-        covering.lookups.retain(|covered| left.get(&covered.run(0)).is_some_and(|(_, runs)| *runs > 0));
+        lookups.retain(|covered| left.get(&covered.run(0)).is_some_and(|(_, runs)| *runs > 0));
     }
 
     /// Where runs are found that lookups cover: of each all, or those at some indices, ascending.
