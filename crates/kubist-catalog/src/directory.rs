@@ -102,7 +102,8 @@ impl Runs {
     /// After some changes; `removed`: all runs of the base that are no more by now.
     pub fn with(&self, files: &TableFiles, changes: &Changes, removed: Arc<SpreadSet<RunId>>) -> Runs {
         let (forest, whole, written_by) = (&files.forest(), OnceLock::new(), OnceLock::new());
-        if let Some(known) = self.whole.get().filter(|_| files.fits_in_memory(self.about())) {
+        let is_held = self.base.as_ref().is_some_and(|base| files.fits_in_memory(base.runs()));
+        if let Some(known) = self.whole.get().filter(|_| is_held) {
             let _ = whole.set(known.with(forest, changes));
         }
         if let Some(known) = self.written_by.get() {
@@ -343,8 +344,8 @@ impl Runs {
         Ok(found)
     }
 
-    /// Are lookups found in memory alone?
-    pub fn is_whole(&self) -> bool {
+    /// Are all of them in memory?
+    pub fn are_in_memory(&self) -> bool {
         self.base.is_none() || self.whole.get().is_some()
     }
 

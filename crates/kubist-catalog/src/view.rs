@@ -63,7 +63,8 @@ impl View {
     pub fn following(mut self, earlier: &View, changes: &Arc<Changes>) -> View {
         let kinds = earlier.lookups.iter().zip(&earlier.earlier_lookups).zip(&mut self.earlier_lookups);
         for (on_pages, ((known, earlier), kept)) in [true, false].into_iter().zip(kinds) {
-            if on_pages && self.runs.is_whole() {
+            // Lookups into all runs lead to what all runs tell of.
+            if on_pages == self.runs.are_in_memory() {
                 continue;
             }
             *kept = match known.get() {
