@@ -200,7 +200,7 @@ impl Making<'_> {
             return Ok((run(&tasks.iter().collect::<Vec<_>>(), None)?, Copies::new()));
         }
         // Some from everywhere first: they tell which of the others are likely to be chosen.
-        let is_first = |at: usize| at % FIRST == 0;
+        let is_first = |at: usize| at.is_multiple_of(FIRST);
         let part = |first: bool| -> Vec<&Vec<u64>> {
             tasks.iter().enumerate().filter(|(at, _)| is_first(*at) == first).map(|(_, task)| task).collect()
         };

@@ -143,10 +143,11 @@ pub unsafe extern "C" fn kubist_declare_writers(table: *const KubistTable, write
         let (table, writers): (_, Writers) = unsafe { (handle("table", table)?, json("writers", writers)?) };
         let after = writers.after;
         let declared = writers.declared()?;
-        Ok(match after {
+        match after {
             Some(after) => table.table.declare_writers_after(after, &declared)?,
             None => table.table.declare_writers(&declared)?,
-        })
+        }
+        Ok(())
     })
 }
 

@@ -54,7 +54,7 @@ impl Epochs {
             if let Some(number) = number {
                 found.push(Epoch { number, start: start.map(|start| start as u64), nonce });
             }
-            !found.last().is_some_and(|epoch| epoch.start.is_some_and(|start| start <= from))
+            found.last().is_none_or(|epoch| epoch.start.is_none_or(|start| start > from))
         })
         .await?;
         Ok(Epochs(found))

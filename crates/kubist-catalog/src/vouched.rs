@@ -144,7 +144,7 @@ pub fn owners(segments: &[String]) -> BTreeMap<String, String> {
         let is_number = number.len() == 13 && number.bytes().all(|byte| byte.is_ascii_digit());
         // A writer may be called like one of these; then that is not known.
         let of_no_writer = [REWRITE_SEGMENT, PAGES_SEGMENT].iter().any(|prefix| segment.starts_with(prefix));
-        (is_number && !of_no_writer).then(|| owner.len())
+        (is_number && !of_no_writer).then_some(owner.len())
     };
     let (mut found, mut last) = (BTreeMap::new(), "");
     for segment in segments {

@@ -32,7 +32,7 @@ pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
         print(&format!("{count}\n"))?;
         count
     } else {
-        answer::send(&command.answer, &snapshot.metadata(), || snapshot.query(&query))?.rows_returned
+        answer::send(&command.answer, snapshot.metadata(), || snapshot.query(&query))?.rows_returned
     };
     if found == 0 && !command.answer.json {
         outside::tell(&query.spec.bounds, &snapshot, cancel)?;

@@ -12,7 +12,7 @@ pub fn run(command: &args::Regrid, cancel: &Cancel) -> Result<()> {
     let table = Table::open(&command.table)?;
     let options = GridOptions {
         dimensions: command.dimensions.clone(),
-        domains: parse::domains(&command.domain, &table.schema()?.as_ref())?,
+        domains: parse::domains(&command.domain, table.schema()?.as_ref())?,
         kind: command.kind.map(Into::into),
         cancel: cancel.clone(),
         ..GridOptions::default()

@@ -21,7 +21,7 @@ pub fn run(command: &args::Trajectories, cancel: &Cancel) -> Result<()> {
     });
     let records = run.of(QuerySpec { precision: command.region.precision, ..command.answer.spec() });
     let bounds = through.spec.bounds.clone();
-    let stats = answer::send(&command.answer, &snapshot.metadata(), || snapshot.trajectories(&through, &by, &records))?;
+    let stats = answer::send(&command.answer, snapshot.metadata(), || snapshot.trajectories(&through, &by, &records))?;
     if stats.rows_returned == 0 && !command.answer.json {
         outside::tell(&bounds, &snapshot, cancel)?;
     }

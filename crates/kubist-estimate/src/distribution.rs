@@ -132,9 +132,11 @@ mod tests {
     #[test]
     fn shares_are_those_of_clopper_and_pearson() {
         let (low, high) = share(10.0, 100.0, 0.05);
-        (close(low, 0.04900469), close(high, 0.1762226));
+        close(low, 0.04900469);
+        close(high, 0.1762226);
         let (low, high) = share(0.0, 30.0, 0.05);
-        (close(low, 0.0), close(high, 0.1157033));
+        close(low, 0.0);
+        close(high, 0.1157033);
         assert_eq!(share(30.0, 30.0, 0.05).1, 1.0);
         assert_eq!(share(0.0, 0.0, 0.05), (0.0, 1.0));
         // Both ways meet.

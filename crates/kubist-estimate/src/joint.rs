@@ -27,7 +27,7 @@ impl Joint {
     pub fn of(totals: &[f64]) -> Option<Joint> {
         let n = totals[0];
         let (products, y, x) = (totals[1] / n, totals[2] / n, totals[3] / n);
-        (n > 0.0).then(|| Joint { n, x, y, covariance: products - x * y })
+        (n > 0.0).then_some(Joint { n, x, y, covariance: products - x * y })
     }
 
     /// How the covariance changes with each of the totals.

@@ -111,7 +111,7 @@ impl Segment {
             Segment::Slots(slots) => {
                 let mut chars = text.chars();
                 let fits = slots.iter().all(|slot| chars.next().is_some_and(|char| slot.is(char, ignore_case)));
-                fits.then(|| chars.as_str())
+                fits.then_some(chars.as_str())
             }
         }
     }

@@ -140,7 +140,7 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
                         .into_iter()
                         .map(|(ends, nulls, values)| {
                             // Every third zone is null throughout, if nulls there are.
-                            let is_null = |zone: usize| nulls && zone % 3 == 0;
+                            let is_null = |zone: usize| nulls && zone.is_multiple_of(3);
                             let of = |zone: usize, end: u64| if is_null(zone) { 0 } else { end };
                             let zones = ColumnZones {
                                 min: ends.iter().enumerate().map(|(zone, (a, b))| of(zone, *a.min(b))).collect(),

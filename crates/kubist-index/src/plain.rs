@@ -20,7 +20,7 @@ pub fn bytes(array: &dyn Array) -> usize {
             }
             let length = length_of(values.as_ref());
             // A null row has some key, which costs what its value does: at most too much.
-            dictionary.normalized_keys().into_iter().map(|key| length(key)).fold(0, usize::saturating_add)
+            dictionary.normalized_keys().into_iter().map(length).fold(0, usize::saturating_add)
         }
         DataType::Utf8View => views(array.as_byte_view::<StringViewType>()),
         DataType::BinaryView => views(array.as_byte_view::<BinaryViewType>()),

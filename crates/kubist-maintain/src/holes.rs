@@ -114,7 +114,7 @@ mod tests {
                 (state >> 33) % end
             };
             let (mut live, length) = (LiveParts::default(), 100 * B + below(B));
-            let mut map = vec![false; 101];
+            let mut map = [false; 101];
             map[0] = true;
             for _ in 0..below(12) {
                 let (offset, bytes) = (below(length), below(6 * B));

@@ -247,10 +247,10 @@ fn of_bound(snapshot: &Snapshot, visible: &Schema, bound: &Bound) -> Result<Opti
         Value::Float(value) => Some(*value),
         _ => None,
     };
-    if let (Some(low), Some(high)) = (number(low), number(high)) {
-        if low > high {
-            return Err(Error::invalid(format!("box: {name}: the lower end {low} is above the upper end {high}")));
-        }
+    if let (Some(low), Some(high)) = (number(low), number(high))
+        && low > high
+    {
+        return Err(Error::invalid(format!("box: {name}: the lower end {low} is above the upper end {high}")));
     }
     if !has_end(bound) {
         return Ok(None);

@@ -54,7 +54,7 @@ pub fn cut(lying: Vec<(ReplicaLocation, f64)>, shares: usize) -> Vec<Share> {
 /// Neighbours on the ring with the same hosts, no heavier than they must be; together they
 /// cover the ring.
 fn stretches(mut lying: Vec<(ReplicaLocation, f64)>, heaviest: f64) -> Vec<Stretch> {
-    lying.sort_by(|a, b| a.0.token.cmp(&b.0.token));
+    lying.sort_by_key(|(one, ..)| one.token);
     let mut stretches: Vec<Stretch> = Vec::new();
     for (ReplicaLocation { token, hosts }, rows) in lying {
         match stretches.last_mut() {

@@ -256,10 +256,11 @@ impl Gaps {
         for (index, bytes) in unread.drain(..).enumerate() {
             // Its head is all that is needed: kind, number and rows.
             let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-            if bytes.first() == Some(&entry::COMMIT) && word(1) == Some(before + 1 + index as u64) {
-                if let Some(rows) = word(9).filter(|rows| *rows < MOST_ROWS) {
-                    (self.rows, counted) = (self.rows.saturating_add(rows), counted + 1);
-                }
+            if bytes.first() == Some(&entry::COMMIT)
+                && word(1) == Some(before + 1 + index as u64)
+                && let Some(rows) = word(9).filter(|rows| *rows < MOST_ROWS)
+            {
+                (self.rows, counted) = (self.rows.saturating_add(rows), counted + 1);
             }
         }
         self.uncounted |= counted < missing;

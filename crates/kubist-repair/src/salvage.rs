@@ -267,15 +267,15 @@ fn look(
     for run in runs {
         cancel.check()?;
         let sound = pages.read_whole(snapshot, run)?;
-        if let Some((more, what)) = sound.map.as_ref().and_then(|map| unknown_columns(snapshot, run, map)) {
-            if report.alterations_lost < more {
-                report.alterations_lost = more;
-                report.notes.push(format!("{what}: the values of columns that it added are lost"));
-            }
+        if let Some((more, what)) = sound.map.as_ref().and_then(|map| unknown_columns(snapshot, run, map))
+            && report.alterations_lost < more
+        {
+            report.alterations_lost = more;
+            report.notes.push(format!("{what}: the values of columns that it added are lost"));
         }
         for lost in &sound.lost {
             damaged.insert(run.id);
-            report.losses.push(loss(&snapshot, run, sound.map.as_deref(), lost)?);
+            report.losses.push(loss(snapshot, run, sound.map.as_deref(), lost)?);
         }
         for batch in sound.batches() {
             steps.extend(steps_of(snapshot, batch));

@@ -407,14 +407,14 @@ fn check_maps(snapshot: &Snapshot, runs: &[&Arc<Run<Location>>], report: &mut Ve
             Err(error) => return Err(error),
             Ok((_, length)) if length < end => {
                 let short = format!("the file ends at byte {length}, before the run does");
-                runs::damaged(&snapshot, run, length.saturating_sub(location.data_offset), short).to_string()
+                runs::damaged(snapshot, run, length.saturating_sub(location.data_offset), short).to_string()
             }
             Ok((map, _)) => {
                 check_columns(snapshot, run, &map, report);
                 continue;
             }
         };
-        report.lose(run, loss(&snapshot, run, None, &Lost { rows: run.rows, zones: None, why })?);
+        report.lose(run, loss(snapshot, run, None, &Lost { rows: run.rows, zones: None, why })?);
         left_out.push(run.id);
     }
     Ok(left_out)
@@ -431,6 +431,6 @@ fn check_columns(snapshot: &Snapshot, run: &Run<Location>, map: &ZoneMap, report
     for (column, _) in stated.filter(|(column, stated)| *stated != map.whole(*column)) {
         let name = snapshot.view.schema.stored.field(column).name();
         let what = format!("its entry says other ends or nulls of column {name:?} than its zone map");
-        report.find(runs::damaged(&snapshot, run, 0, what).to_string());
+        report.find(runs::damaged(snapshot, run, 0, what).to_string());
     }
 }

@@ -199,7 +199,10 @@ fn ask(address: SocketAddr, table: &str, body: &str, leaves: bool) -> Option<(Du
     }
     let wait = begin.elapsed();
     let mut last = [0; 5];
-    while !leaves {
+    if leaves {
+        return Some((wait, bytes));
+    }
+    loop {
         let read = socket.read(&mut buffer).ok()?;
         if read == 0 {
             return (&last == b"0\r\n\r\n").then_some((wait, bytes));
@@ -212,7 +215,6 @@ fn ask(address: SocketAddr, table: &str, body: &str, leaves: bool) -> Option<(Du
         }
         bytes += read as u64;
     }
-    Some((wait, bytes))
 }
 
 /// MB (10^6 bytes) that the process held at most, clients and server.

@@ -102,11 +102,11 @@ fn of_cell(mut query: QuerySpec, schema: &Schema, axes: &[String], cell: &Cell) 
         if let (Some(high), false) = (high, whole) {
             conditions.push(format!("\"{}\" < {high:?}", name.replace('"', "\"\"")));
         }
-        if let (Some(Value::Int(low)), Some(Value::Int(high))) = (&low_end, &high_end) {
-            if low > high {
-                // No whole number lies between.
-                return Ok(None);
-            }
+        if let (Some(Value::Int(low)), Some(Value::Int(high))) = (&low_end, &high_end)
+            && low > high
+        {
+            // No whole number lies between.
+            return Ok(None);
         }
         query.bounds.push(Bound { column: name.clone(), low: low_end, high: high_end });
     }

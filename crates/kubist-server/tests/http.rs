@@ -160,7 +160,7 @@ fn cells_that_fill_space_hold_each_record_once() {
     let world = world(20_000, Options::default());
     let snapshot = world.table.snapshot().unwrap();
     let mut positions = HashMap::new();
-    for batch in snapshot.query(&Query::default()).unwrap() {
+    for batch in snapshot.query(Query::default()).unwrap() {
         let batch = batch.unwrap();
         let x = batch["x"].as_primitive::<arrow_array::types::Float64Type>();
         let ids = batch["id"].as_primitive::<Int64Type>().values();

@@ -337,7 +337,7 @@ fn strata(rows: &[u32], top: Threshold, priorities: &[u64], wanted: usize) -> Ve
 fn halved(top: u128, i: usize) -> u128 {
     const ROOT_OF_HALF: u128 = 3_037_000_499; // 2^32 / sqrt(2)
     let whole = top >> (i / 2);
-    if i % 2 == 0 { whole } else { (whole * ROOT_OF_HALF) >> 32 }
+    if i.is_multiple_of(2) { whole } else { (whole * ROOT_OF_HALF) >> 32 }
 }
 
 /// Both, ascending.

@@ -38,10 +38,11 @@ pub(crate) fn frame_for(
         return core.publish_grid(&learned(core, batches)?);
     };
     let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
-    if rows >= BULK_ROWS && rows > rows_before {
-        if let Some(fitting) = fitting(core, view, &frame, batches, cancel)? {
-            return Ok(fitting);
-        }
+    if rows >= BULK_ROWS
+        && rows > rows_before
+        && let Some(fitting) = fitting(core, view, &frame, batches, cancel)?
+    {
+        return Ok(fitting);
     }
     Ok(frame)
 }

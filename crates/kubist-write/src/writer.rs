@@ -396,12 +396,12 @@ impl Writer {
         self.core.check_process()?;
         self.pending.check()?;
         let begin = Instant::now();
-        if let Some(token) = &options.token {
-            if let Some((sequence, rows)) = self.core.view(&self.cancel)?.history.token(self.name(), token) {
-                self.discard();
-                let writer = self.name().into();
-                return Ok(Committed { writer, sequence, rows, repeated: true, ..Committed::default() });
-            }
+        if let Some(token) = &options.token
+            && let Some((sequence, rows)) = self.core.view(&self.cancel)?.history.token(self.name(), token)
+        {
+            self.discard();
+            let writer = self.name().into();
+            return Ok(Committed { writer, sequence, rows, repeated: true, ..Committed::default() });
         }
         if let Some(step) = options.step {
             self.check_step(step)?;

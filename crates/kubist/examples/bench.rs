@@ -45,7 +45,7 @@ fn scan(at: &str) {
     let snapshot = Table::open(at).expect("a table").snapshot().expect("readable");
     let begin = Instant::now();
     let rows: usize =
-        snapshot.query(&Query::default()).expect("a query").map(|batch| batch.expect("sound").num_rows()).sum();
+        snapshot.query(Query::default()).expect("a query").map(|batch| batch.expect("sound").num_rows()).sum();
     let seconds = begin.elapsed().as_secs_f64();
     let megabytes = rows as f64 * ROW_BYTES as f64 / 1e6;
     println!("full scan                              {:8.2} s   {:.0} MB/s of values", seconds, megabytes / seconds);

@@ -66,8 +66,8 @@ fn cells_that_cannot_be_told_apart_are_refused() {
     let values = [0.0, 0.25, 0.5, 0.75, 1.0].map(Some);
     let found = snapshot(values.to_vec(), 1);
     for width in [1e-20, 1e-300, 5e-324] {
-        refused(found.query(&per_cell(1, width)), "wider cells");
-        refused(found.count(&per_cell(1, width)), "\"x\"");
+        refused(found.query(per_cell(1, width)), "wider cells");
+        refused(found.count(per_cell(1, width)), "\"x\"");
     }
     for width in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         refused(rows(&found, &per_cell(1, width)), "width");
@@ -164,9 +164,9 @@ fn a_refinement_ends_or_is_refused() {
 fn other_absurd_numbers_are_refused_or_harmless() {
     let found = snapshot((0..100).map(|row| Some(row as f64 / 100.0)).collect(), 1);
     for parts in [0, (1 << 16) + 1, 1_000_000_000, usize::MAX] {
-        refused(found.splits(&Query::default(), parts), "parts");
+        refused(found.splits(Query::default(), parts), "parts");
     }
-    assert_eq!(found.splits(&Query::default(), 1 << 16).unwrap().len(), 1 << 16);
+    assert_eq!(found.splits(Query::default(), 1 << 16).unwrap().len(), 1 << 16);
     assert_eq!(rows(&found, &Query { limit: Some(u64::MAX), ..Query::default() }).unwrap(), 100);
     assert_eq!(rows(&found, &Query { limit: Some(0), ..Query::default() }).unwrap(), 0);
     assert_eq!(rows(&found, &per_cell(u64::MAX, 0.5)).unwrap(), 100);

@@ -217,7 +217,7 @@ fn questions_are_about_the_stored_values() {
         let value = column(name).into_iter().find(|value| (1.0..1e15).contains(&value.abs())).unwrap();
         let equal = column(name).into_iter().filter(|other| *other == value).count();
         assert!(equal > 0);
-        let found = snapshot.count(&Query::new().filter(format!("{name} = {value:?}"))).unwrap();
+        let found = snapshot.count(Query::new().filter(format!("{name} = {value:?}"))).unwrap();
         assert_eq!(found as usize, equal, "{name} = {value}");
     }
     // Where all is read a figure is exact.

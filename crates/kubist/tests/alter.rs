@@ -92,7 +92,7 @@ fn every_handle_sees_a_new_column_and_a_snapshot_keeps_its_own() {
     old.commit().unwrap();
 
     assert_eq!(names(&before.schema()), ["id", "x"]);
-    assert_eq!(before.query(&Query::default()).unwrap().schema().fields().len(), 2);
+    assert_eq!(before.query(Query::default()).unwrap().schema().fields().len(), 2);
     let asked = before.query(&Query { filter: Some("age > 1".into()), ..Default::default() });
     assert!(matches!(asked, Err(Error::Expression(_))));
     assert_eq!(before.rows().unwrap(), 1000);
@@ -103,7 +103,7 @@ fn every_handle_sees_a_new_column_and_a_snapshot_keeps_its_own() {
         assert_eq!(ages(&now, Some("age = 0.5 AND id < 10")), (10, 5.0));
         let lowest = Query { limit: Some(7), filter: Some("age BETWEEN 0 AND 1".into()), ..Default::default() };
         assert_eq!(now.query(&lowest).unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 7);
-        let field = now.query(&Query::default()).unwrap().schema().field(2).clone();
+        let field = now.query(Query::default()).unwrap().schema().field(2).clone();
         assert_eq!((field.is_nullable(), field.metadata().get("unit").unwrap().as_str()), (false, "s"));
         assert!(table.verify(&kubist::VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
     };

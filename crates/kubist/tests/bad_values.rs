@@ -42,6 +42,6 @@ fn a_value_that_is_none_costs_its_row() {
     assert_eq!((report.rows, report.rows_lost, report.losses.len()), (2098, 2, 2), "{report:?}");
     assert!(report.losses.iter().all(|loss| loss.what.contains("\"name\"")), "{report:?}");
     let saved = Table::open_in(to).unwrap().snapshot().unwrap();
-    assert_eq!(saved.count(&Query::default()).unwrap(), 2098);
+    assert_eq!(saved.count(Query::default()).unwrap(), 2098);
     assert_eq!(saved.count(&Query { filter: Some("name = 'fine'".into()), ..Query::default() }).unwrap(), 2098);
 }

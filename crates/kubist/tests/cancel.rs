@@ -195,8 +195,8 @@ fn questions_stop_at_any_moment_and_the_next_one_is_answered() {
         };
         Ok(estimated.estimate(&options)?.figures.iter().map(|figure| figure.value).collect::<Vec<_>>())
     });
-    assert_eq!(table.snapshot().unwrap().count(&Query::default()).unwrap(), ROWS as u64);
-    assert_eq!(ids(snapshot.query(&Query::default()).unwrap()).unwrap(), (0..ROWS).collect::<Vec<_>>());
+    assert_eq!(table.snapshot().unwrap().count(Query::default()).unwrap(), ROWS as u64);
+    assert_eq!(ids(snapshot.query(Query::default()).unwrap()).unwrap(), (0..ROWS).collect::<Vec<_>>());
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn checks_and_copies_stop_at_any_moment() {
         let to = Arc::new(MemoryStore::new("saved"));
         Ok(Table::salvage_in(store.clone(), to, &cancel, &mut |_, _| {})?.rows)
     });
-    assert_eq!(table.snapshot().unwrap().count(&Query::default()).unwrap(), rows);
+    assert_eq!(table.snapshot().unwrap().count(Query::default()).unwrap(), rows);
     let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
     assert!(report.findings.is_empty(), "{report:?}");
 }
@@ -262,7 +262,7 @@ fn what_follows_the_logs_stops_at_any_moment() {
 fn what_keeps_a_table_small_stops_at_any_moment_and_the_table_is_sound() {
     let sound = |store: &Arc<dyn Store>| {
         let table = Table::open_in(store.clone()).unwrap();
-        assert_eq!(table.snapshot().unwrap().count(&Query::default()).unwrap(), 8_000);
+        assert_eq!(table.snapshot().unwrap().count(Query::default()).unwrap(), 8_000);
         let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {}).unwrap();
         assert!(report.findings.is_empty(), "{report:?}");
     };
@@ -342,7 +342,7 @@ fn a_drop_stops_at_any_moment_and_leaves_a_table_or_what_can_be_dropped() {
         match Table::open_in(store.clone()) {
             Ok(table) => {
                 assert!(matches!(done, Err(Error::Cancelled)), "{done:?}");
-                assert_eq!(table.snapshot()?.count(&Query::default())?, WRITERS * 100);
+                assert_eq!(table.snapshot()?.count(Query::default())?, WRITERS * 100);
                 // Its writers can go on.
                 commit_each(&table, WRITERS);
             }
@@ -364,7 +364,7 @@ fn sharing_stops_at_any_moment_and_the_table_is_sound() {
         let done = table.share_with(&cancel);
         assert!(done.is_err() || table.is_shared());
         commit_each(&table, WRITERS);
-        assert_eq!(table.snapshot()?.count(&Query::default())?, 2 * WRITERS * 100);
+        assert_eq!(table.snapshot()?.count(Query::default())?, 2 * WRITERS * 100);
         let report = table.verify(&VerifyOptions::deep(), &mut |_, _| {})?;
         assert!(report.findings.is_empty(), "{report:?}");
         done

@@ -162,7 +162,7 @@ impl Model {
         let mut found: BTreeMap<i64, i64> = BTreeMap::new();
         let mut ids = Vec::new();
         let snapshot = table.snapshot().map_err(|error| error.to_string())?;
-        for batch in snapshot.query(&Query::default()).map_err(|error| error.to_string())? {
+        for batch in snapshot.query(Query::default()).map_err(|error| error.to_string())? {
             let batch = batch.map_err(|error| error.to_string())?;
             ids.extend_from_slice(batch["id"].as_primitive::<Int64Type>().values());
         }
@@ -172,10 +172,10 @@ impl Model {
         }
         ids.iter().for_each(|id| *found.entry(id / IDS).or_default() += 1);
         let mut expected = self.acknowledged.clone();
-        if let Some((commit, count, _)) = &self.in_flight {
-            if found.contains_key(commit) {
-                expected.insert(*commit, *count);
-            }
+        if let Some((commit, count, _)) = &self.in_flight
+            && found.contains_key(commit)
+        {
+            expected.insert(*commit, *count);
         }
         if found != expected {
             return Err(format!("expected rows of commits {expected:?}, found {found:?}"));
@@ -200,10 +200,10 @@ fn play(seed: u64, plant: Plant) -> std::result::Result<(), String> {
     for _ in 0..random.random_range(1..6) {
         machine.crash_after(random.random_range(0..600));
         let crashes = machine.crashes();
-        if let Err(error) = model.work(&machine, plant, &mut random) {
-            if machine.crashes() == crashes {
-                return Err(format!("an error without a crash: {error}"));
-            }
+        if let Err(error) = model.work(&machine, plant, &mut random)
+            && machine.crashes() == crashes
+        {
+            return Err(format!("an error without a crash: {error}"));
         }
         machine.crash();
         let table = open(&machine, plant).map_err(|error| format!("cannot be opened: {error}"))?;

@@ -261,7 +261,7 @@ fn pages_outlive_the_handles_that_need_them() {
     assert_eq!(segments(&at).len(), 2);
     assert_eq!(ask(&reads.snapshot().unwrap(), &Query::default()).0.len() as i64, (COMMITS + 4) * ROWS);
     // A snapshot whose pages are gone says so; the files of its rows are gone as well, in general.
-    match pinned.query(&Query::default()).map(|stream| stream.collect::<Result<Vec<_>, _>>()) {
+    match pinned.query(Query::default()).map(|stream| stream.collect::<Result<Vec<_>, _>>()) {
         Err(Error::SnapshotExpired { .. }) | Ok(Err(Error::SnapshotExpired { .. })) => {}
         other => panic!("{:?}", other.map(|batches| batches.map(|batches| batches.len()))),
     }
@@ -278,7 +278,7 @@ fn a_damaged_page_is_named_and_costs_nothing() {
     bytes[middle] ^= 4;
     std::fs::write(&file, bytes).unwrap();
     let snapshot = Table::open(&at).unwrap().snapshot().unwrap();
-    let error = snapshot.query(&Query::default()).map(|stream| stream.collect::<Result<Vec<_>, _>>());
+    let error = snapshot.query(Query::default()).map(|stream| stream.collect::<Result<Vec<_>, _>>());
     let error = error.and_then(|batches| batches).unwrap_err().to_string();
     assert!(error.contains("segments/pages-") && error.contains("checksum"), "{error}");
     let report = Table::verify_at(&at, &VerifyOptions::default(), &mut |_, _| {}).unwrap();

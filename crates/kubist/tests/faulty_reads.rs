@@ -138,7 +138,7 @@ impl Faulty {
         let unreachable =
             || Err(StoreError::Unreachable { location: self.store.location().into(), why: "no node answers".into() });
         match &self.fault {
-            Fault::Every(n) if read % n == 0 => failed,
+            Fault::Every(n) if read.is_multiple_of(*n) => failed,
             Fault::Byte { segment, byte, after } if segment == name => {
                 match ranges.iter().any(|range| range.contains(byte)) {
                     true if self.of_byte.fetch_add(1, Ordering::SeqCst) >= *after => failed,
@@ -146,7 +146,9 @@ impl Faulty {
                 }
             }
             Fault::Away(n) if read >= *n => unreachable(),
-            Fault::ThirdAway(n) if read >= *n && !ranges.is_empty() && name_hash(name) % 3 == 0 => unreachable(),
+            Fault::ThirdAway(n) if read >= *n && !ranges.is_empty() && name_hash(name).is_multiple_of(3) => {
+                unreachable()
+            }
             _ => Ok(()),
         }
     }
@@ -195,7 +197,7 @@ impl Store for Faulty {
 fn ids(store: Arc<dyn Store>) -> Vec<i64> {
     let snapshot = Table::open_in(store).unwrap().snapshot().unwrap();
     let mut found = Vec::new();
-    for batch in snapshot.query(&Query::default()).unwrap() {
+    for batch in snapshot.query(Query::default()).unwrap() {
         found.extend_from_slice(batch.unwrap()["id"].as_primitive::<Int64Type>().values());
     }
     found.sort_unstable();

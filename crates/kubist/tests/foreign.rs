@@ -66,7 +66,7 @@ fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 type Command = (&'static str, fn(&str) -> Result<()>);
 const COMMANDS: [Command; 9] = [
     ("query", |at| {
-        let found = Table::open(at)?.snapshot()?.query(&Query::default())?;
+        let found = Table::open(at)?.snapshot()?.query(Query::default())?;
         found.collect::<Result<Vec<_>>>().map(drop)
     }),
     ("verify", |at| {

@@ -45,7 +45,7 @@ fn a_long_value_named_often_is_written_in_bounded_memory() {
         assert_eq!(writer.pending_rows(), ROWS as u64);
         writer.discard();
         drop(writer);
-        assert_eq!(table.snapshot().unwrap().count(&Query::default()).unwrap(), 0);
+        assert_eq!(table.snapshot().unwrap().count(Query::default()).unwrap(), 0);
     }
 }
 

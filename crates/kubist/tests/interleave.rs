@@ -258,7 +258,7 @@ fn play_with(seed: u64, fault: Option<Fault>, disk: DiskOf<'_>) -> (Outcome, u64
         .collect();
     let outcomes = machine.interleave(tasks);
     let calls = machine.calls();
-    if seed % 2 == 0 {
+    if seed.is_multiple_of(2) {
         machine.crash();
     }
     (outcomes.into_iter().collect::<Outcome>().and_then(|()| settled(&machine, &known, fault)), calls)

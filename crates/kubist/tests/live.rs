@@ -395,9 +395,7 @@ fn what_would_hold_too_much_is_refused() {
     assert!(matches!(&refused, kubist::Error::Invalid(why) if why.contains("per_cell")), "{refused}");
     let paths = |most_held| {
         let through = kubist::RunOptions { most_held, ..Default::default() }.of(Query::default());
-        snapshot
-            .trajectories(through, "id", &Query::default())
-            .map(|stream| stream.map(|part| part.unwrap().num_rows()))
+        snapshot.trajectories(through, "id", Query::default()).map(|stream| stream.map(|part| part.unwrap().num_rows()))
     };
     assert_eq!(paths(Some(2_000)).unwrap().sum::<usize>(), 2_000);
     assert!(matches!(paths(Some(1_000)).err(), Some(kubist::Error::Invalid(_))));

@@ -81,7 +81,7 @@ fn of(pid: i32) -> Query {
 
 /// The times of the particle's records, and what finding them cost.
 fn look_up(table: &Table, pid: i32) -> (Vec<i64>, Stats) {
-    let mut stream = table.snapshot().unwrap().query(&of(pid)).unwrap();
+    let mut stream = table.snapshot().unwrap().query(of(pid)).unwrap();
     let mut times = Vec::new();
     for batch in stream.by_ref() {
         let batch = batch.unwrap();

@@ -64,7 +64,7 @@ fn checkpoint(at: &Path) {
 }
 
 fn ids(table: &Table) -> Vec<i64> {
-    let batches = table.snapshot().unwrap().query(&Query::default()).unwrap().map(Result::unwrap);
+    let batches = table.snapshot().unwrap().query(Query::default()).unwrap().map(Result::unwrap);
     let mut ids: Vec<i64> =
         batches.flat_map(|batch| batch["id"].as_primitive::<Int64Type>().values().to_vec()).collect();
     ids.sort_unstable();

@@ -172,7 +172,7 @@ fn regrid(rng: &mut SmallRng, table: &Table, schema: &Schema) {
         options.cancel = Cancel::default();
         let switch = options.cancel.clone();
         match table.regrid(&options, &mut |_, _| switch.set()) {
-            Ok(_) | Err(Error::Cancelled) => return,
+            Ok(_) | Err(Error::Cancelled) => (),
             Err(error) => assert!(error.to_string().contains("no values of it to learn"), "{error}"),
         }
     } else if let Err(error) = table.regrid(&options, &mut |_, _| {}) {
@@ -285,10 +285,10 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
             let mut end =
                 |p| rng.random_bool(p).then(|| number(column, rng.random_range(0..truth.num_rows()))).flatten();
             let (mut low, mut high) = (end(0.8), end(0.8));
-            if let (Some(a), Some(b)) = (&low, &high) {
-                if !at_most(a, b) {
-                    std::mem::swap(&mut low, &mut high);
-                }
+            if let (Some(a), Some(b)) = (&low, &high)
+                && !at_most(a, b)
+            {
+                std::mem::swap(&mut low, &mut high);
             }
             if low.is_none() && high.is_none() {
                 continue;
@@ -556,8 +556,8 @@ fn a_million_identical_points() {
         bounds: vec![Bound { column: "x".into(), low: Some(Value::Float(x)), high: Some(Value::Float(x)) }],
         ..Default::default()
     };
-    assert_eq!(snapshot.count(&at(0.25)).unwrap(), rows as u64);
-    assert_eq!(snapshot.count(&at(0.26)).unwrap(), 0);
+    assert_eq!(snapshot.count(at(0.25)).unwrap(), rows as u64);
+    assert_eq!(snapshot.count(at(0.26)).unwrap(), 0);
     let sample = snapshot.count(&Query { precision: Some(0.01), ..at(0.25) }).unwrap();
     assert!((9_500..10_500).contains(&sample), "{sample}");
     assert_eq!(snapshot.query(Query::default()).unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), rows);

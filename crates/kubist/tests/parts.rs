@@ -120,7 +120,7 @@ fn trajectories_are_all_records_of_what_passed() {
     let snapshot = table(&directory.path().join("t.kubist")).snapshot().unwrap();
     let through = inside(0.5, 0.501);
     let passed: BTreeSet<i64> = numbers(snapshot.query(&through).unwrap(), "pid").into_iter().collect();
-    let stream = snapshot.trajectories(&through, "pid", &Query::default()).unwrap();
+    let stream = snapshot.trajectories(&through, "pid", Query::default()).unwrap();
     let found = numbers(stream, "pid");
     assert_eq!(found.iter().copied().collect::<BTreeSet<_>>(), passed);
     assert_eq!(found.len(), passed.len() * 40);

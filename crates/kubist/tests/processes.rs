@@ -188,7 +188,7 @@ impl Child {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         // Every second one is on the other machine, if there are two.
         let table = match mounts() {
-            Some(_) if STARTED.fetch_add(1, Ordering::Relaxed) % 2 == 0 => {
+            Some(_) if STARTED.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) => {
                 // It sees what was done before.
                 drop(open(table));
                 on_the_other(Path::new(table))

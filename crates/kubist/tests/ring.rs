@@ -150,7 +150,7 @@ fn parts_by_host_are_the_whole_answer_and_lie_where_they_say() {
     }
     // Of as many parts as hosts each is for a host of its own, which has nearly all of it, but that runs lie by
     // names drawn at random; with the whole query none has twice its share.
-    let splits = snapshot.splits_by_host(&Query::default(), HOSTS).unwrap();
+    let splits = snapshot.splits_by_host(Query::default(), HOSTS).unwrap();
     let firsts: std::collections::BTreeSet<_> = splits.iter().map(|split| &split.preferred_hosts[0]).collect();
     assert!(firsts.len() >= HOSTS - 2, "{firsts:?}");
     for split in &splits {
@@ -164,7 +164,7 @@ fn parts_by_host_are_the_whole_answer_and_lie_where_they_say() {
 #[test]
 fn compact_parts_name_their_hosts_and_a_directory_has_none() {
     let snapshot = table(Arc::new(Ring(MemoryStore::new("ring")))).snapshot().unwrap();
-    let splits = snapshot.splits(&Query::default(), 5).unwrap();
+    let splits = snapshot.splits(Query::default(), 5).unwrap();
     // Runs lie anywhere: of six hosts that keep half of everything each, some keep more.
     assert!(splits.iter().any(|split| !split.preferred_hosts.is_empty()));
     let nowhere = table(Arc::new(MemoryStore::new("memory"))).snapshot().unwrap();

@@ -26,7 +26,7 @@ fn options() -> TableOptions {
 }
 
 fn count(table: &Table) -> usize {
-    let stream = table.snapshot().unwrap().query(&Query::default()).unwrap();
+    let stream = table.snapshot().unwrap().query(Query::default()).unwrap();
     stream.map(|batch| batch.unwrap().num_rows()).sum()
 }
 
@@ -51,7 +51,7 @@ fn live_at(location: &str, beside: &str) {
     assert!(Table::verify_at(location, &VerifyOptions::deep(), &mut |_, _| {}).unwrap().findings.is_empty());
 
     // Another process has only what the parts say.
-    let splits = table.snapshot().unwrap().splits(&Query::default(), 3).unwrap();
+    let splits = table.snapshot().unwrap().splits(Query::default(), 3).unwrap();
     let part = |split| -> usize {
         let rows = kubist::read_split(split, &Cancel::default()).unwrap();
         rows.map(|batch| batch.unwrap().num_rows()).sum()

@@ -47,7 +47,7 @@ fn tables(seed: u64) -> (SimDisk, [Table; 2]) {
 }
 
 fn all_rows(snapshot: &Snapshot) -> kubist::Result<u64> {
-    snapshot.query(&Query::default())?.map(|batch| Ok(batch?.num_rows() as u64)).sum()
+    snapshot.query(Query::default())?.map(|batch| Ok(batch?.num_rows() as u64)).sum()
 }
 
 fn writer(table: &Table) -> Writer {

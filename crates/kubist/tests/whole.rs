@@ -280,7 +280,7 @@ fn a_dropped_table_leaves_what_is_not_its_own() {
     let dropped = Table::drop_at(&name, false).unwrap();
     assert_eq!((dropped.files, dropped.files_left), (many, 0));
     assert!(!at.exists() && folder.path().exists());
-    let gone = table.snapshot().and_then(|snapshot| snapshot.query(&Query::default())?.collect::<Result<Vec<_>, _>>());
+    let gone = table.snapshot().and_then(|snapshot| snapshot.query(Query::default())?.collect::<Result<Vec<_>, _>>());
     assert!(matches!(gone, Err(Error::NotATable { .. })), "{gone:?}");
     assert!(matches!(Table::drop_at(&name, false), Err(Error::Missing { .. })));
 

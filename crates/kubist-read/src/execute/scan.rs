@@ -236,7 +236,7 @@ impl Reading<'_> {
             let k = grids.dimensions(*grid).len();
             let meets = |one: &&GridBox| (0..k).all(|d| one.low[d] <= around.high[d] && one.high[d] >= around.low[d]);
             let holds = |one: &GridBox| (0..k).all(|d| one.low[d] <= around.low[d] && one.high[d] >= around.high[d]);
-            match boxes.iter().filter(meets).map(|one| holds(one)).reduce(|one, other| one || other) {
+            match boxes.iter().filter(meets).map(holds).reduce(|one, other| one || other) {
                 None => return Verdict::None,
                 Some(true) => {}
                 Some(false) => place = Verdict::Some,

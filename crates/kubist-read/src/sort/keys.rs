@@ -138,10 +138,10 @@ impl<'a> Values<'a> {
         if is_null {
             return into.push(NULL);
         }
-        if let Values::Exact(keys, (low, high)) = self {
-            if !(*low..=*high).contains(&keys[row]) {
-                return into.push(NAN);
-            }
+        if let Values::Exact(keys, (low, high)) = self
+            && !(*low..=*high).contains(&keys[row])
+        {
+            return into.push(NAN);
         }
         into.push(VALUE);
         let begin = into.len();

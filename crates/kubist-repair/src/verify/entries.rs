@@ -72,10 +72,10 @@ pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel
             report.note(error)?;
         }
     }
-    if let Some(snapshot) = &snapshot {
-        if let Err(error) = check_cutoffs(snapshot, &stated, report, cancel) {
-            report.note(error)?;
-        }
+    if let Some(snapshot) = &snapshot
+        && let Err(error) = check_cutoffs(snapshot, &stated, report, cancel)
+    {
+        report.note(error)?;
     }
     Ok(snapshot)
 }

@@ -36,7 +36,7 @@ impl CachedFile {
         // with the bytes before it in there, as one.
         if let Some(Change::Write { offset: first, bytes: before }) = self.unsynced.last_mut()
             && *first + before.len() == offset
-            && offset % SECTOR_BYTES > 0
+            && !offset.is_multiple_of(SECTOR_BYTES)
         {
             before.extend_from_slice(bytes);
             return;

@@ -100,7 +100,7 @@ pub fn commits(snapshot: &Snapshot) -> std::result::Result<BTreeMap<i64, i64>, W
 /// The commits of each writer that a snapshot shows, in ascending order, each whole.
 pub fn whole_commits(snapshot: &Snapshot) -> std::result::Result<BTreeMap<i64, Vec<i64>>, Wrong> {
     let mut ids = Vec::new();
-    for batch in snapshot.query(&Query::default())? {
+    for batch in snapshot.query(Query::default())? {
         let batch = batch?;
         let (x, y) = (batch["x"].as_primitive::<Float32Type>(), batch["y"].as_primitive::<Float32Type>());
         for (row, id) in batch["id"].as_primitive::<Int64Type>().values().iter().enumerate() {

@@ -139,10 +139,10 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
     let location = at.to_str().expect("a path in UTF-8");
     let snapshot = || Table::open(location)?.snapshot();
     Ok(match ask {
-        Ask::Rows { which } => Found::of(snapshot()?.query(&which.query())?, which)?.answer(),
-        Ask::Count { which } => json!({"rows": snapshot()?.count(&which.query())?}),
+        Ask::Rows { which } => Found::of(snapshot()?.query(which.query())?, which)?.answer(),
+        Ask::Count { which } => json!({"rows": snapshot()?.count(which.query())?}),
         Ask::Lookup { which } => {
-            let mut stream = snapshot()?.query(&which.query())?;
+            let mut stream = snapshot()?.query(which.query())?;
             let mut found = Found { rows: Vec::new(), ordered: false };
             for batch in stream.by_ref() {
                 found.rows.extend(rows(&batch?));
@@ -152,19 +152,19 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
             answer
         }
         Ask::Refine { which, start, factor } => {
-            let steps = snapshot()?.refine(&which.query(), *start, *factor)?;
+            let steps = snapshot()?.refine(which.query(), *start, *factor)?;
             let steps = steps.map(|stream| Ok(Found::of(stream?, which)?.answer()));
             steps.collect::<Result<Vec<_>>>()?.into()
         }
         Ask::PerPart { which, parts } => {
             let mut all = Found { rows: Vec::new(), ordered: false };
-            for split in snapshot()?.splits(&which.query(), *parts)? {
+            for split in snapshot()?.splits(which.query(), *parts)? {
                 all.rows.extend(Found::of(kubist::read_split(&split, &Default::default())?, which)?.rows);
             }
             all.answer()
         }
         Ask::Trajectories { through, by, which } => {
-            Found::of(snapshot()?.trajectories(&through.query(), by, &which.query())?, which)?.answer()
+            Found::of(snapshot()?.trajectories(through.query(), by, which.query())?, which)?.answer()
         }
         Ask::Estimate { aggregates, group_by, which } => {
             let options = EstimateOptions {
@@ -183,7 +183,7 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
             };
             estimate.figures.iter().map(figure).collect::<Vec<_>>().into()
         }
-        Ask::AtStep { step, which } => Found::of(snapshot()?.at_step(*step)?.query(&which.query())?, which)?.answer(),
+        Ask::AtStep { step, which } => Found::of(snapshot()?.at_step(*step)?.query(which.query())?, which)?.answer(),
         Ask::CompleteSteps => snapshot()?.complete_steps().into(),
         Ask::Columns => columns(&snapshot()?),
         Ask::Info => info(&snapshot()?)?,
@@ -201,7 +201,7 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
             let to = to.to_str().expect("a path in UTF-8");
             let report = Table::salvage(location, to, &Default::default(), &mut |_, _| {})?;
             let everything = Which::default();
-            let saved = Found::of(Table::open(to)?.snapshot()?.query(&everything.query())?, &everything)?.answer();
+            let saved = Found::of(Table::open(to)?.snapshot()?.query(everything.query())?, &everything)?.answer();
             json!({
                 "rows": report.rows, "rows mended": report.rows_recovered, "rows lost": report.rows_lost,
                 "losses": report.losses.len(), "whole": report.is_whole(), "saved": saved,
