@@ -314,9 +314,11 @@ impl Runs {
     /// As of [`Runs::whole`].
     pub fn lookups(&self, files: &TableFiles, on_pages: bool, stats: &mut Stats, cancel: &Cancel) -> Result<Live> {
         let of = |directory: &Directory| Arc::new(Covering::of(directory.runs()));
-        let coverings = match &self.base {
-            Some(base) if on_pages => vec![of(self.recent()), base.covering(files, stats, cancel)?.clone()],
-            _ => vec![of(&*self.all(files, stats, cancel)?)],
+        let all = if on_pages { None } else { self.held(files, stats, cancel)? };
+        let coverings = match (all, &self.base) {
+            (Some(all), _) => vec![of(all.joined())],
+            (None, Some(base)) => vec![of(self.recent()), base.covering(files, stats, cancel)?.clone()],
+            (None, None) => vec![of(self.recent())],
         };
         Ok(Live { coverings })
     }
@@ -367,8 +369,11 @@ impl Runs {
         let mut on_pages: BTreeMap<usize, SpreadSet<RunId>> = BTreeMap::new();
         for place in places {
             match place.at {
-                At::Memory(run) if known.runs_of(run.cube).iter().any(|live| live.id == run.id) => found.push(run),
-                At::Memory(_) => {}
+                At::Memory(run) => {
+                    let of_cube = known.runs_of(run.cube);
+                    let lives = of_cube.binary_search_by_key(&run.id, |live| live.id).is_ok();
+                    found.extend(lives.then_some(run));
+                }
                 At::Page(_) if self.is_removed(place.run) => {}
                 At::Page(page) => drop(on_pages.entry(page as usize).or_default().insert(place.run)),
             }

@@ -25,6 +25,8 @@ pub struct Covering {
     pub lookups: Vec<Covered>,
     /// Runs that no lookup covers.
     pub others: Arc<Vec<Place>>,
+    /// How many runs were removed since.
+    removed: usize,
 }
 
 /// A run, and where it is found.
@@ -86,7 +88,8 @@ impl Gathering {
             runs.sort_unstable_by_key(|(index, _)| *index);
             Covered { lookup, entry, runs: Arc::new(Found::Known(runs)), removed: 0 }
         };
-        Covering { lookups: self.lookups.into_iter().map(covered).collect(), others: Arc::new(self.others) }
+        let lookups = self.lookups.into_iter().map(covered).collect();
+        Covering { lookups, others: Arc::new(self.others), removed: 0 }
     }
 }
 
@@ -96,6 +99,14 @@ fn entry_of(run: RunId) -> u128 {
 }
 
 impl Live {
+    /// Were half of the runs in memory that they lead to removed since they were put together?
+    pub fn is_worn(&self) -> bool {
+        self.coverings.first().is_some_and(|in_memory| {
+            let known: usize = in_memory.lookups.iter().map(Covered::len).sum();
+            in_memory.removed > known + in_memory.others.len()
+        })
+    }
+
     /// After some changes to what is in memory, in order.
     pub fn with(&self, changes: &[Arc<Changes<Location>>]) -> Live {
         let mut coverings = self.coverings.clone();
@@ -119,7 +130,7 @@ impl Covering {
         let mut covering = self.clone();
         for changes in changes {
             covering.leave_out(&changes.removed);
-            let Covering { lookups, others } = Covering::of(changes.added.iter());
+            let Covering { lookups, others, .. } = Covering::of(changes.added.iter());
             covering.lookups.extend(lookups);
             if !others.is_empty() {
                 Arc::make_mut(&mut covering.others).extend_from_slice(&others);
@@ -133,6 +144,7 @@ impl Covering {
         if removed.is_empty() {
             return;
         }
+        self.removed += removed.len();
         let mut by_entry: SpreadMap<RunId, Vec<RunId>> = SpreadMap::default();
         removed.iter().for_each(|run| by_entry.entry(RunId(entry_of(*run))).or_default().push(*run));
         self.lookups.retain_mut(|covered| {

@@ -68,7 +68,7 @@ impl View {
                 continue;
             }
             *kept = match known.get() {
-                Some(live) => Some(Earlier { live: live.clone(), changes: vec![changes.clone()] }),
+                Some(live) => (!live.is_worn()).then(|| Earlier { live: live.clone(), changes: vec![changes.clone()] }),
                 None => earlier.as_ref().and_then(|earlier| earlier.and(changes)),
             };
         }

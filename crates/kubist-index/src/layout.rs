@@ -85,7 +85,8 @@ pub struct Placement {
     /// Priorities at or above it.
     pub overflow: Vec<u32>,
     pub cutoff: Threshold,
-    /// Few rows for a cube that holds some already: small commits leave many such.
+    /// Few rows for a cube that holds some already, or overflow that waits for children that do: small commits leave many
+    /// such.
     pub is_one_of_many: bool,
 }
 
@@ -148,24 +149,23 @@ pub fn place(
     let slot = found.placements.len();
     let overflow = Vec::new();
     found.placements.push(Placement { cube: top, within, overflow, cutoff, is_one_of_many: false });
-    let mut overflow = Vec::new();
+    let (mut overflow, mut waits) = (Vec::new(), false);
     let mut rest = &beyond[..];
     for child in geometry.children(top) {
         let last = geometry.last_key(child);
         let (inside, later) = rest.split_at(rest.partition_point(|row| keys(*row) <= last));
         rest = later;
-        let worth = match known.holds_rows(child) {
-            true => capacity.worth_adding,
-            false => capacity.worth_pushing,
-        };
+        let holds_rows = known.holds_rows(child);
+        let worth = if holds_rows { capacity.worth_adding } else { capacity.worth_pushing };
         if inside.len() < worth {
             overflow.extend_from_slice(inside);
+            waits |= holds_rows;
         } else {
             place(geometry, capacity, known, child, cutoff, keys, priorities, inside.to_vec(), found);
         }
     }
     let own = &mut found.placements[slot];
-    own.overflow = overflow;
+    (own.overflow, own.is_one_of_many) = (overflow, waits);
     if own.within.is_empty() && own.overflow.is_empty() {
         found.placements.remove(slot);
     }

@@ -142,6 +142,9 @@ fn is_same(one: &Directory<()>, other: &Directory<()>, rng: &mut SmallRng) {
         let read_or_copied: BTreeSet<RunId> = plan.visits.iter().flat_map(|visit| named(visit.run)).collect();
         let primaries: BTreeSet<RunId> = read(other).0.into_iter().collect();
         assert!(primaries.is_subset(&read_or_copied));
+        let whole = plan.visits.iter().filter(|visit| visit.within.is_none() && !visit.run.is_replica());
+        let copied: BTreeSet<RunId> = plan.visits.iter().flat_map(|visit| visit.run.copies.iter().copied()).collect();
+        whole.for_each(|visit| assert!(!copied.contains(&visit.run.id), "read and copied"));
     }
 }
 

@@ -38,9 +38,6 @@ const INNER_ZONE_ROWS: usize = 8;
 /// take fewer bytes in larger pages.
 const SMALL_LEAF_ZONE_ROWS: usize = 94;
 const SMALL_INNER_ZONE_ROWS: usize = 56;
-/// And of a run of few rows in a leaf that has others: its rows lie thin in space and in priorities,
-/// and all such runs are looked into. It is one stratum, as strata would make its zones wider.
-const ONE_OF_MANY_ZONE_ROWS: usize = 4;
 /// Rows near a plane have zones of their own if there are at least so many of them, and as many as a zone wants.
 const LEAST_OF_A_PLANE: usize = 8;
 /// A stratum with fewer rows is joined with the next.
@@ -49,6 +46,10 @@ const INNER_STRATUM_ROWS: usize = 96;
 /// Of the rows above a cube's cutoff, which commits leave there in small runs: a
 /// sample has to cut through each of them.
 const OVERFLOW_STRATUM_ROWS: usize = 48;
+/// Rows of a stratum and of a zone where a small commit leaves few rows in a cube that has others, or above children
+/// that have: they lie thin in space and in priorities, and all such runs are looked into. They are one stratum, as
+/// strata would make zones wider.
+const ONE_OF_MANY: (usize, usize) = (usize::MAX, 4);
 const MOST_STRATA: usize = 16;
 
 /// Rows in memory, sorted along the space-filling curve.
@@ -231,15 +232,19 @@ impl SortedRows {
             _ => (LEAF_ZONE_ROWS, INNER_ZONE_ROWS),
         };
         let (stratum_rows, zone_rows) = match placement.cutoff == Threshold::ALL {
-            true if placement.is_one_of_many => (usize::MAX, ONE_OF_MANY_ZONE_ROWS),
+            true if placement.is_one_of_many => ONE_OF_MANY,
             true => (LEAF_STRATUM_ROWS, of_leaf),
             false => (INNER_STRATUM_ROWS, of_inner),
         };
-        let within = (&placement.within, placement.cutoff, stratum_rows);
-        let overflow = (&placement.overflow, Threshold::ALL, OVERFLOW_STRATUM_ROWS);
+        let of_overflow = match placement.is_one_of_many {
+            true => ONE_OF_MANY,
+            false => (OVERFLOW_STRATUM_ROWS, zone_rows),
+        };
+        let within = (&placement.within, placement.cutoff, (stratum_rows, zone_rows));
+        let overflow = (&placement.overflow, Threshold::ALL, of_overflow);
         let key = |row: u32| self.keys[row as usize];
         let (planes, least) = (self.dimensions.planes(&placement.within, key), LEAST_OF_A_PLANE.max(zone_rows));
-        for (rows, top, stratum_rows) in [within, overflow] {
+        for (rows, top, (stratum_rows, zone_rows)) in [within, overflow] {
             for stratum in strata(rows, top, &self.priorities, stratum_rows) {
                 for part in planes::part(&planes, stratum, least, key) {
                     self.cut(&part, zone_rows, &mut zones);

@@ -205,7 +205,8 @@ fn history(seed: u64, seen: &mut Seen) {
         let truth = reference.snapshot().unwrap();
         let others = [&fresh, &holds, &follows].map(|table| table.snapshot().unwrap());
         for number in 0..8 {
-            let query = if number < 6 { question(&mut rng) } else { by_id(rng.random_range(0..next.max(1))) };
+            // At first some handles hold no list yet.
+            let query = if number > 1 { question(&mut rng) } else { by_id(rng.random_range(0..next.max(1))) };
             let known = ids(&truth, &query).unwrap();
             for snapshot in &others {
                 assert_eq!(ids(snapshot, &query).unwrap(), known, "SEED={seed}, step {step}, {what}, {query:?}");
@@ -232,6 +233,38 @@ fn the_list_of_runs_is_that_of_the_logs() {
     seeds.for_each(|seed| history(seed, &mut seen));
     let Seen { most_levels, removed, merged } = seen;
     assert!(!many || most_levels >= 4 && removed > 10 && merged > 10, "{most_levels} {removed} {merged}");
+}
+
+#[test]
+fn ids_are_found_whatever_is_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("t").display().to_string();
+    let table = Table::create(&at, schema(), &TableOptions { lookup: vec!["id".into()], ..options() }).unwrap();
+    let (mut rng, mut next) = (SmallRng::seed_from_u64(3), 0);
+    let mut commit = |count: i64| {
+        let mut writer = writer(&table, "ada");
+        writer.append(&rows(next, count, &mut rng)).unwrap();
+        writer.commit().unwrap();
+        next += count;
+    };
+    commit(12_000);
+    assert!(table.checkpoint().unwrap());
+    let reader = Table::open(&at).unwrap();
+    let find = |what: &str| assert_eq!(ids(&reader.snapshot().unwrap(), &by_id(17)).unwrap(), [17], "{what}");
+    // It holds the list, and more comes than it would have read.
+    let runs = base(&reader).unwrap().runs();
+    reader.limit_runs_in_memory(runs + 5);
+    (0..4).for_each(|_| drop(ids(&reader.snapshot().unwrap(), &Query::default()).unwrap()));
+    find("held");
+    for number in 0..3 {
+        commit(3_000);
+        find(&format!("after commit {number}"));
+    }
+    for limit in [0, u64::MAX, 0, runs + 5] {
+        reader.limit_runs_in_memory(limit);
+        commit(50);
+        find(&format!("with at most {limit} runs"));
+    }
 }
 
 /// Commits of the same size, a checkpoint after each: what is written, and what the newest one lists.

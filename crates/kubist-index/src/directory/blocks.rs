@@ -410,3 +410,47 @@ impl<'a, L> Making<'a, L> {
         self.done.blocks.push(of.blocks[number].clone());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cube::Geometry;
+    use crate::spread::SpreadSet;
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn blocks_stay_of_a_size() {
+        let tree = Geometry::new(2).unwrap();
+        let (forest, mut rng) = (Forest::of(tree), SmallRng::seed_from_u64(1));
+        let mut blocks = Blocks { firsts: Vec::new(), blocks: Vec::new(), stride: 4, runs: Vec::new(), rows: 0 };
+        let (mut largest, mut number) = (0, 0);
+        for round in 0..200 {
+            // It grows, at first in one place, and shrinks again.
+            let wide = if round < 20 { 1 << 90 } else { u128::MAX >> 32 };
+            let new = if round < 120 { 100 } else { 0 };
+            let mut added: Sorted<()> = (0..new)
+                .map(|_| {
+                    number += 1;
+                    let (id, cube) = (RunId(number), tree.cube_of(rng.random::<u128>() % wide, 12));
+                    (cube, Arc::new(Run { id, cube, rows: 1, priorities: (0, 1), copies: Vec::new(), payload: () }))
+                })
+                .collect();
+            added.sort_by_key(|(cube, run)| (*cube, run.id));
+            let left: SpreadSet<RunId> = blocks.all().map(|run| run.id).filter(|_| rng.random_bool(0.95)).collect();
+            let keeps = |block: &Block<()>, place: usize| left.contains(&block.ids[place]);
+            let touched: Vec<bool> =
+                blocks.iter().map(|block| (0..block.runs.len()).any(|place| !keeps(block, place))).collect();
+            let rows = left.len() + added.len();
+            let change = Change { keeps: &keeps, is_copied: &|_| false };
+            blocks = blocks.changed(&forest, added, Vec::new(), &touched, &change);
+            let cubes: Vec<usize> = blocks.iter().map(|block| block.cubes.len()).collect();
+            assert!(cubes.iter().all(|cubes| (1..=2 * USUAL_CUBES).contains(cubes)), "round {round}: {cubes:?}");
+            let small = cubes.iter().filter(|cubes| **cubes < LEAST_CUBES).count();
+            assert!(small <= 1 + cubes.len() / 8, "round {round}: {cubes:?}");
+            assert_eq!((blocks.rows, blocks.len_of_runs(), blocks.all().count()), (rows as u64, rows, rows));
+            largest = largest.max(cubes.len());
+        }
+        assert!(largest > 20, "{largest}");
+    }
+}
