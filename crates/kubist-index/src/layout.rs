@@ -27,6 +27,9 @@ pub struct Capacity {
     pub worth_adding: usize,
 }
 
+/// Until an inner cube has so many runs, what waits in them is laid out as in a table that was built at once.
+const MANY_RUNS: usize = 64;
+
 impl Capacity {
     pub fn new(rows: u32) -> Capacity {
         let rows = rows as usize;
@@ -85,8 +88,8 @@ pub struct Placement {
     /// Priorities at or above it.
     pub overflow: Vec<u32>,
     pub cutoff: Threshold,
-    /// Few rows for a cube that holds some already, or overflow that waits for children that do: small commits leave many
-    /// such.
+    /// Few rows for a leaf that holds some already, or what waits above children that do, in a cube of many runs: small
+    /// commits leave many such.
     pub is_one_of_many: bool,
 }
 
@@ -141,7 +144,11 @@ pub fn place(
     let (within, beyond): (Vec<u32>, Vec<u32>) =
         rows.into_iter().partition(|row| cutoff.admits(priorities[*row as usize]));
     if few || cutoff == Threshold::ALL || top.level() >= geometry.deepest() {
-        let is_one_of_many = few && known.holds_rows(top);
+        let is_one_of_many = few
+            && match cutoff == Threshold::ALL {
+                true => known.holds_rows(top),
+                false => has_many_runs(known, top),
+            };
         found.placements.push(Placement { cube: top, within, overflow: beyond, cutoff, is_one_of_many });
         return;
     }
@@ -165,10 +172,15 @@ pub fn place(
         }
     }
     let own = &mut found.placements[slot];
-    (own.overflow, own.is_one_of_many) = (overflow, waits);
+    (own.overflow, own.is_one_of_many) = (overflow, waits && has_many_runs(known, top));
     if own.within.is_empty() && own.overflow.is_empty() {
         found.placements.remove(slot);
     }
+}
+
+/// Is a box that looks into each of a cube's runs dearer than smaller zones of the next one?
+fn has_many_runs(known: &dyn Known, cube: CubeId) -> bool {
+    known.ramps(cube).len() >= MANY_RUNS
 }
 
 /// What [`place`] decided.
