@@ -107,9 +107,12 @@ impl Runs {
             let _ = whole.set(known.with(forest, changes));
         }
         if let Some(known) = self.written_by.get() {
-            let gone = || Changes { removed: changes.removed.clone(), ..Changes::default() };
-            let left = if changes.removed.is_empty() { known.clone() } else { Arc::new(known.with(forest, &gone())) };
-            let _ = written_by.set(left);
+            let gone = Changes { removed: changes.removed.clone(), ..Changes::default() };
+            let _ = written_by.set(if gone.removed.is_empty() {
+                known.clone()
+            } else {
+                Arc::new(known.with(forest, &gone))
+            });
         }
         Runs { base: self.base.clone(), recent: self.recent.with(forest, changes), removed, whole, written_by }
     }

@@ -62,10 +62,17 @@ enum Found {
     Table(Table),
 }
 
+/// A lookup, and as many of its runs as have come.
+struct Coming {
+    lookup: Arc<Lookup>,
+    entry: u128,
+    runs: Vec<(u32, At)>,
+}
+
 /// Puts lookups together, run by run.
 #[derive(Default)]
 pub struct Gathering {
-    lookups: Vec<(Arc<Lookup>, u128, Vec<(u32, At)>)>,
+    lookups: Vec<Coming>,
     others: Vec<Place>,
     known: HashMap<(Key, u128), usize>,
 }
@@ -77,14 +84,19 @@ impl Gathering {
         let Some(lookup) = &run.payload.lookup else { return others.push(Place { run: run.id, at }) };
         let entry = entry_of(run.id);
         let number = *known.entry((lookup.key(), entry)).or_insert_with(|| {
-            lookups.push((lookup.clone(), entry, Vec::new()));
+            lookups.push(Coming { lookup: lookup.clone(), entry, runs: Vec::new() });
             lookups.len() - 1
         });
-        lookups[number].2.push((lookup.index_of(run.id) as u32, at));
+        lookups[number].runs.push((lookup.index_of(run.id) as u32, at));
+    }
+
+    /// Takes a run that no lookup covers.
+    pub fn add_other(&mut self, run: RunId, at: At) {
+        self.others.push(Place { run, at });
     }
 
     pub fn finish(self) -> Covering {
-        let covered = |(lookup, entry, mut runs): (_, _, Vec<(u32, At)>)| {
+        let covered = |Coming { lookup, entry, mut runs }| {
             runs.sort_unstable_by_key(|(index, _)| *index);
             Covered { lookup, entry, runs: Arc::new(Found::Known(runs)), removed: 0 }
         };

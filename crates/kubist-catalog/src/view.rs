@@ -31,12 +31,28 @@ pub struct View {
     /// What was joined when it was made; nothing if no handle follows it.
     pub joined: Joined,
     /// Found on pages, and in memory once all are there.
-    lookups: [OnceLock<Live>; 2],
-    /// Those of an earlier view, if nothing has asked for them since.
-    earlier_lookups: [Option<Earlier>; 2],
+    lookups: [Lookups; 2],
 }
 
-/// The lookups of an earlier view, and what has changed since, in order.
+/// Lookups, once they are asked for.
+#[derive(Default)]
+struct Lookups {
+    known: OnceLock<Live>,
+    earlier: Option<Earlier>,
+}
+
+impl Lookups {
+    /// What a view begins with that comes after this one's by some changes.
+    fn followed(&self, changes: &Arc<Changes>) -> Lookups {
+        let earlier = match self.known.get() {
+            Some(live) => (!live.is_worn()).then(|| Earlier { live: live.clone(), changes: vec![changes.clone()] }),
+            None => self.earlier.as_ref().and_then(|earlier| earlier.and(changes)),
+        };
+        Lookups { known: OnceLock::new(), earlier }
+    }
+}
+
+/// The lookups of an earlier view, if nothing has asked for them since, and what has changed, in order.
 struct Earlier {
     live: Live,
     changes: Vec<Arc<Changes>>,
@@ -55,23 +71,15 @@ impl Earlier {
 impl View {
     pub fn new(schema: Arc<TableSchema>, runs: Runs, history: History, state: &State<Location>) -> View {
         let positions = state.positions().map(|(writer, position)| (writer.to_string(), position)).collect();
-        let (joined, lookups, earlier_lookups) = (Joined::default(), Default::default(), Default::default());
-        View { schema, runs, history, positions, rewrites: state.rewrites(), joined, lookups, earlier_lookups }
+        let (joined, lookups) = (Joined::default(), Default::default());
+        View { schema, runs, history, positions, rewrites: state.rewrites(), joined, lookups }
     }
 
     /// One that comes after an earlier one by some changes: lookups that were arranged are not arranged anew.
     pub fn following(mut self, earlier: &View, changes: &Arc<Changes>) -> View {
-        let kinds = earlier.lookups.iter().zip(&earlier.earlier_lookups).zip(&mut self.earlier_lookups);
-        for (on_pages, ((known, earlier), kept)) in [true, false].into_iter().zip(kinds) {
-            // Lookups into all runs lead to what all runs tell of.
-            if on_pages == self.runs.are_in_memory() {
-                continue;
-            }
-            *kept = match known.get() {
-                Some(live) => (!live.is_worn()).then(|| Earlier { live: live.clone(), changes: vec![changes.clone()] }),
-                None => earlier.as_ref().and_then(|earlier| earlier.and(changes)),
-            };
-        }
+        // Those that lead to all runs need all in memory, and the others do not.
+        let kind = usize::from(self.runs.are_in_memory());
+        self.lookups[kind] = earlier.lookups[kind].followed(changes);
         self
     }
 
@@ -82,11 +90,11 @@ impl View {
     /// As of [`Runs::whole`].
     pub fn lookups(&self, files: &TableFiles, stats: &mut Stats, cancel: &Cancel) -> Result<&Live> {
         let on_pages = self.runs.looks_up_on_pages(files, cancel);
-        let known = &self.lookups[usize::from(!on_pages)];
+        let Lookups { known, earlier } = &self.lookups[usize::from(!on_pages)];
         match known.get() {
             Some(live) => Ok(live),
             None => {
-                let live = match &self.earlier_lookups[usize::from(!on_pages)] {
+                let live = match earlier {
                     Some(earlier) => earlier.live.with(&earlier.changes),
                     None => self.runs.lookups(files, on_pages, stats, cancel)?,
                 };

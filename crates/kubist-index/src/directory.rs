@@ -30,7 +30,7 @@ pub struct Directory<L> {
 /// What a state has gained and lost since it was arranged.
 #[derive(Debug)]
 pub struct Changes<L> {
-    /// Primaries and replicas that were not there before, each once.
+    /// Primaries and replicas that live and were not there before, each once.
     pub added: Vec<Arc<Run<L>>>,
     /// At least the cutoffs that came with them.
     pub cutoffs: Vec<(CubeId, Threshold)>,
@@ -117,7 +117,7 @@ impl<L> Directory<L> {
         debug_assert!(self.otherwise == Threshold::ALL, "a part of a directory does not change");
         let Changes { added, cutoffs, removed } = changes;
         let lives = |run: &Run<L>| !removed.contains(&run.id) && !run.copies.iter().any(|run| removed.contains(run));
-        let added = added.iter().filter(|run| lives(run)).cloned();
+        let added = added.iter().cloned();
         if stride(forest) != self.primaries.stride {
             let live = self.all().filter(|run| lives(run)).cloned().chain(added);
             let Ok(anew) = Directory::of(forest.clone(), live, self.cutoffs().chain(cutoffs.iter().copied()), &Never);

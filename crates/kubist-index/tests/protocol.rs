@@ -523,7 +523,10 @@ impl Followed {
     }
 
     fn changes(&mut self) -> Changes<Vec<Row>> {
-        std::mem::take(&mut self.changes)
+        let mut changes = std::mem::take(&mut self.changes);
+        let is_live = |run: &RunId| self.state.is_live(*run);
+        changes.added.retain(|run| is_live(&run.id) && run.copies.iter().all(is_live));
+        changes
     }
 }
 

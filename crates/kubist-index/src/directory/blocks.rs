@@ -30,12 +30,14 @@ impl<T> Ahead<T> {
         self.0.as_slice().first().map(|(cube, _)| *cube)
     }
 
-    /// What comes next of a cube.
+    /// What comes next, if it is of a cube.
     fn of(&self, cube: CubeId) -> Option<&T> {
         self.0.as_slice().first().filter(|(next, _)| *next == cube).map(|(_, next)| next)
     }
 
-    fn take(&mut self) -> Option<T> {
+    /// Takes it.
+    fn take_of(&mut self, cube: CubeId) -> Option<T> {
+        self.of(cube)?;
         self.0.next().map(|(_, next)| next)
     }
 
@@ -145,16 +147,12 @@ impl<L> Blocks<L> {
 
     /// The first place at or behind a bound, in a block or behind it.
     pub fn at_or_behind(&self, block: usize, bound: u128) -> (usize, usize) {
-        match self.firsts.get(block).is_some_and(|first| first.to_u128() < bound) {
-            false => (block, 0),
-            true => {
-                let block = block + self.firsts[block..].partition_point(|first| first.to_u128() < bound) - 1;
-                let cubes = &self.blocks[block].cubes;
-                match cubes.partition_point(|cube| cube.to_u128() < bound) {
-                    index if index == cubes.len() => (block + 1, 0),
-                    index => (block, index),
-                }
-            }
+        let begun = self.firsts[block.min(self.firsts.len())..].partition_point(|first| first.to_u128() < bound);
+        let Some(last) = begun.checked_sub(1) else { return (block, 0) };
+        let (block, cubes) = (block + last, &self.blocks[block + last].cubes);
+        match cubes.partition_point(|cube| cube.to_u128() < bound) {
+            index if index == cubes.len() => (block + 1, 0),
+            index => (block, index),
         }
     }
 
@@ -312,12 +310,8 @@ impl<'a, L> Making<'a, L> {
             let next = coming.into_iter().chain([known.map(|(_, cube)| cube)]).flatten().min();
             let Some(cube) = next else { return Ok(()) };
             let old = known.filter(|(_, known)| *known == cube).map(|(old, _)| old);
-            let mut lower = None;
-            while lowered.of(cube).is_some() {
-                lower = lower.into_iter().chain(lowered.take()).min();
-            }
             let known = old.map(|old| old.cutoffs[index]);
-            let cutoff = known.into_iter().chain(lower).min().unwrap_or(self.otherwise);
+            let cutoff = known.into_iter().chain(lowered.take_of(cube)).min().unwrap_or(self.otherwise);
             self.begin_cube(cube, cutoff, old.map(|old| old.span(index, self.done.stride)));
             let first = self.here.runs.len();
             let mut left = old.map_or(0..0, |old| old.of_cube(index));
@@ -333,13 +327,11 @@ impl<'a, L> Making<'a, L> {
                             self.put(old.runs[place].clone(), is_copied);
                         }
                     }
-                    _ => match added.of(cube).is_some().then(|| added.take()).flatten() {
-                        Some(run) => {
-                            let is_copied = (change.is_copied)(run.id);
-                            self.put(run, is_copied);
-                        }
-                        None => break,
-                    },
+                    _ => {
+                        let Some(run) = added.take_of(cube) else { break };
+                        let is_copied = (change.is_copied)(run.id);
+                        self.put(run, is_copied);
+                    }
                 }
             }
             if self.here.runs.len() == first && cutoff == Threshold::ALL {

@@ -228,7 +228,7 @@ impl Base {
         if let Some(covering) = self.digests.covering.get() {
             return Ok(covering);
         }
-        let (mut covering, mut others, mut gathering) = (Covering::default(), Vec::new(), Gathering::default());
+        let (mut lookups, mut gathering) = (Vec::new(), Gathering::default());
         for level in self.digests.levels(files, self, stats, cancel)? {
             let places = stoppable(cancel, || unless_damaged(level.places(files, stats)))?.flatten();
             let Some((places, head)) = places.zip(level.head.as_ref()) else {
@@ -240,18 +240,17 @@ impl Base {
                 continue;
             };
             let first = level.pages.start as u32;
-            others.extend(places.others.iter().map(|(run, page)| Place { run: *run, at: At::Page(first + page) }));
+            let others = places.others.iter().filter(|(run, _)| !self.removed.contains(run));
+            others.for_each(|(run, page)| gathering.add_other(*run, At::Page(first + page)));
             for of in places.lookups {
                 let (pages, segment, begin) =
                     (level.pages.clone(), level.segment.clone(), level.begin + head.places().end);
-                covering.lookups.push(Covered::of_table(Table::new(pages, segment, begin, of)));
+                lookups.push(Covered::of_table(Table::new(pages, segment, begin, of)));
             }
         }
-        self.leave_out_removed(&mut covering.lookups);
-        others.retain(|place: &Place| !self.removed.contains(&place.run));
-        let gathered = gathering.finish();
-        covering.lookups.extend(gathered.lookups);
-        covering.others = Arc::new([others, gathered.others.to_vec()].concat());
+        self.leave_out_removed(&mut lookups);
+        let mut covering = gathering.finish();
+        covering.lookups.extend(lookups);
         Ok(self.digests.covering.get_or_init(|| Arc::new(covering)))
     }
 
