@@ -227,6 +227,45 @@ fn keeping_up(at: &str, size: &Size, alone: f64) {
     }
 }
 
+/// How soon a handle that holds a long list of runs answers after others changed it.
+fn following(at: &str) {
+    let path = format!("{at}/long");
+    let few = TableOptions { capacity: Some(16), replication: Replication::None, ..options() };
+    let table = Table::create(&path, schema(), &few).expect("an empty directory");
+    let mut writer = table.writer(&WriterOptions::default()).expect("a free name");
+    let mut next = 0;
+    let mut commit = |rows: usize| {
+        writer.append(&batch(next, rows)).expect("rows of the schema");
+        writer.commit().expect("a durable commit");
+        next += rows;
+    };
+    commit(1_000_000);
+    let copied = OptimizeOptions { replication: Some(Replication::default()), ..OptimizeOptions::default() };
+    let optimize = || table.optimize(&copied, &mut |_, _| {}).expect("optimized");
+    optimize();
+    let reader = Table::open(&path).expect("a table");
+    let small = Query { bounds: cube_box(&[0.5; 3], 0.01), ..Query::default() };
+    run(&reader, &Query::default());
+    let runs = table.snapshot().expect("readable").info().expect("readable").runs;
+    println!("\na box of a table of {runs} runs: ms of the first time after a change, and again");
+    let asked = |what: &str, times: usize, change: &mut dyn FnMut()| {
+        let (first, again): (Vec<f64>, Vec<f64>) = (0..times)
+            .map(|_| {
+                change();
+                (run(&reader, &small).1, run(&reader, &small).1)
+            })
+            .unzip();
+        println!("{what:24} {:8.2} {:8.2}", median(first), median(again));
+    };
+    for rows in [10, 400] {
+        asked(&format!("a commit of {rows} records"), 30, &mut || commit(rows));
+    }
+    asked("400, and the optimizer", 5, &mut || {
+        commit(400);
+        optimize();
+    });
+}
+
 fn opening(at: &str) {
     let (short, table) = make(at, "short", Replication::None);
     for commit in 0..10_000 {
@@ -286,6 +325,7 @@ fn main() {
     let alone = layout(at, &size);
     writing_beside(at, &size, alone);
     keeping_up(at, &size, alone);
+    following(at);
     opening(at);
     watching(&format!("{at}/small"));
     std::fs::remove_dir_all(at).expect("the tables to remove");
