@@ -3,7 +3,7 @@
 //! Stopping is always safe: a commit is there whole or not at all, and output
 //! files get their name only when they are whole.
 
-use std::thread;
+use std::{mem, ptr, thread};
 
 use kubist::Cancel;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -17,7 +17,8 @@ pub fn cancel_on_signals() -> Cancel {
     let cancel = Cancel::default();
     // Without handlers the signals end the process, which is safe as well.
     let heeded = if is_ignored(SIGINT) { &[SIGTERM][..] } else { &[SIGINT, SIGTERM] };
-    if let Ok(mut signals) = Signals::new(heeded) {
+    // Between a handler's being there and its knowing what to do a signal would be lost.
+    if let Ok(mut signals) = held_back(heeded, || Signals::new(heeded)) {
         let switch = cancel.clone();
         thread::spawn(move || {
             for _ in signals.forever() {
@@ -29,6 +30,26 @@ pub fn cancel_on_signals() -> Cancel {
         });
     }
     cancel
+}
+
+/// Does something while these signals wait for it, as far as this thread decides.
+fn held_back<T>(signals: &[i32], work: impl FnOnce() -> T) -> T {
+    // SAFETY: `sigemptyset` makes sets of what is all zeros; pointers are to sets that live.
+    let before = unsafe {
+        let (mut held, mut before): (libc::sigset_t, libc::sigset_t) = (mem::zeroed(), mem::zeroed());
+        libc::sigemptyset(&mut held);
+        signals.iter().for_each(|signal| {
+            libc::sigaddset(&mut held, *signal);
+        });
+        let is_held = libc::pthread_sigmask(libc::SIG_BLOCK, &held, &mut before) == 0;
+        is_held.then_some(before)
+    };
+    let done = work();
+    if let Some(before) = before {
+        // SAFETY: the set is what the call above has filled.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut()) };
+    }
+    done
 }
 
 /// Whether this process was started with a signal ignored, as far as the system tells.
