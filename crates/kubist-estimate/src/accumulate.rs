@@ -81,6 +81,13 @@ pub struct Values {
     all: Option<Vec<u64>>,
 }
 
+impl Values {
+    /// How many records were brought.
+    pub fn drawn(&self) -> usize {
+        self.all.as_ref().unwrap_or(&self.priorities).len()
+    }
+}
+
 /// All accumulators.
 #[derive(Default)]
 pub struct Accumulated {

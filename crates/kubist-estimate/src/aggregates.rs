@@ -97,6 +97,7 @@ mod tests {
     use crate::distribution::student;
     use crate::interval::{Conditions, Interval, bent};
     use arrow_schema::{DataType, Field};
+    use kubist_types::population::Number;
 
     const EXACT: Conditions =
         Conditions { p: 1.0, alpha: 0.05, rows: None, frame: None, clustered: false, stratified: false };
@@ -312,7 +313,7 @@ mod tests {
         let mut sums = accumulated("count() / 1000", &[&[1.0; 20]], &[0.0], Some(&priorities));
         let sampled = found(&mut *sums, &Conditions { p: 0.1, ..EXACT });
         assert!(sampled.low < 0.2 && sampled.high > 0.2, "{sampled:?}");
-        let counted = Conditions { p: 0.1, rows: Some(250.0), ..EXACT };
+        let counted = Conditions { p: 0.1, rows: Some(Number::exact(250)), ..EXACT };
         assert_eq!(found(&mut *sums, &counted), Interval::exact(0.25));
     }
 

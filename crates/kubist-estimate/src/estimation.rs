@@ -24,9 +24,10 @@ use arrow_schema::{Schema, SchemaRef};
 use kubist_index::priority::{PriorityRange, Threshold};
 
 use crate::accumulate::{Accumulated, Asked, Brought, PilotFindings, Task, Values};
+use crate::aggregate::Bound;
 use crate::aggregates;
 use crate::call::several;
-use crate::figure::{Estimate, Outlook, Stop, check_groups};
+use crate::figure::{Estimate, Figure, Outlook, Stop, check_groups};
 use crate::group::GroupBy;
 use crate::options::{EstimateOptions, check};
 use crate::records::Records;
@@ -35,7 +36,7 @@ use known::Known;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::Population;
 use kubist_types::error::{Error, Result};
-use kubist_types::population::{Scan, Scanned, Wanted};
+use kubist_types::population::{Number, Scan, Scanned, Wanted};
 use kubist_types::stats::Stats;
 use tails::Tails;
 
@@ -50,6 +51,14 @@ const PILOT_PRIORITIES: f64 = 64.0;
 const LEAST_PILOT_PRIORITIES: f64 = 16.0;
 /// The most records at the box's faces that are read to count those inside.
 const COUNTED_ROWS: u64 = 2_000_000;
+/// The part of the error of figures that the number of records may have: of their squares it is a ninth.
+const PART_OF_ERROR: f64 = 1.0 / 3.0;
+/// The part of what it saves that reading for the number of records may take, and that its error may cost.
+const WORTH_SAVED: f64 = 0.8;
+/// Records that are looked at for each that is drawn, about.
+const LOOKED_AT: f64 = 1.3;
+/// What it saves where nothing says when to stop.
+const SAVED: f64 = 0.5;
 
 /// Aggregates of one estimate, at most.
 const MOST_AGGREGATES: usize = 64;
@@ -75,13 +84,17 @@ pub struct Estimation<P = Records> {
     known: Option<Known>,
     accumulated: Accumulated,
     /// How many records there are, once that is known.
-    rows: Option<u64>,
+    rows: Option<Number>,
     /// By aggregate: each record has a value of its argument, where that was asked of zone maps.
     complete: Vec<bool>,
     /// Of stored columns the ends of their values, where that was asked of zone maps.
     bounds: BTreeMap<usize, Option<(f64, f64)>>,
-    /// How many there are in the frame in which they lie, where records are drawn from it.
-    framed: Option<u64>,
+    /// Those that are asked for, while `records` are those of the frame in which they lie.
+    own: Option<frame::Own<P>>,
+    /// How many there are in the frame, where records are drawn from it.
+    framed: Option<Number>,
+    /// Which part of the error that figures are to have comes from that of the number of records.
+    of_number: f64,
     /// Priorities are read from `low` on; up to `at` they have been, `end` is the last.
     low: f64,
     at: f64,
@@ -202,7 +215,9 @@ impl<P: Population> Estimation<P> {
             rows: known.as_ref().and_then(Known::rows),
             complete: vec![],
             bounds: BTreeMap::new(),
+            own: None,
             framed: None,
+            of_number: 0.0,
             known,
             accumulated: Accumulated::default(),
             low,
@@ -255,6 +270,10 @@ impl<P: Population> Estimation<P> {
             false => wanted / self.expected,
         };
         let (mut parts, mut rows, mut late) = (Vec::new(), 0, false);
+        if share < width {
+            self.enter_frame()?;
+        }
+        let mut drawn = 0;
         loop {
             let target = if share >= 0.5 * width { self.end } else { self.low + share };
             let begin = Instant::now();
@@ -265,7 +284,9 @@ impl<P: Population> Estimation<P> {
             self.pace = (begin.elapsed().as_secs_f64(), target - self.at);
             self.stats.add(&stats);
             rows += more.iter().map(|part| part.priorities.len() as u64).sum::<u64>();
+            drawn += more.iter().map(Values::drawn).sum::<usize>();
             parts.extend(more);
+            self.judge_frame(rows, drawn);
             self.at = target;
             // How often as many there may be.
             let room = most / (rows as f64).max(1.0);
@@ -359,18 +380,36 @@ impl<P: Population> Estimation<P> {
         Ok((all, stats))
     }
 
-    /// Counts the records, if that is known or few must be read for it.
+    /// Learns the number of records, if that is known or few must be read for it: exactly where it is asked for, else
+    /// as well as the other figures need it.
     fn count(&mut self) -> Result<()> {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
+        let is_asked = |Asked { bound: Bound { properties, .. }, .. }: &Asked| {
+            properties.is_number_of_records
+                || properties.is_number_of_values
+                || properties.follows_from_number_of_records
+        };
         if !self.holds_all()
             || self.rows.is_some()
-            || self.framed.is_some()
+            || self.accumulated.frame.is_some()
             || !self.groups.fields().is_empty()
             || !self.task.aggregates.iter().any(needed)
         {
             return Ok(());
         }
-        self.rows = self.counted(&self.records.clone(), COUNTED_ROWS)?;
+        let records = self.records.clone();
+        if self.task.aggregates.iter().any(is_asked) {
+            self.rows = self.counted(&records, COUNTED_ROWS)?.map(Number::exact);
+        }
+        if self.rows.is_none() && self.stages == 1 && self.share() < 1.0 {
+            let figures = self.figures();
+            // What figures would be if the number were known.
+            self.rows = Some(Number::exact(self.expected as u64));
+            let known = self.figures();
+            self.rows = None;
+            let saved = 1.0 - self.rows_ahead(&known) as f64 / self.rows_ahead(&figures).max(1) as f64;
+            self.rows = self.number(&records, &figures, saved)?;
+        }
         if self.rows.is_some() && self.share() < 1.0 {
             let complete = self.task.aggregates.iter().map(|asked| self.is_complete(asked));
             self.complete = complete.collect::<Result<_>>()?;
@@ -394,6 +433,22 @@ impl<P: Population> Estimation<P> {
             self.stats.add(&stats);
             rows
         }))
+    }
+
+    /// The number of some records, if there is time for it, and it is told well enough by less reading than it saves: of
+    /// what is ahead a part is `saved`.
+    fn number(&mut self, records: &P, figures: &[Figure], saved: f64) -> Result<Option<Number>> {
+        let (error, ahead) = (self.error_ahead(figures), self.rows_ahead(figures));
+        let saved = if self.has_goal() { saved } else { SAVED };
+        let most = (WORTH_SAVED * saved * LOOKED_AT * ahead as f64) as u64;
+        let most = most.min(COUNTED_ROWS);
+        let serves = (WORTH_SAVED * saved).max(0.0).sqrt();
+        let errors = PART_OF_ERROR.min(serves) * error..=serves * error;
+        let found = self.in_time(|| records.number(errors, most, self.deadline))?;
+        let Some((number, stats)) = found else { return Ok(None) };
+        self.stats.add(&stats);
+        self.of_number = number.map_or(0.0, |number| number.error / number.rows.max(1.0) / error);
+        Ok(number)
     }
 
     fn stage(&mut self) -> Result<Estimate> {

@@ -6,6 +6,8 @@
 //! identity come together samples may be of few identities, however many records they have:
 //! then the degrees of freedom are those of the error's own spread.
 
+use kubist_types::population::Number;
+
 use crate::distribution::student;
 use crate::sums::{Spread, Sums};
 
@@ -38,7 +40,7 @@ pub struct Conditions<'a> {
     pub p: f64,
     pub alpha: f64,
     /// How many records there are, where that is known.
-    pub rows: Option<f64>,
+    pub rows: Option<Number>,
     /// The frame in which they lie, where only that is known.
     pub frame: Option<Frame<'a>>,
     /// Records of one identity come together.
@@ -51,7 +53,7 @@ pub struct Conditions<'a> {
 /// box, of which a condition or a group has its part.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    pub rows: f64,
+    pub rows: Number,
     /// How many of them were drawn.
     pub drawn: &'a Sums,
 }
@@ -77,7 +79,8 @@ impl Interval {
     /// The value, and to either side what the spread says: Student's interval, bent by the
     /// skewness of the estimate (Hall, JRSS B 54, 1992: the cubic transformation).
     pub fn around(value: f64, spread: Spread, conditions: &Conditions) -> Interval {
-        let Spread { error, identities, skewness, .. } = spread;
+        let Spread { identities, .. } = spread;
+        let (error, skewness) = spread.whole();
         if !value.is_finite() || error.is_nan() {
             // Infinite values have no error that could be told.
             return Interval { value: Some(value), identities, ..Interval::unknown() };
@@ -91,7 +94,7 @@ impl Interval {
             skewness,
             decided_by_few: skewness.abs() > MOST_SKEWNESS || has_few_degrees(&spread, conditions),
             identities,
-            constant: error == 0.0 && conditions.p < 1.0,
+            constant: spread.error == 0.0 && conditions.p < 1.0,
         }
     }
 

@@ -11,6 +11,7 @@ mod aggregates;
 mod axis;
 mod call;
 mod distribution;
+mod edge;
 mod estimation;
 mod figure;
 mod goal;

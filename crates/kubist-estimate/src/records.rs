@@ -1,5 +1,6 @@
 //! Records of a table, as an estimate reads them: through the same questions as all other readers.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -17,14 +18,20 @@ use kubist_read::execute::{self, Skips, Wanted};
 use kubist_read::plan::{LogicalPlan, Pieces};
 use kubist_read::request::RunOptions;
 use kubist_types::error::Result;
-use kubist_types::population::{Kept, Scan, Scanned};
+use kubist_types::population::{Kept, Number, Scan, Scanned};
 use kubist_types::query::QuerySpec;
 use kubist_types::seek::Seek;
 use kubist_types::stats::Stats;
 use kubist_types::{Cancel, Population};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::edge::{Crossing, Edge, Wish};
 
 /// To read a run of a list that is not held takes as long as so many records of a sample: 2 µs beside 20 ns.
 const UNHELD_RUN: u64 = 100;
+/// The part of a run's records that are looked at to count those inside, as far as is known beforehand: those of zones
+/// that the edge cuts.
+const PART_READ: f64 = 0.5;
 
 /// The records of a snapshot that answer a question, whatever their priorities.
 #[derive(Clone)]
@@ -117,6 +124,43 @@ impl Population for Records {
             stats.add(&scanned.stats);
         }
         Ok(Some((rows, stats)))
+    }
+
+    fn number(
+        &self,
+        error: RangeInclusive<f64>,
+        most: u64,
+        deadline: Option<Instant>,
+    ) -> Result<(Option<Number>, Stats)> {
+        if !self.is_all() && self.plan.unheld_runs().saturating_mul(UNHELD_RUN) > most {
+            return Ok((None, Stats::default()));
+        }
+        let Some((inside, others)) = self.plan.by_box(u64::MAX)? else { return Ok((None, self.plan.take_cost())) };
+        let (seed, mut stats) = (self.snapshot.core.header.seed, self.plan.take_cost());
+        let mut edge = Edge::new(others.visits.iter().map(|visit| {
+            let (rows, id) = (visit.run.rows as f64, visit.run.id.0);
+            let (expected, faces) = (others.expected_of(visit), others.faces_across(visit));
+            Crossing { rows, expected, faces, hash: xxh3_64_with_seed(&id.to_le_bytes(), seed) }
+        }));
+        let (mut counted, mut part_read) = (0, PART_READ);
+        loop {
+            let about = edge.number(inside).rows;
+            let most_rows = most as f64 / part_read;
+            let wish = Wish { error: error.start() * about, enough: error.end() * about, most_rows };
+            let Some(drawn) = edge.draw(&wish) else { break };
+            let of_drawn = others.only(&drawn.runs);
+            counted += of_drawn.visits.iter().map(|visit| visit.run.rows).sum::<u64>();
+            let mut found = Vec::with_capacity(drawn.runs.len());
+            for of_visit in execute::counts(of_drawn).until(deadline) {
+                let (rows, cost) = of_visit?;
+                found.push(rows);
+                stats.add(&cost);
+            }
+            edge.count(drawn, found);
+            part_read = stats.rows_read as f64 / counted.max(1) as f64;
+        }
+        let number = edge.number(inside);
+        Ok(((number.error <= error.end() * number.rows).then_some(number), stats))
     }
 
     fn is_complete(&self, column: usize, deadline: Option<Instant>) -> Result<bool> {

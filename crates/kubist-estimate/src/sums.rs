@@ -38,6 +38,23 @@ pub struct Spread {
     /// Of the estimate's own distribution: that of a record, divided by the root of their
     /// number.
     pub skewness: f64,
+    /// What is added to the error because the number of records that it rests on has one of its own,
+    /// which comes from other records.
+    pub of_number: f64,
+}
+
+impl Spread {
+    /// The same, with an error that comes from the number of records.
+    pub fn with_number(self, of_number: f64) -> Spread {
+        Spread { of_number, ..self }
+    }
+
+    /// The error in all, and the skewness that belongs to it.
+    pub fn whole(&self) -> (f64, f64) {
+        let all = self.error.hypot(self.of_number);
+        let part = if all > 0.0 && all.is_finite() { self.error / all } else { 1.0 };
+        (all, self.skewness * part.powi(3))
+    }
 }
 
 impl Sums {
@@ -159,6 +176,7 @@ impl Sums {
             degrees,
             degrees_by_kurtosis: if by_kurtosis > 0.0 { by_kurtosis.min(degrees) } else { degrees },
             skewness,
+            of_number: 0.0,
         }
     }
 }

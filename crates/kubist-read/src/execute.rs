@@ -21,6 +21,7 @@ use kubist_format::zone_map::ZoneMap;
 use kubist_index::state::Run;
 use kubist_types::error::Result;
 pub use kubist_types::population::{Scanned, Wanted};
+use kubist_types::stats::Stats;
 use pipeline::{Pipeline, Pool, threads};
 pub use work::Work;
 
@@ -73,21 +74,31 @@ pub fn work<T: Send + 'static>(
     Work::new(pieces, move |plan| {
         // Of much all pieces together would drive out what others keep.
         let keeps = if are_several { Keeps::NOTHING } else { Keeps::of(&plan, &wanted) };
-        begin(plan, wanted.clone(), skips.clone(), keeps, each.clone())
+        let of_visits: Vec<f64> = plan.visits.iter().map(|visit| visit.cost(&plan.query.region, plan.range)).collect();
+        let ends = tasks(&of_visits, most_rows(&plan, &wanted), threads());
+        begin(plan, ends, wanted.clone(), skips.clone(), keeps, each.clone())
     })
 }
 
-/// Begins to read one plan.
+/// How many matching rows each visit of a plan has, in their order, and what that cost.
+pub fn counts(plan: ReadPlan) -> Work<(u64, Stats)> {
+    let each = Arc::new(|scanned: Scanned| Ok((scanned.rows as u64, scanned.stats)));
+    Work::new(plan.into(), move |plan| {
+        let ends = (1..=plan.visits.len()).collect();
+        begin(plan, ends, Wanted::default(), Skips::default(), Keeps::NOTHING, each.clone())
+    })
+}
+
+/// Begins to read one plan, in tasks that end after so many of its visits.
 fn begin<T: Send + 'static>(
     plan: Arc<ReadPlan>,
+    ends: Vec<usize>,
     wanted: Wanted,
     skips: Skips,
     keeps: Keeps,
     each: Arc<impl Fn(Scanned) -> Result<T> + Send + Sync + 'static>,
 ) -> Pipeline<T> {
     let (core, threads) = (plan.query.snapshot.core.clone(), threads());
-    let of_visits: Vec<f64> = plan.visits.iter().map(|visit| visit.cost(&plan.query.region, plan.range)).collect();
-    let ends = tasks(&of_visits, most_rows(&plan, &wanted), threads);
     let pool = match core.store.capabilities().latency {
         Latency::Memory => Pool::of(threads),
         Latency::Device => Pool::growing(threads, WAITING_FOR_A_DEVICE * threads, move || core.store.waited()),

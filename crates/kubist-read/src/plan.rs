@@ -87,11 +87,26 @@ pub struct ReadPlan {
 impl ReadPlan {
     /// About how many records it finds.
     pub fn expected_rows(&self) -> f64 {
-        let of_visit = |visit: &Visit| match &visit.zones {
+        self.visits.iter().map(|visit| self.expected_of(visit)).sum()
+    }
+
+    /// About how many records it finds in one of its visits.
+    pub fn expected_of(&self, visit: &Visit) -> f64 {
+        match &visit.zones {
             Some(zones) => zones.len() as f64,
             None => visit.rows(&self.query.region, self.range),
-        };
-        self.visits.iter().map(of_visit).sum()
+        }
+    }
+
+    /// The faces of the query's box that cut the one around a visit's rows, a bit each.
+    pub fn faces_across(&self, visit: &Visit) -> u64 {
+        self.query.region.faces_across(&visit.run)
+    }
+
+    /// Only some of its visits.
+    pub fn only(&self, visits: &[usize]) -> ReadPlan {
+        let visits = visits.iter().map(|visit| self.visits[*visit].clone()).collect();
+        ReadPlan { query: self.query.clone(), range: self.range, visits }
     }
 
     /// The same for priorities inside its range. Runs below a cube have no priority under the

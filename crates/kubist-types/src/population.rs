@@ -3,6 +3,7 @@
 //! Each record has a priority, uniform in [0, 2^64): those with priorities in a range are a sample of all of them.
 //! Records may share a priority, and then come together.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -47,6 +48,24 @@ pub struct Scan {
 pub struct Kept {
     pub whole: Thinned,
     pub column: String,
+}
+
+/// How many records there are, as far as that is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Number {
+    pub rows: f64,
+    /// Its standard error; 0 where it is exact.
+    pub error: f64,
+}
+
+impl Number {
+    pub fn exact(rows: u64) -> Number {
+        Number { rows: rows as f64, error: 0.0 }
+    }
+
+    pub fn is_exact(self) -> bool {
+        self.error == 0.0
+    }
 }
 
 /// Records of which a sample can be read.
@@ -107,6 +126,22 @@ pub trait Population: Clone + Send + Sync + 'static {
     ///
     /// A storage error, or damage; `Cancelled` after the deadline.
     fn counted(&self, most: u64, deadline: Option<Instant>) -> Result<Option<(u64, Stats)>>;
+
+    /// About how many there are, and what it took, if no more than `most` of them have to be looked at: with the smaller
+    /// standard error, as a share of them, or with one that is no more than the larger.
+    ///
+    /// # Errors
+    ///
+    /// A storage error, or damage; `Cancelled` after the deadline.
+    fn number(
+        &self,
+        _error: RangeInclusive<f64>,
+        most: u64,
+        deadline: Option<Instant>,
+    ) -> Result<(Option<Number>, Stats)> {
+        let (rows, stats) = self.counted(most, deadline)?.unzip();
+        Ok((rows.map(Number::exact), stats.unwrap_or_default()))
+    }
 
     /// Whether it is known that each record has a value of a stored column: neither null nor NaN.
     ///

@@ -1,11 +1,12 @@
 //! The number of records, or of those whose argument has a value.
 
 use arrow_schema::DataType;
+use kubist_types::population::Number;
 
 use crate::aggregate::{Bound, Definition, Properties};
 use crate::aggregates::{count_distinct, share};
 use crate::call::Call;
-use crate::distribution::population;
+use crate::distribution::{normal, population};
 use crate::interval::{Conditions, Frame, Interval};
 use crate::sums::Sums;
 use crate::totals::{Complete, Smooth};
@@ -76,15 +77,21 @@ impl Smooth for Count {
 /// The part of so many records that is the part of those that were `drawn`, at least as many as
 /// were found and at most all but those that were found not to be (the ratio estimator: Cochran,
 /// Sampling Techniques, 1977, 3.2 and 6.2).
-fn of_frame(sums: &Sums, rows: f64, drawn: &Sums, conditions: &Conditions) -> Interval {
-    let p = conditions.p;
+///
+/// The number may be an estimate itself, of other records: the errors of number and part add up by their squares.
+fn of_frame(sums: &Sums, number: Number, drawn: &Sums, conditions: &Conditions) -> Interval {
+    let (p, rows) = (conditions.p, number.rows);
     let (found, all) = (sums.records(), drawn.records());
     if all <= 0.0 {
-        return Interval { low: 0.0, high: rows, ..Interval::unknown() };
+        let high = if number.is_exact() { rows } else { f64::INFINITY };
+        return Interval { low: 0.0, high, ..Interval::unknown() };
     }
     let part = found / all;
     let error = sums.spread_less(p, &[1.0 / (all / p)], part / (all / p), drawn).error;
     let (low, high) = share::ends(part, error, drawn, conditions);
-    let (low, high) = ((rows * low).floor().max(found), (rows * high).ceil().min(rows - (all - found)));
-    Interval { low, high, ..Interval::exact(rows * part) }
+    let of_number = normal(conditions.alpha) * part * number.error;
+    let away = |end: f64| (rows * (end - part)).hypot(of_number);
+    let most = if number.is_exact() { rows - (all - found) } else { f64::INFINITY };
+    let (low, high) = ((rows * part - away(low)).floor(), (rows * part + away(high)).ceil());
+    Interval { low: low.max(found), high: high.min(most), ..Interval::exact(rows * part) }
 }

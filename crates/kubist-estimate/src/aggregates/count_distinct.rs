@@ -12,6 +12,7 @@ use std::collections::HashMap;
 
 use kubist_expr::column_index;
 use kubist_index::priority::is_identity_type;
+use kubist_types::population::Number;
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
 use crate::call::Call;
@@ -117,7 +118,8 @@ impl Accumulator for Distinct {
     }
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
-        let rows = conditions.rows.unwrap_or(f64::INFINITY);
+        let most = |number: Number| number.rows + normal(conditions.alpha) * number.error;
+        let rows = conditions.rows.map_or(f64::INFINITY, most);
         let (value, low, high) = self.estimate(conditions.p, conditions.alpha, rows);
         Found::new(Interval { value: Some(value), low, high, ..Interval::unknown() }, self.values() as f64)
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_expr::{ExprError, Expression, Shape, Steps, never};
+use kubist_types::population::Number;
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Found, Pilot, Properties, Records, Rows, same};
 use crate::aggregates::share::NO_CONDITION;
@@ -45,6 +46,15 @@ enum Kind {
 struct Term {
     kind: Kind,
     argument: usize,
+}
+
+/// What a term is of a sample.
+struct Told {
+    value: f64,
+    /// In each total.
+    slopes: Vec<f64>,
+    /// In the number of records, where that is known.
+    of_number: f64,
 }
 
 /// How the interval of a formula comes about.
@@ -250,13 +260,13 @@ struct Totals {
 }
 
 impl Totals {
-    /// Each term's value and its slopes in the totals.
-    fn terms(&self, conditions: &Conditions) -> Vec<(f64, Vec<f64>)> {
+    /// Each term's value, its slopes in the totals, and the one in the number of records.
+    fn terms(&self, conditions: &Conditions) -> Vec<Told> {
         let totals = self.sums.totals(conditions.p);
         let all = totals[0];
         // Where the number of records is known, totals are shares of it.
         let known = conditions.rows.filter(|_| conditions.p < 1.0 && all > 0.0);
-        let by = known.map_or(1.0, |rows| rows / all);
+        let by = known.map_or(1.0, |number| number.rows / all);
         let term = |term: &Term| {
             let mut slopes = vec![0.0; totals.len()];
             let (sum, present) = (1 + 2 * term.argument, 2 + 2 * term.argument);
@@ -264,7 +274,7 @@ impl Totals {
             let value = match term.kind {
                 Kind::Records => {
                     slopes[0] = by;
-                    conditions.rows.unwrap_or(all)
+                    conditions.rows.map_or(all, |number| number.rows)
                 }
                 Kind::Count => {
                     slopes[present] = by;
@@ -277,26 +287,28 @@ impl Totals {
                 Kind::Mean => {
                     let mean = totals[sum] / totals[present];
                     (slopes[sum], slopes[present]) = (1.0 / totals[present], -mean / totals[present]);
-                    return (mean + shift, slopes);
+                    return Told { value: mean + shift, slopes, of_number: 0.0 };
                 }
             };
+            let of_number = known.map_or(0.0, |number| value / number.rows);
             if known.is_some() {
                 slopes[0] -= value / all;
             }
-            (value, slopes)
+            Told { value, slopes, of_number }
         };
         self.formula.terms.iter().map(term).collect()
     }
 
     fn interval(&self, conditions: &Conditions) -> Interval {
         let terms = self.terms(conditions);
-        let at: Vec<f64> = terms.iter().map(|(value, _)| *value).collect();
+        let at: Vec<f64> = terms.iter().map(|term| term.value).collect();
         let formula = &self.formula;
         let value = match formula.value(&at) {
             Ok(value) if !value.is_nan() => value,
             _ => return Interval::unknown(),
         };
-        if conditions.p >= 1.0 || (formula.is_of_records() && conditions.rows.is_some()) {
+        let is_known = conditions.rows.is_some_and(Number::is_exact);
+        if conditions.p >= 1.0 || (formula.is_of_records() && is_known) {
             return Interval::exact(value);
         }
         let unbounded = Interval { value: Some(value), ..Interval::unknown() };
@@ -313,11 +325,12 @@ impl Totals {
 
     /// The interval of an expression over the terms by its slopes in them; `None` where it has no
     /// value.
-    fn by_slopes(&self, of: &Expression, terms: &[(f64, Vec<f64>)], conditions: &Conditions) -> Option<Interval> {
-        let at: Vec<f64> = terms.iter().map(|(value, _)| *value).collect();
-        let step = |(value, slopes): &(f64, Vec<f64>)| {
-            let error = self.sums.spread(conditions.p, slopes).error;
-            (STEP * error).max(LEAST_STEP * value.abs())
+    fn by_slopes(&self, of: &Expression, terms: &[Told], conditions: &Conditions) -> Option<Interval> {
+        let at: Vec<f64> = terms.iter().map(|term| term.value).collect();
+        let error_of_number = conditions.rows.map_or(0.0, |number| number.error);
+        let step = |term: &Told| {
+            let spread = self.sums.spread(conditions.p, &term.slopes).with_number(term.of_number * error_of_number);
+            (STEP * spread.whole().0).max(LEAST_STEP * term.value.abs())
         };
         let steps: Vec<f64> = terms.iter().map(step).collect();
         let mut rows = vec![at.clone()];
@@ -333,16 +346,17 @@ impl Totals {
         if value.is_nan() {
             return None;
         }
-        let mut slopes = vec![0.0; self.formula.width()];
-        for (term, (_, of_totals)) in terms.iter().enumerate() {
+        let (mut slopes, mut of_number) = (vec![0.0; self.formula.width()], 0.0);
+        for (term, told) in terms.iter().enumerate() {
             let slope = match steps[term] > 0.0 {
                 true => (found[2 + 2 * term] - found[1 + 2 * term]) / (2.0 * steps[term]),
                 false => 0.0,
             };
-            slopes.iter_mut().zip(of_totals).for_each(|(all, of_total)| *all += slope * of_total);
+            slopes.iter_mut().zip(&told.slopes).for_each(|(all, of_total)| *all += slope * of_total);
+            of_number += slope * told.of_number;
         }
         let spread = match slopes.iter().all(|slope| slope.is_finite()) {
-            true => self.sums.spread(conditions.p, &slopes),
+            true => self.sums.spread(conditions.p, &slopes).with_number(of_number * error_of_number),
             false => Spread { error: f64::NAN, identities: f64::INFINITY, ..Spread::default() },
         };
         let interval = Interval::around(value, spread, conditions);
@@ -372,7 +386,7 @@ impl Accumulator for Totals {
     }
 
     fn remark(&self, conditions: &Conditions) -> Option<String> {
-        let at: Vec<f64> = self.terms(conditions).into_iter().map(|(value, _)| value).collect();
+        let at: Vec<f64> = self.terms(conditions).iter().map(|term| term.value).collect();
         self.formula.value(&at).err().map(|mistake| mistake.to_string())
     }
 

@@ -81,9 +81,9 @@ impl Smooth for Sum {
         match frame {
             Some(Frame { rows, drawn }) if p < 1.0 && all > 0.0 => {
                 let drawn_of = drawn.totals(p)[0];
-                let (mean, by) = (total / drawn_of, rows / drawn_of);
+                let (mean, by) = (total / drawn_of, rows.rows / drawn_of);
                 let spread = sums.spread_less(p, &[0.0, by, shift * by], mean * by, drawn);
-                Interval::around(rows * mean, spread, conditions)
+                Interval::around(rows.rows * mean, spread.with_number(mean * rows.error), conditions)
             }
             _ if p < 1.0 && all == 0.0 => Interval { value: Some(0.0), ..Interval::unknown() },
             _ => Interval::around(total, sums.spread(p, &[0.0, 1.0, shift]), conditions),

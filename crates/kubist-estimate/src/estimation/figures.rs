@@ -9,7 +9,7 @@ use kubist_index::order;
 
 use super::Estimation;
 use crate::accumulate::{Asked, Group};
-use crate::distribution::{missed_group, unseen_share};
+use crate::distribution::{missed_group, normal, unseen_share};
 use crate::figure::{Estimate, Figure, Stop};
 use crate::interval::{Conditions, Frame, Interval};
 use crate::own::{self, Own};
@@ -27,8 +27,8 @@ impl<P: Population> Estimation<P> {
         Conditions {
             p: self.share().min(1.0),
             alpha,
-            rows: self.rows.map(|rows| rows as f64),
-            frame: self.framed.zip(drawn).map(|(rows, drawn)| Frame { rows: rows as f64, drawn }),
+            rows: self.rows,
+            frame: self.framed.zip(drawn).map(|(rows, drawn)| Frame { rows, drawn }),
             clustered: self.pilot.as_ref().is_some_and(|pilot| pilot.clustered),
             stratified: self.tails.is_some() || self.kept_always().is_some(),
         }
@@ -73,25 +73,21 @@ impl<P: Population> Estimation<P> {
                 }));
             }
         }
-        if let Some(rows) = self.rows {
+        if let Some(number) = self.rows {
+            let half = normal(self.alpha()) * number.error;
             for figure in &mut figures {
                 let asked = task.aggregates.iter().position(|asked| asked.name == figure.aggregate);
                 let complete = asked.and_then(|asked| self.complete.get(asked)).copied().unwrap_or(false);
                 let value = match asked.map(|asked| task.aggregates[asked].bound.properties) {
-                    Some(known) if known.is_number_of_records || complete => Some(rows as f64),
-                    Some(known) if known.follows_from_number_of_records => figure.value,
+                    Some(known) if known.is_number_of_records || complete => Some(number.rows),
+                    Some(known) if known.follows_from_number_of_records && number.is_exact() => figure.value,
                     _ => None,
                 };
                 let Some(all) = value else { continue };
-                *figure = Figure {
-                    value: Some(all),
-                    low: all,
-                    high: all,
-                    precision: 1.0,
-                    rows,
-                    exact: true,
-                    ..figure.clone()
-                };
+                (figure.value, figure.low, figure.high) = (Some(all), all - half, all + half);
+                if number.is_exact() {
+                    (figure.precision, figure.rows, figure.exact) = (1.0, number.rows as u64, true);
+                }
             }
         }
         self.with_totals(figures)

@@ -9,7 +9,7 @@
 
 use kubist_types::Population;
 use kubist_types::error::{Error, Result};
-use kubist_types::population::Kept;
+use kubist_types::population::{Kept, Number};
 use kubist_types::thinned::{ColumnSum, Thinned};
 
 use super::Estimation;
@@ -62,8 +62,8 @@ impl Known {
     }
 
     /// How many records there are, where all are asked for.
-    pub fn rows(&self) -> Option<u64> {
-        self.of_all.then_some(self.whole.rows)
+    pub fn rows(&self) -> Option<Number> {
+        self.of_all.then(|| Number::exact(self.whole.rows))
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use super::Estimation;
+use crate::distribution::normal;
 use crate::figure::{Figure, Outlook, Stop};
 use kubist_types::Population;
 
@@ -22,6 +23,9 @@ const PART_OF_TIME: f64 = 0.5;
 /// The part of the rows or bytes left that is planned for: deeper in the tree more are examined
 /// for each row that is used.
 const PART_OF_REST: f64 = 0.75;
+
+/// The part of the square of an interval that no reading narrows, at most.
+const MOST_FIXED: f64 = 0.8;
 
 /// A way of fewer records than this is not worth a word.
 const MUCH_READING: f64 = 250_000.0;
@@ -69,7 +73,7 @@ impl<P: Population> Estimation<P> {
         })
     }
 
-    fn has_goal(&self) -> bool {
+    pub(super) fn has_goal(&self) -> bool {
         self.options.error.is_some() || self.options.absolute.is_some()
     }
 
@@ -90,17 +94,38 @@ impl<P: Population> Estimation<P> {
     }
 
     /// The share at which intervals are as narrow as was asked for, if they are `shortfall`
-    /// times as wide now: half an interval is k sqrt((1 - p) / p). `None` if that is not known.
+    /// times as wide now: half an interval is k sqrt((1 - p) / p), but for what the number of records makes of it.
+    /// `None` if that is not known.
     fn needed(&self, shortfall: f64) -> Option<f64> {
-        let p = self.share();
-        let spread = shortfall * shortfall * p / (1.0 - p);
+        let (p, fixed) = (self.share(), (self.of_number * self.of_number).min(MOST_FIXED));
+        let shortfall = (shortfall * shortfall - fixed).max(0.0) / (1.0 - fixed);
+        let spread = shortfall * p / (1.0 - p);
         spread.is_finite().then(|| spread / (1.0 + spread))
     }
 
-    /// How many records the goal still takes, as far as the pilot knows.
+    /// How many records will be drawn, as far as the pilot knows.
     pub(super) fn rows_ahead(&self, figures: &[Figure]) -> u64 {
-        let share = self.needed(self.shortfall(figures)).unwrap_or(1.0);
-        if self.has_goal() { (self.expected * share) as u64 } else { 0 }
+        let needed = || self.needed(self.shortfall(figures)).unwrap_or(1.0);
+        let share = if self.has_goal() { needed() } else { 1.0 };
+        let most = self.options.max_rows.map_or(f64::INFINITY, |rows| rows as f64);
+        (self.expected * share.min(self.end - self.low)).min(most) as u64
+    }
+
+    /// The relative standard error that figures will have that rest on the number of records: that of the goal, or of
+    /// as many records as will be drawn.
+    pub(super) fn error_ahead(&self, figures: &[Figure]) -> f64 {
+        if !self.has_goal() {
+            return 1.0 / (self.rows_ahead(figures) as f64).max(1.0).sqrt();
+        }
+        let goals = self.shortfalls(figures).filter(|(shortfall, figure)| {
+            let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
+            *shortfall > 0.0 && asked.is_some_and(|asked| asked.bound.properties.uses_number_of_records)
+        });
+        let goals = goals.filter_map(|(shortfall, figure)| {
+            let half = (figure.high - figure.low) / 2.0 / shortfall;
+            Some(half / figure.value?.abs() / normal(1.0 - self.options.confidence))
+        });
+        goals.filter(|error| error.is_finite()).fold(1.0, f64::min)
     }
 
     /// What the pilot says of the way to the goal; nothing where that is short.
