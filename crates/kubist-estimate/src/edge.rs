@@ -110,9 +110,9 @@ impl Edge {
         if self.runs.is_empty() || self.rate.is_infinite() {
             return None;
         }
-        let first = FIRST_RUNS / self.size;
         let rate = match (self.rate == 0.0, self.error()) {
-            (true, _) => first,
+            (true, _) if self.rows(self.serving(wish.enough)) > wish.most_rows => return None,
+            (true, _) => FIRST_RUNS / self.size,
             (_, error) if error <= wish.error && self.rate >= LEAST_RUNS / self.size => return None,
             (_, error) => (self.rate * MARGIN * (error / wish.error).powi(2)).max(LEAST_RUNS / self.size),
         };
@@ -132,6 +132,12 @@ impl Edge {
         };
         let open = |run: &Run| run.counted.is_none() && run.chance < run.probability(rate);
         Some(Drawn { rate, runs: (0..self.runs.len()).filter(|run| open(&self.runs[*run])).collect() })
+    }
+
+    /// The rate at which the number would be told as well as this, if records lay evenly.
+    fn serving(&self, error: f64) -> f64 {
+        let variance: f64 = self.runs.iter().map(|run| run.size * run.size).sum();
+        self.size / (error * error + variance)
     }
 
     /// About how many records the runs have that are drawn at a rate.
@@ -216,5 +222,107 @@ impl Run {
 impl Ratios {
     fn of(&self, run: &Run) -> f64 {
         self.of_face.get(&run.face).copied().unwrap_or(self.of_others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
+    /// Runs across two faces: behind one records are denser inside, behind the other outside. How many each has inside.
+    fn runs(random: &mut SmallRng, count: usize, uneven: f64) -> Vec<(Crossing, u64)> {
+        let run = |number: usize| {
+            let (rows, share): (u64, f64) = (random.random_range(50..2000), random.random_range(0.02..0.98));
+            let lower = number.is_multiple_of(2);
+            let denser = if lower { 1.0 + uneven } else { 1.0 - uneven };
+            let chance = (share * denser / (share * denser + 1.0 - share)).clamp(0.0, 1.0);
+            let inside = (0..rows).filter(|_| random.random_bool(chance)).count() as u64;
+            let faces = if number.is_multiple_of(11) { 0b101 } else { 1 << lower as u64 };
+            (Crossing { rows: rows as f64, expected: rows as f64 * share, faces, hash: 0 }, inside)
+        };
+        (0..count).map(run).collect()
+    }
+
+    /// Draws and counts until nothing is left to draw; how many rows the counted runs have besides.
+    fn told(runs: &[(Crossing, u64)], wish: &Wish, random: &mut SmallRng) -> (Number, f64) {
+        let crossing = |(run, _): &(Crossing, u64)| Crossing { hash: random.random(), ..*run };
+        let mut edge = Edge::new(runs.iter().map(crossing));
+        let mut rows = 0.0;
+        while let Some(drawn) = edge.draw(wish) {
+            rows += drawn.runs.iter().map(|run| runs[*run].0.rows).sum::<f64>();
+            let counts: Vec<u64> = drawn.runs.iter().map(|run| runs[*run].1).collect();
+            edge.count(drawn, counts);
+        }
+        (edge.number(1_000_000), rows)
+    }
+
+    fn inside(runs: &[(Crossing, u64)]) -> f64 {
+        1_000_000.0 + runs.iter().map(|(_, inside)| *inside as f64).sum::<f64>()
+    }
+
+    #[test]
+    fn numbers_are_as_near_as_they_say() {
+        let mut random = SmallRng::seed_from_u64(1);
+        for (count, uneven, error) in [(800, 0.0, 1500.0), (800, 0.0, 800.0), (800, 0.4, 8000.0), (3000, 0.8, 40_000.0)]
+        {
+            let runs = runs(&mut random, count, uneven);
+            let (truth, all) = (inside(&runs), runs.iter().map(|(run, _)| run.rows).sum::<f64>());
+            let wish = Wish { error, enough: error, most_rows: f64::INFINITY };
+            let (tries, mut held, mut sum, mut squares, mut read) = (400, 0, 0.0, 0.0, 0.0);
+            for _ in 0..tries {
+                let (number, rows) = told(&runs, &wish, &mut random);
+                assert!(number.error <= error && (number.is_exact() == (rows == all)), "{number:?}");
+                let away = number.rows - truth;
+                held += (away.abs() <= 1.96 * number.error) as u32;
+                (sum, squares, read) = (sum + away, squares + away * away, read + rows);
+            }
+            let n = tries as f64;
+            let (share, mean, deviation) = (held as f64 / n, sum / n, (squares / n).sqrt());
+            assert!(share > 0.95 - 4.4 * (0.95 * 0.05 / n).sqrt(), "{share} of those to {error}");
+            assert!(mean.abs() < 4.4 * deviation / n.sqrt(), "{mean} on average, of those to {error}");
+            assert!(
+                deviation < error && read / n < 0.5 * all,
+                "{deviation} to {error}, {} of the rows",
+                read / n / all
+            );
+        }
+    }
+
+    #[test]
+    fn few_runs_are_all_counted() {
+        let mut random = SmallRng::seed_from_u64(2);
+        let runs = runs(&mut random, 20, 0.3);
+        let wish = Wish { error: 100.0, enough: 100.0, most_rows: f64::INFINITY };
+        let (number, _) = told(&runs, &wish, &mut random);
+        assert_eq!(number, Number { rows: inside(&runs), error: 0.0 });
+        assert_eq!(told(&[], &wish, &mut random).0, Number { rows: 1_000_000.0, error: 0.0 });
+    }
+
+    #[test]
+    fn no_more_is_read_than_it_is_worth() {
+        let mut random = SmallRng::seed_from_u64(3);
+        let runs = runs(&mut random, 3000, 0.8);
+        let mut all = [0, 0];
+        for (most_rows, enough) in [(10_000.0, 2000.0), (60_000.0, 2000.0), (200_000.0, 1e9), (60_000.0, 1e9)] {
+            let wish = Wish { error: 1000.0, enough, most_rows };
+            let (number, rows) = told(&runs, &wish, &mut random);
+            // Which runs are drawn is chance.
+            assert!(rows <= 1.5 * most_rows, "{rows} of at most {most_rows}");
+            all[(number.error <= enough) as usize] += 1;
+        }
+        assert!(all[0] > 0 && all[1] > 0, "{all:?}");
+    }
+
+    /// Runs that have just what was expected say little of those that were not counted.
+    #[test]
+    fn agreement_is_no_proof() {
+        let mut random = SmallRng::seed_from_u64(4);
+        let run = |_| (Crossing { rows: 100.0, expected: 100.0, faces: 1, hash: 0 }, 100);
+        let runs: Vec<(Crossing, u64)> = (0..500).map(run).collect();
+        let (number, rows) =
+            told(&runs, &Wish { error: 1000.0, enough: 1000.0, most_rows: f64::INFINITY }, &mut random);
+        assert!(rows < 25_000.0 && number.error > 0.0 && (number.rows - inside(&runs)).abs() < 1e-6, "{number:?}");
     }
 }

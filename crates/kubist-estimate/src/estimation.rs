@@ -398,8 +398,9 @@ impl<P: Population> Estimation<P> {
             return Ok(());
         }
         let records = self.records.clone();
-        if self.task.aggregates.iter().any(is_asked) {
-            self.rows = self.counted(&records, COUNTED_ROWS)?.map(Number::exact);
+        // Of a condition it may be all records that have to be looked at.
+        if records.filter().is_none() && self.task.aggregates.iter().any(is_asked) {
+            self.rows = self.counted(&records)?.map(Number::exact);
         }
         if self.rows.is_none() && self.stages == 1 && self.share() < 1.0 {
             let figures = self.figures();
@@ -425,10 +426,9 @@ impl<P: Population> Estimation<P> {
         Ok(self.in_time(|| self.whole.is_complete(column, self.deadline))?.unwrap_or(false))
     }
 
-    /// How many of some records there are, if that is known or at most `most` must be read for it, and there is
-    /// time for that.
-    fn counted(&mut self, records: &P, most: u64) -> Result<Option<u64>> {
-        let counted = self.in_time(|| records.counted(most, self.deadline))?;
+    /// How many of some records there are, if that is known or few must be read for it, and there is time for that.
+    fn counted(&mut self, records: &P) -> Result<Option<u64>> {
+        let counted = self.in_time(|| records.counted(COUNTED_ROWS, self.deadline))?;
         Ok(counted.flatten().map(|(rows, stats)| {
             self.stats.add(&stats);
             rows

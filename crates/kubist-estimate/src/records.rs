@@ -15,7 +15,7 @@ use kubist_index::priority::PriorityRange;
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::RunId;
 use kubist_read::execute::{self, Skips, Wanted};
-use kubist_read::plan::{LogicalPlan, Pieces};
+use kubist_read::plan::{Listed, LogicalPlan, Pieces};
 use kubist_read::request::RunOptions;
 use kubist_types::error::Result;
 use kubist_types::population::{Kept, Number, Scan, Scanned};
@@ -116,9 +116,9 @@ impl Population for Records {
         if !self.is_all() && self.plan.unheld_runs().saturating_mul(UNHELD_RUN) > most {
             return Ok(None);
         }
-        let Some((inside, others)) = self.plan.by_box(most)? else { return Ok(None) };
-        let (mut rows, mut stats) = (inside, self.plan.take_cost());
-        for scanned in execute::scan(others, Wanted::default()).until(deadline) {
+        let Some(listed) = self.plan.by_list(most)? else { return Ok(None) };
+        let (mut rows, mut stats) = (listed.inside, self.plan.take_cost());
+        for scanned in execute::scan(listed.open, Wanted::default()).until(deadline) {
             let scanned = scanned?;
             rows += scanned.rows as u64;
             stats.add(&scanned.stats);
@@ -135,11 +135,12 @@ impl Population for Records {
         if !self.is_all() && self.plan.unheld_runs().saturating_mul(UNHELD_RUN) > most {
             return Ok((None, Stats::default()));
         }
-        let Some((inside, others)) = self.plan.by_box(u64::MAX)? else { return Ok((None, self.plan.take_cost())) };
+        let Some(Listed { inside, open, expected }) = self.plan.by_list(u64::MAX)? else {
+            return Ok((None, self.plan.take_cost()));
+        };
         let (seed, mut stats) = (self.snapshot.core.header.seed, self.plan.take_cost());
-        let mut edge = Edge::new(others.visits.iter().map(|visit| {
-            let (rows, id) = (visit.run.rows as f64, visit.run.id.0);
-            let (expected, faces) = (others.expected_of(visit), others.faces_across(visit));
+        let mut edge = Edge::new(open.visits.iter().zip(expected).map(|(visit, expected)| {
+            let (rows, id, faces) = (visit.run.rows as f64, visit.run.id.0, open.faces_across(visit));
             Crossing { rows, expected, faces, hash: xxh3_64_with_seed(&id.to_le_bytes(), seed) }
         }));
         let (mut counted, mut part_read) = (0, PART_READ);
@@ -148,7 +149,7 @@ impl Population for Records {
             let most_rows = most as f64 / part_read;
             let wish = Wish { error: error.start() * about, enough: error.end() * about, most_rows };
             let Some(drawn) = edge.draw(&wish) else { break };
-            let of_drawn = others.only(&drawn.runs);
+            let of_drawn = open.only(&drawn.runs);
             counted += of_drawn.visits.iter().map(|visit| visit.run.rows).sum::<u64>();
             let mut found = Vec::with_capacity(drawn.runs.len());
             for of_visit in execute::counts(of_drawn).until(deadline) {

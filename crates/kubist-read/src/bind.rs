@@ -8,10 +8,11 @@ mod order;
 mod region;
 mod rows;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::Schema;
-use kubist_expr::{Predicate, Value};
+use kubist_expr::{Nulls, Predicate, Value, Zone};
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 
 use crate::grids::Grids;
@@ -149,20 +150,31 @@ impl BoundQuery {
         self.of_values.is_some_and(|of_values| range.first <= of_values.first && of_values.last <= range.last)
     }
 
-    /// Does nothing but ends of dimensions decide which records are asked for?
-    pub(crate) fn only_box(&self) -> bool {
+    /// Does nothing but dimensions decide which records are asked for?
+    pub(crate) fn only_dimensions(&self) -> bool {
         let schema = &self.snapshot.view.schema;
-        self.spec.filter.is_none()
-            && self.spec.steps.is_none()
-            && self.snapshot.step.is_none()
-            && self.bounded().iter().all(|column| schema.dimensions.contains(column))
+        let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
+        self.predicate.columns().iter().all(is_dimension)
     }
 
-    /// Stored columns that have an end.
+    /// Stored columns of dimensions that decide which records are asked for.
     pub(crate) fn bounded(&self) -> Vec<usize> {
         let schema = &self.snapshot.view.schema;
-        let bounds = self.spec.bounds.iter().filter(|bound| has_end(bound));
-        bounds.filter_map(|bound| schema.column(&bound.column).ok()).collect()
+        let columns = self.predicate.columns().into_iter().map(|column| schema.stored_index[column]);
+        columns.filter(|column| schema.dimensions.contains(column)).collect()
+    }
+
+    /// What rows that match hold of dimensions, by visible column, where it is nothing but numbers between ends.
+    pub(crate) fn ends(&self) -> HashMap<usize, Zone> {
+        let schema = &self.snapshot.view.schema;
+        let columns = self.predicate.columns().into_iter();
+        let columns = columns.filter(|column| schema.dimensions.contains(&schema.stored_index[*column]));
+        let ends = columns.filter_map(|column| {
+            let keys = self.predicate.keys_of(column);
+            let (min, max) = keys.numbers.filter(|_| !keys.others)?;
+            Some((column, Zone { min, max, nulls: Nulls::None }))
+        });
+        ends.collect()
     }
 
     /// Are records everywhere asked for, by no values that could be looked up?

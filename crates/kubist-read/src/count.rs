@@ -63,8 +63,10 @@ pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     if query.predicate.is_always() && is_whole {
         return Ok(snapshot.view.rows().min(most));
     }
-    let (mut rows, pieces) = match plan.by_box(u64::MAX)? {
-        Some((inside, others)) => (inside, others.into()),
+    // Of conditions on other columns most runs would have to be held.
+    let listed = if query.only_dimensions() { plan.by_list(u64::MAX)? } else { None };
+    let (mut rows, pieces) = match listed {
+        Some(listed) => (listed.inside, listed.open.into()),
         None => (0, plan.all_pieces()?),
     };
     let mut scanned = execute::scan(pieces, Wanted::default());

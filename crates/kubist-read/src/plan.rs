@@ -42,6 +42,8 @@ pub use windows::Windows;
 
 /// This many records tell roughly how many there are.
 const ROUGH_ROWS: f64 = 1000.0;
+/// The part of a run's records that meet a condition of which its ranges do not tell, as far as anybody knows.
+const HALF: f64 = 0.5;
 /// So many runs of a list that is not held are read in some milliseconds.
 const FEW_RUNS: u64 = 8192;
 
@@ -76,6 +78,16 @@ pub struct LogicalPlan {
     answers: Mutex<HashMap<Key, Arc<Answer>>>,
 }
 
+/// What the list of runs tells of how many records match.
+pub struct Listed {
+    /// Records of runs that match whole.
+    pub inside: u64,
+    /// The runs that may have some that do not.
+    pub open: ReadPlan,
+    /// About how many each of these has that do.
+    pub expected: Vec<f64>,
+}
+
 /// The runs to read for a range of priorities. It does not change.
 pub struct ReadPlan {
     pub query: Arc<BoundQuery>,
@@ -87,15 +99,11 @@ pub struct ReadPlan {
 impl ReadPlan {
     /// About how many records it finds.
     pub fn expected_rows(&self) -> f64 {
-        self.visits.iter().map(|visit| self.expected_of(visit)).sum()
-    }
-
-    /// About how many records it finds in one of its visits.
-    pub fn expected_of(&self, visit: &Visit) -> f64 {
-        match &visit.zones {
+        let of_visit = |visit: &Visit| match &visit.zones {
             Some(zones) => zones.len() as f64,
             None => visit.rows(&self.query.region, self.range),
-        }
+        };
+        self.visits.iter().map(of_visit).sum()
     }
 
     /// The faces of the query's box that cut the one around a visit's rows, a bit each.
@@ -266,17 +274,16 @@ impl LogicalPlan {
         Ok(None)
     }
 
-    /// Records of runs that lie inside the box, and the plan of those that may have some
-    /// outside; `None` if more than the box decides, or those runs have more than `most` records.
+    /// What the list of runs tells of how many records match: those of runs that match whole, and the plan of runs that
+    /// may have some that do not. `None` if no list tells, or these runs have more than `most` records.
     ///
     /// # Errors
     ///
     /// Those of [`LogicalPlan::read_plan`].
-    pub fn by_box(&self, most: u64) -> Result<Option<(u64, ReadPlan)>> {
+    pub fn by_list(&self, most: u64) -> Result<Option<Listed>> {
         let query = &self.query;
         // Without its grid (a damaged table) nothing is known of where rows lie.
         if !query.grids.are_known()
-            || !query.only_box()
             || query.part.is_some()
             || !query.sought.is_empty()
             || query.range().is_none_or(|range| !range.is_all())
@@ -284,21 +291,31 @@ impl LogicalPlan {
             return Ok(None);
         }
         let everything = PriorityRange::ALL;
+        let open = ReadPlan { query: query.clone(), range: everything, visits: Vec::new() };
+        let mut listed = Listed { inside: 0, open, expected: Vec::new() };
         if query.predicate.is_always() {
-            let nothing = ReadPlan { query: query.clone(), range: everything, visits: Vec::new() };
-            return Ok(Some((query.snapshot.view.rows(), nothing)));
+            listed.inside = query.snapshot.view.rows();
+            return Ok(Some(listed));
         }
-        let (mut inside, mut others, mut visits, bounded) = (0, 0, Vec::new(), query.bounded());
+        let (mut others, bounded) = (0, query.bounded());
+        let ends = query.ends();
         let is_decided = self.each_primary(everything, None, |run| {
-            if query.region.holds(run, &bounded) {
-                inside += run.rows;
+            let in_box = query.region.holds(run, &bounded);
+            let by_values = self.verdict(run, |column| ends.get(&column).copied());
+            if by_values == Verdict::None {
+                return true;
+            }
+            if in_box && by_values == Verdict::All {
+                listed.inside += run.rows;
                 return true;
             }
             others += run.rows;
-            visits.push(Visit::whole(run.clone()));
+            let part = if by_values == Verdict::All { 1.0 } else { HALF };
+            listed.expected.push(run.rows as f64 * query.region.share_of(run) * part);
+            listed.open.visits.push(Visit::whole(run.clone()));
             others <= most
         })?;
-        Ok(is_decided.then(|| (inside, ReadPlan { query: query.clone(), range: everything, visits })))
+        Ok(is_decided.then_some(listed))
     }
 
     /// How many runs have to be read for the question's region, because they are too many to be held in memory.
@@ -363,11 +380,18 @@ impl LogicalPlan {
 
     /// Can a run hold records that match, as far as its ranges tell?
     fn may_match(&self, run: &Run<Location>) -> bool {
+        !self.by_values || self.verdict(run, |_| None) != Verdict::None
+    }
+
+    /// Which records of a run match, as far as its ranges tell, and what else is known of columns.
+    fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
         const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
-        let schema = &self.query.snapshot.view.schema;
-        let Some(ranges) = run.payload.ranges.as_ref().filter(|_| self.by_values) else { return true };
-        let of_column = |column: usize| ranges.zone(schema.stored_index[column]).unwrap_or(ANYTHING);
-        self.query.predicate.verdict(&of_column) != Verdict::None
+        let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
+        let of_column = |column: usize| {
+            let of_run = || ranges.and_then(|ranges| ranges.zone(schema.stored_index[column]));
+            known(column).or_else(of_run).unwrap_or(ANYTHING)
+        };
+        self.query.predicate.verdict(&of_column)
     }
 }
 
