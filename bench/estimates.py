@@ -8,6 +8,10 @@ DuckDB computes each aggregate exactly over Parquet files of the rows as they co
 of 122,880 rows, its default, zstd); Kubist estimates it to 1 %, and as well as it can
 in half a second. Everything is warm: medians of several runs, in turns. The exact answer says
 whether the interval held.
+
+A second table says what it is worth that the number of records in a box is told by the list of
+runs, and by some of the runs at its edge: the same questions are asked of a window of priorities
+that is not quite all of them, of which nothing is known but what is drawn.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import duckdb
+import numpy as np
 
 import kubist
 
@@ -42,16 +47,32 @@ QUESTIONS: list[tuple[str, str, dict[str, tuple[float, float]]]] = [
 ]
 
 
+# What is asked in boxes, under which condition, and by which groups.
+PARTS: list[tuple[str, str | None, str | None]] = [
+    ("sum(vx*vx)", None, None),
+    ("sum(sqrt(vx*vx + vy*vy + vz*vz))", None, None),
+    ("count()", "vx > 0", None),
+    ("count()", "sqrt(vx*vx + vy*vy + vz*vz) < 1.8", None),
+    ("sum(sqrt(vx*vx + vy*vy + vz*vz))", "vx > 0", None),
+    ("count()", None, "vx > 0"),
+]
+BOXES = 9
+ALONE = (0.0, 0.99999)
+
 HEAD = (
     "| what | DuckDB ms | Kubist ms, to 1 % | times | rows read | of all | holds "
     "| half a second: s | ± |"
 )
+PARTS_HEAD = (
+    "| in a box | drawn | alone | part | looked at | alone | part | ms | alone | holds |\n"
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
+)
 PAGE = Path("docs/estimates-speed.md")
 
 
-def page(rows: int, load: float, lines: list[str]) -> str:
+def page(rows: int, load: float, lines: list[str], parts: list[str]) -> str:
     on = machine()
-    table = "\n".join(lines)
+    table, known = "\n".join(lines), "\n".join(parts)
     return f"""# Estimates beside exact aggregates
 
 `make bench-estimates ROWS={rows}` wrote this page. {rows:,} rows of particles, made without an
@@ -65,6 +86,15 @@ all of a table's samples share their luck. Last, the longest time of an answer t
 within half a second, and half of its interval.
 
 {table}
+
+## What the number of records is worth
+
+Sums and counts in {BOXES} boxes of 15 to 50 % of all records, to 1 %: records that were drawn, records
+that were looked at for that and for the number of records in the box, and milliseconds, each beside
+what a sample alone takes, of which no number is known. Medians over the boxes; "holds" counts the
+intervals with the exact value in them. See [what is known](estimates.md#what-is-known).
+
+{known}
 """
 
 
@@ -92,6 +122,56 @@ def prepare(data: Dataset, home: Path) -> tuple[kubist.Table, duckdb.DuckDBPyCon
     db.execute("SET parquet_metadata_cache = true")
     db.execute(f"CREATE VIEW t AS FROM read_parquet('{parquet}')")
     return kubist.open(table), db
+
+
+def boxes() -> list[dict[str, tuple[float, float]]]:
+    """Boxes at random places, with sides of 0.55 to 0.8."""
+    random = np.random.default_rng(7)
+    found = []
+    for _ in range(BOXES):
+        sides = random.uniform(0.55, 0.8, 3)
+        low = random.uniform(0.0, 1.0 - sides)
+        # Numbers of 32 bits, as the columns have them.
+        ends = np.float32([low, low + sides]).T.tolist()
+        found.append({name: (ends[d][0], ends[d][1]) for d, name in enumerate("xyz")})
+    return found
+
+
+def what_it_is_worth(table: kubist.Table, db: duckdb.DuckDBPyConnection) -> list[str]:
+    """A line for each of `PARTS`: with what is known of boxes, and of a sample alone."""
+    lines = []
+    for aggregate, where, group_by in PARTS:
+        columns, held, figures = [], 0, 0
+        for box in boxes():
+            ends = [f"{d} BETWEEN {low!r}::FLOAT AND {high!r}::FLOAT" for d, (low, high) in box.items()]
+            query = f"SELECT {group_by or 'true'}, {aggregate.replace('()', '(*)')} FROM t"
+            query += f" WHERE {' AND '.join([*ends, *([where] if where else [])])} GROUP BY 1"
+            truths = dict(db.execute(query).fetchall())
+            row: list[float] = []
+            for window in (None, ALONE):
+                ask = lambda w=window, b=box: table.estimate(  # noqa: E731
+                    aggregate, box=b, where=where, group_by=group_by, error=0.01, window=w
+                )
+                ask()
+                seconds, found = timed(ask)
+                row += [found.stats.rows_returned, found.stats.rows_read, seconds * 1e3]
+                if window is None:
+                    told = found.to_arrow().to_pylist()
+                    figures += len(told)
+                    for line in told:
+                        truth = truths[line[group_by] if group_by else True]
+                        held += line["low"] <= truth <= line["high"]
+            columns.append(row)
+        drawn, read, ms, drawn_alone, read_alone, ms_alone = np.median(columns, axis=0)
+        asked = aggregate + (f" where {where}" if where else "") + (f" by {group_by}" if group_by else "")
+        line = (
+            f"| {asked} | {drawn:,.0f} | {drawn_alone:,.0f} | {drawn / drawn_alone:.2f} "
+            f"| {read:,.0f} | {read_alone:,.0f} | {read / read_alone:.2f} "
+            f"| {ms:.2f} | {ms_alone:.2f} | {held} of {figures} |"
+        )
+        print(line, flush=True)
+        lines.append(line)
+    return lines
 
 
 def main() -> None:
@@ -134,7 +214,9 @@ def main() -> None:
         )
         print(line, flush=True)
         lines.append(line)
-    PAGE.write_text(page(total, load, lines))
+    print(PARTS_HEAD, flush=True)
+    parts = [PARTS_HEAD, *what_it_is_worth(table, db)]
+    PAGE.write_text(page(total, load, lines, parts))
     table.close()
     db.close()
     if not os.environ.get("KEEP"):

@@ -36,7 +36,7 @@ use known::Known;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_types::Population;
 use kubist_types::error::{Error, Result};
-use kubist_types::population::{Number, Scan, Scanned, Wanted};
+use kubist_types::population::{Number, Scan, Scanned, Wanted, Worth};
 use kubist_types::stats::Stats;
 use tails::Tails;
 
@@ -51,10 +51,6 @@ const PILOT_PRIORITIES: f64 = 64.0;
 const LEAST_PILOT_PRIORITIES: f64 = 16.0;
 /// The most records at the box's faces that are read to count those inside.
 const COUNTED_ROWS: u64 = 2_000_000;
-/// The part of the error of figures that the number of records may have: of their squares it is a ninth.
-const PART_OF_ERROR: f64 = 1.0 / 3.0;
-/// The part of what it saves that reading for the number of records may take, and that its error may cost.
-const WORTH_SAVED: f64 = 0.8;
 /// Records that are looked at for each that is drawn, about.
 const LOOKED_AT: f64 = 1.3;
 /// What it saves where nothing says when to stop.
@@ -408,7 +404,10 @@ impl<P: Population> Estimation<P> {
             self.rows = Some(Number::exact(self.expected as u64));
             let known = self.figures();
             self.rows = None;
-            let saved = 1.0 - self.rows_ahead(&known) as f64 / self.rows_ahead(&figures).max(1) as f64;
+            let saved = match self.has_goal() {
+                true => 1.0 - self.rows_ahead(&known) as f64 / self.rows_ahead(&figures).max(1) as f64,
+                false => SAVED,
+            };
             self.rows = self.number(&records, &figures, saved)?;
         }
         if self.rows.is_some() && self.share() < 1.0 {
@@ -435,19 +434,15 @@ impl<P: Population> Estimation<P> {
         }))
     }
 
-    /// The number of some records, if there is time for it, and it is told well enough by less reading than it saves: of
-    /// what is ahead a part is `saved`.
+    /// The number of some records, if there is time for it, and it is told by less reading than it saves: of what is
+    /// ahead a part is `saved`.
     fn number(&mut self, records: &P, figures: &[Figure], saved: f64) -> Result<Option<Number>> {
-        let (error, ahead) = (self.error_ahead(figures), self.rows_ahead(figures));
-        let saved = if self.has_goal() { saved } else { SAVED };
-        let most = (WORTH_SAVED * saved * LOOKED_AT * ahead as f64) as u64;
-        let most = most.min(COUNTED_ROWS);
-        let serves = (WORTH_SAVED * saved).max(0.0).sqrt();
-        let errors = PART_OF_ERROR.min(serves) * error..=serves * error;
-        let found = self.in_time(|| records.number(errors, most, self.deadline))?;
+        let unknown = (LOOKED_AT * self.rows_ahead(figures) as f64).min(COUNTED_ROWS as f64);
+        let worth = Worth { error: self.error_ahead(figures), known: (1.0 - saved.max(0.0)) * unknown, unknown };
+        let found = self.in_time(|| records.number(&worth, self.deadline))?;
         let Some((number, stats)) = found else { return Ok(None) };
         self.stats.add(&stats);
-        self.of_number = number.map_or(0.0, |number| number.error / number.rows.max(1.0) / error);
+        self.of_number = number.map_or(0.0, |number| worth.part(number));
         Ok(number)
     }
 

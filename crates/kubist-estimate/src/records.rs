@@ -1,6 +1,5 @@
 //! Records of a table, as an estimate reads them: through the same questions as all other readers.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -18,14 +17,14 @@ use kubist_read::execute::{self, Skips, Wanted};
 use kubist_read::plan::{Listed, LogicalPlan, Pieces};
 use kubist_read::request::RunOptions;
 use kubist_types::error::Result;
-use kubist_types::population::{Kept, Number, Scan, Scanned};
+use kubist_types::population::{Kept, Number, Scan, Scanned, Worth};
 use kubist_types::query::QuerySpec;
 use kubist_types::seek::Seek;
 use kubist_types::stats::Stats;
 use kubist_types::{Cancel, Population};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::edge::{Crossing, Edge, Wish};
+use crate::edge::{Crossing, Edge};
 
 /// To read a run of a list that is not held takes as long as so many records of a sample: 2 µs beside 20 ns.
 const UNHELD_RUN: u64 = 100;
@@ -126,12 +125,8 @@ impl Population for Records {
         Ok(Some((rows, stats)))
     }
 
-    fn number(
-        &self,
-        error: RangeInclusive<f64>,
-        most: u64,
-        deadline: Option<Instant>,
-    ) -> Result<(Option<Number>, Stats)> {
+    fn number(&self, worth: &Worth, deadline: Option<Instant>) -> Result<(Option<Number>, Stats)> {
+        let most = (worth.unknown - worth.known) as u64;
         if !self.is_all() && self.plan.unheld_runs().saturating_mul(UNHELD_RUN) > most {
             return Ok((None, Stats::default()));
         }
@@ -140,15 +135,13 @@ impl Population for Records {
         };
         let (seed, mut stats) = (self.snapshot.core.header.seed, self.plan.take_cost());
         let mut edge = Edge::new(open.visits.iter().zip(expected).map(|(visit, expected)| {
-            let (rows, id, faces) = (visit.run.rows as f64, visit.run.id.0, open.faces_across(visit));
-            Crossing { rows, expected, faces, hash: xxh3_64_with_seed(&id.to_le_bytes(), seed) }
+            let (rows, id) = (visit.run.rows as f64, visit.run.id.0);
+            Crossing { rows, expected, hash: xxh3_64_with_seed(&id.to_le_bytes(), seed) }
         }));
         let (mut counted, mut part_read) = (0, PART_READ);
         loop {
             let about = edge.number(inside).rows;
-            let most_rows = most as f64 / part_read;
-            let wish = Wish { error: error.start() * about, enough: error.end() * about, most_rows };
-            let Some(drawn) = edge.draw(&wish) else { break };
+            let Some(drawn) = edge.draw(&Worth { error: worth.error * about, ..*worth }, part_read) else { break };
             let of_drawn = open.only(&drawn.runs);
             counted += of_drawn.visits.iter().map(|visit| visit.run.rows).sum::<u64>();
             let mut found = Vec::with_capacity(drawn.runs.len());
@@ -160,8 +153,7 @@ impl Population for Records {
             edge.count(drawn, found);
             part_read = stats.rows_read as f64 / counted.max(1) as f64;
         }
-        let number = edge.number(inside);
-        Ok(((number.error <= error.end() * number.rows).then_some(number), stats))
+        Ok((Some(edge.number(inside)).filter(|number| worth.serves(*number)), stats))
     }
 
     fn is_complete(&self, column: usize, deadline: Option<Instant>) -> Result<bool> {

@@ -42,6 +42,8 @@ pub use windows::Windows;
 
 /// This many records tell roughly how many there are.
 const ROUGH_ROWS: f64 = 1000.0;
+/// What a column may hold of which nothing is known.
+const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
 /// The part of a run's records that meet a condition of which its ranges do not tell, as far as anybody knows.
 const HALF: f64 = 0.5;
 /// So many runs of a list that is not held are read in some milliseconds.
@@ -104,11 +106,6 @@ impl ReadPlan {
             None => visit.rows(&self.query.region, self.range),
         };
         self.visits.iter().map(of_visit).sum()
-    }
-
-    /// The faces of the query's box that cut the one around a visit's rows, a bit each.
-    pub fn faces_across(&self, visit: &Visit) -> u64 {
-        self.query.region.faces_across(&visit.run)
     }
 
     /// Only some of its visits.
@@ -299,9 +296,12 @@ impl LogicalPlan {
         }
         let (mut others, bounded) = (0, query.bounded());
         let ends = query.ends();
+        let known = |column: usize| ends.get(&column).copied();
+        // Where nothing but the box decides, no run has to be asked.
+        let only_box = query.predicate.verdict(&|column| known(column).unwrap_or(ANYTHING)) == Verdict::All;
         let is_decided = self.each_primary(everything, None, |run| {
             let in_box = query.region.holds(run, &bounded);
-            let by_values = self.verdict(run, |column| ends.get(&column).copied());
+            let by_values = if only_box { Verdict::All } else { self.verdict(run, known) };
             if by_values == Verdict::None {
                 return true;
             }
@@ -385,7 +385,6 @@ impl LogicalPlan {
 
     /// Which records of a run match, as far as its ranges tell, and what else is known of columns.
     fn verdict(&self, run: &Run<Location>, known: impl Fn(usize) -> Option<Zone>) -> Verdict {
-        const ANYTHING: Zone = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
         let (schema, ranges) = (&self.query.snapshot.view.schema, run.payload.ranges.as_ref());
         let of_column = |column: usize| {
             let of_run = || ranges.and_then(|ranges| ranges.zone(schema.stored_index[column]));

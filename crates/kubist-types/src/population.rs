@@ -3,7 +3,6 @@
 //! Each record has a priority, uniform in [0, 2^64): those with priorities in a range are a sample of all of them.
 //! Records may share a priority, and then come together.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -68,6 +67,29 @@ impl Number {
     }
 }
 
+/// What it is worth to know a number of records.
+#[derive(Clone, Copy, Debug)]
+pub struct Worth {
+    /// The standard error that figures will have which rest on it, as a share of them.
+    pub error: f64,
+    /// Records that are looked at for them, about, if the number is known.
+    pub known: f64,
+    /// And if it is not.
+    pub unknown: f64,
+}
+
+impl Worth {
+    /// Does a number serve that has an error of its own?
+    pub fn serves(&self, number: Number) -> bool {
+        number.error < self.error * number.rows && self.known / (1.0 - self.part(number).powi(2)) <= self.unknown
+    }
+
+    /// The part of the figures' error that is the number's.
+    pub fn part(&self, number: Number) -> f64 {
+        if number.is_exact() { 0.0 } else { number.error / number.rows / self.error }
+    }
+}
+
 /// Records of which a sample can be read.
 pub trait Population: Clone + Send + Sync + 'static {
     /// The columns that aggregates, groups and conditions can name, with their units.
@@ -127,19 +149,13 @@ pub trait Population: Clone + Send + Sync + 'static {
     /// A storage error, or damage; `Cancelled` after the deadline.
     fn counted(&self, most: u64, deadline: Option<Instant>) -> Result<Option<(u64, Stats)>>;
 
-    /// About how many there are, and what it took, if no more than `most` of them have to be looked at: with the smaller
-    /// standard error, as a share of them, or with one that is no more than the larger.
+    /// About how many there are, if that is worth what it takes, and what it took.
     ///
     /// # Errors
     ///
     /// A storage error, or damage; `Cancelled` after the deadline.
-    fn number(
-        &self,
-        _error: RangeInclusive<f64>,
-        most: u64,
-        deadline: Option<Instant>,
-    ) -> Result<(Option<Number>, Stats)> {
-        let (rows, stats) = self.counted(most, deadline)?.unzip();
+    fn number(&self, worth: &Worth, deadline: Option<Instant>) -> Result<(Option<Number>, Stats)> {
+        let (rows, stats) = self.counted((worth.unknown - worth.known).max(0.0) as u64, deadline)?.unzip();
         Ok((rows.map(Number::exact), stats.unwrap_or_default()))
     }
 

@@ -32,6 +32,9 @@ const CLUSTERS: usize = 200;
 /// Records that share an identity in the table of trajectories.
 const STEPS: i64 = 50;
 
+/// Records of a run where runs are small.
+const FINE: u32 = 128;
+
 const DISTRIBUTIONS: [(&str, fn(f64) -> f64); 5] = [
     ("normal", |u| 10.0 + 3.0 * Normal::standard().inverse_cdf(u)),
     ("uniform", |u| u),
@@ -88,12 +91,23 @@ fn population(rows: usize) -> RecordBatch {
     RecordBatch::try_from_iter(columns).expect("columns of one length")
 }
 
-fn build(rows: &RecordBatch, identity: &[&str], seed: u64) -> Snapshot {
+/// How a table is stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stored {
+    Records,
+    Trajectories,
+    /// In small runs, so that there are as many of them at the edge of a box as a table of millions has.
+    Fine,
+}
+
+fn build(rows: &RecordBatch, stored: Stored, seed: u64) -> Snapshot {
+    let identity: &[&str] = if stored == Stored::Trajectories { &["pid"] } else { &["pid", "time"] };
     let dimension =
         |name: &str| Dimension { column: name.into(), domain: Domain::Linear(Value::Float(0.0), Value::Float(1.0)) };
     let options = TableOptions {
         dimensions: ["x", "y", "z"].map(dimension).into(),
         identity: identity.iter().map(|name| name.to_string()).collect(),
+        capacity: (stored == Stored::Fine).then_some(FINE),
         seed,
         ..TableOptions::default()
     };
@@ -144,7 +158,7 @@ impl Cell {
 struct Kind {
     table: &'static str,
     title: String,
-    trajectories: bool,
+    stored: Stored,
     boxed: bool,
     options: EstimateOptions,
     watched: bool,
@@ -154,25 +168,35 @@ fn kinds(rows: usize) -> Vec<Kind> {
     let mut kinds = Vec::new();
     let boxed_rows = rows as f64 / 4.0;
     let mut add =
-        |table, title: String, aggregate: &str, trajectories, boxed, change: &dyn Fn(&mut EstimateOptions), watched| {
+        |table, title: String, aggregate: &str, stored, boxed, change: &dyn Fn(&mut EstimateOptions), watched| {
             let mut options = EstimateOptions { aggregates: vec![aggregate.into()], ..EstimateOptions::default() };
             change(&mut options);
-            kinds.push(Kind { table, title, trajectories, boxed, options, watched });
+            kinds.push(Kind { table, title, stored, boxed, options, watched });
         };
     let share = |n: f64, of: f64| move |options: &mut EstimateOptions| options.query.precision = Some(n / of);
+    // Of a window of priorities the number of records is not known.
+    let alone = |n: f64, of: f64| move |options: &mut EstimateOptions| options.query.window = Some((0.0, n / of));
     for boxed in [false, true] {
         let (of, region) = if boxed { (boxed_rows, "a box") } else { (rows as f64, "everything") };
         for (name, n) in
             [("normal", 100.0), ("uniform", 100.0), ("normal", 2000.0), ("uniform", 2000.0), ("lognormal1", 2000.0)]
         {
-            add("means", format!("{name}, {region}"), &format!("mean({name})"), false, boxed, &share(n, of), false);
+            add(
+                "means",
+                format!("{name}, {region}"),
+                &format!("mean({name})"),
+                Stored::Records,
+                boxed,
+                &share(n, of),
+                false,
+            );
         }
         for name in ["lognormal2", "pareto"] {
             add(
                 "tails",
                 format!("{name}, {region}"),
                 &format!("mean({name})"),
-                false,
+                Stored::Records,
                 boxed,
                 &share(2000.0, of),
                 false,
@@ -185,7 +209,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
                 "tails",
                 format!("{name}, {region}, tails=0.005"),
                 &format!("mean({name})"),
-                false,
+                Stored::Records,
                 boxed,
                 &tails,
                 false,
@@ -207,12 +231,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
             ("weighted_mean(lognormal1, normal)", 2000.0),
             ("weighted_mean(normal, lognormal1)", 2000.0),
         ] {
-            // A condition that always holds keeps counts from being known.
-            let change = |options: &mut EstimateOptions| {
-                share(n, of)(options);
-                options.query.filter = Some("pid >= 0".into());
-            };
-            add("others", format!("{aggregate}, {region}"), aggregate, false, boxed, &change, false);
+            add("others", format!("{aggregate}, {region}"), aggregate, Stored::Records, boxed, &alone(n, of), false);
         }
         for (name, error) in [("normal", 0.01), ("uniform", 0.03), ("lognormal1", 0.05)] {
             let goal = |options: &mut EstimateOptions| options.error = Some(error);
@@ -220,7 +239,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
                 "goals",
                 format!("{name}, {region}, error={error}"),
                 &format!("mean({name})"),
-                false,
+                Stored::Records,
                 boxed,
                 &goal,
                 false,
@@ -229,7 +248,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
                 "watched",
                 format!("{name}, {region}, error={error}"),
                 &format!("mean({name})"),
-                false,
+                Stored::Records,
                 boxed,
                 &goal,
                 true,
@@ -241,7 +260,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
         "others",
         "sum(normal), everything, number known".into(),
         "sum(normal)",
-        false,
+        Stored::Records,
         false,
         &share(1000.0, rows as f64),
         false,
@@ -250,7 +269,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
         "others",
         "sum(normal), a box, number known".into(),
         "sum(normal)",
-        false,
+        Stored::Records,
         true,
         &share(1000.0, boxed_rows),
         false,
@@ -265,7 +284,15 @@ fn kinds(rows: usize) -> Vec<Kind> {
             ("sum(normal) / count(*) + 100 * share(uniform > 0.9)", 1000.0),
             ("mean(bin(normal, 0.5) + hypot(x, y))", 1000.0),
         ] {
-            add("expressions", format!("{aggregate}, {region}"), aggregate, false, boxed, &share(n, of), false);
+            add(
+                "expressions",
+                format!("{aggregate}, {region}"),
+                aggregate,
+                Stored::Records,
+                boxed,
+                &share(n, of),
+                false,
+            );
         }
     }
     for (aggregate, n) in [
@@ -276,11 +303,8 @@ fn kinds(rows: usize) -> Vec<Kind> {
         ("median(normal)", 10_000.0),
         ("sum(normal * uniform) / sum(uniform)", 10_000.0),
     ] {
-        let change = |options: &mut EstimateOptions| {
-            share(n, rows as f64)(options);
-            options.query.filter = Some("time >= 0".into());
-        };
-        add("trajectories", aggregate.to_string(), aggregate, true, false, &change, false);
+        let change = alone(n, rows as f64);
+        add("trajectories", aggregate.to_string(), aggregate, Stored::Trajectories, false, &change, false);
     }
     for trajectories in [15, 35, 70] {
         for aggregate in [
@@ -297,8 +321,34 @@ fn kinds(rows: usize) -> Vec<Kind> {
             "p95(path_normal)",
         ] {
             let change = share((trajectories * STEPS) as f64, rows as f64);
-            add("few", format!("{aggregate}, {trajectories} trajectories"), aggregate, true, false, &change, false);
+            add(
+                "few",
+                format!("{aggregate}, {trajectories} trajectories"),
+                aggregate,
+                Stored::Trajectories,
+                false,
+                &change,
+                false,
+            );
         }
+    }
+    for (aggregate, filter, error, watched) in [
+        ("sum(normal)", None, 0.02, false),
+        ("sum(lognormal1)", None, 0.04, false),
+        ("count()", Some("uniform < 0.6"), 0.02, false),
+        ("count()", Some("normal < 12"), 0.02, false),
+        ("sum(uniform)", Some("normal < 12"), 0.02, false),
+        ("sum(normal) + 10 * count()", None, 0.02, false),
+        ("sum(normal)", None, 0.02, true),
+    ] {
+        let change = |options: &mut EstimateOptions| {
+            options.error = Some(error);
+            options.query.filter = filter.map(str::to_string);
+        };
+        let condition = filter.map_or(String::new(), |filter| format!(" where {filter}"));
+        let look = if watched { ", watched" } else { "" };
+        let title = format!("{aggregate}{condition}, error={error}{look}");
+        add("numbers", title, aggregate, Stored::Fine, true, &change, watched);
     }
     if let Ok(only) = std::env::var("ONLY") {
         kinds.retain(|kind| kind.table == only);
@@ -309,13 +359,16 @@ fn kinds(rows: usize) -> Vec<Kind> {
 fn asked(snapshot: &Snapshot, kind: &Kind, truth: f64, cell: &mut Cell) {
     let mut options = kind.options.clone();
     if kind.boxed {
-        // A quarter of the records, a few clusters among them.
+        // A quarter of the records, a few clusters among them; or two thirds.
         let bound = |column: &str, low: f64, high: f64| Bound {
             column: column.into(),
             low: Some(Value::Float(low)),
             high: Some(Value::Float(high)),
         };
-        options.query.bounds = vec![bound("x", 0.1, 0.7), bound("y", 0.2, 0.85), bound("z", 0.15, 0.8)];
+        options.query.bounds = match kind.stored {
+            Stored::Fine => vec![bound("x", 0.05, 0.9), bound("y", 0.1, 0.95), bound("z", 0.05, 0.95)],
+            _ => vec![bound("x", 0.1, 0.7), bound("y", 0.2, 0.85), bound("z", 0.15, 0.8)],
+        };
     }
     match kind.watched {
         false => cell.add(&snapshot.estimate(&options).expect("an estimate"), truth),
@@ -344,10 +397,10 @@ fn main() {
     let mut truths: BTreeMap<usize, f64> = BTreeMap::new();
     let (begin, mut reported) = (Instant::now(), Instant::now());
     for seed in from..from + seeds {
-        for trajectories in [false, true].into_iter().filter(|of| kinds.iter().any(|kind| kind.trajectories == *of)) {
-            let identity: &[&str] = if trajectories { &["pid"] } else { &["pid", "time"] };
-            let snapshot = build(&population, identity, seed as u64);
-            for (number, kind) in kinds.iter().enumerate().filter(|(_, kind)| kind.trajectories == trajectories) {
+        let all = [Stored::Records, Stored::Trajectories, Stored::Fine];
+        for stored in all.into_iter().filter(|of| kinds.iter().any(|kind| kind.stored == *of)) {
+            let snapshot = build(&population, stored, seed as u64);
+            for (number, kind) in kinds.iter().enumerate().filter(|(_, kind)| kind.stored == stored) {
                 let truth = *truths.entry(number).or_insert_with(|| {
                     let mut exact = Cell::default();
                     let query =
@@ -377,7 +430,7 @@ fn main() {
          its own standard errors: beyond 3 an estimator would lean to a side.\n",
         200.0 * (0.95 * 0.05 / seeds as f64).sqrt()
     );
-    for table in ["means", "tails", "others", "expressions", "goals", "watched", "trajectories", "few"] {
+    for table in ["means", "tails", "others", "expressions", "goals", "numbers", "watched", "trajectories", "few"] {
         println!("### {}\n", heading(table));
         println!("| what | rows sampled | intervals that hold the truth | half an interval | mean error | warned |");
         println!("| --- | ---: | ---: | ---: | ---: | ---: |");
@@ -404,6 +457,7 @@ fn heading(table: &str) -> &str {
         "others" => "Other aggregates",
         "expressions" => "Expressions, and formulas of aggregates",
         "goals" => "Stopped by a goal",
+        "numbers" => "A box of two thirds, its number told by some of many runs at its edge, to a goal",
         "watched" => "Watched: all looks must hold",
         "trajectories" => "Whole trajectories of 50 records sampled",
         _ => "Few whole trajectories of 50 records sampled (values with `path_` are the same along each)",

@@ -88,7 +88,9 @@ impl<P: Population> Estimation<P> {
         }
         // Which part of the frame is asked for; of groups the smallest.
         let found = self.accumulated.groups.iter().map(|group| group.rows as f64);
-        let saved = (found.fold(f64::INFINITY, f64::min) / drawn.max(1.0)).min(1.0);
+        let part = (found.fold(f64::INFINITY, f64::min) / drawn.max(1.0)).min(1.0);
+        // Without a goal nothing is read for it.
+        let saved = if self.has_goal() { part } else { 0.0 };
         self.framed = self.number(&self.records.clone(), &figures, saved)?;
         match self.framed {
             Some(_) => self.own = None,

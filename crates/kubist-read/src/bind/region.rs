@@ -52,16 +52,6 @@ impl Region {
         (0..tree.dimensions()).map(|d| side(d).max(0.0)).product()
     }
 
-    /// Its faces that cut the box around a run's rows, a bit each: of each dimension the lower and the upper one. Beyond
-    /// the 32nd dimension they have the bits of the first ones.
-    pub fn faces_across(&self, run: &Run<Location>) -> u64 {
-        let Some((tree, asked)) = self.around(run) else { return 0 };
-        let (location, bit) = (&run.payload, |d: usize, end: usize, cuts: bool| (cuts as u64) << ((2 * d + end) % 64));
-        let of_dimension =
-            |d: usize| bit(d, 0, location.low[d] < asked.low[d]) | bit(d, 1, location.high[d] > asked.high[d]);
-        (0..tree.dimensions()).map(of_dimension).fold(0, |faces, more| faces | more)
-    }
-
     /// How much of the coordinates of each dimension of the newest grid it covers.
     pub fn shares(&self) -> Vec<f64> {
         let newest = self.grids.newest();
