@@ -30,7 +30,7 @@ use crate::edge::{Crossing, Edge};
 const UNHELD_RUN: u64 = 100;
 /// The part of a run's records that are looked at to count those inside, as far as is known beforehand: those of zones
 /// that the edge cuts.
-const PART_READ: f64 = 0.5;
+const PART_READ: f64 = 0.35;
 
 /// The records of a snapshot that answer a question, whatever their priorities.
 #[derive(Clone)]
