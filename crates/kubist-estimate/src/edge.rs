@@ -105,7 +105,9 @@ impl Edge {
         let ahead = looked_at(target) - looked_at(self.rate) + worth.known / (1.0 - part);
         let now = worth.known / (1.0 - self.error().powi(2) / wanted);
         let without = if now > 0.0 && self.rate >= least { now.min(worth.unknown) } else { worth.unknown };
-        if !(ahead < WORTH * without) {
+        // No error can be told of very few runs: then neither can what more of them are worth.
+        let is_worth = ahead < WORTH * without;
+        if !is_worth {
             return None;
         }
         let rate = if self.rate == 0.0 { first } else { target.min(MOST_GROWTH * self.rate) };
