@@ -315,6 +315,15 @@ mod tests {
         assert!(sampled.low < 0.2 && sampled.high > 0.2, "{sampled:?}");
         let counted = Conditions { p: 0.1, rows: Some(Number::exact(250)), ..EXACT };
         assert_eq!(found(&mut *sums, &counted), Interval::exact(0.25));
+        // A number that is an estimate has its own error, and the formula no other.
+        let about = Conditions { p: 0.1, rows: Some(Number { rows: 250.0, error: 5.0 }), ..EXACT };
+        let interval = found(&mut *sums, &about);
+        let half = student(about.alpha, 19.0) * 0.005;
+        assert!(interval.value == Some(0.25), "{interval:?}");
+        assert!(
+            (interval.low - 0.25 + half).abs() < 1e-6 && (interval.high - 0.25 - half).abs() < 1e-6,
+            "{interval:?}"
+        );
     }
 
     #[test]

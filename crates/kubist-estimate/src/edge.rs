@@ -8,7 +8,7 @@
 //! that none that is not drawn weighs much. Where records lie evenly some thirty runs tell the number of a box of
 //! millions to a tenth of a percent; where they do not, the error says so.
 
-use kubist_types::population::{Number, Worth};
+use kubist_types::population::{MOST_PART, Number, Worth};
 
 /// So many runs tell whether it is worth to go on, and so many what the error is.
 const FIRST_RUNS: f64 = 16.0;
@@ -25,6 +25,8 @@ const MOST_RUNS: f64 = 0.5;
 const MARGIN: f64 = 1.2;
 /// So many times as many runs are counted at once: what few of them say of the error is often too much.
 const MOST_GROWTH: f64 = 2.5;
+/// What counting a run takes besides, in records that are looked at.
+const RUN_ROWS: f64 = 48.0;
 /// What is looked at for the number must leave no more to look at than this part of what it would be without.
 const WORTH: f64 = 0.9;
 
@@ -88,23 +90,29 @@ impl Edge {
         if self.runs.is_empty() || self.rate.is_infinite() {
             return None;
         }
-        let (wanted, looked_at) = (worth.error * worth.error, |rate: f64| part_looked_at * self.rows(rate));
-        // What was not counted yet is as much off as if records lay evenly.
-        let first = FIRST_RUNS / self.size;
+        let wanted = worth.error * worth.error;
+        let looked_at = |rate: f64| self.cost(rate, part_looked_at);
+        // With a number whose error has such a part of the square of theirs, figures take so many.
+        let figures = |part: f64| if worth.known > 0.0 { worth.known / (1.0 - part) } else { 0.0 };
+        // What was not counted yet is as much off as if records lay evenly. The variance goes with the rate.
+        let (first, least) = (FIRST_RUNS / self.size, LEAST_RUNS / self.size);
         let (rate, variance) = match self.rate == 0.0 {
             true => (first, self.size / first),
             false => (self.rate, MARGIN * self.error().powi(2)),
         };
         let spent = looked_at(rate) * variance / wanted;
-        let part = spent.sqrt() / (spent.sqrt() + worth.known.sqrt());
-        let least = LEAST_RUNS / self.size;
-        let target = (rate * variance / (wanted * part)).max(least);
+        let best = spent.sqrt() / (spent.sqrt() + worth.known.sqrt());
+        let target = (rate * variance / (wanted * best.min(MOST_PART))).max(least);
+        if target <= self.rate {
+            return None;
+        }
         let drawn: f64 = self.runs.iter().map(|run| run.probability(target)).sum();
         let target = if drawn > MOST_RUNS * self.runs.len() as f64 { f64::INFINITY } else { target };
-        let part = if target.is_infinite() { 0.0 } else { (rate * variance / target / wanted).min(1.0) };
-        let ahead = looked_at(target) - looked_at(self.rate) + worth.known / (1.0 - part);
-        let now = worth.known / (1.0 - self.error().powi(2) / wanted);
-        let without = if now > 0.0 && self.rate >= least { now.min(worth.unknown) } else { worth.unknown };
+        let part = if target.is_infinite() { 0.0 } else { rate * variance / target / wanted };
+        let ahead = looked_at(target) - looked_at(self.rate) + figures(part);
+        let now = self.error().powi(2) / wanted;
+        let serves = self.rate >= least && now <= MOST_PART;
+        let without = if serves { figures(now).min(worth.unknown) } else { worth.unknown };
         // No error can be told of very few runs: then neither can what more of them are worth.
         let is_worth = ahead < WORTH * without;
         if !is_worth {
@@ -117,9 +125,10 @@ impl Edge {
         Some(Drawn { rate, runs: (0..self.runs.len()).filter(|run| open(&self.runs[*run])).collect() })
     }
 
-    /// About how many records the runs have that are drawn at a rate.
-    fn rows(&self, rate: f64) -> f64 {
-        self.runs.iter().map(|run| run.rows * run.probability(rate)).sum()
+    /// About what it takes to count the runs that are drawn at a rate, in records that are looked at.
+    fn cost(&self, rate: f64, part_looked_at: f64) -> f64 {
+        let of_run = |run: &Run| (part_looked_at * run.rows + RUN_ROWS) * run.probability(rate);
+        self.runs.iter().map(of_run).sum()
     }
 
     /// Takes how many records each of the runs that were drawn has inside.

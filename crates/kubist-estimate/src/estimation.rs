@@ -53,6 +53,8 @@ const LEAST_PILOT_PRIORITIES: f64 = 16.0;
 const COUNTED_ROWS: u64 = 2_000_000;
 /// Records that are looked at for each that is drawn, about.
 const LOOKED_AT: f64 = 1.3;
+/// The part of the time left that may be spent on it: one in so many.
+const PART_OF_TIME: u32 = 4;
 /// What it saves where nothing says when to stop.
 const SAVED: f64 = 0.5;
 
@@ -386,6 +388,7 @@ impl<P: Population> Estimation<P> {
                 || properties.follows_from_number_of_records
         };
         if !self.holds_all()
+            || self.stages > 1
             || self.rows.is_some()
             || self.accumulated.frame.is_some()
             || !self.groups.fields().is_empty()
@@ -394,11 +397,10 @@ impl<P: Population> Estimation<P> {
             return Ok(());
         }
         let records = self.records.clone();
-        // Of a condition it may be all records that have to be looked at.
         if records.filter().is_none() && self.task.aggregates.iter().any(is_asked) {
             self.rows = self.counted(&records)?.map(Number::exact);
         }
-        if self.rows.is_none() && self.stages == 1 && self.share() < 1.0 {
+        if self.rows.is_none() && self.share() < 1.0 {
             let figures = self.figures();
             // What figures would be if the number were known.
             self.rows = Some(Number::exact(self.expected as u64));
@@ -439,7 +441,13 @@ impl<P: Population> Estimation<P> {
     fn number(&mut self, records: &P, figures: &[Figure], saved: f64) -> Result<Option<Number>> {
         let unknown = (LOOKED_AT * self.rows_ahead(figures) as f64).min(COUNTED_ROWS as f64);
         let worth = Worth { error: self.error_ahead(figures), known: (1.0 - saved.max(0.0)) * unknown, unknown };
-        let found = self.in_time(|| records.number(&worth, self.deadline))?;
+        let now = Instant::now();
+        let deadline = self.deadline.map(|deadline| now + deadline.saturating_duration_since(now) / PART_OF_TIME);
+        let found = match self.in_time(|| records.number(&worth, deadline)) {
+            // It took too long: figures do without.
+            Err(Error::Cancelled) if !records.cancel().is_set() => None,
+            found => found?,
+        };
         let Some((number, stats)) = found else { return Ok(None) };
         self.stats.add(&stats);
         self.of_number = number.map_or(0.0, |number| worth.part(number));

@@ -51,6 +51,11 @@ impl Records {
         Ok(Records { snapshot: snapshot.clone(), run: run.clone(), spec, plan })
     }
 
+    /// Would it take longer to read the list of runs than to look at `most` records?
+    fn is_long(&self, most: u64) -> bool {
+        !self.plan.query.predicate.is_always() && self.plan.unheld_runs().saturating_mul(UNHELD_RUN) > most
+    }
+
     /// What a search passes by, and what it has read already.
     fn skipping(&self, seek: &Arc<Seek>, done: SpreadSet<RunId>) -> Skips {
         let (schema, query) = (self.snapshot.view.schema.clone(), self.plan.query.clone());
@@ -112,10 +117,11 @@ impl Population for Records {
     }
 
     fn counted(&self, most: u64, deadline: Option<Instant>) -> Result<Option<(u64, Stats)>> {
-        if !self.is_all() && self.plan.unheld_runs().saturating_mul(UNHELD_RUN) > most {
+        // Of a condition on values it may be all records that have to be looked at.
+        if !self.plan.query.only_dimensions() || self.is_long(most) {
             return Ok(None);
         }
-        let Some(listed) = self.plan.by_list(most)? else { return Ok(None) };
+        let Some(listed) = self.plan.by_list(most, deadline)? else { return Ok(None) };
         let (mut rows, mut stats) = (listed.inside, self.plan.take_cost());
         for scanned in execute::scan(listed.open, Wanted::default()).until(deadline) {
             let scanned = scanned?;
@@ -127,10 +133,10 @@ impl Population for Records {
 
     fn number(&self, worth: &Worth, deadline: Option<Instant>) -> Result<(Option<Number>, Stats)> {
         let most = (worth.unknown - worth.known) as u64;
-        if !self.is_all() && self.plan.unheld_runs().saturating_mul(UNHELD_RUN) > most {
+        if self.is_long(most) {
             return Ok((None, Stats::default()));
         }
-        let Some(Listed { inside, open, expected }) = self.plan.by_list(u64::MAX)? else {
+        let Some(Listed { inside, open, expected }) = self.plan.by_list(u64::MAX, deadline)? else {
             return Ok((None, self.plan.take_cost()));
         };
         let (seed, mut stats) = (self.snapshot.core.header.seed, self.plan.take_cost());
@@ -151,7 +157,7 @@ impl Population for Records {
                 stats.add(&cost);
             }
             edge.count(drawn, found);
-            part_read = stats.rows_read as f64 / counted.max(1) as f64;
+            part_read = if counted > 0 { stats.rows_read as f64 / counted as f64 } else { PART_READ };
         }
         Ok((Some(edge.number(inside)).filter(|number| worth.serves(*number)), stats))
     }

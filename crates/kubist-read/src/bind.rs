@@ -151,7 +151,7 @@ impl BoundQuery {
     }
 
     /// Does nothing but dimensions decide which records are asked for?
-    pub(crate) fn only_dimensions(&self) -> bool {
+    pub fn only_dimensions(&self) -> bool {
         let schema = &self.snapshot.view.schema;
         let is_dimension = |column: &usize| schema.dimensions.contains(&schema.stored_index[*column]);
         self.predicate.columns().iter().all(is_dimension)

@@ -63,8 +63,9 @@ pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     if query.predicate.is_always() && is_whole {
         return Ok(snapshot.view.rows().min(most));
     }
-    // Of conditions on other columns most runs would have to be held.
-    let listed = if query.only_dimensions() { plan.by_list(u64::MAX)? } else { None };
+    // Of other conditions most runs would have to be held.
+    let is_by_ends = query.only_dimensions() && !query.ends().is_empty();
+    let listed = if is_by_ends { plan.by_list(u64::MAX, None)? } else { None };
     let (mut rows, pieces) = match listed {
         Some(listed) => (listed.inside, listed.open.into()),
         None => (0, plan.all_pieces()?),

@@ -14,6 +14,7 @@ mod windows;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use kubist_expr::{Nulls, Verdict, Zone};
 use kubist_index::plan;
@@ -276,8 +277,8 @@ impl LogicalPlan {
     ///
     /// # Errors
     ///
-    /// Those of [`LogicalPlan::read_plan`].
-    pub fn by_list(&self, most: u64) -> Result<Option<Listed>> {
+    /// Those of [`LogicalPlan::read_plan`]; `Cancelled` after the deadline.
+    pub fn by_list(&self, most: u64, deadline: Option<Instant>) -> Result<Option<Listed>> {
         let query = &self.query;
         // Without its grid (a damaged table) nothing is known of where rows lie.
         if !query.grids.are_known()
@@ -299,7 +300,7 @@ impl LogicalPlan {
         let known = |column: usize| ends.get(&column).copied();
         // Where nothing but the box decides, no run has to be asked.
         let only_box = query.predicate.verdict(&|column| known(column).unwrap_or(ANYTHING)) == Verdict::All;
-        let is_decided = self.each_primary(everything, None, |run| {
+        let is_decided = self.each_primary(everything, deadline, |run| {
             let in_box = query.region.holds(run, &bounded);
             let by_values = if only_box { Verdict::All } else { self.verdict(run, known) };
             if by_values == Verdict::None {

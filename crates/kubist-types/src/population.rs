@@ -67,6 +67,9 @@ impl Number {
     }
 }
 
+/// The part of the square of figures' error that may come from the number of records.
+pub const MOST_PART: f64 = 0.6;
+
 /// What it is worth to know a number of records.
 #[derive(Clone, Copy, Debug)]
 pub struct Worth {
@@ -81,12 +84,13 @@ pub struct Worth {
 impl Worth {
     /// Does a number serve that has an error of its own?
     pub fn serves(&self, number: Number) -> bool {
-        number.error < self.error * number.rows && self.known / (1.0 - self.part(number).powi(2)) <= self.unknown
+        let part = self.part(number).powi(2);
+        part <= MOST_PART && self.known / (1.0 - part) <= self.unknown
     }
 
     /// The part of the figures' error that is the number's.
     pub fn part(&self, number: Number) -> f64 {
-        if number.is_exact() { 0.0 } else { number.error / number.rows / self.error }
+        if number.is_exact() { 0.0 } else { number.error / number.rows.max(1.0) / self.error }
     }
 }
 

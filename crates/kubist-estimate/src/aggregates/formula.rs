@@ -360,10 +360,12 @@ impl Totals {
             false => Spread { error: f64::NAN, identities: f64::INFINITY, ..Spread::default() },
         };
         let interval = Interval::around(value, spread, conditions);
-        // Of a sample in which all is alike nothing bounds the rest.
-        Some(match interval.constant {
+        // Of a sample in which all is alike nothing bounds the rest, unless it is of the number of records alone.
+        let is_known = self.formula.is_of_records() && conditions.rows.is_some();
+        let constant = interval.constant && !is_known;
+        Some(match constant {
             true => Interval { low: f64::NEG_INFINITY, high: f64::INFINITY, ..interval },
-            false => interval,
+            false => Interval { constant, ..interval },
         })
     }
 }

@@ -18,6 +18,7 @@ use crate::zones::{self, Extreme, Sought};
 use kubist_types::Population;
 use kubist_types::error::{Error, Result};
 use kubist_types::human::counted;
+use kubist_types::population::Number;
 
 /// Fewer records than this, or identities where their records come together, make no bell curve.
 const FEW: f64 = 30.0;
@@ -27,11 +28,16 @@ impl<P: Population> Estimation<P> {
         Conditions {
             p: self.share().min(1.0),
             alpha,
-            rows: self.rows,
+            rows: self.known_rows(),
             frame: self.framed.zip(drawn).map(|(rows, drawn)| Frame { rows, drawn }),
             clustered: self.pilot.as_ref().is_some_and(|pilot| pilot.clustered),
             stratified: self.tails.is_some() || self.kept_always().is_some(),
         }
+    }
+
+    /// How many records there are, where that is known better than by what was read.
+    fn known_rows(&self) -> Option<Number> {
+        self.rows.filter(|number| number.is_exact() || self.share() < 1.0)
     }
 
     /// The error probability of this stage.
@@ -73,7 +79,7 @@ impl<P: Population> Estimation<P> {
                 }));
             }
         }
-        if let Some(number) = self.rows {
+        if let Some(number) = self.known_rows() {
             let half = normal(self.alpha()) * number.error;
             for figure in &mut figures {
                 let asked = task.aggregates.iter().position(|asked| asked.name == figure.aggregate);
@@ -84,9 +90,12 @@ impl<P: Population> Estimation<P> {
                     _ => None,
                 };
                 let Some(all) = value else { continue };
-                (figure.value, figure.low, figure.high) = (Some(all), all - half, all + half);
                 if number.is_exact() {
+                    (figure.value, figure.low, figure.high) = (Some(all), all, all);
                     (figure.precision, figure.rows, figure.exact) = (1.0, number.rows as u64, true);
+                } else if 2.0 * half < figure.high - figure.low {
+                    let low = (all - half).floor().max(figure.rows as f64);
+                    (figure.value, figure.low, figure.high) = (Some(all.max(low)), low, (all + half).ceil());
                 }
             }
         }

@@ -7,6 +7,7 @@ use super::Estimation;
 use crate::distribution::normal;
 use crate::figure::{Figure, Outlook, Stop};
 use kubist_types::Population;
+use kubist_types::population::MOST_PART;
 
 /// A stage reads this much further than the spread so far calls for, because the spread is itself
 /// an estimate.
@@ -24,8 +25,8 @@ const PART_OF_TIME: f64 = 0.5;
 /// for each row that is used.
 const PART_OF_REST: f64 = 0.75;
 
-/// The part of the square of an interval that no reading narrows, at most.
-const MOST_FIXED: f64 = 0.8;
+/// So often a caller that watches looks until the goal is reached, about.
+const LOOKS: f64 = 5.0;
 
 /// A way of fewer records than this is not worth a word.
 const MUCH_READING: f64 = 250_000.0;
@@ -85,7 +86,7 @@ impl<P: Population> Estimation<P> {
             // With nothing to stop for there is nothing to look for on the way.
             return if bounded || self.watched { GROWTH } else { f64::INFINITY };
         }
-        let needed = match self.needed(self.shortfall(figures)) {
+        let needed = match self.needed(figures) {
             Some(needed) => needed / self.share() * MARGIN,
             None => 8.0,
         };
@@ -93,19 +94,29 @@ impl<P: Population> Estimation<P> {
         if self.watched { needed.min(GROWTH) } else { needed }
     }
 
-    /// The share at which intervals are as narrow as was asked for, if they are `shortfall`
-    /// times as wide now: half an interval is k sqrt((1 - p) / p), but for what the number of records makes of it.
-    /// `None` if that is not known.
-    fn needed(&self, shortfall: f64) -> Option<f64> {
-        let (p, fixed) = (self.share(), (self.of_number * self.of_number).min(MOST_FIXED));
-        let shortfall = (shortfall * shortfall - fixed).max(0.0) / (1.0 - fixed);
-        let spread = shortfall * p / (1.0 - p);
-        spread.is_finite().then(|| spread / (1.0 + spread))
+    /// The share at which intervals are as narrow as was asked for: half of one is k sqrt((1 - p) / p), but for what the
+    /// number of records makes of it. `None` if that is not known.
+    fn needed(&self, figures: &[Figure]) -> Option<f64> {
+        if figures.is_empty() {
+            return None;
+        }
+        let p = self.share();
+        self.shortfalls(figures).try_fold(0.0, |most: f64, (shortfall, figure)| {
+            let fixed = if self.rests_on_number(figure) { self.of_number.powi(2).min(MOST_PART) } else { 0.0 };
+            let spread = (shortfall * shortfall - fixed).max(0.0) / (1.0 - fixed) * p / (1.0 - p);
+            spread.is_finite().then(|| most.max(spread / (1.0 + spread)))
+        })
+    }
+
+    /// Is it of an aggregate for which the number of records is asked?
+    fn rests_on_number(&self, figure: &Figure) -> bool {
+        let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
+        asked.is_some_and(|asked| asked.bound.properties.uses_number_of_records)
     }
 
     /// How many records will be drawn, as far as the pilot knows.
     pub(super) fn rows_ahead(&self, figures: &[Figure]) -> u64 {
-        let needed = || self.needed(self.shortfall(figures)).unwrap_or(1.0);
+        let needed = || self.needed(figures).unwrap_or(1.0);
         let share = if self.has_goal() { needed() } else { 1.0 };
         let most = self.options.max_rows.map_or(f64::INFINITY, |rows| rows as f64);
         (self.expected * share.min(self.end - self.low)).min(most) as u64
@@ -117,15 +128,19 @@ impl<P: Population> Estimation<P> {
         if !self.has_goal() {
             return 1.0 / (self.rows_ahead(figures) as f64).max(1.0).sqrt();
         }
-        let goals = self.shortfalls(figures).filter(|(shortfall, figure)| {
-            let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
-            *shortfall > 0.0 && asked.is_some_and(|asked| asked.bound.properties.uses_number_of_records)
-        });
+        // A caller that watches sees wider intervals from look to look.
+        let looks = if self.watched { LOOKS * (LOOKS + 1.0) } else { 1.0 };
+        let quantile = normal((1.0 - self.options.confidence) / looks);
+        let goals = self
+            .shortfalls(figures)
+            .filter(|(shortfall, figure)| *shortfall > 0.0 && shortfall.is_finite() && self.rests_on_number(figure));
         let goals = goals.filter_map(|(shortfall, figure)| {
             let half = (figure.high - figure.low) / 2.0 / shortfall;
-            Some(half / figure.value?.abs() / normal(1.0 - self.options.confidence))
+            Some(half / figure.value?.abs() / quantile)
         });
-        goals.filter(|error| error.is_finite()).fold(1.0, f64::min)
+        // Of what has no interval yet nothing but the goal is known.
+        let goal = self.options.error.map_or(0.0, |error| error / quantile);
+        goals.filter(|error| error.is_finite()).reduce(f64::min).unwrap_or(goal)
     }
 
     /// What the pilot says of the way to the goal; nothing where that is short.
@@ -134,9 +149,9 @@ impl<P: Population> Estimation<P> {
             return None;
         }
         let widest = self.shortfalls(figures).max_by(|one, other| one.0.total_cmp(&other.0));
-        let (shortfall, figure) = widest?;
+        let (_, figure) = widest?;
         let width = self.end - self.low;
-        let needed = self.needed(shortfall).map_or(width, |needed| needed * MARGIN);
+        let needed = self.needed(figures).map_or(width, |needed| needed * MARGIN);
         let share = if needed >= NEARLY_ALL * width { width } else { needed };
         let all = self.expected * width;
         let (rows, around_zero) = (self.expected * share, figure.low < 0.0 && figure.high > 0.0);
