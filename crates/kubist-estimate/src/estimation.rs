@@ -378,8 +378,8 @@ impl<P: Population> Estimation<P> {
         Ok((all, stats))
     }
 
-    /// Learns the number of records, if that is known or few must be read for it: exactly where it is asked for, else
-    /// as well as the other figures need it.
+    /// Learns the number of records, if that is known or few must be read for it: exactly where it is asked for or
+    /// nothing says how exact is enough, else as well as the other figures need it.
     fn count(&mut self) -> Result<()> {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
         let is_asked = |Asked { bound: Bound { properties, .. }, .. }: &Asked| {
@@ -397,7 +397,8 @@ impl<P: Population> Estimation<P> {
             return Ok(());
         }
         let records = self.records.clone();
-        if records.filter().is_none() && self.task.aggregates.iter().any(is_asked) {
+        let is_exact = !self.has_goal() || self.task.aggregates.iter().any(is_asked);
+        if records.filter().is_none() && is_exact {
             self.rows = self.counted(&records)?.map(Number::exact);
         }
         if self.rows.is_none() && self.share() < 1.0 {
