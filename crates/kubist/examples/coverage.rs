@@ -33,7 +33,7 @@ const CLUSTERS: usize = 200;
 const STEPS: i64 = 50;
 
 /// Records of a run where runs are small.
-const FINE: u32 = 128;
+const FINE: u32 = 64;
 
 const DISTRIBUTIONS: [(&str, fn(f64) -> f64); 5] = [
     ("normal", |u| 10.0 + 3.0 * Normal::standard().inverse_cdf(u)),
@@ -333,13 +333,13 @@ fn kinds(rows: usize) -> Vec<Kind> {
         }
     }
     for (aggregate, filter, error, watched) in [
-        ("sum(normal)", None, 0.02, false),
-        ("sum(lognormal1)", None, 0.04, false),
-        ("count()", Some("uniform < 0.6"), 0.02, false),
-        ("count()", Some("normal < 12"), 0.02, false),
-        ("sum(uniform)", Some("normal < 12"), 0.02, false),
-        ("sum(normal) + 10 * count()", None, 0.02, false),
-        ("sum(normal)", None, 0.02, true),
+        ("sum(normal)", None, 0.015, false),
+        ("sum(lognormal1)", None, 0.03, false),
+        ("count()", Some("uniform < 0.9"), 0.015, false),
+        ("count()", Some("normal < 14"), 0.015, false),
+        ("sum(uniform)", Some("normal < 14"), 0.015, false),
+        ("sum(normal) + 10 * count()", None, 0.015, false),
+        ("sum(normal)", None, 0.015, true),
     ] {
         let change = |options: &mut EstimateOptions| {
             options.error = Some(error);
