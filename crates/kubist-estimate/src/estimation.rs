@@ -54,7 +54,7 @@ const COUNTED_ROWS: u64 = 2_000_000;
 /// Records that are looked at for each that is drawn, about.
 const LOOKED_AT: f64 = 1.3;
 /// The part of the time left that may be spent on it: one in so many.
-const PART_OF_TIME: u32 = 4;
+const TIME_FOR_NUMBER: u32 = 4;
 /// What it saves where nothing says when to stop.
 const SAVED: f64 = 0.5;
 
@@ -443,7 +443,7 @@ impl<P: Population> Estimation<P> {
         let unknown = (LOOKED_AT * self.rows_ahead(figures) as f64).min(COUNTED_ROWS as f64);
         let worth = Worth { error: self.error_ahead(figures), known: (1.0 - saved.max(0.0)) * unknown, unknown };
         let now = Instant::now();
-        let deadline = self.deadline.map(|deadline| now + deadline.saturating_duration_since(now) / PART_OF_TIME);
+        let deadline = self.deadline.map(|deadline| now + deadline.saturating_duration_since(now) / TIME_FOR_NUMBER);
         let found = match self.in_time(|| records.number(&worth, deadline)) {
             // It took too long: figures do without.
             Err(Error::Cancelled) if !records.cancel().is_set() => None,

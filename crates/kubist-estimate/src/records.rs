@@ -140,14 +140,15 @@ impl Population for Records {
             return Ok((None, self.plan.take_cost()));
         };
         let (seed, mut stats) = (self.snapshot.core.header.seed, self.plan.take_cost());
-        let mut edge = Edge::new(open.visits.iter().zip(expected).map(|(visit, expected)| {
-            let (rows, id) = (visit.run.rows as f64, visit.run.id.0);
-            Crossing { rows, expected, hash: xxh3_64_with_seed(&id.to_le_bytes(), seed) }
-        }));
+        let mut edge = Edge::new(
+            inside,
+            open.visits.iter().zip(expected).map(|(visit, expected)| {
+                let (rows, id) = (visit.run.rows as f64, visit.run.id.0);
+                Crossing { rows, expected, hash: xxh3_64_with_seed(&id.to_le_bytes(), seed) }
+            }),
+        );
         let (mut counted, mut part_read) = (0, PART_READ);
-        loop {
-            let about = edge.number(inside).rows;
-            let Some(drawn) = edge.draw(&Worth { error: worth.error * about, ..*worth }, part_read) else { break };
+        while let Some(drawn) = edge.draw(worth, part_read) {
             let of_drawn = open.only(&drawn.runs);
             counted += of_drawn.visits.iter().map(|visit| visit.run.rows).sum::<u64>();
             let mut found = Vec::with_capacity(drawn.runs.len());
@@ -159,7 +160,7 @@ impl Population for Records {
             edge.count(drawn, found);
             part_read = if counted > 0 { stats.rows_read as f64 / counted as f64 } else { PART_READ };
         }
-        Ok((Some(edge.number(inside)).filter(|number| worth.serves(*number)), stats))
+        Ok((Some(edge.number()).filter(|number| worth.serves(*number)), stats))
     }
 
     fn is_complete(&self, column: usize, deadline: Option<Instant>) -> Result<bool> {
