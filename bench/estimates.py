@@ -9,9 +9,9 @@ of 122,880 rows, its default, zstd); Kubist estimates it to 1 %, and as well as 
 in half a second. Everything is warm: medians of several runs, in turns. The exact answer says
 whether the interval held.
 
-A second table says what it is worth that the number of records in a box is told by the list of
-runs, and by some of the runs at its edge: the same questions are asked of a window of priorities
-that is not quite all of them, of which nothing is known but what is drawn.
+A second table says what it is worth that the list of runs tells how many records there are and what
+may be expected of them: the same questions are asked of a window of priorities that is not quite all
+of them, of which nothing is known but what is drawn.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ within half a second, and half of its interval.
 
 {table}
 
-## What the number of records is worth
+## What the list of runs is worth
 
 Sums and counts in {BOXES} boxes of 15 to 50 % of all records, to 1 %: records that were drawn, records
 that were looked at for that and for the number of records in the box, and milliseconds, each beside
-what a sample alone takes, of which no number is known. Medians over the boxes; "holds" counts the
+what a sample alone takes, of which nothing else is known. Medians over the boxes; "holds" counts the
 intervals with the exact value in them. See [what is known](estimates.md#what-is-known).
 
 {known}

@@ -12,6 +12,7 @@ use kubist_expr::{Expression, Wholes};
 use kubist_index::priority::priorities;
 
 use crate::aggregate::{Accumulator, Bound, Pilot, Records, Rows};
+use crate::auxiliary::{Auxiliary, Expected};
 use crate::group::GroupBy;
 use crate::sums::Sums;
 use kubist_types::Cancel;
@@ -23,6 +24,8 @@ pub const MOST_GROUPS: usize = 10_000;
 
 /// Numbers that the accumulators of all groups hold, at most: 128 MB.
 const MOST_NUMBERS: usize = 1 << 24;
+/// Stands for the only group where there is nothing to group by.
+const ONE_GROUP: u64 = 0;
 /// Figures of one answer, at most.
 const MOST_FIGURES: usize = 1 << 18;
 
@@ -47,6 +50,8 @@ pub struct Brought {
     /// Of the records that scans bring only those that meet it are asked for; the others are
     /// counted.
     pub condition: Option<Expression>,
+    /// Which of the columns say where a record lies, if that is asked for.
+    pub places: Vec<usize>,
 }
 
 /// What the pilot's records show of all of them.
@@ -79,12 +84,24 @@ pub struct Values {
     pub priorities: Vec<u64>,
     /// Priorities of all records that were brought, where the condition leaves some of them out.
     all: Option<Vec<u64>>,
+    /// What says where they lie.
+    places: Vec<ArrayRef>,
 }
 
 impl Values {
     /// How many records were brought.
     pub fn drawn(&self) -> usize {
-        self.all.as_ref().unwrap_or(&self.priorities).len()
+        self.of_drawn().len()
+    }
+
+    /// Priorities of all that were brought.
+    pub fn of_drawn(&self) -> &[u64] {
+        self.all.as_ref().unwrap_or(&self.priorities)
+    }
+
+    /// What stands for the group of each record.
+    pub fn groups(&self) -> Vec<u64> {
+        if self.keys.is_empty() { vec![ONE_GROUP; self.rows] } else { self.keys.clone() }
     }
 }
 
@@ -97,6 +114,8 @@ pub struct Accumulated {
     /// How many records were drawn from the frame: from all records of known number, among
     /// which a condition and groups find theirs.
     pub frame: Option<Sums>,
+    /// What was expected of the records that were drawn.
+    pub expected: Option<Expected>,
 }
 
 pub struct Group {
@@ -119,6 +138,7 @@ impl Task {
     ) -> Result<Values> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = brought.schema.clone();
+        let places = brought.places.iter().map(|column| columns[*column].clone()).collect();
         let mut batch = RecordBatch::try_new_with_options(schema, columns, &options).map_err(Error::kernel)?;
         let stopped = || cancel.is_set();
         let mut all = None;
@@ -154,7 +174,16 @@ impl Task {
             labels,
             priorities,
             all,
+            places,
         })
+    }
+
+    /// What one of the aggregates adds up of records; nothing where these are no sums.
+    pub fn features(&self, aggregate: usize, pilot: &PilotFindings, values: &Values) -> Vec<Vec<f64>> {
+        let bound = &self.aggregates[aggregate].bound;
+        let arguments: Vec<&[f64]> = values.arguments[aggregate].iter().map(Vec::as_slice).collect();
+        let made = bound.aggregate.features(&arguments, &pilot.shifts[aggregate], values.rows);
+        made.filter(|_| bound.properties.takes_certain).unwrap_or_default()
     }
 
     /// Random groups of identities, which take memory in each group of records.
@@ -262,17 +291,31 @@ fn check_size(group: &Group, groups: usize, task: &Task) -> Result<()> {
 }
 
 impl Accumulated {
-    /// Nothing yet, of records that are drawn from a frame.
-    pub fn framed(task: &Task) -> Accumulated {
-        Accumulated { frame: Some(Sums::new(1, task.random_groups())), ..Accumulated::default() }
+    /// Nothing yet, of records that are drawn from a frame, or of which something is expected.
+    pub fn nothing(task: &Task, is_framed: bool, expected: Option<Arc<Auxiliary>>) -> Accumulated {
+        Accumulated {
+            frame: is_framed.then(|| Sums::new(1, task.random_groups())),
+            expected: expected.map(Expected::nothing),
+            ..Accumulated::default()
+        }
+    }
+
+    /// What stands for each group.
+    pub fn keys(&self) -> Vec<u64> {
+        let mut keys = vec![ONE_GROUP; self.groups.len()];
+        self.index.iter().for_each(|(key, group)| keys[*group] = *key);
+        keys
     }
 
     /// Adds records: drawn by chance, or (`certain`) there in any case.
     pub fn add(&mut self, task: &Task, pilot: &PilotFindings, values: &Values, certain: bool) -> Result<()> {
         let priorities = (!certain).then_some(&values.priorities[..]);
         if let Some(frame) = self.frame.as_mut().filter(|_| !certain) {
-            let drawn = values.all.as_ref().unwrap_or(&values.priorities);
+            let drawn = values.of_drawn();
             frame.add(&[&vec![1.0; drawn.len()]], 0..drawn.len(), Some(drawn));
+        }
+        if let Some(expected) = self.expected.as_mut().filter(|_| !certain) {
+            expected.add(&values.places, values.of_drawn());
         }
         let rows_of = self.rows_by_group(task, pilot, values)?;
         for (group, rows) in &rows_of {
@@ -345,6 +388,9 @@ impl Accumulated {
         if let (Some(frame), Some(more)) = (&mut self.frame, other.frame) {
             frame.merge(more);
         }
+        if let (Some(expected), Some(more)) = (&mut self.expected, other.expected) {
+            expected.merge(more);
+        }
         let mut keys: Vec<(u64, usize)> = other.index.into_iter().collect();
         keys.sort_unstable_by_key(|(_, group)| *group);
         let mut keys = keys.into_iter().map(|(key, _)| key);
@@ -380,7 +426,8 @@ impl Accumulated {
             rows: 0,
         });
         let frame = self.frame.as_ref().map(Sums::hollow);
-        Accumulated { index: self.index.clone(), groups: groups.collect(), frame }
+        let expected = self.expected.as_ref().map(|expected| Expected::nothing(expected.of.clone()));
+        Accumulated { index: self.index.clone(), groups: groups.collect(), frame, expected }
     }
 
     /// Lets go of what no answer needs; what was added must be a sample of all.

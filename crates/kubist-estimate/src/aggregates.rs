@@ -100,7 +100,7 @@ mod tests {
     use kubist_types::population::Number;
 
     const EXACT: Conditions =
-        Conditions { p: 1.0, alpha: 0.05, rows: None, frame: None, clustered: false, stratified: false };
+        Conditions { p: 1.0, alpha: 0.05, rows: None, frame: None, clustered: false, stratified: false, control: None };
 
     fn schema() -> Schema {
         Schema::new(vec![

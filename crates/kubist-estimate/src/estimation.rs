@@ -13,6 +13,7 @@
 mod figures;
 mod frame;
 mod known;
+mod places;
 mod plan;
 mod tails;
 
@@ -89,6 +90,8 @@ pub struct Estimation<P = Records> {
     bounds: BTreeMap<usize, Option<(f64, f64)>>,
     /// Those that are asked for, while `records` are those of the frame in which they lie.
     own: Option<frame::Own<P>>,
+    /// What scans brought before they bring where records lie.
+    plain: Option<places::Plain>,
     /// How many there are in the frame, where records are drawn from it.
     framed: Option<Number>,
     /// Which part of the error that figures are to have comes from that of the number of records.
@@ -202,7 +205,7 @@ impl<P: Population> Estimation<P> {
             records,
             visible,
             task: Arc::new(task),
-            brought: Arc::new(Brought { schema: part(&stored, &columns), condition: None }),
+            brought: Arc::new(Brought { schema: part(&stored, &columns), condition: None, places: vec![] }),
             wanted: Wanted { columns, priorities: true },
             groups,
             units,
@@ -214,6 +217,7 @@ impl<P: Population> Estimation<P> {
             complete: vec![],
             bounds: BTreeMap::new(),
             own: None,
+            plain: None,
             framed: None,
             of_number: 0.0,
             known,
@@ -270,6 +274,7 @@ impl<P: Population> Estimation<P> {
         let (mut parts, mut rows, mut late) = (Vec::new(), 0, false);
         if share < width {
             self.enter_frame()?;
+            self.find_places();
         }
         let mut drawn = 0;
         loop {
@@ -301,7 +306,9 @@ impl<P: Population> Estimation<P> {
         for part in &parts {
             self.accumulated.add(&self.task, &pilot, part, false)?;
         }
-        self.pilot = Some(Arc::new(pilot));
+        let pilot = Arc::new(pilot);
+        self.pilot = Some(pilot.clone());
+        self.expect(&pilot, &parts)?;
         Ok(self.read_certain(&parts)? && !late)
     }
 
@@ -355,14 +362,14 @@ impl<P: Population> Estimation<P> {
         certain: bool,
     ) -> Result<(Accumulated, Stats)> {
         let mut all = self.accumulated.hollow();
-        let framed = all.frame.is_some();
+        let (framed, expected) = (all.frame.is_some(), all.expected.as_ref().map(|expected| expected.of.clone()));
         // Chance plays no part where everything is read.
         let wanted = Wanted { priorities: !certain, ..self.wanted.clone() };
         let Some(scan) = self.scan(wanted, low, high) else { return Ok((all, Stats::default())) };
         let (task, pilot, cancel) = (self.task.clone(), pilot.clone(), records.cancel());
         let brought = self.brought.clone();
         let each = move |scanned: Scanned| {
-            let mut part = if framed { Accumulated::framed(&task) } else { Accumulated::default() };
+            let mut part = Accumulated::nothing(&task, framed, expected.clone());
             if scanned.rows > 0 {
                 let values = task.values(&brought, scanned.rows, scanned.columns, scanned.priorities, &cancel)?;
                 part.add(&task, &pilot, &values, certain)?;

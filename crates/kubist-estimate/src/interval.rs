@@ -1,13 +1,16 @@
 //! Values and their intervals.
 //!
 //! Ends are those of Student's t with as many degrees of freedom as there are random groups
-//! with records, less one, corrected for skewness; some aggregates are treated on another
+//! with records, less one, or less three where sums are corrected by what was expected, bent by skewness; some aggregates are treated on another
 //! scale, variances on a logarithmic one and correlations on Fisher's. Where records of one
 //! identity come together samples may be of few identities, however many records they have:
 //! then the degrees of freedom are those of the error's own spread.
 
+use std::borrow::Cow;
+
 use kubist_types::population::Number;
 
+use crate::control::Control;
 use crate::distribution::student;
 use crate::sums::{Spread, Sums};
 
@@ -47,6 +50,18 @@ pub struct Conditions<'a> {
     pub clustered: bool,
     /// Some records are there for certain.
     pub stratified: bool,
+    /// What was expected of the records that were drawn.
+    pub control: Option<Control<'a>>,
+}
+
+impl Conditions<'_> {
+    /// Sums, corrected by what was expected.
+    pub fn corrected<'a>(&self, sums: &'a Sums) -> Cow<'a, Sums> {
+        match &self.control {
+            Some(control) => Cow::Owned(sums.corrected(self.p, control)),
+            None => Cow::Borrowed(sums),
+        }
+    }
 }
 
 /// Records of known number, among which those that are asked for are some: the records of a
@@ -56,6 +71,15 @@ pub struct Frame<'a> {
     pub rows: Number,
     /// How many of them were drawn.
     pub drawn: &'a Sums,
+    /// The same, corrected by what was expected.
+    pub corrected: &'a Sums,
+}
+
+impl<'a> Frame<'a> {
+    /// How many were drawn, for a ratio with some of these.
+    pub fn drawn_with(&self, sums: &Sums) -> &'a Sums {
+        if sums.is_corrected() { self.corrected } else { self.drawn }
+    }
 }
 
 impl Interval {

@@ -8,8 +8,10 @@
 mod accumulate;
 mod aggregate;
 mod aggregates;
+mod auxiliary;
 mod axis;
 mod call;
+mod control;
 mod distribution;
 mod edge;
 mod estimation;
@@ -18,6 +20,7 @@ mod goal;
 mod group;
 mod interval;
 mod joint;
+mod like;
 mod options;
 mod own;
 mod records;

@@ -17,7 +17,7 @@ use kubist_read::execute::{self, Skips, Wanted};
 use kubist_read::plan::{Listed, LogicalPlan, Pieces};
 use kubist_read::request::RunOptions;
 use kubist_types::error::Result;
-use kubist_types::population::{Kept, Number, Scan, Scanned, Worth};
+use kubist_types::population::{Kept, Number, Parcels, Scan, Scanned, Worth};
 use kubist_types::query::QuerySpec;
 use kubist_types::seek::Seek;
 use kubist_types::stats::Stats;
@@ -25,12 +25,22 @@ use kubist_types::{Cancel, Population};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::edge::{Crossing, Edge};
+use crate::like;
 
 /// To read a run of a list that is not held takes as long as so many records of a sample: 2 µs beside 20 ns.
 const UNHELD_RUN: u64 = 100;
 /// The part of a run's records that are looked at to count those inside, as far as is known beforehand: those of zones
 /// that the edge cuts.
 const PART_READ: f64 = 0.35;
+
+/// What it takes to arrange a run of the list, and to expect something of a parcel, in records that are looked at.
+const RUN_ROWS: u64 = 2;
+const PARCEL_ROWS: u64 = 25;
+/// As much is spent on parcels as one in so many records that would be looked at without.
+const PART_FOR_PARCELS: u64 = 4;
+/// Of fewer parcels hardly anything is expected, and of more hardly more.
+const LEAST_PARCELS: u64 = 64;
+const MOST_PARCELS: u64 = 1 << 14;
 
 /// The records of a snapshot that answer a question, whatever their priorities.
 #[derive(Clone)]
@@ -161,6 +171,31 @@ impl Population for Records {
             part_read = if counted > 0 { stats.rows_read as f64 / counted as f64 } else { PART_READ };
         }
         Ok((Some(edge.number()).filter(|number| worth.serves(*number)), stats))
+    }
+
+    fn located_by(&self) -> Option<Vec<usize>> {
+        self.plan.located_by().map(<[usize]>::to_vec)
+    }
+
+    fn parcels(&self, columns: &[usize], most: u64) -> Result<Option<Parcels>> {
+        let wanted = (most / PARCEL_ROWS / PART_FOR_PARCELS).min(MOST_PARCELS);
+        if wanted < LEAST_PARCELS {
+            return Ok(None);
+        }
+        let Some(parcels) = self.plan.parcels(wanted as usize, most / RUN_ROWS)? else {
+            return Ok(None);
+        };
+        let stored = &self.snapshot.view.schema.stored;
+        let like = columns.iter().enumerate().map(|(number, column)| {
+            let data_type = stored.field(*column).data_type();
+            like::between(data_type, &parcels.ends(*column, data_type), number)
+        });
+        Ok(like.collect::<Option<Vec<_>>>().map(|like| Parcels {
+            rows: parcels.parcels.iter().map(|parcel| parcel.rows).collect(),
+            variances: parcels.parcels.iter().map(|parcel| parcel.cutoff / (1.0 - parcel.cutoff)).collect(),
+            places: parcels.places(),
+            like,
+        }))
     }
 
     fn is_complete(&self, column: usize, deadline: Option<Instant>) -> Result<bool> {

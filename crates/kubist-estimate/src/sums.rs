@@ -11,6 +11,20 @@
 //! `(1 - p) / p^2 * sum (t_g - mean t)^2`, times m / (m - 1) for the m groups that hold
 //! records; its expectation is that of Horvitz and Thompson's estimate over identities.
 
+use crate::control::Control;
+
+/// In so many random groups, and of so many records, there must be something for a correction by what was expected:
+/// it is told by them, too.
+const LEAST_CORRECTED: f64 = 100.0;
+/// Corrections are made if one of them leaves at most this part of the variance.
+const WORTH: f64 = 0.9;
+/// A correction that one random group decides is none: the most that one may weigh in it.
+const MOST_LEVERAGE: f64 = 0.2;
+/// What should be 0 is off by at most so many of its errors.
+const MOST_OFF: f64 = 5.0;
+/// Two variables whose correlation has a square beyond 1 less this are one.
+const LEAST_APART: f64 = 1e-3;
+
 /// Totals of some features of records; the first feature counts records.
 #[derive(Clone, Debug)]
 pub struct Sums {
@@ -20,6 +34,36 @@ pub struct Sums {
     cells: Vec<f64>,
     /// Of records that are there for certain.
     certain: Vec<f64>,
+    corrected: Option<Corrected>,
+}
+
+/// The same by what was expected of the drawn records.
+#[derive(Clone, Debug)]
+struct Corrected {
+    /// As `Sums::cells`, less what is known to be chance in them.
+    cells: Vec<f64>,
+    /// The same, of which the spread is that of the corrected totals: a group that decides its own correction is nearer
+    /// to the others than it would be without it.
+    spread: Vec<f64>,
+    /// How totals, not of drawn records but of all, vary together because what is known of all records is not quite known;
+    /// and how they vary together with the known number of records.
+    loose: Vec<f64>,
+    with_rows: Vec<f64>,
+    slopes: Vec<[f64; 2]>,
+}
+
+impl Corrected {
+    /// The variance of a linear combination of totals less `by` times the first total of others that comes from what is not
+    /// quite known.
+    fn loose(&self, coefficients: &[f64], by: f64, other: Option<&Corrected>) -> f64 {
+        let products = coefficients.iter().flat_map(|a| coefficients.iter().map(move |b| a * b));
+        let own: f64 = products.zip(&self.loose).map(|(by, loose)| by * loose).sum();
+        let less = other.filter(|_| by != 0.0).map_or(0.0, |other| {
+            let together: f64 = coefficients.iter().zip(&self.with_rows).map(|(a, b)| a * b).sum();
+            by * by * other.loose[0] - 2.0 * by * other.slopes[0][1] * together
+        });
+        (own + less).max(0.0)
+    }
 }
 
 /// How far an estimate may be from the truth.
@@ -28,7 +72,7 @@ pub struct Spread {
     pub error: f64,
     /// About how many identities were drawn.
     pub identities: f64,
-    /// Degrees of freedom of the error: random groups with records, less one.
+    /// Degrees of freedom of the error: random groups with records, less one, or less three where it is corrected.
     pub degrees: f64,
     /// The same by the groups' fourth moment: fewer, where a few groups make up most of the
     /// error. They are 2 V^2 / var V for an estimated variance V (Satterthwaite, Biometrics
@@ -60,7 +104,7 @@ impl Spread {
 impl Sums {
     /// `groups` is a power of two.
     pub fn new(width: usize, groups: usize) -> Sums {
-        Sums { width, groups, cells: Vec::new(), certain: vec![0.0; width] }
+        Sums { width, groups, cells: Vec::new(), certain: vec![0.0; width], corrected: None }
     }
 
     /// Adds records with a feature each a column: where `priorities` are given they were
@@ -98,10 +142,14 @@ impl Sums {
 
     /// Estimates of the totals, from a sample of share `p`.
     pub fn totals(&self, p: f64) -> Vec<f64> {
-        if self.cells.is_empty() {
+        self.totals_of(self.corrected.as_ref().map_or(&self.cells, |corrected| &corrected.cells), p)
+    }
+
+    fn totals_of(&self, cells: &[f64], p: f64) -> Vec<f64> {
+        if cells.is_empty() {
             return self.certain.clone();
         }
-        let drawn = |feature: usize| self.cells.iter().skip(feature).step_by(self.width).sum::<f64>();
+        let drawn = |feature: usize| cells.iter().skip(feature).step_by(self.width).sum::<f64>();
         self.certain.iter().enumerate().map(|(feature, certain)| certain + drawn(feature) / p).collect()
     }
 
@@ -112,7 +160,7 @@ impl Sums {
 
     /// Records that were read.
     pub fn records(&self) -> f64 {
-        self.totals(1.0)[0]
+        self.totals_of(&self.cells, 1.0)[0]
     }
 
     /// How many independent records the drawn ones stand for at least: as many as there are
@@ -121,6 +169,75 @@ impl Sums {
         let counts = self.cells.chunks_exact(self.width).map(|cell| cell[0]);
         let (sum, squares) = counts.fold((0.0, 0.0), |(sum, squares), n| (sum + n, squares + n * n));
         if squares > 0.0 { sum * sum / squares } else { 0.0 }
+    }
+
+    /// Random groups that hold records.
+    fn occupied(&self) -> f64 {
+        self.cells.chunks_exact(self.width).filter(|cell| cell[0] != 0.0).count() as f64
+    }
+
+    /// The totals of random groups, as they are to be compared.
+    fn spread_cells(&self) -> std::slice::ChunksExact<'_, f64> {
+        let cells = self.corrected.as_ref().map_or(&self.cells, |corrected| &corrected.spread);
+        cells.chunks_exact(self.width)
+    }
+
+    pub fn is_corrected(&self) -> bool {
+        self.corrected.is_some()
+    }
+
+    /// The same as they were drawn.
+    pub fn as_drawn(&self) -> Sums {
+        Sums { corrected: None, ..self.clone() }
+    }
+
+    /// The same, of a sample of share `p`, less what was expected of the drawn records beyond what is expected of all (the
+    /// regression estimator: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 6.4), where that leaves
+    /// much less spread.
+    pub fn corrected(&self, p: f64, control: &Control) -> Sums {
+        let mut found = self.as_drawn();
+        if p >= 1.0 || self.occupied() < LEAST_CORRECTED || self.records() < LEAST_CORRECTED {
+            return found;
+        }
+        // What was drawn of what is expected may be off by chance, and not by more: what of rare parcels none was drawn has no
+        // say, and neither has anything that is not as it was thought to be.
+        let likely = |numbers: Vec<f64>, loose: f64| match is_likely(&numbers, p * p * loose) {
+            true => numbers,
+            false => vec![0.0; numbers.len()],
+        };
+        let of_rows = likely(control.rows(p), control.loose);
+        let fits = (0..self.width).map(|feature| {
+            let drawn: Vec<f64> = self.cells.iter().skip(feature).step_by(self.width).copied().collect();
+            let alone = (feature, [1.0, 0.0]);
+            let expected = likely(control.expected(feature), control.variance(alone, alone));
+            let fit = Fit::of(&drawn, expected, &of_rows);
+            let fit = fit.or_else(|| Fit::of(&drawn, vec![0.0; self.groups], &of_rows))?;
+            let loose = control.variance((feature, fit.slopes), (feature, fit.slopes)) * p * p / (1.0 - p);
+            Some((fit.left + loose, fit))
+        });
+        let fits: Vec<Option<(f64, Fit)>> = fits.collect();
+        // Ratios are worse off if one of their sums is corrected and the other one is not.
+        if !fits.iter().flatten().any(|(left, fit)| *left < WORTH * fit.squares) {
+            return found;
+        }
+        let (mut cells, mut spread) = (self.cells.clone(), self.cells.clone());
+        let mut slopes = vec![[0.0; 2]; self.width];
+        for (feature, fit) in fits.into_iter().enumerate() {
+            let Some((_, fit)) = fit.filter(|(left, fit)| *left < fit.squares) else { continue };
+            let [a, b] = fit.slopes;
+            for (group, of_rows) in of_rows.iter().enumerate() {
+                let at = group * self.width + feature;
+                cells[at] -= a * fit.expected[group] + b * of_rows;
+                let of_means = a * (fit.expected[group] - fit.means[0]) + b * (of_rows - fit.means[1]);
+                spread[at] = (spread[at] - fit.mean - of_means) / (1.0 - fit.leverages[group]);
+            }
+            slopes[feature] = fit.slopes;
+        }
+        let pairs = (0..self.width).flat_map(|a| (0..self.width).map(move |b| (a, b)));
+        let loose = pairs.map(|(a, b)| control.variance((a, slopes[a]), (b, slopes[b]))).collect();
+        let with_rows = slopes.iter().enumerate().map(|(a, slopes)| control.covariance((a, *slopes))).collect();
+        found.corrected = Some(Corrected { cells, spread, loose, with_rows, slopes });
+        found
     }
 
     /// How many numbers it holds, once records are drawn.
@@ -140,8 +257,7 @@ impl Sums {
 
     /// The same less `by` times the first total of other sums over the same random groups.
     pub fn spread_less(&self, p: f64, coefficients: &[f64], by: f64, other: &Sums) -> Spread {
-        let cells = self.cells.chunks_exact(self.width);
-        let occupied = cells.clone().filter(|cell| cell[0] != 0.0).count() as f64;
+        let occupied = self.occupied();
         if p >= 1.0 {
             let endless = f64::INFINITY;
             return Spread { identities: endless, degrees: endless, degrees_by_kurtosis: endless, ..Spread::default() };
@@ -156,7 +272,7 @@ impl Sums {
         let combine = |(cell, less): (&[f64], &[f64])| {
             (cell.iter().zip(coefficients).map(|(total, by)| total * by).sum::<f64>() - less[0] * by) / p
         };
-        let pairs = cells.zip(other.cells.chunks_exact(other.width));
+        let pairs = self.spread_cells().zip(other.spread_cells());
         let mean = pairs.clone().map(combine).sum::<f64>() / groups;
         let (mut second, mut third, mut fourth) = (0.0, 0.0, 0.0);
         for pair in pairs {
@@ -166,9 +282,16 @@ impl Sums {
             third += square * away;
             fourth += square * square;
         }
-        let variance = (1.0 - p) * second * occupied / (occupied - 1.0);
-        let skewness = if second > 0.0 { third / second.powf(1.5) } else { 0.0 };
-        let degrees = occupied - 1.0;
+        let loose = self
+            .corrected
+            .as_ref()
+            .map_or(0.0, |corrected| corrected.loose(coefficients, by, other.corrected.as_ref()));
+        let sampled = (1.0 - p) * second * occupied / (occupied - 1.0);
+        let variance = sampled + loose;
+        let part = if variance > 0.0 { sampled / variance } else { 1.0 };
+        let skewness = if second > 0.0 { third / second.powf(1.5) * part.powf(1.5) } else { 0.0 };
+        // Two slopes are told by the same groups.
+        let degrees = occupied - if self.is_corrected() { 3.0 } else { 1.0 };
         let by_kurtosis = 2.0 / (fourth / (second * second) - 1.0 / occupied);
         Spread {
             error: variance.sqrt(),
@@ -178,6 +301,61 @@ impl Sums {
             skewness,
             of_number: 0.0,
         }
+    }
+}
+
+/// Is the sum of these, of random groups, as near to 0 as chance has it, if the variance of that is more by `loose`?
+fn is_likely(numbers: &[f64], loose: f64) -> bool {
+    let sum: f64 = numbers.iter().sum();
+    let mean = sum / numbers.len() as f64;
+    let squares: f64 = numbers.iter().map(|number| (number - mean) * (number - mean)).sum();
+    sum * sum <= MOST_OFF * MOST_OFF * (squares + loose)
+}
+
+/// Numbers of random groups by two others, as least squares have it.
+struct Fit {
+    slopes: [f64; 2],
+    expected: Vec<f64>,
+    means: [f64; 2],
+    mean: f64,
+    /// The sum of squares about the mean, and what is left of it.
+    squares: f64,
+    left: f64,
+    /// How much each group weighs in what is said of it.
+    leverages: Vec<f64>,
+}
+
+impl Fit {
+    /// `None` if nothing is told, or one group tells it alone.
+    fn of(found: &[f64], expected: Vec<f64>, of_rows: &[f64]) -> Option<Fit> {
+        let groups = found.len() as f64;
+        let mean = |numbers: &[f64]| numbers.iter().sum::<f64>() / groups;
+        let (of_found, means) = (mean(found), [mean(&expected), mean(of_rows)]);
+        let [mut squares, mut aa, mut ab, mut bb, mut with_a, mut with_b] = [0.0; 6];
+        for ((found, a), b) in found.iter().zip(&expected).zip(of_rows) {
+            let (found, a, b) = (found - of_found, a - means[0], b - means[1]);
+            squares += found * found;
+            (aa, ab, bb) = (aa + a * a, ab + a * b, bb + b * b);
+            (with_a, with_b) = (with_a + found * a, with_b + found * b);
+        }
+        let inverse = |square: f64| if square > 0.0 { 1.0 / square } else { 0.0 };
+        let determinant = aa * bb - ab * ab;
+        // The inverse of their squares and products. Of two that say the same one is enough.
+        let [aa, ab, bb] = match determinant > LEAST_APART * aa * bb {
+            true => [bb / determinant, -ab / determinant, aa / determinant],
+            false if with_a * with_a * inverse(aa) > with_b * with_b * inverse(bb) => [inverse(aa), 0.0, 0.0],
+            false => [0.0, 0.0, inverse(bb)],
+        };
+        let slopes = [aa * with_a + ab * with_b, ab * with_a + bb * with_b];
+        let leverages = expected.iter().zip(of_rows).map(|(a, b)| {
+            let (a, b) = (a - means[0], b - means[1]);
+            aa * a * a + 2.0 * ab * a * b + bb * b * b
+        });
+        let leverages: Vec<f64> = leverages.collect();
+        let is_told = slopes.iter().all(|slope| slope.is_finite()) && slopes != [0.0; 2];
+        let is_of_many = leverages.iter().all(|leverage| *leverage <= MOST_LEVERAGE);
+        let left = squares - slopes[0] * with_a - slopes[1] * with_b;
+        (is_told && is_of_many).then_some(Fit { slopes, expected, means, mean: of_found, squares, left, leverages })
     }
 }
 
@@ -236,6 +414,46 @@ mod tests {
         assert_eq!(even.degrees_by_kurtosis, even.degrees);
         let decided = spread_of(&(0..40).map(|value| f64::from(value == 7)).collect::<Vec<f64>>());
         assert!(decided.degrees > 30.0 && decided.degrees_by_kurtosis < 3.0, "{decided:?}");
+    }
+
+    /// What is taken from a combination can be a part of it.
+    #[test]
+    fn a_ratio_is_a_combination() {
+        let mut random = SmallRng::seed_from_u64(9);
+        let mut sums = Sums::new(2, 256);
+        for _ in 0..2000 {
+            let value: f64 = random.random_range(1.0..3.0);
+            sums.add(&[&[1.0], &[value]], 0..1, Some(&[random.random()]));
+        }
+        let (inside, centers): (Vec<f64>, _) =
+            (sums.cells.chunks_exact(2).map(|cell| 0.9 * cell[0]).collect(), [1.0, 2.0]);
+        let cells: Vec<f64> = sums.cells.iter().map(|sum| 0.9 * sum).collect();
+        let control = Control::of_test(&cells, &centers, &inside, 90_000.0);
+        let corrected = sums.corrected(0.02, &control);
+        assert!(corrected.is_corrected());
+        for by in [0.0, 0.7, 2.0] {
+            let (one, other) = (
+                corrected.spread_less(0.02, &[0.3, 1.0], by, &corrected).error,
+                corrected.spread(0.02, &[0.3 - by, 1.0]).error,
+            );
+            assert!((one / other - 1.0).abs() < 1e-9, "{one} {other} by {by}");
+        }
+        // All of the chance that was known is gone.
+        assert!(corrected.spread(0.02, &[0.0, 1.0]).error < 0.4 * sums.spread(0.02, &[0.0, 1.0]).error);
+    }
+
+    /// Where none was drawn of the few records of which something is expected, nothing is said of the others by that.
+    #[test]
+    fn what_was_not_drawn_has_no_say() {
+        let (mut random, mut sums) = (SmallRng::seed_from_u64(10), Sums::new(2, 256));
+        for _ in 0..2000 {
+            sums.add(&[&[1.0], &[random.random_range(1.0..3.0)]], 0..1, Some(&[random.random()]));
+        }
+        let inside: Vec<f64> = sums.cells.chunks_exact(2).map(|cell| cell[0]).collect();
+        let (cells, centers) = (vec![0.0; 512], [0.002, 0.004]);
+        let corrected = sums.corrected(0.02, &Control::of_test(&cells, &centers, &inside, 100_500.0));
+        let (found, all) = (sums.totals(0.02), corrected.totals(0.02));
+        assert!((all[0] - 100_500.0).abs() < 1.0 && (all[1] / found[1] - 1.005).abs() < 0.01, "{all:?} of {found:?}");
     }
 
     #[test]

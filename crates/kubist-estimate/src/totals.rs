@@ -104,7 +104,8 @@ impl<S: Smooth> Accumulator for Totals<S> {
     }
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
-        let found = self.function.interval(&self.sums, &self.shifts, conditions);
+        let sums = conditions.corrected(&self.sums);
+        let found = self.function.interval(&sums, &self.shifts, conditions);
         // Of a sample in which all is alike nothing bounds the rest, unless zone maps do.
         let interval = match found.constant && !Smooth::properties(&self.function).alike_asks_zones {
             true => Interval { low: S::LEAST, high: f64::INFINITY, ..found },

@@ -4,8 +4,9 @@
 //! depth-first order that jumps over subtrees. The trees of a forest follow one another.
 
 mod blocks;
+pub mod parcels;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::cube::{CubeId, Geometry};
 use crate::forest::Forest;
@@ -14,6 +15,7 @@ use crate::priority::{PriorityRange, Threshold};
 use crate::spread::SpreadSet;
 use crate::state::{Run, RunId, State};
 use blocks::{Block, Blocks, Change, Making, Sorted};
+use parcels::Subtrees;
 
 /// All live runs of a snapshot, arranged for planning.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub struct Directory<L> {
     pub(crate) copies: Blocks<L>,
     /// The cutoff of cubes of which none is known.
     otherwise: Threshold,
+    /// Once they were asked for.
+    pub(crate) subtrees: OnceLock<Subtrees>,
 }
 
 /// What a state has gained and lost since it was arranged.
@@ -104,7 +108,7 @@ impl<L> Directory<L> {
         }
         let primaries = of_primaries.of(primaries, lowest(cutoffs, stop)?, &|run| copied.contains(&run), stop)?;
         let copies = of_copies.of(replicas, Vec::new(), &|_| false, stop)?;
-        Ok(Directory { forest, primaries, copies, otherwise })
+        Ok(Directory { forest, primaries, copies, otherwise, subtrees: OnceLock::new() })
     }
 
     /// The directory of a state that has changed: what [`Directory::new`] of it holds, in the time of the blocks that
@@ -114,7 +118,7 @@ impl<L> Directory<L> {
     ///
     /// In debug builds, of a part.
     pub fn with(&self, forest: &Forest, changes: &Changes<L>) -> Directory<L> {
-        debug_assert!(self.otherwise == Threshold::ALL, "a part of a directory does not change");
+        debug_assert!(self.is_whole(), "a part of a directory does not change");
         let Changes { added, cutoffs, removed } = changes;
         let lives = |run: &Run<L>| !removed.contains(&run.id) && !run.copies.iter().any(|run| removed.contains(run));
         let added = added.iter().cloned();
@@ -152,13 +156,18 @@ impl<L> Directory<L> {
         };
         let change = Change { keeps: &|block, place| lives(&block.runs[place]), is_copied: &|_| false };
         let copies = self.copies.changed(forest, replicas, Vec::new(), &touched, &change);
-        Directory { forest: forest.clone(), primaries, copies, otherwise: self.otherwise }
+        Directory { forest: forest.clone(), primaries, copies, otherwise: self.otherwise, subtrees: OnceLock::new() }
     }
 
     /// Of an empty table.
     pub fn nothing(forest: Forest) -> Directory<L> {
         let Ok(directory) = Directory::of(forest, std::iter::empty(), std::iter::empty(), &Never);
         directory
+    }
+
+    /// Does it hold all runs and cutoffs of a state?
+    pub fn is_whole(&self) -> bool {
+        self.otherwise == Threshold::ALL
     }
 
     /// The trees of its cubes.

@@ -9,6 +9,7 @@
 mod lookup;
 mod nearest;
 mod outline;
+mod parcels;
 mod pieces;
 mod windows;
 
@@ -38,6 +39,7 @@ use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 pub use nearest::Nearest;
 pub use outline::PlanOutline;
+pub use parcels::Parcels;
 pub use pieces::Pieces;
 pub use windows::Windows;
 

@@ -94,6 +94,26 @@ impl Worth {
     }
 }
 
+/// Parts of space of which it is known about how many records they have, and what these may be like.
+pub struct Parcels {
+    /// How many records each has, about.
+    pub rows: Vec<f64>,
+    /// The variance of that number for each record.
+    pub variances: Vec<f64>,
+    /// By column: [`LIKE`] values for each parcel, between the ends of what it holds.
+    pub like: Vec<ArrayRef>,
+    pub places: Arc<dyn Places>,
+}
+
+/// So many records stand for those of a parcel.
+pub const LIKE: usize = 8;
+
+/// Says in which parcel records lie.
+pub trait Places: Send + Sync {
+    /// The parcels of records, from the columns of [`Population::located_by`]; of some of them none.
+    fn of(&self, columns: &[ArrayRef]) -> Vec<Option<u32>>;
+}
+
 /// Records of which a sample can be read.
 pub trait Population: Clone + Send + Sync + 'static {
     /// The columns that aggregates, groups and conditions can name, with their units.
@@ -161,6 +181,21 @@ pub trait Population: Clone + Send + Sync + 'static {
     fn number(&self, worth: &Worth, deadline: Option<Instant>) -> Result<(Option<Number>, Stats)> {
         let (rows, stats) = self.counted((worth.unknown - worth.known).max(0.0) as u64, deadline)?.unzip();
         Ok((rows.map(Number::exact), stats.unwrap_or_default()))
+    }
+
+    /// The stored columns that say in which parcel a record lies, if there may be parcels.
+    fn located_by(&self) -> Option<Vec<usize>> {
+        None
+    }
+
+    /// Parcels, with what these stored columns of theirs may hold, if that is known and takes no longer than to look at
+    /// so many records of a sample.
+    ///
+    /// # Errors
+    ///
+    /// A storage error, or damage.
+    fn parcels(&self, _columns: &[usize], _most: u64) -> Result<Option<Parcels>> {
+        Ok(None)
     }
 
     /// Whether it is known that each record has a value of a stored column: neither null nor NaN.

@@ -88,6 +88,10 @@ fn population(rows: usize) -> RecordBatch {
         let along = (0..rows).map(|row| value(of_trajectories[row / STEPS as usize]));
         columns.push((format!("path_{name}"), Arc::new(along.collect::<Float64Array>())));
     }
+    // What goes with the place, and chance.
+    let wave =
+        points.iter().map(|(at, _)| 10.0 + 3.0 * (6.0 * at[0]).sin() * (5.0 * at[1]).cos() + normal(&mut random));
+    columns.push(("wave".into(), Arc::new(wave.collect::<Float64Array>())));
     RecordBatch::try_from_iter(columns).expect("columns of one length")
 }
 
@@ -350,6 +354,33 @@ fn kinds(rows: usize) -> Vec<Kind> {
         let title = format!("{aggregate}{condition}, error={error}{look}");
         add("numbers", title, aggregate, Stored::Fine, true, &change, watched);
     }
+    for (aggregate, filter, boxed, error, watched) in [
+        ("mean(wave)", None, false, 0.004, false),
+        ("mean(wave)", None, true, 0.004, false),
+        ("sum(wave)", None, true, 0.02, false),
+        ("sum(lognormal1 * wave)", None, true, 0.03, false),
+        ("std(wave)", None, false, 0.01, false),
+        ("share(wave > 11)", None, true, 0.025, false),
+        ("count()", Some("wave > 11"), true, 0.025, false),
+        ("sum(wave)", Some("wave > 10"), true, 0.02, false),
+        ("corr(wave, x)", None, true, 0.05, false),
+        ("ratio(wave, normal)", None, false, 0.004, false),
+        ("sum(wave * x) / sum(wave)", None, true, 0.006, false),
+        ("sum(wave)", None, true, 0.02, true),
+        ("std(x)", None, false, 0.005, false),
+        ("corr(x, x + y)", None, false, 0.005, false),
+        ("sum(x * y) / sum(x)", None, false, 0.005, false),
+        ("mean(x * wave)", None, true, 0.006, false),
+    ] {
+        let change = |options: &mut EstimateOptions| {
+            options.error = Some(error);
+            options.query.filter = filter.map(str::to_string);
+        };
+        let condition = filter.map_or(String::new(), |filter| format!(" where {filter}"));
+        let (region, look) = (if boxed { "a box" } else { "everything" }, if watched { ", watched" } else { "" });
+        let title = format!("{aggregate}{condition}, {region}, error={error}{look}");
+        add("expected", title, aggregate, Stored::Fine, boxed, &change, watched);
+    }
     if let Ok(only) = std::env::var("ONLY") {
         kinds.retain(|kind| kind.table == only);
     }
@@ -430,7 +461,9 @@ fn main() {
          its own standard errors: beyond 3 an estimator would lean to a side.\n",
         200.0 * (0.95 * 0.05 / seeds as f64).sqrt()
     );
-    for table in ["means", "tails", "others", "expressions", "goals", "numbers", "watched", "trajectories", "few"] {
+    for table in
+        ["means", "tails", "others", "expressions", "goals", "numbers", "expected", "watched", "trajectories", "few"]
+    {
         println!("### {}\n", heading(table));
         println!("| what | rows sampled | intervals that hold the truth | half an interval | mean error | warned |");
         println!("| --- | ---: | ---: | ---: | ---: | ---: |");
@@ -458,6 +491,7 @@ fn heading(table: &str) -> &str {
         "expressions" => "Expressions, and formulas of aggregates",
         "goals" => "Stopped by a goal",
         "numbers" => "A box of two thirds, its number told by some of many runs at its edge, to a goal",
+        "expected" => "Corrected by what is expected where records lie, to a goal; `wave` goes with the place",
         "watched" => "Watched: all looks must hold",
         "trajectories" => "Whole trajectories of 50 records sampled",
         _ => "Few whole trajectories of 50 records sampled (values with `path_` are the same along each)",

@@ -1,7 +1,6 @@
 //! The number of records, or of those whose argument has a value.
 
 use arrow_schema::DataType;
-use kubist_types::population::Number;
 
 use crate::aggregate::{Bound, Definition, Properties};
 use crate::aggregates::{count_distinct, share};
@@ -59,10 +58,15 @@ impl Smooth for Count {
 
     fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
         let Conditions { p, alpha, .. } = *conditions;
-        if let Some(Frame { rows, drawn }) = conditions.frame.filter(|_| p < 1.0) {
-            return of_frame(sums, rows, drawn, conditions);
+        if let Some(frame) = conditions.frame.filter(|_| p < 1.0) {
+            return of_frame(sums, &frame, conditions);
         }
         let (found, value) = (sums.records(), sums.totals(p)[0]);
+        if p < 1.0 && sums.is_corrected() {
+            let around = Interval::around(value.max(found), sums.spread(p, &[1.0]), conditions);
+            let (low, high) = (around.low.max(found), around.high.max(found));
+            return Interval { low, high, constant: false, ..around };
+        }
         if !conditions.clustered {
             let certain = if conditions.stratified { sums.certain() } else { 0.0 };
             let (low, high) = population(found - certain, p, alpha);
@@ -79,19 +83,24 @@ impl Smooth for Count {
 /// Sampling Techniques, 1977, 3.2 and 6.2).
 ///
 /// The number may be an estimate itself, of other records: the errors of number and part add up by their squares.
-fn of_frame(sums: &Sums, number: Number, drawn: &Sums, conditions: &Conditions) -> Interval {
-    let (p, rows) = (conditions.p, number.rows);
-    let (found, all) = (sums.records(), drawn.records());
+fn of_frame(sums: &Sums, frame: &Frame, conditions: &Conditions) -> Interval {
+    let (p, number, rows) = (conditions.p, frame.rows, frame.rows.rows);
+    let (found, all) = (sums.records(), frame.drawn.records());
     if all <= 0.0 {
         let high = if number.is_exact() { rows } else { f64::INFINITY };
         return Interval { low: 0.0, high, ..Interval::unknown() };
     }
-    let part = found / all;
-    let error = sums.spread_less(p, &[1.0 / (all / p)], part / (all / p), drawn).error;
-    let (low, high) = share::ends(part, error, drawn, conditions);
+    let few = found.min(all - found) < share::LEAST_MET;
+    let sums = if few { &sums.as_drawn() } else { sums };
+    let drawn = frame.drawn_with(sums);
+    let of = drawn.totals(p)[0];
+    let part = (sums.totals(p)[0] / of).clamp(0.0, 1.0);
+    let error = sums.spread_less(p, &[1.0 / of], part / of, drawn).error;
+    let (low, high) = share::ends(part, error, drawn, sums.is_corrected(), conditions);
     let of_number = normal(conditions.alpha) * part * number.error;
     let away = |end: f64| (rows * (end - part)).hypot(of_number);
     let most = if number.is_exact() { rows - (all - found) } else { f64::INFINITY };
     let (low, high) = ((rows * part - away(low)).floor(), (rows * part + away(high)).ceil());
-    Interval { low: low.max(found), high: high.min(most), ..Interval::exact(rows * part) }
+    let (low, high) = (low.max(found), high.min(most));
+    Interval { low, high, ..Interval::exact((rows * part).clamp(low, high.max(low))) }
 }

@@ -261,8 +261,8 @@ struct Totals {
 
 impl Totals {
     /// Each term's value, its slopes in the totals, and the one in the number of records.
-    fn terms(&self, conditions: &Conditions) -> Vec<Told> {
-        let totals = self.sums.totals(conditions.p);
+    fn terms(&self, sums: &Sums, conditions: &Conditions) -> Vec<Told> {
+        let totals = sums.totals(conditions.p);
         let all = totals[0];
         // Where the number of records is known, totals are shares of it.
         let known = conditions.rows.filter(|_| conditions.p < 1.0 && all > 0.0);
@@ -300,7 +300,8 @@ impl Totals {
     }
 
     fn interval(&self, conditions: &Conditions) -> Interval {
-        let terms = self.terms(conditions);
+        let sums = &*conditions.corrected(&self.sums);
+        let terms = self.terms(sums, conditions);
         let at: Vec<f64> = terms.iter().map(|term| term.value).collect();
         let formula = &self.formula;
         let value = match formula.value(&at) {
@@ -313,9 +314,9 @@ impl Totals {
         }
         let unbounded = Interval { value: Some(value), ..Interval::unknown() };
         match &formula.interval {
-            Way::Slopes => self.by_slopes(&formula.expression, &terms, conditions).unwrap_or(unbounded),
+            Way::Slopes => self.by_slopes(&formula.expression, sums, &terms, conditions).unwrap_or(unbounded),
             Way::Through(inner, steps) => {
-                let around = self.by_slopes(inner, &terms, conditions).unwrap_or(unbounded);
+                let around = self.by_slopes(inner, sums, &terms, conditions).unwrap_or(unbounded);
                 let (low, high) = steps.image(around.low, around.high);
                 Interval { value: Some(value), low: low.min(value), high: high.max(value), ..around }
             }
@@ -325,11 +326,11 @@ impl Totals {
 
     /// The interval of an expression over the terms by its slopes in them; `None` where it has no
     /// value.
-    fn by_slopes(&self, of: &Expression, terms: &[Told], conditions: &Conditions) -> Option<Interval> {
+    fn by_slopes(&self, of: &Expression, sums: &Sums, terms: &[Told], conditions: &Conditions) -> Option<Interval> {
         let at: Vec<f64> = terms.iter().map(|term| term.value).collect();
         let error_of_number = conditions.rows.map_or(0.0, |number| number.error);
         let step = |term: &Told| {
-            let spread = self.sums.spread(conditions.p, &term.slopes).with_number(term.of_number * error_of_number);
+            let spread = sums.spread(conditions.p, &term.slopes).with_number(term.of_number * error_of_number);
             (STEP * spread.whole().0).max(LEAST_STEP * term.value.abs())
         };
         let steps: Vec<f64> = terms.iter().map(step).collect();
@@ -356,7 +357,7 @@ impl Totals {
             of_number += slope * told.of_number;
         }
         let spread = match slopes.iter().all(|slope| slope.is_finite()) {
-            true => self.sums.spread(conditions.p, &slopes).with_number(of_number * error_of_number),
+            true => sums.spread(conditions.p, &slopes).with_number(of_number * error_of_number),
             false => Spread { error: f64::NAN, identities: f64::INFINITY, ..Spread::default() },
         };
         let interval = Interval::around(value, spread, conditions);
@@ -388,7 +389,7 @@ impl Accumulator for Totals {
     }
 
     fn remark(&self, conditions: &Conditions) -> Option<String> {
-        let at: Vec<f64> = self.terms(conditions).iter().map(|term| term.value).collect();
+        let at: Vec<f64> = self.terms(&self.sums, conditions).iter().map(|term| term.value).collect();
         self.formula.value(&at).err().map(|mistake| mistake.to_string())
     }
 

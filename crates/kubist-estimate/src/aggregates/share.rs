@@ -23,6 +23,9 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
+/// So many drawn records must meet a condition, and so many must not, for its share to be corrected by what was expected.
+pub const LEAST_MET: f64 = 50.0;
+
 /// What is said of other arguments.
 pub const NO_CONDITION: &str = "share() is of a condition, like share(diameter > 2e-5)";
 
@@ -47,23 +50,28 @@ impl Smooth for Share {
 
     fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
         let p = conditions.p;
+        // Of very few that meet it, or do not, the error that is measured says too little.
+        let met = sums.as_drawn().totals(1.0)[1];
+        let few = met.min(sums.records() - met) < LEAST_MET;
+        let sums = if few { &sums.as_drawn() } else { sums };
         let totals = sums.totals(p);
         let (n, sum) = (totals[0], totals[1]);
         if n <= 0.0 {
             return Interval::unknown();
         }
-        let found = sum / n;
+        let found = (sum / n).clamp(0.0, 1.0);
         let error = sums.spread(p, &[-found / n, 1.0 / n]).error;
-        let (low, high) = if p >= 1.0 { (found, found) } else { ends(found, error, sums, conditions) };
+        let (low, high) =
+            if p >= 1.0 { (found, found) } else { ends(found, error, sums, sums.is_corrected(), conditions) };
         Interval { low, high, ..Interval::exact(found) }
     }
 }
 
 /// The interval of a part of the records, of which so many were `drawn`; `error` is that of the part as it was
-/// measured between identities.
-pub fn ends(part: f64, error: f64, drawn: &Sums, conditions: &Conditions) -> (f64, f64) {
+/// measured between identities, which says more than the number of records where it is `corrected`.
+pub fn ends(part: f64, error: f64, drawn: &Sums, corrected: bool, conditions: &Conditions) -> (f64, f64) {
     let Conditions { p, alpha, clustered, stratified, .. } = *conditions;
-    let independent = match (clustered || stratified) && error > 0.0 && error.is_finite() {
+    let independent = match (clustered || stratified || corrected) && error > 0.0 && error.is_finite() {
         true => part * (1.0 - part) / (error * error),
         false if clustered => drawn.independent() / (1.0 - p),
         false => drawn.records() / (1.0 - p),

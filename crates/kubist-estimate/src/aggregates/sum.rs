@@ -77,9 +77,10 @@ impl Smooth for Sum {
         let (all, sum, present) = (totals[0], totals[1], totals[2]);
         let total = sum + shift * present;
         // Of which the known number is: these records themselves, or those among which they are.
-        let frame = conditions.frame.or(conditions.rows.map(|rows| Frame { rows, drawn: sums }));
+        let frame = conditions.frame.or(conditions.rows.map(|rows| Frame { rows, drawn: sums, corrected: sums }));
         match frame {
-            Some(Frame { rows, drawn }) if p < 1.0 && all > 0.0 => {
+            Some(frame) if p < 1.0 && all > 0.0 => {
+                let (rows, drawn) = (frame.rows, frame.drawn_with(sums));
                 let drawn_of = drawn.totals(p)[0];
                 let (mean, by) = (total / drawn_of, rows.rows / drawn_of);
                 let spread = sums.spread_less(p, &[0.0, by, shift * by], mean * by, drawn);

@@ -8,7 +8,8 @@ use arrow_schema::{Field, Schema};
 use kubist_index::order;
 
 use super::Estimation;
-use crate::accumulate::{Asked, Group};
+use crate::accumulate::{Accumulated, Asked, Group};
+use crate::auxiliary::Expected;
 use crate::distribution::{missed_group, normal, unseen_share};
 use crate::figure::{Estimate, Figure, Stop};
 use crate::interval::{Conditions, Frame, Interval};
@@ -24,14 +25,24 @@ use kubist_types::population::Number;
 const FEW: f64 = 30.0;
 
 impl<P: Population> Estimation<P> {
-    fn conditions<'a>(&self, alpha: f64, drawn: Option<&'a Sums>) -> Conditions<'a> {
+    /// How many records were drawn from the frame: as they were, and corrected by what was expected.
+    fn drawn(&self) -> Option<[Sums; 2]> {
+        let drawn = self.accumulated.frame.clone()?;
+        let control = self.accumulated.expected.as_ref().and_then(Expected::of_rows);
+        let corrected = control.map(|control| drawn.corrected(self.share(), &control));
+        let corrected = corrected.unwrap_or_else(|| drawn.clone());
+        Some([drawn, corrected])
+    }
+
+    fn conditions<'a>(&self, alpha: f64, drawn: Option<&'a [Sums; 2]>) -> Conditions<'a> {
         Conditions {
             p: self.share().min(1.0),
             alpha,
             rows: self.known_rows(),
-            frame: self.framed.zip(drawn).map(|(rows, drawn)| Frame { rows, drawn }),
+            frame: self.framed.zip(drawn).map(|(rows, [drawn, corrected])| Frame { rows, drawn, corrected }),
             clustered: self.pilot.as_ref().is_some_and(|pilot| pilot.clustered),
             stratified: self.tails.is_some() || self.kept_always().is_some(),
+            control: None,
         }
     }
 
@@ -48,7 +59,7 @@ impl<P: Population> Estimation<P> {
 
     /// All figures as of now, in no order of groups.
     pub(super) fn figures(&mut self) -> Vec<Figure> {
-        let drawn = self.accumulated.frame.clone();
+        let drawn = self.drawn();
         let conditions = self.conditions(self.alpha(), drawn.as_ref());
         let Some(pilot) = self.pilot.clone() else { return self.nothing() };
         let (task, share) = (self.task.clone(), self.share());
@@ -58,8 +69,12 @@ impl<P: Population> Estimation<P> {
             self.accumulated.groups.push(Group { label: vec![], accumulators, rows: 0 });
         }
         let mut figures = Vec::new();
-        for (index, group) in self.accumulated.groups.iter_mut().enumerate() {
-            for (asked, accumulator) in task.aggregates.iter().zip(&mut group.accumulators) {
+        let keys = self.accumulated.keys();
+        let Accumulated { groups, expected, .. } = &mut self.accumulated;
+        for (index, (group, key)) in groups.iter_mut().zip(keys).enumerate() {
+            for (number, (asked, accumulator)) in task.aggregates.iter().zip(&mut group.accumulators).enumerate() {
+                let control = expected.as_ref().and_then(|expected| expected.control(key, number));
+                let conditions = Conditions { control, ..conditions };
                 figures.extend(accumulator.figures(&conditions).into_iter().map(|found| Figure {
                     aggregate: asked.name.clone(),
                     group: index,
@@ -385,7 +400,7 @@ impl<P: Population> Estimation<P> {
     }
 
     fn warnings(&mut self, figures: &[Figure], stopped: Stop) -> Vec<String> {
-        let drawn = self.accumulated.frame.clone();
+        let drawn = self.drawn();
         let conditions = self.conditions(self.alpha(), drawn.as_ref());
         if self.pilot.is_none() {
             return vec!["there was no time to read anything".into()];
@@ -412,8 +427,13 @@ impl<P: Population> Estimation<P> {
                 ));
             }
             let (mut few, mut skewed, mut constant) = (0, 0, 0);
-            let groups = self.accumulated.groups.iter_mut();
-            for found in groups.flat_map(|group| group.accumulators[number].figures(&conditions)) {
+            let keys = self.accumulated.keys();
+            let Accumulated { groups, expected, .. } = &mut self.accumulated;
+            let figures = groups.iter_mut().zip(keys).flat_map(|(group, key)| {
+                let control = expected.as_ref().and_then(|expected| expected.control(key, number));
+                group.accumulators[number].figures(&Conditions { control, ..conditions })
+            });
+            for found in figures {
                 let is_of_few = found.records < FEW || (conditions.clustered && found.interval.identities < FEW);
                 few += is_of_few as u32;
                 skewed += (found.interval.decided_by_few && !is_of_few) as u32;

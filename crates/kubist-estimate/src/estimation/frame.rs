@@ -12,7 +12,7 @@ use std::sync::Arc;
 use kubist_expr::Expression;
 use kubist_types::Population;
 use kubist_types::error::Result;
-use kubist_types::population::Wanted;
+use kubist_types::population::{Number, Wanted};
 
 use super::Estimation;
 use crate::accumulate::{Accumulated, Asked, Brought};
@@ -20,11 +20,17 @@ use crate::figure::Stop;
 
 /// A condition that this share of the records meets is worth the others.
 const WORTH_SHARE: f64 = 0.3;
-/// Where fewer than this part of the frame's records are read for a condition, it finds its own faster.
+/// Where fewer than this part of the frame's records are read for a condition, it finds its own faster; if something may be
+/// expected of all, where fewer than the second.
 const LIKELY_SHARE: f64 = 0.9;
+const LIKELY_EXPECTED: f64 = 0.5;
+/// What is expected of the frame's records is worth the others if it leaves at most this part to draw.
+const WORTH_EXPECTED: f64 = 0.8;
 
 /// Records that meet a condition, and what is read of them.
 pub(super) struct Own<P> {
+    /// The part of the frame's records that would be read for them alone.
+    part: f64,
     records: P,
     brought: Arc<Brought>,
     wanted: Wanted,
@@ -47,26 +53,31 @@ impl<P: Population> Estimation<P> {
             columns.sort_unstable();
             columns.dedup();
             let frame = self.records.frame()?.reading(&columns)?;
-            if self.expected < LIKELY_SHARE * frame.rough_rows()? {
+            let least = if frame.located_by().is_some() { LIKELY_EXPECTED } else { LIKELY_SHARE };
+            let part = self.expected / frame.rough_rows()?.max(1.0);
+            if part < least {
                 return Ok(());
             }
             let schema = super::part(self.records.stored(), &columns);
-            let brought = Arc::new(Brought { schema, condition: Some(condition) });
+            let brought = Arc::new(Brought { schema, condition: Some(condition), places: vec![] });
             let wanted = Wanted { columns, ..self.wanted.clone() };
             self.own = Some(Own {
+                part,
                 records: std::mem::replace(&mut self.records, frame),
                 brought: std::mem::replace(&mut self.brought, brought),
                 wanted: std::mem::replace(&mut self.wanted, wanted),
             });
         }
-        self.accumulated = Accumulated::framed(&self.task);
+        self.accumulated = Accumulated::nothing(&self.task, true, None);
         Ok(())
     }
 
     /// Draws only from the records that are asked for from now on.
     pub(super) fn leave_frame(&mut self) {
-        if let Some(Own { records, brought, wanted }) = self.own.take() {
+        if let Some(Own { records, brought, wanted, .. }) = self.own.take() {
             (self.records, self.brought, self.wanted) = (records, brought, wanted);
+            // Of the others nothing is known any more.
+            (self.plain, self.accumulated.expected) = (None, None);
         }
         self.accumulated.frame = None;
     }
@@ -78,24 +89,40 @@ impl<P: Population> Estimation<P> {
         }
     }
 
-    /// Keeps to the frame from which the pilot was drawn if the number of its records can be told, and leaves it
-    /// otherwise.
+    /// Keeps to the frame from which the pilot was drawn if the number of its records can be told, or enough is expected of
+    /// them, and leaves it otherwise.
     pub(super) fn find_frame(&mut self) -> Result<()> {
-        let Some(drawn) = self.accumulated.frame.as_ref().map(|frame| frame.records()) else { return Ok(()) };
+        if self.accumulated.frame.is_none() {
+            return Ok(());
+        }
         let figures = self.figures();
         if self.share() >= 1.0 || self.verdict(&figures) != Stop::Progress {
             return Ok(());
         }
-        // Which part of the frame is asked for; of groups the smallest.
-        let found = self.accumulated.groups.iter().map(|group| group.rows as f64);
-        let part = (found.fold(f64::INFINITY, f64::min) / drawn.max(1.0)).min(1.0);
+        let ahead = self.rows_ahead(&figures).max(1) as f64;
+        // What figures would be if the number were known.
+        self.framed = Some(Number::exact(self.expected as u64));
+        let known = self.figures();
+        self.framed = None;
         // Without a goal nothing is read for it.
-        let saved = if self.has_goal() { part } else { 0.0 };
-        self.framed = self.number(&self.records.clone(), &figures, saved)?;
-        match self.framed {
-            Some(_) => self.own = None,
-            None => self.leave_frame(),
+        let part = self.own.as_ref().map_or(1.0, |own| own.part);
+        let saved = if self.has_goal() { 1.0 - self.rows_ahead(&known) as f64 / ahead } else { 0.0 };
+        // Drawn for itself a condition takes less.
+        if part >= LIKELY_SHARE {
+            self.framed = self.number(&self.records.clone(), &figures, saved)?;
         }
+        if self.framed.is_none() {
+            let expected = self.accumulated.expected.take();
+            let alone = self.figures();
+            self.accumulated.expected = expected;
+            let is_worth = self.own.is_none() || ahead < WORTH_EXPECTED * part * self.rows_ahead(&alone) as f64;
+            if !is_worth || self.accumulated.expected.is_none() {
+                self.leave_frame();
+                return Ok(());
+            }
+            self.accumulated.frame = None;
+        }
+        self.own = None;
         Ok(())
     }
 }

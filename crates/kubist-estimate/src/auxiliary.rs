@@ -1,0 +1,250 @@
+//! Auxiliary variables: what records are expected to be like where they lie.
+//!
+//! The list of runs tells of parts of space how many records they have and between which ends the values of these lie
+//! ([`Parcels`]). Some records between these ends, made up, stand for those of a parcel: what aggregates add up of them
+//! is, on average, expected of each record there. Sums of what is expected are known of all records, and found of
+//! those that were drawn; what these are off by tells what figures are off by, as far as both go together (the regression
+//! estimator: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, chapter 6; in Monte Carlo methods a
+//! control variate). What is expected need not be right: what it is wrong in stays in the error, which is measured as
+//! always.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use kubist_types::population::{LIKE, Parcels, Places};
+
+use crate::control::Control;
+
+/// Numbers that are added up in one place, at most.
+const MOST_CELLS: usize = 1 << 18;
+
+/// What one of the records that stand for those of a parcel counts.
+const EACH: f64 = 1.0 / LIKE as f64;
+
+/// What is expected of records.
+pub struct Auxiliary {
+    places: Arc<dyn Places>,
+    /// Of each parcel the first of its entries, and one more.
+    firsts: Vec<u32>,
+    /// By entry: the group.
+    groups: Vec<u32>,
+    /// By entry: all features of all aggregates, `width` of them.
+    features: Vec<f64>,
+    width: usize,
+    /// By aggregate: its features among these.
+    of: Vec<Range<usize>>,
+    /// The number of a group, by the hash of its label.
+    index: HashMap<u64, u32>,
+    /// By group: the mean of each feature over all records in parcels.
+    centers: Vec<f64>,
+    /// Records in parcels.
+    rows: f64,
+    /// How far that number may be off: its variance.
+    loose: f64,
+    /// By group: how it varies together with each feature's sum about its mean, and by group and aggregate how these sums
+    /// vary with each other.
+    loose_features: Vec<f64>,
+    loose_pairs: Vec<Vec<Vec<f64>>>,
+    random_groups: usize,
+}
+
+/// Records that stand for those of parcels, as far as they are asked for, [`LIKE`] of each at most.
+pub struct Like<'a> {
+    /// Their numbers, ascending: the first are those of the first parcel.
+    pub numbers: &'a [u64],
+    /// By aggregate and feature.
+    pub features: Vec<Vec<Vec<f64>>>,
+    /// What stands for the group of each.
+    pub keys: Vec<u64>,
+}
+
+/// What is expected of the records that were drawn.
+pub struct Expected {
+    pub of: Arc<Auxiliary>,
+    /// By group: by random group and feature; empty until something of the group is expected.
+    cells: Vec<Vec<f64>>,
+    /// By random group: the records that lie in parcels.
+    inside: Vec<f64>,
+}
+
+impl Auxiliary {
+    /// Of `like`, with totals in so many random groups; about so many records of each lie `together` with it under one
+    /// priority. `None` if there would be too much to add up.
+    pub fn new(parcels: Parcels, like: &Like, random_groups: usize, together: f64) -> Option<Auxiliary> {
+        let mut of: Vec<Range<usize>> = Vec::new();
+        for made in &like.features {
+            let first = of.last().map_or(0, |last| last.end);
+            of.push(first..first + made.len());
+        }
+        let width = of.last().map_or(0, |last| last.end);
+        let columns: Vec<&Vec<f64>> = like.features.iter().flatten().collect();
+        let mut found = Auxiliary {
+            places: parcels.places,
+            firsts: vec![0],
+            groups: Vec::new(),
+            features: Vec::new(),
+            width,
+            of,
+            index: HashMap::new(),
+            centers: Vec::new(),
+            rows: parcels.rows.iter().sum(),
+            loose: 0.0,
+            loose_features: Vec::new(),
+            loose_pairs: Vec::new(),
+            random_groups,
+        };
+        let (mut row, mut last) = (0, None);
+        for parcel in 0..parcels.rows.len() {
+            let first = found.groups.len();
+            while like.numbers.get(row).is_some_and(|number| *number < ((parcel + 1) * LIKE) as u64) {
+                let key = like.keys[row];
+                let group = match last.filter(|(known, _)| *known == key) {
+                    Some((_, group)) => group,
+                    None => {
+                        let groups = found.index.len() as u32;
+                        *found.index.entry(key).or_insert(groups)
+                    }
+                };
+                last = Some((key, group));
+                let entry = match found.groups[first..].iter().position(|known| *known == group) {
+                    Some(entry) => first + entry,
+                    None => {
+                        found.groups.push(group);
+                        found.features.resize(found.features.len() + width, 0.0);
+                        found.groups.len() - 1
+                    }
+                };
+                let sums = &mut found.features[entry * width..(entry + 1) * width];
+                sums.iter_mut().zip(&columns).for_each(|(sum, column)| *sum += column[row] * EACH);
+                row += 1;
+            }
+            found.firsts.push(found.groups.len() as u32);
+            if found.index.len() * width * random_groups > MOST_CELLS {
+                return None;
+            }
+        }
+        if width == 0 || !found.features.iter().all(|feature| feature.is_finite()) {
+            return None;
+        }
+        found.center(&parcels.rows, &parcels.variances, together);
+        Some(found)
+    }
+
+    /// The means of features, and how well sums of features are known.
+    fn center(&mut self, rows: &[f64], variances: &[f64], together: f64) {
+        let width = self.width;
+        let loose: Vec<f64> = rows.iter().zip(variances).map(|(rows, variance)| rows * variance * together).collect();
+        let all_loose: f64 = loose.iter().sum();
+        self.centers = vec![0.0; self.index.len() * width];
+        let mut sums = self.centers.clone();
+        let empty = || self.of.iter().map(|of| vec![0.0; of.len() * of.len()]).collect();
+        let mut pairs: Vec<Vec<Vec<f64>>> = (0..self.index.len()).map(|_| empty()).collect();
+        for parcel in 0..rows.len() {
+            for entry in self.firsts[parcel] as usize..self.firsts[parcel + 1] as usize {
+                let (group, features) = (self.groups[entry] as usize, &self.features[entry * width..][..width]);
+                for (feature, value) in features.iter().enumerate() {
+                    self.centers[group * width + feature] += rows[parcel] * value / self.rows;
+                    sums[group * width + feature] += loose[parcel] * value;
+                }
+                for (of, sums) in self.of.iter().zip(&mut pairs[group]) {
+                    let features = &features[of.clone()];
+                    let products = features.iter().flat_map(|a| features.iter().map(move |b| a * b));
+                    sums.iter_mut().zip(products).for_each(|(sum, product)| *sum += loose[parcel] * product);
+                }
+            }
+        }
+        // About the means.
+        for (group, pairs) in pairs.iter_mut().enumerate() {
+            for (of, pairs) in self.of.iter().zip(pairs) {
+                let of_group = |numbers: &[f64], feature: usize| numbers[group * width + of.start + feature];
+                for (at, sum) in pairs.iter_mut().enumerate() {
+                    let (a, b) = (at / of.len(), at % of.len());
+                    let (mean_a, mean_b) = (of_group(&self.centers, a), of_group(&self.centers, b));
+                    *sum += mean_a * mean_b * all_loose - mean_a * of_group(&sums, b) - mean_b * of_group(&sums, a);
+                }
+            }
+        }
+        sums.iter_mut().zip(&self.centers).for_each(|(sum, mean)| *sum -= mean * all_loose);
+        (self.loose, self.loose_features, self.loose_pairs) = (all_loose, sums, pairs);
+    }
+}
+
+impl Expected {
+    /// Of records of which none was drawn yet.
+    pub fn nothing(of: Arc<Auxiliary>) -> Expected {
+        Expected { of, cells: Vec::new(), inside: Vec::new() }
+    }
+
+    /// Adds records that were drawn, by the columns that say where they lie.
+    pub fn add(&mut self, columns: &[ArrayRef], priorities: &[u64]) {
+        let of = &*self.of;
+        let (width, random_groups) = (of.width, of.random_groups);
+        for (parcel, priority) in of.places.of(columns).into_iter().zip(priorities) {
+            let Some(parcel) = parcel else { continue };
+            if self.inside.is_empty() {
+                self.inside = vec![0.0; random_groups];
+                self.cells = vec![Vec::new(); of.index.len()];
+            }
+            let random_group = (priority & (random_groups as u64 - 1)) as usize;
+            self.inside[random_group] += 1.0;
+            for entry in of.firsts[parcel as usize] as usize..of.firsts[parcel as usize + 1] as usize {
+                let cells = &mut self.cells[of.groups[entry] as usize];
+                if cells.is_empty() {
+                    *cells = vec![0.0; random_groups * width];
+                }
+                let features = &of.features[entry * width..(entry + 1) * width];
+                let cells = &mut cells[random_group * width..(random_group + 1) * width];
+                cells.iter_mut().zip(features).for_each(|(sum, feature)| *sum += feature);
+            }
+        }
+    }
+
+    pub fn merge(&mut self, other: Expected) {
+        if self.inside.is_empty() {
+            (self.cells, self.inside) = (other.cells, other.inside);
+            return;
+        }
+        for (mine, theirs) in self.cells.iter_mut().zip(other.cells) {
+            match mine.is_empty() {
+                true => *mine = theirs,
+                false => mine.iter_mut().zip(&theirs).for_each(|(sum, more)| *sum += more),
+            }
+        }
+        self.inside.iter_mut().zip(&other.inside).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// Of records alone, whatever they have.
+    pub fn of_rows(&self) -> Option<Control<'_>> {
+        (!self.inside.is_empty()).then_some(Control {
+            cells: &[],
+            width: 1,
+            first: 0,
+            centers: &[],
+            loose: self.of.loose,
+            loose_features: &[],
+            loose_pairs: &[],
+            inside: &self.inside,
+            rows: self.of.rows,
+        })
+    }
+
+    /// Of the group with a label of this hash.
+    pub fn control(&self, key: u64, aggregate: usize) -> Option<Control<'_>> {
+        let of = &*self.of;
+        let (group, features) = (*of.index.get(&key)? as usize, &of.of[aggregate]);
+        let cells = self.cells.get(group).filter(|cells| !cells.is_empty() && !features.is_empty())?;
+        Some(Control {
+            cells,
+            width: of.width,
+            first: features.start,
+            centers: &of.centers[group * of.width..][features.clone()],
+            loose: of.loose,
+            loose_features: &of.loose_features[group * of.width..][features.clone()],
+            loose_pairs: &of.loose_pairs[group][aggregate],
+            inside: &self.inside,
+            rows: of.rows,
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! What is expected of records by where they lie: whether that is worth to know, and how it comes to be known.
+//!
+//! A pilot brings along where its records lie. If it says that there is much more to draw, parcels are looked for.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow_schema::{Field, Schema};
+use kubist_types::Population;
+use kubist_types::error::{Error, Result};
+use kubist_types::population::{LIKE, Wanted};
+
+use super::{Estimation, LOOKED_AT};
+use crate::accumulate::{Accumulated, Brought, PilotFindings, Values};
+use crate::auxiliary::{Auxiliary, Like};
+
+/// Records that are made up, times aggregates, at most.
+const MOST_LIKE: usize = 1 << 22;
+
+/// What scans bring where nothing has to be known of places.
+pub(super) struct Plain {
+    brought: Arc<Brought>,
+    wanted: Wanted,
+}
+
+impl<P: Population> Estimation<P> {
+    /// Brings along where records lie from now on, if something may be expected of them.
+    pub(super) fn find_places(&mut self) {
+        let is_by_chance = self.tails.is_none() && self.known.is_none();
+        let is_of_sums = self.task.aggregates.iter().any(|asked| asked.bound.properties.takes_certain);
+        let Some(places) = self.records.located_by().filter(|_| is_by_chance && is_of_sums) else { return };
+        let mut columns = self.wanted.columns.clone();
+        columns.extend(&places);
+        columns.sort_unstable();
+        columns.dedup();
+        let places = places.iter().filter_map(|place| columns.iter().position(|column| column == place));
+        let brought = Arc::new(Brought {
+            schema: super::part(self.records.stored(), &columns),
+            condition: self.brought.condition.clone(),
+            places: places.collect(),
+        });
+        let wanted = Wanted { columns, ..self.wanted.clone() };
+        self.plain = Some(Plain {
+            brought: std::mem::replace(&mut self.brought, brought),
+            wanted: std::mem::replace(&mut self.wanted, wanted),
+        });
+    }
+
+    /// Finds out what is expected of records, if that is worth it, and goes on without places otherwise; `drawn` is the
+    /// pilot.
+    pub(super) fn expect(&mut self, pilot: &PilotFindings, drawn: &[Values]) -> Result<()> {
+        let Some(plain) = self.plain.take() else { return Ok(()) };
+        let auxiliary = match self.share() < 1.0 {
+            true => self.auxiliary(&plain, pilot, drawn)?,
+            false => None,
+        };
+        let Some(auxiliary) = auxiliary else {
+            (self.brought, self.wanted) = (plain.brought, plain.wanted);
+            return Ok(());
+        };
+        self.accumulated =
+            Accumulated::nothing(&self.task, self.accumulated.frame.is_some(), Some(Arc::new(auxiliary)));
+        drawn.iter().try_for_each(|part| self.accumulated.add(&self.task, pilot, part, false))
+    }
+
+    fn auxiliary(&mut self, plain: &Plain, pilot: &PilotFindings, drawn: &[Values]) -> Result<Option<Auxiliary>> {
+        let figures = self.figures();
+        let mut most = LOOKED_AT * self.rows_ahead(&figures) as f64;
+        if let Some(deadline) = self.deadline {
+            // As many as can be looked at until then, by the pilot, which is slow.
+            let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
+            most = most.min(left / self.pace.0.max(1e-6) * self.pace.1 * self.expected);
+        }
+        let Some(parcels) = self.records.parcels(&plain.wanted.columns, most as u64)? else { return Ok(None) };
+        let rows = parcels.rows.len() * LIKE;
+        if rows == 0 || rows * self.task.aggregates.len() > MOST_LIKE {
+            return Ok(None);
+        }
+        let numbers = (0..rows as u64).collect();
+        // Of some nothing may be known.
+        let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
+        let fields: Vec<Field> = plain.brought.schema.fields().iter().map(nullable).collect();
+        let (condition, schema) = (plain.brought.condition.clone(), Arc::new(Schema::new(fields)));
+        let brought = Brought { schema, condition, places: vec![] };
+        let made = match self.task.values(&brought, rows, parcels.like.clone(), numbers, &self.records.cancel()) {
+            Err(Error::Cancelled) => return Err(Error::Cancelled),
+            // What no record has may have no value.
+            Err(_) => return Ok(None),
+            Ok(made) => made,
+        };
+        let aggregates = 0..self.task.aggregates.len();
+        let like = Like {
+            numbers: &made.priorities,
+            features: aggregates.map(|aggregate| self.task.features(aggregate, pilot, &made)).collect(),
+            keys: made.groups(),
+        };
+        Ok(Auxiliary::new(parcels, &like, self.task.random_groups(), together(drawn)))
+    }
+}
+
+/// With how many records of its priority a drawn record comes, on average.
+fn together(drawn: &[Values]) -> f64 {
+    let mut priorities: Vec<u64> = drawn.iter().flat_map(|part| part.of_drawn().iter().copied()).collect();
+    priorities.sort_unstable();
+    let sizes = priorities.chunk_by(|a, b| a == b).map(|of_one| of_one.len() as f64);
+    sizes.map(|size| size * size).sum::<f64>() / (priorities.len() as f64).max(1.0)
+}
