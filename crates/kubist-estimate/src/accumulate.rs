@@ -24,10 +24,10 @@ pub const MOST_GROUPS: usize = 10_000;
 
 /// Numbers that the accumulators of all groups hold, at most: 128 MB.
 const MOST_NUMBERS: usize = 1 << 24;
-/// Stands for the only group where there is nothing to group by.
-const ONE_GROUP: u64 = 0;
 /// Figures of one answer, at most.
 const MOST_FIGURES: usize = 1 << 18;
+/// Stands for the only group where there is nothing to group by.
+const ONE_GROUP: u64 = 0;
 
 /// One aggregate that was asked for.
 pub struct Asked {

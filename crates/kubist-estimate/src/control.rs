@@ -2,6 +2,7 @@
 
 /// Sums that are this much smaller than what they are made of are as good as 0.
 const ROUNDED: f64 = 1e-9;
+
 /// What is expected of the drawn records of one group, in the features of one aggregate.
 #[derive(Clone, Copy, Debug)]
 pub struct Control<'a> {

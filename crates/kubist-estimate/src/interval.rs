@@ -57,10 +57,8 @@ pub struct Conditions<'a> {
 impl Conditions<'_> {
     /// Sums, corrected by what was expected.
     pub fn corrected<'a>(&self, sums: &'a Sums) -> Cow<'a, Sums> {
-        match &self.control {
-            Some(control) => Cow::Owned(sums.corrected(self.p, control)),
-            None => Cow::Borrowed(sums),
-        }
+        let corrected = self.control.as_ref().and_then(|control| sums.corrected(self.p, control));
+        corrected.map_or(Cow::Borrowed(sums), Cow::Owned)
     }
 }
 

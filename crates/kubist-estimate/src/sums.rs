@@ -158,9 +158,14 @@ impl Sums {
         self.certain[0]
     }
 
+    /// Totals of the records that were read, whatever was expected of them.
+    pub fn read(&self) -> Vec<f64> {
+        self.totals_of(&self.cells, 1.0)
+    }
+
     /// Records that were read.
     pub fn records(&self) -> f64 {
-        self.totals_of(&self.cells, 1.0)[0]
+        self.read()[0]
     }
 
     /// How many independent records the drawn ones stand for at least: as many as there are
@@ -193,11 +198,10 @@ impl Sums {
 
     /// The same, of a sample of share `p`, less what was expected of the drawn records beyond what is expected of all (the
     /// regression estimator: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 6.4), where that leaves
-    /// much less spread.
-    pub fn corrected(&self, p: f64, control: &Control) -> Sums {
-        let mut found = self.as_drawn();
+    /// much less spread; `None` where it does not.
+    pub fn corrected(&self, p: f64, control: &Control) -> Option<Sums> {
         if p >= 1.0 || self.occupied() < LEAST_CORRECTED || self.records() < LEAST_CORRECTED {
-            return found;
+            return None;
         }
         // What was drawn of what is expected may be off by chance, and not by more: what of rare parcels none was drawn has no
         // say, and neither has anything that is not as it was thought to be.
@@ -218,7 +222,7 @@ impl Sums {
         let fits: Vec<Option<(f64, Fit)>> = fits.collect();
         // Ratios are worse off if one of their sums is corrected and the other one is not.
         if !fits.iter().flatten().any(|(left, fit)| *left < WORTH * fit.squares) {
-            return found;
+            return None;
         }
         let (mut cells, mut spread) = (self.cells.clone(), self.cells.clone());
         let mut slopes = vec![[0.0; 2]; self.width];
@@ -236,8 +240,7 @@ impl Sums {
         let pairs = (0..self.width).flat_map(|a| (0..self.width).map(move |b| (a, b)));
         let loose = pairs.map(|(a, b)| control.variance((a, slopes[a]), (b, slopes[b]))).collect();
         let with_rows = slopes.iter().enumerate().map(|(a, slopes)| control.covariance((a, *slopes))).collect();
-        found.corrected = Some(Corrected { cells, spread, loose, with_rows, slopes });
-        found
+        Some(Sums { corrected: Some(Corrected { cells, spread, loose, with_rows, slopes }), ..self.clone() })
     }
 
     /// How many numbers it holds, once records are drawn.
@@ -429,8 +432,7 @@ mod tests {
             (sums.cells.chunks_exact(2).map(|cell| 0.9 * cell[0]).collect(), [1.0, 2.0]);
         let cells: Vec<f64> = sums.cells.iter().map(|sum| 0.9 * sum).collect();
         let control = Control::of_test(&cells, &centers, &inside, 90_000.0);
-        let corrected = sums.corrected(0.02, &control);
-        assert!(corrected.is_corrected());
+        let corrected = sums.corrected(0.02, &control).unwrap();
         for by in [0.0, 0.7, 2.0] {
             let (one, other) = (
                 corrected.spread_less(0.02, &[0.3, 1.0], by, &corrected).error,
@@ -451,7 +453,7 @@ mod tests {
         }
         let inside: Vec<f64> = sums.cells.chunks_exact(2).map(|cell| cell[0]).collect();
         let (cells, centers) = (vec![0.0; 512], [0.002, 0.004]);
-        let corrected = sums.corrected(0.02, &Control::of_test(&cells, &centers, &inside, 100_500.0));
+        let corrected = sums.corrected(0.02, &Control::of_test(&cells, &centers, &inside, 100_500.0)).unwrap();
         let (found, all) = (sums.totals(0.02), corrected.totals(0.02));
         assert!((all[0] - 100_500.0).abs() < 1.0 && (all[1] / found[1] - 1.005).abs() < 0.01, "{all:?} of {found:?}");
     }

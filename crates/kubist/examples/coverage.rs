@@ -336,50 +336,44 @@ fn kinds(rows: usize) -> Vec<Kind> {
             );
         }
     }
-    for (aggregate, filter, error, watched) in [
-        ("sum(normal)", None, 0.015, false),
-        ("sum(lognormal1)", None, 0.03, false),
-        ("count()", Some("uniform < 0.9"), 0.015, false),
-        ("count()", Some("normal < 14"), 0.015, false),
-        ("sum(uniform)", Some("normal < 14"), 0.015, false),
-        ("sum(normal) + 10 * count()", None, 0.015, false),
-        ("sum(normal)", None, 0.015, true),
+    for (table, aggregate, filter, boxed, error, watched) in [
+        ("numbers", "sum(normal)", None, true, 0.015, false),
+        ("numbers", "sum(lognormal1)", None, true, 0.03, false),
+        ("numbers", "count()", Some("uniform < 0.9"), true, 0.015, false),
+        ("numbers", "count()", Some("normal < 14"), true, 0.015, false),
+        ("numbers", "sum(uniform)", Some("normal < 14"), true, 0.015, false),
+        ("numbers", "sum(normal) + 10 * count()", None, true, 0.015, false),
+        ("numbers", "sum(normal)", None, true, 0.015, true),
+        ("expected", "mean(wave)", None, false, 0.004, false),
+        ("expected", "mean(wave)", None, true, 0.004, false),
+        ("expected", "sum(wave)", None, true, 0.02, false),
+        ("expected", "sum(lognormal1 * wave)", None, true, 0.03, false),
+        ("expected", "std(wave)", None, false, 0.01, false),
+        ("expected", "share(wave > 11)", None, true, 0.025, false),
+        ("expected", "count()", Some("wave > 11"), true, 0.025, false),
+        ("expected", "sum(wave)", Some("wave > 10"), true, 0.02, false),
+        ("expected", "corr(wave, x)", None, true, 0.05, false),
+        ("expected", "ratio(wave, normal)", None, false, 0.004, false),
+        ("expected", "sum(wave * x) / sum(wave)", None, true, 0.006, false),
+        ("expected", "sum(wave)", None, true, 0.02, true),
+        ("expected", "std(x)", None, false, 0.005, false),
+        ("expected", "corr(x, x + y)", None, false, 0.005, false),
+        ("expected", "sum(x * y) / sum(x)", None, false, 0.005, false),
+        ("expected", "mean(x * wave)", None, true, 0.006, false),
     ] {
         let change = |options: &mut EstimateOptions| {
             options.error = Some(error);
             options.query.filter = filter.map(str::to_string);
         };
         let condition = filter.map_or(String::new(), |filter| format!(" where {filter}"));
+        let region = match (table, boxed) {
+            ("numbers", _) => "",
+            (_, true) => ", a box",
+            (_, false) => ", everything",
+        };
         let look = if watched { ", watched" } else { "" };
-        let title = format!("{aggregate}{condition}, error={error}{look}");
-        add("numbers", title, aggregate, Stored::Fine, true, &change, watched);
-    }
-    for (aggregate, filter, boxed, error, watched) in [
-        ("mean(wave)", None, false, 0.004, false),
-        ("mean(wave)", None, true, 0.004, false),
-        ("sum(wave)", None, true, 0.02, false),
-        ("sum(lognormal1 * wave)", None, true, 0.03, false),
-        ("std(wave)", None, false, 0.01, false),
-        ("share(wave > 11)", None, true, 0.025, false),
-        ("count()", Some("wave > 11"), true, 0.025, false),
-        ("sum(wave)", Some("wave > 10"), true, 0.02, false),
-        ("corr(wave, x)", None, true, 0.05, false),
-        ("ratio(wave, normal)", None, false, 0.004, false),
-        ("sum(wave * x) / sum(wave)", None, true, 0.006, false),
-        ("sum(wave)", None, true, 0.02, true),
-        ("std(x)", None, false, 0.005, false),
-        ("corr(x, x + y)", None, false, 0.005, false),
-        ("sum(x * y) / sum(x)", None, false, 0.005, false),
-        ("mean(x * wave)", None, true, 0.006, false),
-    ] {
-        let change = |options: &mut EstimateOptions| {
-            options.error = Some(error);
-            options.query.filter = filter.map(str::to_string);
-        };
-        let condition = filter.map_or(String::new(), |filter| format!(" where {filter}"));
-        let (region, look) = (if boxed { "a box" } else { "everything" }, if watched { ", watched" } else { "" });
-        let title = format!("{aggregate}{condition}, {region}, error={error}{look}");
-        add("expected", title, aggregate, Stored::Fine, boxed, &change, watched);
+        let title = format!("{aggregate}{condition}{region}, error={error}{look}");
+        add(table, title, aggregate, Stored::Fine, boxed, &change, watched);
     }
     if let Ok(only) = std::env::var("ONLY") {
         kinds.retain(|kind| kind.table == only);

@@ -51,7 +51,7 @@ impl Smooth for Share {
     fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
         let p = conditions.p;
         // Of very few that meet it, or do not, the error that is measured says too little.
-        let met = sums.as_drawn().totals(1.0)[1];
+        let met = sums.read()[1];
         let few = met.min(sums.records() - met) < LEAST_MET;
         let sums = if few { &sums.as_drawn() } else { sums };
         let totals = sums.totals(p);

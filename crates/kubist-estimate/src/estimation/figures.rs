@@ -29,7 +29,7 @@ impl<P: Population> Estimation<P> {
     fn drawn(&self) -> Option<[Sums; 2]> {
         let drawn = self.accumulated.frame.clone()?;
         let control = self.accumulated.expected.as_ref().and_then(Expected::of_rows);
-        let corrected = control.map(|control| drawn.corrected(self.share(), &control));
+        let corrected = control.and_then(|control| drawn.corrected(self.share(), &control));
         let corrected = corrected.unwrap_or_else(|| drawn.clone());
         Some([drawn, corrected])
     }

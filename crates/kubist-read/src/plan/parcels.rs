@@ -81,7 +81,9 @@ impl Parcels {
             let of_run = |run: &Arc<Run<Location>>| Some((run.payload.low[d], run.payload.high[d]));
             let last = frame.geometry.last_coordinate();
             let key = |coordinate: u32| frame.first_key(d, data_type, coordinate);
-            let keys = |(low, high)| Some((key(low)?, if high < last { key(high + 1)? - 1 } else { key(high)? }));
+            let keys = |(low, high)| {
+                Some((key(low)?, if high < last { key(high + 1)?.saturating_sub(1) } else { key(high)? }))
+            };
             return self.around(of_run).map(|ends| ends.and_then(keys)).collect();
         }
         let of_run = |run: &Arc<Run<Location>>| {
