@@ -102,7 +102,7 @@ install:
 	$(PYTHON) scripts/install_library.py target/release '$(DESTDIR)$(PREFIX)'
 
 header:
-	cd crates/kubist-capi && cbindgen --quiet --config cbindgen.toml --output include/kubist.h .
+	cd crates/bindings/kubist-capi && cbindgen --quiet --config cbindgen.toml --output include/kubist.h .
 
 # The server carries the page with it, so it is built first.
 page: viewer/dist/app.js

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CRATE = ROOT / "crates/kubist-capi"
+CRATE = ROOT / "crates/bindings/kubist-capi"
 
 PKG_CONFIG = """\
 prefix=${{pcfiledir}}/../..

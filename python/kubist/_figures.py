@@ -424,7 +424,7 @@ class Info:
         return ", of several machines" if self.shared else ""
 
     def _lines(self) -> list[tuple[str, str]]:
-        """The lines of `kubist info`: crates/kubist-cli/src/info.rs."""
+        """The lines of `kubist info`: crates/bindings/kubist-cli/src/info.rs."""
         newer = f", {self.rows_to_move:,} of them into a newer grid" if self.rows_to_move else ""
         identity = ", ".join(self.identity) or "each record by itself"
         lines = [

@@ -1,7 +1,7 @@
 """What can be asked of a table, in the words of JSON.
 
-`make generate` writes this file from crates/kubist-types/src/query.rs and
-crates/kubist-server/src/openapi.json: changes belong there.
+`make generate` writes this file from crates/core/kubist-types/src/query.rs and
+crates/bindings/kubist-server/src/openapi.json: changes belong there.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CRATE = ROOT / "crates/kubist-capi"
+CRATE = ROOT / "crates/bindings/kubist-capi"
 
 STATUS = [
     "ok",

@@ -12,7 +12,7 @@ import pytest
 import kubist
 from kubist import _box, _spec
 
-SERVER = Path(__file__).resolve().parents[2] / "crates" / "kubist-server"
+SERVER = Path(__file__).resolve().parents[2] / "crates/bindings/kubist-server"
 
 
 def described() -> dict[str, Any]:

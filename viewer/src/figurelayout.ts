@@ -1,5 +1,5 @@
 /**
- * Where everything of a figure stands, as crates/kubist-plot/src/layout.rs has it: lengths are those of a
+ * Where everything of a figure stands, as crates/bindings/kubist-plot/src/layout.rs has it: lengths are those of a
  * picture of 1200 x 900 pixels, and grow with it.
  */
 

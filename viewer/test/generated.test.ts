@@ -9,7 +9,7 @@ interface Schema {
   required?: string[];
 }
 
-const { schemas } = JSON.parse(readFileSync("../crates/kubist-server/src/openapi.json", "utf8")).components as {
+const { schemas } = JSON.parse(readFileSync("../crates/bindings/kubist-server/src/openapi.json", "utf8")).components as {
   schemas: Record<string, Schema>;
 };
 const source = readFileSync("src/generated/query.ts", "utf8");

@@ -1,8 +1,8 @@
 /**
  * What can be asked over HTTP.
  *
- * `make generate` writes this file from crates/kubist-types/src/query.rs and
- * crates/kubist-server/src/openapi.json: changes belong there.
+ * `make generate` writes this file from crates/core/kubist-types/src/query.rs and
+ * crates/bindings/kubist-server/src/openapi.json: changes belong there.
  */
 
 /** An end of a range that JSON has no word for: an object with one of these keys. */

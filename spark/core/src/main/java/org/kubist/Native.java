@@ -2,7 +2,7 @@ package org.kubist;
 
 import java.nio.charset.StandardCharsets;
 
-/** The functions of the native library, crates/kubist-jni. Handles are numbers; 0 is none. */
+/** The functions of the native library, crates/bindings/kubist-jni. Handles are numbers; 0 is none. */
 final class Native {
     static {
         Library.load();

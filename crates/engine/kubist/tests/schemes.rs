@@ -1,10 +1,10 @@
 //! Locations lead to stores by their scheme, and tables are the same on all of them.
 
 #[rustfmt::skip]
-#[path = "../../kubist-store/tests/example/bucket.rs"]
+#[path = "../../../stores/kubist-store/tests/example/bucket.rs"]
 mod bucket;
 #[rustfmt::skip]
-#[path = "../../kubist-store/tests/example/scheme.rs"]
+#[path = "../../../stores/kubist-store/tests/example/scheme.rs"]
 mod scheme;
 
 use std::sync::Arc;

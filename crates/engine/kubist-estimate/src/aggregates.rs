@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_documentation_repeats_the_table() {
-        let (expected, found) = (documentation(), include_str!("../../../docs/estimates.md"));
+        let (expected, found) = (documentation(), include_str!("../../../../docs/estimates.md"));
         assert!(found.contains(&format!("\n\n{expected}\n")), "docs/estimates.md should have this table:\n{expected}");
         for call in TABLE.iter().flat_map(|definition| definition.documented[0].split('`').skip(1).step_by(2)) {
             let name = call.split('(').next().unwrap();

@@ -31,7 +31,7 @@ pub fn prepare(folder: &Path) -> Box<dyn Attack> {
         assert!(matches!(code, Ok(0)), "{code:?}");
         sound.push((ending.to_string(), fs::read(folder.join(format!("sound.{ending}"))).expect("records")));
     }
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kubist-files/tests/data");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../files/kubist-files/tests/data");
     for name in ["numpy-plain.npz", "numpy-deflated.npz"] {
         sound.push(("npz".into(), fs::read(data.join(name)).expect("an archive")));
     }

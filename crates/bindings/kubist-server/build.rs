@@ -3,7 +3,7 @@
 use std::path::Path;
 
 fn main() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../viewer/dist");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../viewer/dist");
     println!("cargo::rerun-if-changed={}", page.display());
     for file in ["index.html", "app.js", "first.js", "app.css"] {
         if !page.join(file).is_file() {

@@ -1,4 +1,4 @@
-/* Kubist for C. Made by `make header` of crates/kubist-capi/src: do not change it by hand.
+/* Kubist for C. Made by `make header` of crates/bindings/kubist-capi/src: do not change it by hand.
  *
  * Every function that can fail returns a KubistStatus; kubist_message() then says why, on the
  * same thread. Options and questions are JSON text, where null and "" stand for the defaults.

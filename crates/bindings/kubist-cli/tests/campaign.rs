@@ -9,13 +9,13 @@
 //! The test plays a short slice; `make hostile` plays `TRIES=n` from `SEED=n` and prints the
 //! counts. `ONLY=kind` plays one kind, `ONLY=kind:number` one try again.
 
-#[path = "../../kubist/tests/golden/questions.rs"]
+#[path = "../../../engine/kubist/tests/golden/questions.rs"]
 mod questions;
-#[path = "../../kubist/tests/golden/set.rs"]
+#[path = "../../../engine/kubist/tests/golden/set.rs"]
 mod set;
-#[path = "../../kubist/tests/golden/tables.rs"]
+#[path = "../../../engine/kubist/tests/golden/tables.rs"]
 mod tables;
-#[path = "../../kubist/tests/golden/values.rs"]
+#[path = "../../../engine/kubist/tests/golden/values.rs"]
 mod values;
 
 #[path = "hostile/child.rs"]

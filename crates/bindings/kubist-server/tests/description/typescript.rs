@@ -5,8 +5,8 @@ use super::generate::{Kind, Type};
 const HEAD: &str = "/**
  * What can be asked over HTTP.
  *
- * `make generate` writes this file from crates/kubist-types/src/query.rs and
- * crates/kubist-server/src/openapi.json: changes belong there.
+ * `make generate` writes this file from crates/core/kubist-types/src/query.rs and
+ * crates/bindings/kubist-server/src/openapi.json: changes belong there.
  */
 ";
 

@@ -30,7 +30,7 @@ const COMMITS: i64 = 15;
 static NODES_ARE_TAKEN: Mutex<()> = Mutex::new(());
 
 fn node(command: &str, number: usize) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/cassandra.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scripts/cassandra.py");
     let status = Command::new("python3").arg(script).args([command, &number.to_string()]).status().unwrap();
     assert!(status.success(), "{command} of node {number} failed");
 }

@@ -32,7 +32,7 @@ fn an_owner_whose_claim_lapsed_is_fenced() {
 
 #[test]
 fn the_page_shows_it_as_it_is() {
-    let page = include_str!("../../../docs/stores.md");
+    let page = include_str!("../../../../docs/stores.md");
     let (store, scheme) = (include_str!("example/bucket.rs"), include_str!("example/scheme.rs"));
     for (file, text) in [("bucket", store), ("scheme", scheme)] {
         assert!(page.contains(&format!("```rust\n{text}```\n")), "docs/stores.md has another tests/example/{file}.rs");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Where all sets are, seen from any crate of the workspace.
 pub fn home() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../kubist/tests/golden")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engine/kubist/tests/golden")
 }
 
 /// `v1`, `v1.1`, `v2`, ... in this order.

@@ -33,11 +33,11 @@ fn description() -> Value {
 
 #[test]
 fn what_is_generated_is_up_to_date() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let described = generate::with_schemas(description());
     let schemas = generate::in_order(&described);
     let files = [
-        ("crates/kubist-server/src/openapi.json", format!("{}\n", serde_json::to_string_pretty(&described).unwrap())),
+        ("crates/bindings/kubist-server/src/openapi.json", format!("{}\n", serde_json::to_string_pretty(&described).unwrap())),
         ("viewer/src/generated/query.ts", typescript::file(&schemas)),
         ("python/kubist/_spec.py", python::file(&schemas)),
     ];
