@@ -6,7 +6,7 @@
 //!
 //! The grid is published under the next number. From then on writers place rows by it, as
 //! they come to know of it; the optimizer moves the rows that are there. Nothing waits for
-//! either, and answers are the same at any moment (record 0039).
+//! either, and answers are the same at any moment (docs/design/placement.md).
 
 use std::sync::Arc;
 
