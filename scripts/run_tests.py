@@ -21,17 +21,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 BUILD = ["make", "build"]
-CARGO = ["cargo", "test", "--release", "--locked", "--workspace", "--no-fail-fast"]
+CARGO = ["cargo", "test", "--release", "--locked", "--no-fail-fast"]
 CARGO += ["--target-dir", "target"]
 # What needs a cluster, and the engine's oracle once more with its tables there. Killed nodes
 # and the live tests take minutes: make cassandra-chaos.
-CLUSTER = [*CARGO, "--test", "promises", "--test", "faults", "--", "--ignored"]
+CLUSTER = [*CARGO, "--test", "it", "--", "promises::", "faults::", "--ignored"]
 CLUSTER += ["--test-threads", "4"]
-SECURE = [*CARGO, "--test", "secure", "--", "--ignored"]
-ENGINE = [*CARGO, "--test", "oracle"]
+SECURE = [*CARGO, "--test", "it", "--", "secure::", "--ignored"]
+ENGINE = [*CARGO, "--test", "it", "--", "oracle::"]
 NODES = [sys.executable, "scripts/cassandra.py"]
 # What needs an S3 server.
-BUCKET = [*CARGO, "--test", "bucket", "--", "--ignored"]
+BUCKET = [*CARGO, "--test", "it", "--", "bucket::", "--ignored"]
 SERVER = [sys.executable, "scripts/s3.py"]
 SERVER_PORT = "7077"
 SERVER_ADDRESS = f"http://127.0.0.1:{SERVER_PORT}"

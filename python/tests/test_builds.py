@@ -1,4 +1,4 @@
-"""Programs and tests are compiled with the same features, so that nothing is compiled twice."""
+"""How the workspace is compiled: nothing twice, and no test left out."""
 
 import re
 import shutil
@@ -13,9 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 LINE = re.compile(r"^(\S+ v\S+).*?\[([^]]*)\](?: \(\*\))?$")
 
 
-def features(edges: str) -> dict[str, set[str]]:
-    """The features of each package of the workspace's dependencies, by package."""
-    command = ["cargo", "tree", "--locked", "--workspace", "--edges", edges]
+def features(edges: str, *members: str) -> dict[str, set[str]]:
+    """The features of each package that these members of the workspace are made of, by package."""
+    command = ["cargo", "tree", "--locked", *members, "--edges", edges]
     command += ["--prefix", "none", "--format", "{p} [{f}]"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -33,3 +33,18 @@ def test_tests_add_no_feature_to_what_programs_are_made_of() -> None:
     programs, tests = features("normal,build"), features("normal,build,dev")
     twice = {name: tests[name] for name in programs if programs[name] != tests[name]}
     assert not twice, f"name these features in Cargo.toml, or the tests compile them anew: {twice}"
+    benchmarks = features("normal,build", "--workspace")
+    twice = {name: benchmarks[name] for name in programs if programs[name] != benchmarks[name]}
+    assert not twice, f"the benchmarks compile these anew: {twice}"
+
+
+def test_no_file_of_tests_is_left_out() -> None:
+    """The integration tests of a crate are one program: a file that it does not name never runs."""
+    for manifest in ROOT.glob("crates/*/*/Cargo.toml"):
+        tests = manifest.parent / "tests"
+        if not (tests / "main.rs").exists():
+            continue
+        named = set(re.findall(r"^mod (\w+);", (tests / "main.rs").read_text(), re.M))
+        named |= set(re.findall(r'^\[\[test\]\]\nname = "(\w+)"', manifest.read_text(), re.M))
+        files = {file.stem for file in tests.glob("*.rs")} - {"main"}
+        assert files <= named, f"{tests}: {files - named}"

@@ -1,10 +1,7 @@
 //! Asking as people type it: in an order, by names of any letter case, with units, and what the
 //! program says where something is mistyped.
 
-#[allow(dead_code)] // each test takes what it needs
-mod files;
-
-use files::{Workdir, csv_column, particles, rows};
+use crate::files::{Workdir, csv_column, particles, rows};
 
 fn column(workdir: &Workdir, options: &[&str], name: &str) -> Vec<f64> {
     csv_column(&workdir.run_of(&[&["query", "t", "--format", "csv"], options].concat()).ok().out, name)

@@ -1,14 +1,13 @@
 //! The program as its users meet it: files in, records, pictures and messages
 //! out, exit codes as promised.
 
-mod files;
-
+use crate::files;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::files::{Workdir, csv_column, files_below, particles, rows};
 use arrow_array::RecordBatch;
-use files::{Workdir, csv_column, files_below, particles, rows};
 
 const MANY: i64 = 5000;
 

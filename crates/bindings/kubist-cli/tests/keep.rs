@@ -1,10 +1,8 @@
 //! Keeping tables, as users of the program meet it: columns that come later, units
 //! and metadata, copies, drops, and what the disk is used for.
 
-#[allow(dead_code)] // not every test uses everything
-mod files;
-
-use files::{Workdir, files_below, particles, rows};
+use crate::files;
+use crate::files::{Workdir, files_below, particles, rows};
 use kubist::Table;
 
 #[test]

@@ -1,9 +1,6 @@
 //! The scalability model, as users of the program meet it: measured, asked, drawn.
 
-#[allow(dead_code)] // not every test uses everything
-mod files;
-
-use files::{Workdir, particles};
+use crate::files::{Workdir, particles};
 
 #[test]
 fn a_place_is_measured_and_its_model_asked() {

@@ -1,19 +1,16 @@
 //! Files from strangers, through the command line: one line that says why, whatever is in
 //! them; no abort, no waiting, bounded memory, and nothing of them in the table.
 
-#[allow(dead_code)] // not every test uses everything
-mod files;
-
 use std::io::Write;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::files::{Ran, Workdir};
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
-use files::{Ran, Workdir};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;

@@ -1,13 +1,10 @@
 //! `kubist view`: an address, a server behind it, and an end.
 
-#[allow(dead_code)] // not every test uses everything
-mod files;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
-use files::{Workdir, particles};
+use crate::files::{Workdir, particles};
 
 #[test]
 fn it_serves_until_it_is_stopped() {

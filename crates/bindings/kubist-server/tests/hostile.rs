@@ -1,11 +1,9 @@
 //! Whoever asks wrongly, too much, too slowly, or has no business here.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use common::{connect, limits, resolved, send, world};
+use crate::common::{connect, limits, resolved, send, world};
 use kubist_server::{DESCRIPTION, Limits, Options, Server};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;

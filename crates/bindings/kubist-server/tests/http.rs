@@ -1,16 +1,15 @@
 //! What the interface promises: the engine's answers, in every form, of one moment.
 
-mod common;
-
+use crate::common;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Cursor;
 use std::time::Duration;
 
+use crate::common::{append, send, world};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_select::concat::concat_batches;
-use common::{append, send, world};
 use kubist::{Bound, EstimateOptions, PerCell, Query, Value as End};
 use kubist_server::{Options, Server};
 use rand::rngs::StdRng;

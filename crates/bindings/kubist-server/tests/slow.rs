@@ -2,13 +2,11 @@
 //! nobody else out. No patience of the server ends within these tests, so that nothing but
 //! giving way lets the next one in.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use common::{World, connect, world};
+use crate::common::{World, connect, world};
 use kubist_server::{Limits, Options};
 use serde_json::json;
 

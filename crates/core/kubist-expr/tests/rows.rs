@@ -1,13 +1,12 @@
 //! Predicates against the interpreter of `oracle`: every row of random tables
 //! of all types, and every verdict that the true statistics allow.
 
-mod oracle;
-
+use crate::oracle;
+use crate::oracle::{Cell, Cond, Lit, Names, Rng, Table};
 use arrow_array::{Array, BooleanArray, RecordBatch};
 use kubist_expr::{ExprError, Nulls, Predicate, Value, Verdict, Zone, key_range, never};
 use kubist_index::order;
 use kubist_index::priority::{is_identity_type, priorities};
-use oracle::{Cell, Cond, Lit, Names, Rng, Table};
 use std::cmp::Ordering;
 
 /// True statistics of each column of a batch.

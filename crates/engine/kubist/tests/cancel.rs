@@ -6,13 +6,11 @@
 //! few more times: each thread once or so, and never once for each piece of the work that is
 //! left.
 
-#[path = "common/watchdog.rs"]
-mod watchdog;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::common::watchdog::within_a_minute;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
@@ -24,7 +22,6 @@ use kubist::{
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use watchdog::within_a_minute;
 
 const ROWS: i64 = 150_000;
 /// Records of one path, which have one priority.

@@ -6,16 +6,15 @@
 //! `KUBIST_TEST_CASSANDRA` names the hosts of a cluster that scripts/cassandra.py started;
 //! `ROUNDS=n` is how often a node is killed.
 
-mod common;
-
+use crate::common;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::work::Work;
-use common::{commits, name, options, schema};
+use crate::common::work::Work;
+use crate::common::{commits, name, options, schema};
 use kubist::{Table, VerifyOptions, WriterOptions};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -71,7 +70,7 @@ fn writers_are_killed_in_the_middle_of_commits() {
     let mut acknowledged = 0;
     for _ in 0..4 * rounds() {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["in_a_child", "--exact", "--nocapture"])
+            .args(["cluster::in_a_child", "--exact", "--nocapture"])
             .env("KUBIST_CHILD_WRITES", &location)
             .env("KUBIST_FIRST", acknowledged.to_string())
             .stdout(Stdio::piped())

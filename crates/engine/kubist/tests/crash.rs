@@ -5,18 +5,16 @@
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::planted::{Fault, Planted};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use common::planted::{Fault, Planted};
 use kubist::store::disk::Disk;
 use kubist::store::sim::{Liar, Lie, SimDisk};
 use kubist::store::{LocalStore, Store};

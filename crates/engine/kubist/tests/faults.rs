@@ -4,8 +4,6 @@
 //! `KUBIST_TEST_CASSANDRA` names the hosts of a cluster; `STORM=n` is how long the network
 //! is bad, and `SEED=n` what follows from it.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -13,9 +11,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::proxy::Proxy;
-use common::work::Work;
-use common::{commit, commits, name, options, schema};
+use crate::common::proxy::Proxy;
+use crate::common::work::Work;
+use crate::common::{commit, commits, name, options, schema};
 use kubist::{Error, Table, VerifyOptions, Writer, WriterOptions};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -130,7 +128,7 @@ struct Client {
 impl Client {
     fn new(number: i64, location: &str) -> Client {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["in_a_child", "--exact", "--nocapture"])
+            .args(["faults::in_a_child", "--exact", "--nocapture"])
             .env("KUBIST_CHILD_WRITES", location)
             .env("KUBIST_WRITER", number.to_string())
             .stdout(Stdio::piped())

@@ -3,21 +3,18 @@
 //! is none or not told that is one, never a row twice: what is not known is said to be, or the
 //! command ends with an error.
 
-#[path = "common/forward.rs"]
-mod forward;
-
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::common::forward::forward;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
-use forward::forward;
 use kubist::store::{Error as StoreError, LocalStore, LogTail, MemoryStore, Result, SoundLog, Store};
 use kubist::{
     Cancel, CommitOptions, Dimension, Domain, Error, ErrorKind, OptimizeOptions, Query, Replication, SalvageReport,

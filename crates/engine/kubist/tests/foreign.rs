@@ -3,8 +3,6 @@
 //! for ever, and the error names what is in the way. And what cannot be looked at is not
 //! said to be absent.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use common::{commit, commits, name, options, schema};
+use crate::common::{commit, commits, name, options, schema};
 use kubist::{Error, ErrorKind, NewColumn, OptimizeOptions, Query, Result, Table, Value, VerifyOptions, WriterOptions};
 
 /// Nothing here takes that long.

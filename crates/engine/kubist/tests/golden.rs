@@ -4,15 +4,10 @@
 //! A set is a folder `v1`, `v2`, ...; `v1.1` is a second set of the same format, of code that
 //! lays rows out in another way. A set is never changed: `make golden VERSION=n` makes a new one.
 
-#[path = "golden/canonical.rs"]
 mod canonical;
-#[path = "golden/questions.rs"]
 mod questions;
-#[path = "golden/set.rs"]
 mod set;
-#[path = "golden/tables.rs"]
 mod tables;
-#[path = "golden/values.rs"]
 mod values;
 
 use kubist::{Compression, OptimizeOptions, Table, VerifyOptions};

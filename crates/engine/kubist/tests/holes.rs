@@ -3,8 +3,7 @@
 //!
 //! `SEEDS=n` plays n seeds of the crashes, `SEED=n` that one alone.
 
-mod common;
-
+use crate::common;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::common::schema;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
-use common::schema;
 use kubist::store::disk::Disk;
 use kubist::store::sim::SimDisk;
 use kubist::store::{BLOCK_BYTES, LocalStore, Store};

@@ -7,16 +7,14 @@
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone. Of all that happens only
 //! the clock does not follow from the seed: it names segments, and ends a wait.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use common::planted::{Fault, Planted};
-use common::{Wrong, name, options, rows, schema, whole_commits};
+use crate::common::planted::{Fault, Planted};
+use crate::common::{Wrong, name, options, rows, schema, whole_commits};
 use kubist::store::LocalStore;
 use kubist::store::disk::Disk;
 use kubist::store::sim::{Mount, Network, Rule, SimDisk, SimProcess, Task};

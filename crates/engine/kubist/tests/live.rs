@@ -1,16 +1,14 @@
 //! Live tables: steps, tokens, retraction, and everybody at work at once.
 
-mod fresh;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::fresh::{elsewhere, fresh_store};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use fresh::{elsewhere, fresh_store};
 use kubist::{
     Bound, CommitOptions, Declared, DeclaredWriters, Dimension, Domain, OptimizeOptions, Query, Snapshot, Table,
     TableOptions, Value, VerifyOptions, Writer, WriterOptions,

@@ -2,19 +2,17 @@
 //! dimensions, every supported type, nulls, NaN, infinities, values outside the
 //! domain, identical points, big and small commits, spilled and not.
 
-mod fresh;
-mod values;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use crate::fresh::{elsewhere, fresh_store};
+use crate::values::{Number, array, at_most, dimension_types, equal, literal, number, other_types, plain, value};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
-use fresh::{elsewhere, fresh_store};
 use kubist::{
     Bound, Cancel, Compression, Dimension, Domain, Error, GridOptions, NewColumn, OptimizeOptions, PerCell, Query,
     ScaleKind, Table, TableOptions, Value, VerifyOptions, WriterOptions,
@@ -23,7 +21,6 @@ use kubist_index::priority::{Threshold, is_identity_type, priorities};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use values::{Number, array, at_most, dimension_types, equal, literal, number, other_types, plain, value};
 
 struct Case {
     table: Table,

@@ -1,8 +1,7 @@
 //! Plans: what they promise before a row is read, and that windows of one plan share out its
 //! records.
 
-mod common;
-
+use crate::common;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -8,9 +8,7 @@
 //!
 //! `ROUNDS=n` plays n rounds of killing, `SEED=n` chooses which.
 
-mod common;
-mod fresh;
-
+use crate::common;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines, Read};
 use std::path::{Path, PathBuf};
@@ -19,9 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::stopping::{NEVER, StoppingDisk, say, stop_after};
-use common::{Wrong, commits, name, options, schema};
-use fresh::{fresh_name, mounts, on_the_other};
+use crate::common::stopping::{NEVER, StoppingDisk, say, stop_after};
+use crate::common::{Wrong, commits, name, options, schema};
+use crate::fresh::{fresh_name, mounts, on_the_other};
 use kubist::store::LocalStore;
 use kubist::store::disk::OsDisk;
 use kubist::{
@@ -196,7 +194,7 @@ impl Child {
             _ => table.into(),
         };
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "in_a_child", "--nocapture", "--test-threads=1"]);
+        command.args(["--exact", "processes::in_a_child", "--nocapture", "--test-threads=1"]);
         command.env("KUBIST_ROLE", role).env("KUBIST_TABLE", table);
         for (name, value) in settings {
             command.env(format!("KUBIST_{name}"), value.to_string());

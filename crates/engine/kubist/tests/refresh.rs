@@ -2,16 +2,14 @@
 //! is known does not wait, who asks for now sees everything that was acknowledged before it
 //! asked, and whatever becomes of one call, the others go on.
 
-mod common;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread::JoinHandle;
 
-use common::forward::forward;
-use common::gated::{Gated, Hold, Then};
-use common::watchdog::within_a_minute;
-use common::{commit, commits, name, options, schema};
+use crate::common::forward::forward;
+use crate::common::gated::{Gated, Hold, Then};
+use crate::common::watchdog::within_a_minute;
+use crate::common::{commit, commits, name, options, schema};
 use kubist::store::{Capabilities, Latency, LogTail, MemoryStore, Store};
 use kubist::{Cancel, Declared, Error, OptimizeOptions, Result, Snapshot, Table, Writer, WriterOptions};
 

@@ -1,19 +1,16 @@
 //! A table on a cluster, played by a store in memory that says where things lie: parts of a
 //! query that are read where they lie, and where the time of a query goes.
 
-#[path = "common/forward.rs"]
-mod forward;
-
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::common::forward::forward;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use bytes::Bytes;
-use forward::forward;
 use kubist::model::{Fit, Model};
 use kubist::store::{Capabilities, Latency, Locality, MemoryStore, ReplicaLocation, Request, Result, Store, Watch};
 use kubist::{

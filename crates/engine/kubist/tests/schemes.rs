@@ -1,14 +1,8 @@
 //! Locations lead to stores by their scheme, and tables are the same on all of them.
 
-#[rustfmt::skip]
-#[path = "../../../stores/kubist-store/tests/example/bucket.rs"]
-mod bucket;
-#[rustfmt::skip]
-#[path = "../../../stores/kubist-store/tests/example/scheme.rs"]
-mod scheme;
-
 use std::sync::Arc;
 
+use crate::scheme;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use kubist::{
     Cancel, CopyOptions, Dimension, Domain, Error, ErrorKind, Query, Table, TableOptions, Value, VerifyOptions,

@@ -1,16 +1,14 @@
 //! A table on two machines that share its directory, which see late what the other one did.
 
-mod common;
-
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::common::forward::forward;
+use crate::common::{name, options, rows, schema};
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::DataType;
-use common::forward::forward;
-use common::{name, options, rows, schema};
 use kubist::store::disk::{Disk, Open};
 use kubist::store::sim::{Mount, Network, Rule, SimDisk};
 use kubist::store::{LocalStore, Result, Segment, Store};

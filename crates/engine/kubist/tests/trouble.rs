@@ -4,13 +4,12 @@
 //!
 //! `SEEDS=n` plays n seeds, `SEED=n` that one alone.
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{commits, name, options, schema};
+use crate::common::{commits, name, options, schema};
 use kubist::store::sim::{Call, SimDisk};
 use kubist::store::{LocalStore, Store};
 use kubist::{Error, OptimizeOptions, Result, Table, VerifyOptions, Writer, WriterOptions};

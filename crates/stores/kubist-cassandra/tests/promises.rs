@@ -1,12 +1,10 @@
 //! The trait's promises, on a real cluster; and what is special about one.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use common::{Database, STRANGER, fresh, hosts, store};
+use crate::common::{Database, STRANGER, fresh, hosts, store};
 use kubist_cassandra::{CassandraStore, Location};
 use kubist_store::{Error, LogTail, Store, conformance};
 use uuid::Uuid;
@@ -249,7 +247,7 @@ fn the_log_of_a_killed_process_is_free_at_once() {
     let location = fresh("");
     let store = CassandraStore::create(location.clone()).unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["in_a_child", "--exact", "--nocapture"])
+        .args(["promises::in_a_child", "--exact", "--nocapture"])
         .env("KUBIST_CHILD_HOLDS", location.to_string())
         .stdout(Stdio::piped())
         .spawn()

@@ -4,14 +4,12 @@
 //! `KUBIST_TEST_CASSANDRA_CA` is the certificate of the node that `scripts/cassandra.py up
 //! --secure` started.
 
-mod common;
-
 use std::io::copy;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::STRANGER;
+use crate::common::STRANGER;
 use kubist_cassandra::{CassandraStore, Location};
 use kubist_store::{Error, Store};
 

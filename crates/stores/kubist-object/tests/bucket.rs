@@ -1,10 +1,8 @@
 //! The trait's promises, on a real service; and what is special about one.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Bucket, address, fresh_at, store};
+use crate::common::{Bucket, address, fresh_at, store};
 use kubist_object::{Location, ObjectStore};
 use kubist_store::{Error, LogTail, Store, conformance};
 

@@ -1,29 +1,18 @@
 //! The cache in front of a bucket: what is asked of the service, and what is not. The service is a
 //! small one in this process.
 
-mod common;
-#[path = "common/service.rs"]
-mod service;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use common::fresh_at;
+use crate::common::fresh_on;
+use crate::common::service::{Does, Service};
 use kubist_cache::{BLOCK_BYTES, Cached, Folder};
 use kubist_object::{Location, ObjectStore};
 use kubist_store::{Error, Store, conformance};
-use service::{Does, Service};
 use tempfile::tempdir;
 
 fn at(service: &Service) -> Location {
-    static KEYS: std::sync::Once = std::sync::Once::new();
-    // SAFETY: no other thread of this test reads the environment before it returned.
-    KEYS.call_once(|| unsafe {
-        std::env::set_var("AWS_ACCESS_KEY_ID", "test");
-        std::env::set_var("AWS_SECRET_ACCESS_KEY", "testsecret");
-        std::env::remove_var("AWS_PROFILE");
-    });
-    fresh_at(&service.address, "&region=us-east-1&patience=1")
+    fresh_on(&service.address, "&region=us-east-1&patience=1")
 }
 
 fn cached(location: &Location, root: &Path) -> Cached {

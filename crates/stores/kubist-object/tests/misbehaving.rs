@@ -1,29 +1,18 @@
 //! What a service does wrong: it loses answers, asks for fewer requests, refuses, and ignores
 //! conditions. The service is a small one in this process.
 
-mod common;
-#[path = "common/service.rs"]
-mod service;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use common::fresh_at;
+use crate::common::fresh_on;
+use crate::common::service::{Asked, Does, Service};
 use kubist_object::{Location, ObjectStore};
 use kubist_store::{Error, Result, Store, conformance, stoppable};
-use service::{Asked, Does, Service};
 
-/// A store on a service; the keys of the tests are the process's, so that threads agree on them.
+/// A store on a service.
 fn at(service: &Service, settings: &str) -> Location {
-    static KEYS: std::sync::Once = std::sync::Once::new();
-    // SAFETY: no other thread of this test reads the environment before it returned.
-    KEYS.call_once(|| unsafe {
-        std::env::set_var("AWS_ACCESS_KEY_ID", "test");
-        std::env::set_var("AWS_SECRET_ACCESS_KEY", "testsecret");
-        std::env::remove_var("AWS_PROFILE");
-    });
-    fresh_at(&service.address, &format!("&region=us-east-1{settings}"))
+    fresh_on(&service.address, &format!("&region=us-east-1{settings}"))
 }
 
 #[test]

@@ -4,13 +4,11 @@
 //! Every test runs from seeds and names the one that broke; `SEED=n` plays that
 //! one alone, `SEEDS=n` plays n of them.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{bytes, for_seeds, open, payloads};
+use crate::common::{bytes, for_seeds, open, payloads};
 use kubist_store::sim::{Liar, Lie, SimDisk};
 use kubist_store::{LocalStore, Result, Store};
 use rand::rngs::StdRng;

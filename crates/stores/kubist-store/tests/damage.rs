@@ -3,11 +3,9 @@
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
-mod common;
-
 use std::path::PathBuf;
 
-use common::{file, open, payloads};
+use crate::common::{file, open, payloads};
 use kubist_store::disk::{Disk, Open};
 use kubist_store::sim::SimDisk;
 use kubist_store::{Error, LocalStore, Store};

@@ -1,18 +1,10 @@
 //! The store that docs/stores.md shows keeps the trait's promises, and the page shows it as it is.
 
-#[rustfmt::skip] // as it stands on the page
-#[path = "example/bucket.rs"]
-mod bucket;
-
-#[rustfmt::skip]
-#[path = "example/scheme.rs"]
-mod scheme;
-
 use std::sync::Arc;
 
-use bucket::Bucket;
+use crate::bucket::Bucket;
+use crate::scheme::Buckets;
 use kubist_store::{Found, Scheme, conformance};
-use scheme::Buckets;
 
 #[test]
 fn it_keeps_the_promises() {

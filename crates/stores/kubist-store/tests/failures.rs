@@ -3,9 +3,7 @@
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
-mod common;
-
-use common::{bytes, file, for_seeds, open, payloads};
+use crate::common::{bytes, file, for_seeds, open, payloads};
 use kubist_store::disk::{Disk, Open};
 use kubist_store::sim::{Call, SimDisk};
 use kubist_store::{Error, LogOwner, Result, Segment, Store};

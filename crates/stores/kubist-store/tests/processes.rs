@@ -1,12 +1,10 @@
 //! Several processes on one directory, interleaved call by call, some of them
 //! killed: names are won once, logs have one owner, readers see no half things.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use common::{STORE, bytes, for_seeds, open, payloads};
+use crate::common::{STORE, bytes, for_seeds, open, payloads};
 use kubist_store::sim::{SimDisk, Task};
 use kubist_store::{Error, LocalStore, LogEntry, Result, Store};
 use rand::rngs::StdRng;

@@ -3,8 +3,7 @@
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
-mod common;
-
+use crate::common;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
@@ -12,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::common::{STORE, for_seeds};
 use bytes::Bytes;
-use common::{STORE, for_seeds};
 use kubist_store::disk::Disk;
 use kubist_store::sim::{Call, Liar, Lie, Mount, Network, Rule, SimDisk, Task};
 use kubist_store::{

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use crate::{Kind, Outcome, Verdict, number};
+use super::{Kind, Outcome, Verdict, number};
 
 /// Longer than any try may take, on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -82,7 +82,7 @@ fn one_child(kind: &Kind, tries: Range<u64>, seed: u64, found: &mut Vec<(u64, Ve
     let mut child = Command::new("sh")
         .args(["-c", &limited])
         .arg(std::env::current_exe().expect("this program"))
-        .args(["--exact", "in_a_child", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "campaign::in_a_child", "--nocapture", "--test-threads=1"])
         .envs([("KUBIST_HOSTILE", kind.name)])
         .envs(
             [("KUBIST_FIRST", tries.start), ("KUBIST_END", tries.end), ("SEED", seed)].map(|(k, v)| (k, v.to_string())),

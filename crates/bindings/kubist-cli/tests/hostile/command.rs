@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use kubist::{Result, Table, VerifyOptions};
 
-use crate::truth;
-use crate::{FINE, Outcome, Verdict};
+use super::truth;
+use super::{FINE, Outcome, Verdict};
 
 /// Longer than the command may take for a small file, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(40);

@@ -10,9 +10,9 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-use crate::frames::{self, Piece, What};
-use crate::truth::{self, Known, difference, is_noticed};
-use crate::{Attack, FINE, Outcome, Verdict};
+use super::frames::{self, Piece, What};
+use super::truth::{self, Known, difference, is_noticed};
+use super::{Attack, FINE, Outcome, Verdict};
 
 struct Crafted {
     tables: Vec<(Known, Vec<Piece>)>,

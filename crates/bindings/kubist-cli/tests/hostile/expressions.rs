@@ -9,7 +9,7 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-use crate::{Attack, FINE, Outcome, Verdict, set};
+use super::{Attack, FINE, Outcome, Verdict, set};
 
 struct Expressions {
     snapshot: Snapshot,

@@ -9,8 +9,8 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-use crate::truth::{self, Known, difference, is_noticed};
-use crate::{Attack, FINE, Outcome, Verdict};
+use super::truth::{self, Known, difference, is_noticed};
+use super::{Attack, FINE, Outcome, Verdict};
 
 struct Flips {
     tables: Vec<Known>,

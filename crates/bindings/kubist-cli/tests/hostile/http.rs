@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
 use super::command::{self, sound_rows};
-use crate::{Attack, FINE, Outcome, Verdict, set};
+use super::{Attack, FINE, Outcome, Verdict, set};
 
 /// A good question is answered within this time, whoever else is there.
 const PATIENCE: Duration = Duration::from_secs(10);

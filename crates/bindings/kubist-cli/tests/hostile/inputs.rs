@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
 use super::command::{judged, sound_rows, verdict};
-use crate::{Attack, Outcome, Verdict, set};
+use super::{Attack, Outcome, Verdict, set};
 
 struct Inputs {
     folder: PathBuf,

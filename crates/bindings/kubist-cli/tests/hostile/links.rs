@@ -12,8 +12,8 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-use crate::tables::TABLES;
-use crate::{Attack, FINE, Outcome, Verdict, set};
+use super::tables::TABLES;
+use super::{Attack, FINE, Outcome, Verdict, set};
 
 struct Links {
     folder: PathBuf,

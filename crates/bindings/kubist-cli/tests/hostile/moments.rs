@@ -10,8 +10,8 @@ use rand::Rng;
 use rand::rngs::StdRng;
 
 use super::command::{all_rows, end, judged, sound_rows, start, verdict};
-use crate::tables::TABLES;
-use crate::{Attack, Outcome, Verdict, set};
+use super::tables::TABLES;
+use super::{Attack, Outcome, Verdict, set};
 
 struct Moments {
     folder: PathBuf,

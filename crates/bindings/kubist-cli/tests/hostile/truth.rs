@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use kubist::{Query, Result, Table, VerifyOptions};
 
-use crate::set;
-use crate::tables::TABLES;
-use crate::values::rows;
+use super::set;
+use super::tables::TABLES;
+use super::values::rows;
 
 /// A table in a folder of its own, and what it answered when it was whole.
 pub struct Known {

@@ -1,7 +1,5 @@
 //! A table, a server, and a client that speaks HTTP by hand.
 
-#![allow(dead_code, reason = "each test program uses its part")]
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -54,6 +52,7 @@ pub fn rows(ids: std::ops::Range<i64>) -> RecordBatch {
 }
 
 pub struct World {
+    #[expect(dead_code, reason = "the table lives as long")]
     pub directory: tempfile::TempDir,
     pub table: Table,
     pub server: Server,

@@ -4,7 +4,7 @@
 use kubist::QuerySpec;
 use serde_json::{Map, Value, json};
 
-use super::common::resolved;
+use crate::common::resolved;
 
 /// The description with the schemas of a query as the engine declares them.
 pub fn with_schemas(mut description: Value) -> Value {

@@ -2,7 +2,6 @@
 //! or as the machine's floats, nothing shared with the crate but its words.
 //!
 //! Also a source of random tables and random conditions, repeatable from a seed.
-#![allow(dead_code)]
 
 mod conditions;
 mod rules;

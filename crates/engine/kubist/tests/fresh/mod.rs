@@ -1,7 +1,6 @@
 //! Where tests keep their tables: in memory, or where `KUBIST_TEST_STORE` says, a location
 //! without the table's name: `cassandra://hosts/keyspace`, `s3://bucket`. So the same tests try any engine.
 //! `KUBIST_TEST_MOUNTS` names two mounts of one folder, with a colon between: two machines.
-#![allow(dead_code)] // each test takes what it needs
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! A store of its own for each test, on the cluster that `KUBIST_TEST_CASSANDRA` names: hosts,
 //! separated by commas.
-#![allow(dead_code)] // each test takes what it needs
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

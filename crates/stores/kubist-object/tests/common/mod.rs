@@ -1,6 +1,7 @@
 //! A store of its own for each test, on the service that `KUBIST_TEST_S3` names: its address. The
 //! bucket is `kubist-tests`, the credentials are where everyone keeps them.
-#![allow(dead_code)] // each test takes what it needs
+
+pub mod service;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,6 +24,18 @@ pub fn fresh_at(address: &str, settings: &str) -> Location {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let name = format!("t{now:x}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
     Location::parse(&format!("s3://kubist-tests/{name}?endpoint={address}{settings}")).unwrap()
+}
+
+/// The same on a service of these tests. Its keys are the process's, so that threads agree on them.
+pub fn fresh_on(address: &str, settings: &str) -> Location {
+    static KEYS: std::sync::Once = std::sync::Once::new();
+    // SAFETY: no other thread of these tests reads the environment before it returned.
+    KEYS.call_once(|| unsafe {
+        std::env::set_var("AWS_ACCESS_KEY_ID", "test");
+        std::env::set_var("AWS_SECRET_ACCESS_KEY", "testsecret");
+        std::env::remove_var("AWS_PROFILE");
+    });
+    fresh_at(address, settings)
 }
 
 pub fn store() -> Arc<ObjectStore> {

@@ -1,6 +1,5 @@
 //! A small service in this process that speaks as much of S3's protocol as a store needs, and can be
 //! told to misbehave.
-#![allow(dead_code)] // each test takes what it needs
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

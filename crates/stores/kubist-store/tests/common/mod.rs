@@ -1,7 +1,5 @@
 //! What the simulated tests share.
 
-#![allow(dead_code)] // not every test uses everything
-
 use std::path::{Path, PathBuf};
 
 use kubist_store::sim::SimDisk;

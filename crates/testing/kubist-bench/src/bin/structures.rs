@@ -1,7 +1,7 @@
 //! The papers' structures side by side: how many nodes they have and how many rows
 //! they store, on the same points; and what copies cost on uniform data.
 //!
-//!     cargo run --release -p kubist --example structures
+//!     cargo run --release -p kubist-bench --bin structures
 //!
 //! Points are two-dimensional, half of them uniform and half Zipf-distributed, as in
 //! figure 4.6 of the thesis. Its printed counts cannot hold (10,000 points at capacity

@@ -1,16 +1,14 @@
 //! What each replication policy costs and saves: one table for each policy, of the same
 //! rows; storage, and what boxes and samples read.
 //!
-//!     cargo run --release -p kubist --example bench_replication [-- --rows 20000000 --at DIR]
+//!     cargo run --release -p kubist-bench --bin bench_replication [-- --rows 20000000 --at DIR]
 //!
 //! Prints a table; asserts nothing.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::*;
 use kubist::{OptimizeOptions, Query, Replication, Table, TableOptions, WriterOptions};
+use kubist_bench::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 

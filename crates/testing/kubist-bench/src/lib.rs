@@ -1,7 +1,5 @@
 //! Rows and measures that the benchmarks share.
 
-#![allow(dead_code)] // not every benchmark uses everything
-
 use std::sync::Arc;
 use std::time::Instant;
 

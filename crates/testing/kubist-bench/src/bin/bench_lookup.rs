@@ -1,6 +1,6 @@
 //! All records of one particle: what a lookup costs and saves.
 //!
-//!     cargo run --release -p kubist --example bench_lookup
+//!     cargo run --release -p kubist-bench --bin bench_lookup
 //!         [-- --particles 100000 --steps 200 --commits 1 --at DIR --compare]
 //!
 //! Particles move on smooth paths through a box; rows of 36 bytes (an int64 id, the
@@ -9,16 +9,14 @@
 //! a table without it needs. Pages hold about 3,000 rows; a page counts once, however
 //! many of its rows are asked for.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use common::{ROW_BYTES, median, options, peak_memory, run};
 use kubist::{Query, Stats, Table, TableOptions, WriterOptions};
+use kubist_bench::{ROW_BYTES, median, options, peak_memory, run};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 

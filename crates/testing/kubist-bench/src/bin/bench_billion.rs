@@ -1,7 +1,7 @@
 //! Tables of 10 million, 100 million and a billion rows beside each other: what grows with the
 //! answer, and what with the table.
 //!
-//!     cargo run --release -p kubist --example bench_billion
+//!     cargo run --release -p kubist-bench --bin bench_billion
 //!         [-- --rows 10000000,100000000,1000000000 --rewritten 100000000 --keep --at DIR]
 //!
 //! Rows are those of `bench`: 36 bytes, half of them in clusters; records are found by their id
@@ -12,8 +12,6 @@
 //! of more than `--rewritten` rows are not rewritten whole, which takes their space once more.
 //! Prints a table for each size, then all sizes side by side; asserts nothing.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,8 +19,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::*;
 use kubist::{Compression, EstimateOptions, OptimizeOptions, Query, Table, TableOptions, VerifyOptions, WriterOptions};
+use kubist_bench::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 

@@ -1,19 +1,17 @@
 //! What the engine does with 20 million clustered rows on this machine.
 //!
-//!     cargo run --release -p kubist --example bench [-- --rows 20000000 --at DIR]
+//!     cargo run --release -p kubist-bench --bin bench [-- --rows 20000000 --at DIR]
 //!
 //! Rows of 36 bytes: three float32 dimensions, four float32 attributes, an int64
 //! id; half uniform, half in clusters. Prints a table; asserts nothing. Each
 //! step runs in a process of its own, so that its peak memory is its own.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use common::*;
 use kubist::{Query, Stats, Table, WriterOptions};
+use kubist_bench::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 

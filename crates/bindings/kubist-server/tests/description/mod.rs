@@ -2,8 +2,6 @@
 //! the page's types and Python's typed dictionaries are written from it: `make generate` is
 //! this test with UPDATE=1, without it the test compares. The server reads what they say.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod generate;
 mod python;
 mod typescript;
@@ -12,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use common::{resolved, world};
+use crate::common::{resolved, world};
 use generate::Schema;
 use kubist::QuerySpec;
 use kubist_server::{DESCRIPTION, Options};
@@ -37,7 +35,10 @@ fn what_is_generated_is_up_to_date() {
     let described = generate::with_schemas(description());
     let schemas = generate::in_order(&described);
     let files = [
-        ("crates/bindings/kubist-server/src/openapi.json", format!("{}\n", serde_json::to_string_pretty(&described).unwrap())),
+        (
+            "crates/bindings/kubist-server/src/openapi.json",
+            format!("{}\n", serde_json::to_string_pretty(&described).unwrap()),
+        ),
         ("viewer/src/generated/query.ts", typescript::file(&schemas)),
         ("python/kubist/_spec.py", python::file(&schemas)),
     ];
@@ -85,7 +86,7 @@ fn each_question_says_of_its_records_what_a_query_can_say() {
 }
 
 /// The names that the server knows, as it lists them when it meets another one.
-fn known_to_the_server(world: &common::World, question: &str, body: &Value) -> BTreeSet<String> {
+fn known_to_the_server(world: &crate::common::World, question: &str, body: &Value) -> BTreeSet<String> {
     let mut body = body.clone();
     body["unheard_of"] = json!(1);
     let reply = world.post(&format!("/v1/tables/run/{question}"), &body);

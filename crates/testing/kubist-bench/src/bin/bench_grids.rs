@@ -1,12 +1,10 @@
 //! Tables whose data leave the domain that the first step showed: what boxes examine beside a
 //! table that knew its grid beforehand, what following costs, what goes on meanwhile.
 //!
-//!     cargo run --release -p kubist --example bench_grids [-- --steps 27 --rows 40000 --at DIR --airway DIR]
+//!     cargo run --release -p kubist-bench --bin bench_grids [-- --steps 27 --rows 40000 --at DIR --airway DIR]
 //!
 //! `--airway` is a folder of Parquet files, one a step, with columns x, y, z; the demo's by
 //! default. Prints tables; asserts nothing.
-
-mod common;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,10 +16,10 @@ use arrow_array::types::Float64Type;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use common::{cube_box, median};
 use kubist::{
     Bound, Dimension, Domain, GridOptions, OptimizeOptions, Query, Table, TableOptions, Value, WriterOptions,
 };
+use kubist_bench::{cube_box, median};
 use kubist_files::{Input, Options};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -150,7 +148,7 @@ fn folder_bytes(folder: &Path) -> u64 {
 /// Rows examined for each row returned, the median of some boxes.
 fn examined(table: &Table, boxes: &[Vec<Bound>]) -> f64 {
     let ratio = |bounds: &Vec<Bound>| {
-        let (stats, _) = common::run(table, &Query { bounds: bounds.clone(), ..Query::default() });
+        let (stats, _) = kubist_bench::run(table, &Query { bounds: bounds.clone(), ..Query::default() });
         stats.rows_read as f64 / stats.rows_returned.max(1) as f64
     };
     median(boxes.iter().map(ratio).collect())
@@ -248,7 +246,7 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
     let mut number = 0;
     let mut ask = || {
         number += 1;
-        common::run(&table, &Query { bounds: all_boxes[0][number % BOXES].clone(), ..Query::default() });
+        kubist_bench::run(&table, &Query { bounds: all_boxes[0][number % BOXES].clone(), ..Query::default() });
     };
     let asked_alone = 200.0 / timed(200, &mut ask).as_secs_f64();
     // As a writer's own thread does: on a part of one core.

@@ -1,14 +1,12 @@
 //! Five small works whose instructions `make instructions` counts.
 //!
-//!     cargo run --release -p kubist --example micro -- WORK TIMES
+//!     cargo run --release -p kubist-bench --bin micro -- WORK TIMES
 //!
 //! Does one of `commit`, `scan`, `box`, `sample`, `where` a number of times, on a table of
 //! 200,000 clustered rows that it makes first.
 
-mod common;
-
-use common::*;
 use kubist::{Query, Table, WriterOptions};
+use kubist_bench::*;
 
 const ROWS: usize = 200_000;
 const COMMITTED_ROWS: usize = 50_000;

@@ -1,22 +1,20 @@
 //! A table on a Cassandra cluster beside the same rows as CQL rows, one by one: writing,
 //! samples, small boxes and their round trips, before and after the optimizer.
 //!
-//!     cargo run --release -p kubist --example bench_cluster -- --at cassandra://127.0.0.1/bench
+//!     cargo run --release -p kubist-bench --bin bench_cluster -- --at cassandra://127.0.0.1/bench
 //!         [--rows 10000000] [--single-rows 500000] [--repeats 5]
 //!
 //! `--at` names a keyspace, which is made, with as many replicas as it says. Drops what it made
 //! before and leaves what it makes. Prints tables; asserts nothing.
-
-mod common;
 
 use std::collections::HashSet;
 use std::time::Instant;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int64Type};
-use common::*;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use kubist::{OptimizeOptions, Query, Table, TableOptions, WriterOptions};
+use kubist_bench::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use scylla::client::session::Session;

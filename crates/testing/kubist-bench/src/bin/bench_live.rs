@@ -1,18 +1,16 @@
 //! A table that grows by many small commits: what queries examine before and after
 //! the optimizer, what it writes, how fast opening stays, how soon a watcher sees.
 //!
-//!     cargo run --release -p kubist --example bench_live [-- --commits 2000 --rows 10000 --at DIR]
+//!     cargo run --release -p kubist-bench --bin bench_live [-- --commits 2000 --rows 10000 --at DIR]
 //!
 //! Prints tables; asserts nothing.
-
-mod common;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::*;
 use kubist::{Cancel, OptimizeOptions, Query, Replication, Table, TableOptions, WriterOptions};
+use kubist_bench::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 

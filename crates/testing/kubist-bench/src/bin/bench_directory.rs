@@ -1,20 +1,18 @@
 //! A table of very many runs: what writers, readers and the optimizer hold of them, and how often a
 //! small question asks the store.
 //!
-//!     cargo run --release -p kubist --example bench_directory [-- --runs 10000000 --at LOCATION --settle]
+//!     cargo run --release -p kubist-bench --bin bench_directory [-- --runs 10000000 --at LOCATION --settle]
 //!
 //! Each commit fills a slab of space, as a rank of a simulation does, with cubes of a few
 //! rows, so that there are many runs. Readers are processes of their own, and so are, if asked
 //! for, `info` and the optimizer. Prints tables; asserts nothing.
 
-mod common;
-
 use std::process::Command;
 use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float32Array, RecordBatch};
-use common::*;
 use kubist::{OptimizeOptions, Query, Table, TableOptions, WriterOptions};
+use kubist_bench::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;

@@ -1,0 +1,57 @@
+//! The engine's tests, one program: `--test it absurd::` runs those of `absurd.rs`.
+
+mod common;
+mod fresh;
+mod values;
+
+#[rustfmt::skip] // as it stands on the page
+#[path = "../../../stores/kubist-store/tests/example/bucket.rs"]
+mod bucket;
+#[rustfmt::skip]
+#[path = "../../../stores/kubist-store/tests/example/scheme.rs"]
+mod scheme;
+
+mod absurd;
+mod accuracy;
+mod alter;
+mod bad_values;
+mod budgets;
+mod cancel;
+mod cluster;
+mod columns;
+mod crash;
+mod damage;
+mod digests;
+mod directory;
+mod estimates;
+mod expected;
+mod faults;
+mod faulty_reads;
+mod figures;
+mod foreign;
+mod golden;
+mod grids;
+mod holes;
+mod interleave;
+mod levels;
+mod live;
+mod long_lists;
+mod lookup;
+mod losses;
+mod merged_lookups;
+mod optimizer;
+mod oracle;
+mod order;
+mod parts;
+mod plan;
+mod planner;
+mod processes;
+mod ranges;
+mod refresh;
+mod ring;
+mod salvage;
+mod schemes;
+mod shared;
+mod trouble;
+mod verify;
+mod whole;

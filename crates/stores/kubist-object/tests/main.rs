@@ -1,0 +1,7 @@
+//! The tests of stores in buckets, one program: `--test it bucket::` runs those of `bucket.rs`.
+
+mod common;
+
+mod bucket;
+mod cached;
+mod misbehaving;
