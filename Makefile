@@ -1,5 +1,6 @@
 # make build   the `kubist` package and command, in .venv/
 # make demo    real droplets: figures of queries, and a picture in demo/
+# make docs    the documentation site, in site/; make docs-serve shows it on 127.0.0.1:8000
 # make test    all tests of Rust, Python and the page
 # make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
 # make test-index     indices beside 9,000 random files, against numpy and pyarrow; SEEDS=n, FIRST=seed
@@ -78,7 +79,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The integration tests, one program for each crate; its modules are chosen by their names.
 IT := cargo test --release --locked --target-dir target --test it
 
-.PHONY: build compile install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build compile docs docs-serve drawings install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         test-mounts stress-mounts \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
 
@@ -98,6 +99,16 @@ define USE_MODULE
 install -m 755 target/release/lib_kubist.so python/kubist/_kubist.abi3.so
 echo '$(CURDIR)/python' > "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')/kubist.pth"
 endef
+
+docs: build $(VENV)/.for-docs
+	$(BIN)/python scripts/site.py build
+
+docs-serve: build $(VENV)/.for-docs
+	$(BIN)/python scripts/site.py serve
+
+# The drawings of docs/concepts/.
+drawings:
+	$(PYTHON) scripts/drawings.py
 
 PREFIX ?= /usr/local
 install:
@@ -407,7 +418,7 @@ bench-s3: s3-up build bench/.venv/.ready
 clean:
 	rm -rf spark/*/target
 	rm -rf viewer/node_modules viewer/dist viewer/results
-	rm -rf target $(VENV) demo dist python/kubist/*.so bench/.venv bench/tools bench/data bench/results
+	rm -rf target $(VENV) demo dist site python/kubist/*.so bench/.venv bench/tools bench/data bench/results
 	find python examples scripts bench -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp each, so that pip is asked only when its list has changed.

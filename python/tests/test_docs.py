@@ -64,6 +64,18 @@ def test_links_lead_somewhere(page: str) -> None:
     assert not [link for link in local if not ((ROOT / page).parent / link).exists()]
 
 
+def test_the_site_builds_and_has_no_broken_link() -> None:
+    command = [sys.executable, ROOT / "scripts" / "site.py", "build"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_drawings_are_those_of_their_script() -> None:
+    command = [sys.executable, ROOT / "scripts" / "drawings.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_reference_is_that_of_the_docstrings() -> None:
     command = [sys.executable, ROOT / "scripts" / "api.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
