@@ -1,7 +1,9 @@
 # make build   the `kubist` package and command, in .venv/
 # make demo    real droplets: figures of queries, and a picture in demo/
 # make docs    the documentation site, in site/; make docs-serve shows it on 127.0.0.1:8000
-# make test    all tests of Rust, Python and the page
+# make check   the tests of every hour: five minutes once all is compiled
+# make test    the tests before a change is handed on: 25 minutes from nothing, on two cores
+# make test-all    all tests, and all campaigns below, for a release: hours, and gigabytes of other programs
 # make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
 # make test-index     indices beside 9,000 random files, against numpy and pyarrow; SEEDS=n, FIRST=seed
 # make demo-insitu   droplets that are looked at while they are computed: OpenFOAM where it is installed;
@@ -79,7 +81,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The integration tests, one program for each crate; its modules are chosen by their names.
 IT := cargo test --release --locked --target-dir target --test it
 
-.PHONY: build compile docs docs-serve drawings install header page wheel demo test test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         test-mounts stress-mounts \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
 
@@ -91,7 +93,7 @@ build: $(VENV)/.for-build page
 	install -m 755 target/release/kubist $(BIN)/kubist
 	$(USE_MODULE)
 
-# The tests of Rust, and the examples; not run.
+# The tests of Rust; not run.
 compile:
 	cargo test --release --locked --target-dir target --no-run
 
@@ -138,10 +140,12 @@ wheel: build $(VENV)/.for-wheel
 	rm -rf dist/plain
 
 # Needs the Python module alone, without its readers of files and its pictures: a third of what `build` compiles.
-# What was built whole stays.
-demo: $(VENV)/.for-build $(VENV)/.for-demo
-	if [ -x $(BIN)/kubist ]; then $(MAKE) build; \
-	  else cargo build --release --locked -p kubist-python --no-default-features --target-dir target; fi
+# What was built whole stays. Libraries of Python are fetched while it is compiled.
+demo: $(BIN)/python
+	$(MAKE) --no-print-directory $(VENV)/.for-demo & fetching=$$!; \
+	  if [ -x $(BIN)/kubist ]; then $(MAKE) build; \
+	  else cargo build --release --locked -p kubist-python --no-default-features --target-dir target; fi \
+	  && wait $$fetching
 	$(USE_MODULE)
 	$(BIN)/python examples/airway/demo.py
 
@@ -152,9 +156,16 @@ demo-insitu: build $(VENV)/.for-demo
 	OPENFOAM=$(OPENFOAM) $(BIN)/python examples/insitu/demo.py target/insitu --kubist $(BIN)/kubist \
 	  $(if $(SHORT),--short) $(if $(NO_BROWSER),--no-browser)
 
-# Builds first, so that the table of its steps has that too.
-test: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
-	$(BIN)/python scripts/run_tests.py
+# They build first, so that the table of their steps has that too. What each runs: scripts/run_tests.py.
+check: $(VENV)/.for-build $(VENV)/.for-test
+	$(BIN)/python scripts/run_tests.py check
+
+# MINUTES=n ends what still runs then.
+test: $(VENV)/.for-build $(VENV)/.for-test
+	$(BIN)/python scripts/run_tests.py test $(if $(MINUTES),--minutes $(MINUTES))
+
+test-all: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
+	$(BIN)/python scripts/run_tests.py all
 
 # The usual tests have the light ones of these libraries only.
 test-formats: build $(VENV)/.for-test $(VENV)/.for-formats

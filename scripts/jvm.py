@@ -1,6 +1,7 @@
 """Builds the jars of spark/ with Maven, and runs their tests.
 
 python scripts/jvm.py [--all-lines] [--questions N]   the tests, of Spark's newest line or of all
+python scripts/jvm.py --quick                         Java's own, and questions and writes of Spark
 python scripts/jvm.py --jars                          the jars alone
 python scripts/jvm.py --kill ROUNDS                   a stream whose driver and executors are killed
 python scripts/jvm.py --bench FOLDER ROWS TURNS STORES   Kubist beside other tables of Spark
@@ -98,6 +99,7 @@ def main() -> int:
     )
     parser.add_argument("--all-lines", action="store_true", help="all lines of Spark")
     parser.add_argument("--questions", type=int, default=60, help="random conditions a line")
+    parser.add_argument("--quick", action="store_true", help="a part, for every day")
     parser.add_argument("--jars", action="store_true", help="makes the jars, and tests nothing")
     parser.add_argument("--kill", type=int, metavar="ROUNDS", help="only the stream that is killed")
     parser.add_argument(
@@ -114,6 +116,8 @@ def main() -> int:
         if asked.kill:
             named = ["-Dtest=KilledStreamTest", "-Dsurefire.failIfNoSpecifiedTests=false"]
             return maven("test", f"-Drounds={asked.kill}", *named)
+        if asked.quick:
+            lines += ["-Dtest=TableTest,QuestionsTest,WritingTest", "-Dsurefire.failIfNoSpecifiedTests=false"]
         compiled = maven("test-compile", *lines, quiet=True)
         return compiled or maven("test", f"-Dquestions={asked.questions}", *lines)
     except Absent as why:

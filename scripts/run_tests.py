@@ -1,48 +1,157 @@
-"""Builds, runs the tests of Rust, Python, the explorer page and Java, and sums them up.
+"""Runs a tier of the tests; the targets `make check`, `make test` and `make test-all` do.
 
-Prints how many seconds each step took, then one line with all results.
+    python scripts/run_tests.py check|test|all [--minutes N]
 
-All suites run to their end, whatever fails. The exit code is 0 only if tests
-ran in each of them and none failed. Tests that need a Cassandra cluster get one of three
-nodes for the time of the run, those that need an S3 server get one, where they can be had;
-elsewhere they are skipped.
+`STEPS` lists what is run: in which tiers, with which command, on which services. After the builds
+two steps run at once, one for each core; what a step prints is shown when it ends. Campaigns follow,
+one at a time. If a build fails nothing else runs; tests run to their end, whatever fails. After N
+minutes no step begins, and a step that still runs is ended and has failed.
+
+The last lines are a table of seconds, as docs/testing.md has it, and `N passed, N failed, N skipped`.
+The exit code is 0 only if tests ran in each step and none failed. A step whose service or program
+cannot be had on this machine counts as one skipped test.
 """
 
+from __future__ import annotations
+
+import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-BUILD = ["make", "build"]
-CARGO = ["cargo", "test", "--release", "--locked", "--no-fail-fast"]
-CARGO += ["--target-dir", "target"]
-# What needs a cluster, and the engine's oracle once more with its tables there. Killed nodes
-# and the live tests take minutes: make cassandra-chaos.
-CLUSTER = [*CARGO, "--test", "it", "--", "promises::", "faults::", "--ignored"]
-CLUSTER += ["--test-threads", "4"]
-SECURE = [*CARGO, "--test", "it", "--", "secure::", "--ignored"]
-ENGINE = [*CARGO, "--test", "it", "--", "oracle::"]
-NODES = [sys.executable, "scripts/cassandra.py"]
-# What needs an S3 server.
-BUCKET = [*CARGO, "--test", "it", "--", "bucket::", "--ignored"]
-SERVER = [sys.executable, "scripts/s3.py"]
-SERVER_PORT = "7077"
-SERVER_ADDRESS = f"http://127.0.0.1:{SERVER_PORT}"
-SERVER_KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "testsecret"}
-# What they answer where Cassandra or Go are not to be had; any other failure is one.
-NOT_TO_BE_HAD = 3
-HOSTS = "127.0.0.1,127.0.0.2,127.0.0.3"
-COMPILE = [*CARGO, "--no-run"]
-PYTEST = [sys.executable, "-m", "pytest", "-q", "python", "--color=no"]
-PAGE = ["node", "viewer/test/run.mjs"]
+CHECK, TEST, ALL = "check", "test", "all"
+TIERS = (CHECK, TEST, ALL)
+
+# Services: what starts and ends them, and by which variables tests find them.
+
+
+@dataclass
+class Service:
+    script: list[str]
+    start: list[str]
+    found_by: dict[str, str]
+
+
+S3, CASSANDRA, SECURE = "S3", "Cassandra", "secure Cassandra"
+S3_PORT = "7077"
+# The campaigns below use the same nodes, where these are up.
+NODES = Path(os.environ.setdefault("CASSANDRA_HOME", str(ROOT / "target/cassandra"))).resolve()
+HOSTS = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
+
+
+def services(tier: str) -> dict[str, Service]:
+    """All of them; faults and agreement of several nodes are tested in the last tier."""
+    hosts = HOSTS if tier == ALL else HOSTS[:1]
+    cassandra = [sys.executable, "scripts/cassandra.py"]
+    home = os.environ.get("S3_HOME", str(ROOT / "target/s3"))
+    s3 = ["env", f"S3_HOME={home}", f"PORT={S3_PORT}", sys.executable, "scripts/s3.py"]
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "testsecret"}
+    nodes = ["up", "--nodes", str(len(hosts))]
+    authority = {"KUBIST_TEST_CASSANDRA_CA": str(NODES / "node-9/ca.pem")}
+    return {
+        S3: Service(s3, ["up"], {"KUBIST_TEST_S3": f"http://127.0.0.1:{S3_PORT}", **keys}),
+        CASSANDRA: Service(cassandra, nodes, {"KUBIST_TEST_CASSANDRA": ",".join(hosts)}),
+        SECURE: Service(cassandra, ["up", "--secure"], authority),
+    }
+
+
+# Steps.
+
+BUILDS, SUITES, CAMPAIGNS = range(3)
+
+
+@dataclass
+class Step:
+    name: str
+    command: list[str]
+    tiers: tuple[str, ...] = (TEST, ALL)
+    needs: tuple[str, ...] = ()
+    """Services without which it is skipped."""
+    uses: tuple[str, ...] = ()
+    """Services without which some of its tests are skipped."""
+    variables: dict[str, str] = field(default_factory=dict)
+    stage: int = SUITES
+    counts: bool = True
+    """Its output says how many tests there were; otherwise it is one."""
+
+
+CARGO = ["cargo", "test", "--release", "--locked", "--no-fail-fast", "--target-dir", "target"]
+IT = [*CARGO, "--test", "it", "--"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "--color=no"]
 JVM = [sys.executable, "scripts/jvm.py"]
+AT_CASSANDRA = f"cassandra://{','.join(HOSTS)}/kubist_tests"
+
+
+def python(*names: str) -> list[str]:
+    return [*PYTEST, *(f"python/tests/test_{name}.py" for name in names)]
+
+
+def build(name: str, *command: str) -> Step:
+    return Step(name, [*command], TIERS, stage=BUILDS, counts=False)
+
+
+def campaign(name: str, target: str, counts: bool = True) -> Step:
+    """What takes long, or needs large or rare programs: the Makefile says how, and installs them."""
+    return Step(name, ["make", target], (ALL,), stage=CAMPAIGNS, counts=counts)
+
+
+CRASHES = ["crash::acknowledged", "crash::objects", "crash::synced", "crash::what_a_reader"]
+STEPS = [
+    build("build", "make", "build"),
+    build("Rust tests, compiled", *CARGO, "--no-run"),
+    # make check
+    Step("unit tests", [*CARGO, "--lib"], (CHECK,)),
+    Step("Python and command", python("numpy", "lookup", "live", "keep", "mistakes"), (CHECK,)),
+    Step("oracle, 4 seeds", [*IT, "oracle::"], (CHECK,), variables={"SEEDS": "4"}),
+    Step("crashes, 200 seeds", [*IT, *CRASHES], (CHECK,), variables={"SEEDS": "200"}),
+    # make test
+    Step("Rust tests", CARGO),
+    Step("Python tests", [*PYTEST, "python", "-m", "not release"], (TEST,), uses=(S3, CASSANDRA)),
+    Step("page tests", ["node", "viewer/test/run.mjs"]),
+    Step("Java and Spark tests", [*JVM, "--quick"], (TEST,)),
+    Step("store on S3", [*IT, "bucket::", "--ignored"], needs=(S3,)),
+    Step("store on Cassandra", [*IT, "promises::", "--ignored"], needs=(CASSANDRA,)),
+    # make test-all
+    Step("all Python tests", [*PYTEST, "python"], (ALL,), uses=(S3, CASSANDRA)),
+    Step("Cassandra with TLS", [*IT, "secure::", "--ignored"], (ALL,), needs=(SECURE,)),
+    Step(
+        "oracle on Cassandra", [*IT, "oracle::"], (ALL,), needs=(CASSANDRA,),
+        variables={"KUBIST_TEST_STORE": AT_CASSANDRA, "SEEDS": "4"},
+    ),  # fmt: skip
+    campaign("nodes killed, bad network", "cassandra-chaos"),
+    campaign("MPI and a node killed", "test-insitu-cluster"),
+    campaign("oracle and live on S3", "test-s3"),
+    campaign("files of other programs", "test-formats"),
+    campaign("1,000 seeds of indices", "test-index"),
+    campaign("OpenFOAM", "test-openfoam"),
+    campaign("all lines of Spark", "test-spark"),
+    campaign("notebook", "test-widget"),
+    campaign("two mounts", "test-mounts"),
+    campaign("two mounts, 100 rounds", "stress-mounts"),
+    campaign("20,000 crashes", "crash"),
+    campaign("killed processes, races, trouble", "stress"),
+    campaign("killed MPI jobs", "stress-simulations"),
+    campaign("killed streams of Spark", "stress-spark"),
+    campaign("budgets over 1,000 seeds", "stress-budget"),
+    campaign("20,000 hostile tries", "hostile"),
+    campaign("fuzzed parsers", "fuzz", counts=False),
+    campaign("instructions counted", "instructions", counts=False),
+]
+
+
+# Running them.
+
+# What the scripts of services and of Java answer where these cannot be had on this machine.
+NOT_TO_BE_HAD = 3
 
 # test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; ...
 CARGO_LINE = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
@@ -50,20 +159,16 @@ CARGO_LINE = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) 
 PYTEST_LINE = re.compile(r"^=*\s*(\d+ \w+(?:, \d+ \w+)*) in [\d.]+s")
 # # pass 23
 PAGE_LINE = re.compile(r"^# (pass|fail|cancelled|skipped) (\d+)$")
-PAGE_WORDS = {"pass": "passed", "fail": "failed", "cancelled": "failed", "skipped": "skipped"}
 # [INFO] Tests run: 21, Failures: 0, Errors: 0, Skipped: 0, of a module; a class says its time too.
 SUREFIRE_LINE = re.compile(
     r"^\[\w+\] Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)$"
 )
-PYTEST_WORDS = {
-    "passed": "passed",
-    "failed": "failed",
-    "error": "failed",
-    "errors": "failed",
-    "skipped": "skipped",
-    "xfailed": "skipped",
-    "xpassed": "passed",
-}
+WORDS = {
+    "passed": "passed", "xpassed": "passed", "pass": "passed",
+    "failed": "failed", "error": "failed", "errors": "failed", "fail": "failed",
+    "cancelled": "failed",
+    "skipped": "skipped", "xfailed": "skipped",
+}  # fmt: skip
 
 
 @dataclass
@@ -72,168 +177,157 @@ class Tally:
     failed: int = 0
     skipped: int = 0
 
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+    def add(self, word: str, count: int) -> None:
+        if name := WORDS.get(word):
+            setattr(self, name, getattr(self, name) + count)
+
     def read(self, line: str) -> None:
         """Adds what a closing line of a runner says."""
         if found := CARGO_LINE.match(line):
-            passed, failed, ignored = map(int, found.groups())
-            self.passed += passed
-            self.failed += failed
-            self.skipped += ignored
+            for word, count in zip(("passed", "failed", "skipped"), found.groups(), strict=True):
+                self.add(word, int(count))
         elif found := SUREFIRE_LINE.match(line.rstrip()):
             ran, failures, errors, skipped = map(int, found.groups())
-            self.passed += ran - failures - errors - skipped
-            self.failed += failures + errors
-            self.skipped += skipped
+            self.add("passed", ran - failures - errors - skipped)
+            self.add("failed", failures + errors)
+            self.add("skipped", skipped)
         elif found := PAGE_LINE.match(line):
-            name = PAGE_WORDS[found[1]]
-            setattr(self, name, getattr(self, name) + int(found[2]))
+            self.add(found[1], int(found[2]))
         elif found := PYTEST_LINE.match(line):
             for part in found[1].split(", "):
                 count, word = part.split()
-                if name := PYTEST_WORDS.get(word):
-                    setattr(self, name, getattr(self, name) + int(count))
+                self.add(word, int(count))
 
 
-STEPS: list[tuple[str, float]] = []
-"""What was done so far, and how many seconds it took."""
+class Run:
+    """A run of a tier, until its deadline."""
 
+    def __init__(self, tier: str, minutes: float) -> None:
+        self.steps = [step for step in STEPS if tier in step.tiers]
+        self.services = services(tier)
+        self.answers: dict[str, int] = {}
+        self.deadline = time.monotonic() + 60 * minutes
+        self.seconds: list[tuple[str, float]] = []
+        self.starting = threading.Lock()
+        self.printing = threading.Lock()
 
-@contextmanager
-def step(name: str) -> Iterator[None]:
-    begin = time.monotonic()
-    try:
-        yield
-    finally:
-        STEPS.append((name, time.monotonic() - begin))
+    def all(self) -> Tally:
+        """Builds, then runs the tests if that went well."""
+        builds, suites, campaigns = (
+            [step for step in self.steps if step.stage == stage]
+            for stage in (BUILDS, SUITES, CAMPAIGNS)
+        )
+        if not all(self.built(step) for step in builds):
+            return Tally(failed=1)
+        try:
+            with ThreadPoolExecutor(2) as pool:
+                tallies = [*pool.map(self.tested, suites)]
+            tallies += map(self.tested, campaigns)
+            return Tally(*map(sum, zip(*map(astuple, tallies), strict=True)))
+        finally:
+            for name, answer in self.answers.items():
+                if answer == 0:
+                    subprocess.run([*self.services[name].script, "down"], cwd=ROOT, check=False)
 
+    def built(self, step: Step) -> bool:
+        begin = time.monotonic()
+        print("$", *step.command, flush=True)
+        code, _ = self.ended(step.command, {}, None)
+        self.seconds.append((step.name, time.monotonic() - begin))
+        return code == 0
 
-def show(command: list[str], variables: dict[str, str]) -> None:
-    settings = [f"{name}={value}" for name, value in variables.items()]
-    print("$", " ".join(settings + command), flush=True)
-
-
-def done(name: str, command: list[str]) -> bool:
-    """Whether a command that runs no tests succeeded."""
-    show(command, {})
-    with step(name):
-        ended = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False)
-    return ended.returncode == 0
-
-
-def run(name: str, command: list[str], **variables: str) -> Tally:
-    with step(name):
-        return tests(command, variables)
-
-
-def tests(command: list[str], variables: dict[str, str]) -> Tally:
-    """Runs a suite and counts its tests."""
-    show(command, variables)
-    tally = Tally()
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=os.environ | variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            tally.read(line)
-    if process.returncode == NOT_TO_BE_HAD and command == JVM:
+    def tested(self, step: Step) -> Tally:
+        begin = time.monotonic()
+        tally, output = self.outcome(step)
+        took = time.monotonic() - begin
+        with self.printing:
+            self.seconds.append((step.name, took))
+            shown = [*(f"{name}={value}" for name, value in step.variables.items()), *step.command]
+            print("\n$", *shown)
+            print(output)
+            print(f"{step.name}: {tally}, {took:.0f} s", flush=True)
         return tally
-    # A suite that does not compile, crashes or finds no tests has failed too.
-    if tally.failed == 0 and (process.returncode != 0 or tally.passed == 0):
-        tally.failed = 1
-    return tally
 
+    def outcome(self, step: Step) -> tuple[Tally, str]:
+        """What a step's tests came to, and what they printed."""
+        if time.monotonic() > self.deadline:
+            return Tally(skipped=1), "skipped: there was no time left"
+        variables = dict(step.variables)
+        for name in (*step.needs, *step.uses):
+            answer = self.started(name)
+            if answer == 0:
+                variables |= self.services[name].found_by
+            elif answer != NOT_TO_BE_HAD:
+                return Tally(failed=1), f"{name} does not start"
+            elif name in step.needs:
+                return Tally(skipped=1), f"skipped: {name} cannot be had on this machine"
+        code, output = self.ended(step.command, variables, subprocess.PIPE)
+        tally = Tally()
+        for line in output.splitlines():
+            tally.read(line)
+        if code == NOT_TO_BE_HAD:
+            return Tally(skipped=1), output
+        if not step.counts and code == 0:
+            tally.passed = 1
+        # A suite that crashes or finds no tests has failed too.
+        if tally.failed == 0 and (code != 0 or tally.passed == 0):
+            tally.failed = 1
+        return tally, output
 
-def home() -> Path:
-    """The folder of the nodes: the tests' own, unless the caller names one."""
-    return Path(os.environ.get("CASSANDRA_HOME", ROOT / "target/cassandra")).resolve()
+    def ended(
+        self, command: list[str], variables: dict[str, str], to: int | None
+    ) -> tuple[int, str]:
+        """The exit code of a command, which is ended at the deadline, and what it wrote to a pipe."""
+        # A group of its own, so that all of it can be ended.
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | variables, stdin=subprocess.DEVNULL, stdout=to,
+            stderr=to and subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
+        try:
+            output, _ = process.communicate(timeout=max(0, self.deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            output = f"{output or ''}\nended: there was no time left"
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return process.returncode, output or ""
 
-
-def nodes(*command: str) -> int:
-    """Does what a command of scripts/cassandra.py says."""
-    environment = os.environ | {"CASSANDRA_HOME": str(home())}
-    with step(f"cluster {' '.join(command)}"):
-        return subprocess.run([*NODES, *command], cwd=ROOT, env=environment, check=False).returncode
-
-
-def server(command: str) -> int:
-    """Does what a command of scripts/s3.py says."""
-    home = os.environ.get("S3_HOME", str(ROOT / "target/s3"))
-    environment = os.environ | {"S3_HOME": home, "PORT": SERVER_PORT}
-    with step(f"S3 server {command}"):
-        return subprocess.run([*SERVER, command], cwd=ROOT, env=environment, check=False).returncode
-
-
-def run_all() -> list[Tally]:
-    if not done("build", BUILD):
-        return [Tally(failed=1)]
-    # What does not compile fails again below, as a suite.
-    done("Rust tests, compiled", COMPILE)
-    try:
-        up = server("up")
-        if up == NOT_TO_BE_HAD:
-            print("tests that need an S3 server are skipped: it is built with Go", flush=True)
-            return run_suites()
-        if up != 0:
-            return [*run_suites(), Tally(failed=1)]
-        bucket = {"KUBIST_TEST_S3": SERVER_ADDRESS, **SERVER_KEYS}
-        return [run("Rust tests on an S3 server", BUCKET, **bucket), *run_suites(**bucket)]
-    finally:
-        server("down")
-
-
-def run_suites(**bucket: str) -> list[Tally]:
-    """All suites, with a cluster where it can be had."""
-    try:
-        up = nodes("up")
-        if up == NOT_TO_BE_HAD:
-            print("tests that need a Cassandra cluster are skipped", flush=True)
-            return [run("Rust tests", CARGO), *others(**bucket)]
-        if up != 0:
-            return [run("Rust tests", CARGO), *others(**bucket), Tally(failed=1)]
-        cluster = {"KUBIST_TEST_CASSANDRA": HOSTS}
-        store = {"KUBIST_TEST_STORE": f"cassandra://{HOSTS}/kubist_tests", "SEEDS": "4"}
-        suites = [
-            run("Rust tests", CARGO),
-            run("Rust tests on a cluster", CLUSTER, **cluster),
-            run("oracle on a cluster", ENGINE, **store),
-            *others(**cluster, **bucket),
-        ]
-        if nodes("up", "--secure") != 0:
-            return [*suites, Tally(failed=1)]
-        authority = {"KUBIST_TEST_CASSANDRA_CA": str(home() / "node-9/ca.pem")}
-        return [*suites, run("Rust tests with TLS", SECURE, **authority)]
-    finally:
-        nodes("down")
-
-
-def others(**services: str) -> list[Tally]:
-    """The suites of Python, the page, and Java with Spark's newest line."""
-    return [
-        run("Python tests", PYTEST, **services),
-        run("page tests", PAGE),
-        run("Java and Spark tests", JVM),
-    ]
+    def started(self, name: str) -> int:
+        """What starting a service answered, which is tried once."""
+        with self.starting:
+            if name not in self.answers:
+                begin = time.monotonic()
+                service = self.services[name]
+                command = [*service.script, *service.start]
+                ended = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False)
+                self.answers[name] = ended.returncode
+                self.seconds.append((f"{name}, started", time.monotonic() - begin))
+            return self.answers[name]
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tier", choices=TIERS)
+    parser.add_argument("--minutes", type=float, default=24 * 60, help="for all of it")
+    asked = parser.parse_args()
     begin = time.monotonic()
-    suites = run_all()
+    run = Run(asked.tier, asked.minutes)
+    total = run.all()
     # What the caller did before, as "packages=12 environment=34".
     parts = [part.split("=") for part in os.environ.get("EARLIER_STEPS", "").split()]
     earlier = [(name, float(seconds)) for name, seconds in parts]
-    passed = time.monotonic() - begin + sum(seconds for _, seconds in earlier)
+    took = time.monotonic() - begin + sum(seconds for _, seconds in earlier)
     print("\n| step | seconds |\n|---|---:|")
-    for name, seconds in [*earlier, *STEPS, ("all", passed)]:
+    for name, seconds in [*earlier, *run.seconds, ("all", took)]:
         print(f"| {name} | {seconds:.0f} |")
-    print()
-    total = Tally(*map(sum, zip(*map(astuple, suites), strict=True)))
-    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    print(f"\n{total}")
     return 1 if total.failed else 0
 
 

@@ -196,6 +196,7 @@ def test_lowest_in_each_cell(seed: int, path: Path) -> None:
         assert sorted(found) == sorted(expected)
 
 
+@pytest.mark.release
 def test_cells_do_not_flicker_while_panning(path: Path) -> None:
     rng = np.random.default_rng(5)
     data = {"id": np.arange(20_000), "x": rng.random(20_000), "y": rng.random(20_000)}
@@ -217,6 +218,7 @@ def test_cells_do_not_flicker_while_panning(path: Path) -> None:
         assert len(in_both[0]) == 5 * 4 * 4
 
 
+@pytest.mark.release
 def test_a_million_records_on_one_point(path: Path) -> None:
     rows = 1_000_000
     data = {

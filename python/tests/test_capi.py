@@ -490,6 +490,7 @@ def test_floating_point_exceptions_are_left_to_the_solver(tmp_path: Path) -> Non
     run(program, tmp_path / "table")
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("tool", ["valgrind", "sanitizers"])
 def test_memory_is_read_written_and_freed_as_it_should_be(tmp_path: Path, tool: str) -> None:
     """Of threads that still run when the program ends, valgrind cannot say whose memory is."""

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.release
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 DATA = Path(__file__).parent / "data"
 RNG = np.random.default_rng(21)

@@ -41,7 +41,8 @@ def works() -> str | None:
     return None if tried.returncode == 0 else "strace may not trace here"
 
 
-pytestmark = pytest.mark.skipif(works() is not None, reason=works() or "")
+works_here = pytest.mark.skipif(works() is not None, reason=works() or "")
+pytestmark = [pytest.mark.release, works_here]
 
 
 @dataclass

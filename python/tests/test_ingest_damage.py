@@ -71,6 +71,7 @@ def damaged_laz(whole: bytes, rng: random.Random, begin: int) -> tuple[str, byte
     return how, out
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("begin", ["header", "points"])
 def test_random_damages_of_laz_end_with_an_error(tmp_path: Path, begin: str) -> None:
     """A sixth of these end lazrs by a signal. DAMAGES=n: so many of both kinds."""

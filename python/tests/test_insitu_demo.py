@@ -7,10 +7,13 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
 from libkubist import ROOT, install, need, run
 from servers import COMMAND
 
 import kubist
+
+pytestmark = pytest.mark.release
 
 
 def shown(folder: Path, **environment: str) -> str:

@@ -15,6 +15,8 @@ from libkubist import ROOT, install, need, run
 
 import kubist
 
+pytestmark = pytest.mark.release
+
 EXAMPLE = ROOT / "examples/simulations/lammps_melt.py"
 
 

@@ -53,9 +53,10 @@ def can_mount() -> bool:
     return False
 
 
-pytestmark = pytest.mark.skipif(
+works_here = pytest.mark.skipif(
     not can_mount(), reason="nothing can be mounted here: that needs /dev/fuse and its right"
 )
+pytestmark = [pytest.mark.release, works_here]
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:

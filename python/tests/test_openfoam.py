@@ -24,6 +24,8 @@ import kubist
 sys.path.insert(0, str(ROOT / "examples/insitu"))
 import airway  # noqa: E402
 
+pytestmark = pytest.mark.release
+
 ADAPTER = Path(os.environ.get("KUBIST_OPENFOAM", ROOT / "target/openfoam"))
 ORDER = [(name, "ascending") for name in ("time", "origProcId", "origId")]
 # Times are powers of two, so that a folder's name is the time.

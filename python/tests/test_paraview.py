@@ -209,6 +209,7 @@ COUNTED = """
         """
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("ranks", "remote"), [(1, False), (3, False), (3, True)], ids=["one", "ranks", "ranks far away"]
 )
@@ -339,6 +340,7 @@ def test_the_picture_shows_the_records(screen: str, tmp_path: Path, blobs: kubis
         assert (expected & ~spread).sum() == 0
 
 
+@pytest.mark.release
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed")
 def test_ranks_read_disjoint_parts(screen: str, tmp_path: Path, blobs: kubist.Table) -> None:
     ranks = tmp_path / "ranks"
@@ -384,6 +386,7 @@ t.close()
 """
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(("ranks", "remote"), [(1, True), (3, False), (3, True)])
 def test_a_moment_that_was_cleaned_away_gives_way_to_a_newer_one(
     screen: str, tmp_path: Path, ranks: int, remote: bool
@@ -463,6 +466,7 @@ interactor.CreateRepeatingTimer(50)
 """
 
 
+@pytest.mark.release
 @pytest.mark.skipif(shutil.which("paraview") is None, reason="paraview is not installed")
 @pytest.mark.parametrize("remote", [False, True], ids=["directory", "address"])
 def test_the_window_refines_and_follows(screen: str, tmp_path: Path, remote: bool) -> None:
@@ -523,6 +527,7 @@ def test_the_command_knows_where_the_plug_in_lies() -> None:
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "airway"
 
 
+@pytest.mark.release
 def test_the_examples_state_shows_the_droplets_that_are_there(screen: str, tmp_path: Path) -> None:
     """airway.pvsm is loaded as users load it whose table lies elsewhere."""
     steps = sorted((EXAMPLE / "steps").glob("*.parquet"))[-2:]
@@ -563,6 +568,7 @@ def test_the_examples_state_shows_the_droplets_that_are_there(screen: str, tmp_p
     assert "ERR|" not in done.stderr, done.stderr
 
 
+@pytest.mark.release
 def test_the_script_makes_the_state_and_the_picture(screen: str, tmp_path: Path) -> None:
     step = pq.read_table(sorted((EXAMPLE / "steps").glob("*.parquet"))[-1])
     place = tmp_path / "demo" / "airway.kubist"

@@ -63,6 +63,7 @@ def whole_tokens(t: kubist.Table | kubist.Snapshot) -> set[int]:
     return set(found)
 
 
+@pytest.mark.release
 def test_kill_9_loses_nothing_acknowledged(path: Path) -> None:
     dice = random.Random(9)
     kubist.create(path, SCHEMA, {"x": (0, 1), "y": (0, 1)}, identity=["token", "row"])
@@ -144,6 +145,7 @@ def read_along(path: str, tell: Connection) -> None:
         raise
 
 
+@pytest.mark.release
 def test_readers_see_whole_commits_while_a_writer_writes(path: Path) -> None:
     kubist.create(path, SCHEMA, {"x": (0, 1), "y": None}, identity=["token", "row"])
     processes, readers = [], []
@@ -176,6 +178,7 @@ def append_some(path: str, name: str, first: int, tell: Connection) -> None:
     tell.send("done")
 
 
+@pytest.mark.release
 def test_writers_of_many_processes(path: Path) -> None:
     kubist.create(path, SCHEMA, ["x", "y"], identity=["token", "row"])
     processes = []

@@ -35,6 +35,8 @@ from test_simulations import (
 
 import kubist
 
+pytestmark = pytest.mark.release
+
 __all__ = ["prefix", "programs"]
 
 # Nodes are killed here, so whoever runs this says that they may be: `make test-insitu-cluster`.

@@ -23,6 +23,11 @@ EXAMPLES = ROOT / "examples/simulations"
 NAMES = ("pid", "x", "y", "time", "diameter", "rank", "deposited")
 
 
+# Two are the quick test of each language.
+RANKS = [
+    pytest.param(1, marks=pytest.mark.release), 2, pytest.param(4, marks=pytest.mark.release)
+]  # fmt: skip
+
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return install(tmp_path_factory.mktemp("installed"))
@@ -93,7 +98,7 @@ def assert_equal(table: kubist.Table, ranks: int, steps: int, droplets: int) -> 
 
 
 @pytest.mark.parametrize("mode", ["rank", "node"])
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.parametrize("language", ["C", "Fortran"])
 def test_ranks_write_what_they_compute(
     prefix: Path, programs: dict[str, Path], path: Path, language: str, ranks: int, mode: str
@@ -106,7 +111,7 @@ def test_ranks_write_what_they_compute(
     assert len(table.info().writers) == (ranks if mode == "rank" else 1)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", RANKS)
 def test_cpp_writes_what_it_computes(
     prefix: Path, programs: dict[str, Path], path: Path, ranks: int
 ) -> None:
@@ -115,7 +120,7 @@ def test_cpp_writes_what_it_computes(
 
 
 @pytest.mark.parametrize("mode", ["rank", "node"])
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", RANKS)
 def test_python_writes_what_it_computes(path: Path, ranks: int, mode: str) -> None:
     pytest.importorskip("mpi4py")
     program = EXAMPLES / "droplets.py"
@@ -133,6 +138,7 @@ def program_of(language: str, prefix: Path, programs: dict[str, Path]) -> list[s
     return [compiled(language, prefix, programs)]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("language", ["C", "C++", "Fortran", "Python"])
 def test_a_rank_may_do_nothing_but_commit(
@@ -219,6 +225,7 @@ def test_ranks_without_droplets_take_part(
     assert (len(snapshot), list(snapshot.complete_steps())) == (0, [1, 2, 3])
 
 
+@pytest.mark.release
 def test_a_step_may_be_larger_than_the_ring(
     prefix: Path, programs: dict[str, Path], path: Path
 ) -> None:
@@ -233,6 +240,7 @@ def ended(*processes: int) -> None:
             os.kill(process, signal.SIGKILL)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("mode", ["rank", "node", "dedicated"])
 @pytest.mark.parametrize("victim", ["a rank", "the leader", "all"])
 @pytest.mark.parametrize("turn", range(int(os.environ.get("ROUNDS", "1"))))
@@ -297,6 +305,7 @@ def ranks_of(parent: int, program: Path) -> list[int]:
     )
 
 
+@pytest.mark.release
 def test_an_mpi_that_another_started_is_named(
     prefix: Path, programs: dict[str, Path], path: Path
 ) -> None:
@@ -388,6 +397,7 @@ end program
 """
 
 
+@pytest.mark.release
 def test_a_run_in_fortran_that_is_not_closed_leaves_what_is_durable(
     prefix: Path, path: Path
 ) -> None:
@@ -426,6 +436,7 @@ int main(int argc, char **argv) {
 """
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("mode", "call"),
     [("1", "close"), ("2", "close"), ("1", "end_step"), ("2", "end_step"), ("2", "open")],
@@ -500,6 +511,7 @@ MPI.COMM_WORLD.Abort(4)
 """
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(("mode", "call"), [("1", "end_step"), ("2", "close"), ("1", "open")])
 @pytest.mark.parametrize("language", ["Fortran", "Python"])
 def test_nor_is_it_in_other_languages(
@@ -536,6 +548,7 @@ def unclosed(prefix: Path) -> Path:
     return program
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(("mode", "ranks", "logs"), [("1", 2, 2), ("2", 2, 1), ("3", 3, 1)])
 def test_a_run_that_is_not_closed_leaves_what_is_durable(
     unclosed: Path, path: Path, mode: str, ranks: int, logs: int
@@ -572,6 +585,7 @@ def benchmarked(prefix: Path, folder: Path, **sizes: str) -> dict[str, list[str]
     return {row[0]: row for row in rows if len(row) == 11 and row[0][0] not in "w-"}
 
 
+@pytest.mark.release
 def test_the_benchmark_of_ways_to_write_runs(prefix: Path, tmp_path: Path) -> None:
     need("mpicc.openmpi", "mpirun.openmpi", "pkg-config")
     ways = benchmarked(prefix, tmp_path, PARTICLES="20000", RANKS="2", STEPS="3")

@@ -16,6 +16,8 @@ from libkubist import ROOT, built, install, need, run
 
 import kubist
 
+pytestmark = pytest.mark.release
+
 CONFIGURATION = """\
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)

@@ -24,6 +24,7 @@ if int(pyspark.__version__.split(".")[0]) < 4:
 
 # Spark's own sockets and its use of pandas.
 pytestmark = [
+    pytest.mark.release,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

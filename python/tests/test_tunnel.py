@@ -315,6 +315,7 @@ def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
             server.terminate()
 
 
+@pytest.mark.release
 def test_through_a_real_ssh(table: kubist.Table, sshd: int, tmp_path: Path) -> None:
     host = f"{getpass.getuser()}@127.0.0.1:{sshd}"
     with View(f"ssh://{host}{table.location}", "--remote-kubist", str(COMMAND)) as view:

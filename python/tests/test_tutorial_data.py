@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from datasets import fetched
 
+pytestmark = pytest.mark.release
+
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
 pytestmark = pytest.mark.filterwarnings("default")
 
