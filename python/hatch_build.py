@@ -1,7 +1,6 @@
-"""Builds what a wheel carries beside Python files: the extension module and the command.
+"""Builds what a wheel carries beside Python files: the extension module, which has the command in it.
 
-One cargo call compiles both, as `make build` does, so that a wheel made after it compiles
-nothing. Needs Rust, and for the explorer page Node.js; what is installed needs neither.
+The cargo call is that of `make build`, so that a wheel made after it compiles nothing. Needs Rust, and for the explorer page Node.js; what is installed needs neither.
 KUBIST_PROFILE=dev packs a build without optimisations, which takes a fraction of the time.
 """
 
@@ -26,7 +25,7 @@ NO_CARGO = (
 
 
 class BuildHook(BuildHookInterface[Any]):
-    """Puts the module into the package, and the command where commands are."""
+    """Puts the module into the package, and what calls its command where commands are."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if shutil.which("cargo") is None:
@@ -37,8 +36,9 @@ class BuildHook(BuildHookInterface[Any]):
         command = ["cargo", "build", "--locked", "--profile", profile]
         subprocess.run([*command, "--target-dir", str(TARGET)], cwd=ROOT, check=True)
         built = TARGET / ("debug" if profile == "dev" else profile)
-        build_data["force_include"][str(built / "lib_kubist.so")] = "kubist/_kubist.abi3.so"
-        build_data["shared_scripts"][str(built / "kubist")] = "kubist"
+        module = built / "lib_kubist.so"
+        build_data["force_include"][str(module)] = "kubist/_kubist.abi3.so"
+        build_data["shared_scripts"][str(ROOT / "python" / "command.py")] = "kubist"
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         # One module for Python 3.11 and all that come after it.
         build_data["tag"] = f"cp311-abi3-{platform}"

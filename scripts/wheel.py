@@ -1,6 +1,6 @@
 """Names the wheel in dist/ after the systems that it runs on, and tries it where no Rust is.
 
-`auditwheel` finds the oldest C library that module and command run with, and gives the wheel
+`auditwheel` finds the oldest C library that the module runs with, and gives the wheel
 that tag (manylinux_2_34, say). The wheel is then installed into a fresh environment, with NumPy
 alone beside it, in which the first steps of README.md run, and the command.
 """

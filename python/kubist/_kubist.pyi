@@ -59,6 +59,7 @@ class Column:
 class Batches:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+def command(interpreter: str, arguments: list[str]) -> int: ...
 def put_frames(
     batch: Batch,
     slot_of_frame: npt.NDArray[np.int64],

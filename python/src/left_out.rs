@@ -4,9 +4,10 @@ use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::prelude::*;
 
 /// Names of the module, and what they are for.
-const PARTS: [(&[&str], &str); 2] = [
+const PARTS: [(&[&str], &str); 3] = [
     (&["File", "FileRows", "common", "fingerprint", "Files"], "readers and indices of files"),
     (&["Picture", "Scene"], "pictures"),
+    (&["command"], "command"),
 ];
 
 /// Python asks this for a name that the module has not.

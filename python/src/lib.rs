@@ -9,6 +9,8 @@
 mod arrow;
 mod call;
 mod column;
+#[cfg(feature = "command")]
+mod command;
 mod error;
 mod estimate;
 #[cfg(feature = "files")]
@@ -18,7 +20,7 @@ mod given;
 #[cfg(feature = "files")]
 mod indexing;
 mod json;
-#[cfg(not(all(feature = "files", feature = "pictures")))]
+#[cfg(not(all(feature = "files", feature = "pictures", feature = "command")))]
 mod left_out;
 mod memory;
 #[cfg(feature = "pictures")]
@@ -46,6 +48,9 @@ mod _kubist {
     use crate::arrow::{Batch, Batches, Incoming, Schema};
     #[pymodule_export]
     use crate::column::Column;
+    #[cfg(feature = "command")]
+    #[pymodule_export]
+    use crate::command::command;
     #[pymodule_export]
     use crate::estimate::{Estimates, Figures};
     #[cfg(feature = "files")]
@@ -58,7 +63,7 @@ mod _kubist {
     #[cfg(feature = "files")]
     #[pymodule_export]
     use crate::indexing::Files;
-    #[cfg(not(all(feature = "files", feature = "pictures")))]
+    #[cfg(not(all(feature = "files", feature = "pictures", feature = "command")))]
     #[pymodule_export]
     use crate::left_out::absent;
     #[pymodule_export]

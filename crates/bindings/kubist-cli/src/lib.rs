@@ -1,4 +1,5 @@
-//! `kubist`: the store from the command line.
+//! `kubist`: the store from the command line. A library, so that a wheel of the Python package has it in its
+//! extension module and carries the engine once.
 //!
 //! Parses arguments, calls the engine, and reports: results on
 //! standard output, everything else on standard error, failures as one line
@@ -42,8 +43,9 @@ mod upkeep;
 mod verify;
 mod view;
 
+use std::ffi::OsString;
 use std::io::Write;
-use std::process::ExitCode;
+use std::path::PathBuf;
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -56,25 +58,26 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Files that a process may open, if the system lets it.
 const FILES: u64 = 8192;
 
-#[global_allocator]
-static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
-
-fn main() -> ExitCode {
-    let arguments = match Kubist::try_parse() {
-        Ok(arguments) => arguments,
-        Err(error) => return usage(&error),
+/// Runs the command with these arguments, the first of which is its name; returns its exit code. `interpreter` is the
+/// Python that this process is, if it is one. Handles SIGINT and SIGTERM from then on.
+pub fn main(arguments: Vec<OsString>, interpreter: Option<PathBuf>) -> u8 {
+    let parsed = match Kubist::try_parse_from(&arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => return usage(&error, &arguments),
     };
-    kubist_memory::keep();
+    if let Some(interpreter) = interpreter {
+        python::runs_this(interpreter);
+    }
     allow_files();
     let cancel = interrupt::cancel_on_signals();
     let switch = cancel.clone();
     // Also what has no switch of its own, as opening a table, need not be waited for.
-    let outcome = kubist::store::stoppable(move || switch.is_set(), || run(&arguments.command, &cancel));
-    let outcome = outcome.map_err(|failure| advised(failure, &arguments.command));
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => tell(&failure),
-    }
+    let outcome = kubist::store::stoppable(move || switch.is_set(), || run(&parsed.command, &cancel));
+    let outcome = outcome.map_err(|failure| advised(failure, &parsed.command));
+    let code = outcome.map_or_else(|failure| tell(&failure, &arguments), |()| 0);
+    // Within a Python nobody else does. What cannot be written was reported by whoever wrote it.
+    let _ = std::io::stdout().flush();
+    code
 }
 
 /// Lets the process open as many files as it may, but no more than large tables need: the usual limit is lower, for
@@ -124,20 +127,19 @@ fn advised(failure: Failure, command: &Command) -> Failure {
     }
 }
 
-fn tell(failure: &Failure) -> ExitCode {
+fn tell(failure: &Failure, arguments: &[OsString]) -> u8 {
     if failure.kind != Kind::ReaderGone {
         let line = failure.message.split_whitespace().collect::<Vec<_>>().join(" ");
-        let line = kubist::printable(&without_passwords(line)).into_owned();
+        let line = kubist::printable(&without_passwords(line, arguments)).into_owned();
         // If this line cannot be written, there is no other way to report it.
         let _ = writeln!(std::io::stderr(), "kubist: error: {line}");
     }
-    ExitCode::from(failure.kind as u8)
+    failure.kind as u8
 }
 
 /// A message that may quote our arguments as they were given, without the passwords in them.
-fn without_passwords(line: String) -> String {
-    let arguments = std::env::args_os().skip(1);
-    arguments.fold(line, |line, argument| {
+fn without_passwords(line: String, arguments: &[OsString]) -> String {
+    arguments.iter().skip(1).fold(line, |line, argument| {
         let argument = argument.to_string_lossy();
         let shown = kubist::without_password(&argument);
         if shown == argument { line } else { line.replace(&*argument, &shown) }
@@ -145,19 +147,19 @@ fn without_passwords(line: String) -> String {
 }
 
 /// Help and version as they are; wrong usage on one line.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: &clap::Error, arguments: &[OsString]) -> u8 {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let _ = error.print();
-        return ExitCode::SUCCESS;
+        return 0;
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
-        return ExitCode::from(Kind::Usage as u8);
+        return Kind::Usage as u8;
     }
     let rendered = error.render().to_string();
     // What follows the usage only repeats where help is to be found.
     let what = rendered.split("\n\nUsage:").next().unwrap_or(&rendered);
     let what = what.split("\n\nFor more information").next().unwrap_or(what);
     let what = what.trim_start_matches("error: ").trim().replace("\n\n", ";");
-    tell(&Failure::usage(format!("{what} (--help tells more)")))
+    tell(&Failure::usage(format!("{what} (--help tells more)")), arguments)
 }
