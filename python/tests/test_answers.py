@@ -18,7 +18,8 @@ from worlds import Truth, World, both, box, condition, world
 
 import kubist
 
-SEEDS = range(80)
+# The engine's own oracle plays many more: a few show that the binding carries all of them across.
+SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.release) for seed in range(6, 80))]
 QUESTIONS = 30
 
 
@@ -157,7 +158,7 @@ def test_any_question_on_any_table(seed: int, path: Path) -> None:
     assert asked.table.verify(deep=True).ok
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", SEEDS[:8])
 def test_lowest_in_each_cell(seed: int, path: Path) -> None:
     rng = np.random.default_rng(seed)
     rows = 3000

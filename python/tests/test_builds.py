@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,20 @@ def test_no_file_of_tests_is_left_out() -> None:
         named |= set(re.findall(r'^\[\[test\]\]\nname = "(\w+)"', manifest.read_text(), re.M))
         files = {file.stem for file in tests.glob("*.rs")} - {"main"}
         assert files <= named, f"{tests}: {files - named}"
+
+
+def test_crates_are_compiled_for_the_tests_that_they_have() -> None:
+    """rustdoc compiles a crate to look for examples, and cargo a library for its unit tests."""
+    for manifest in ROOT.glob("crates/*/*/Cargo.toml"):
+        lines = [
+            line.strip()
+            for file in manifest.parent.glob("src/**/*.rs")
+            for line in file.read_text().splitlines()
+        ]
+        library = tomllib.loads(manifest.read_text()).get("lib", {})
+        fences = [line for line in lines if re.match(r"//[/!] *```", line)]
+        # Every second fence ends a block.
+        examples = any(re.match(r"//[/!] *```(rust)?$", fence) for fence in fences[::2])
+        assert library.get("doctest", True) == examples, manifest
+        tests = "#[test]" in lines or any(line.startswith("proptest!") for line in lines)
+        assert library.get("test", True) == tests, manifest
