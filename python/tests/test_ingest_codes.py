@@ -225,21 +225,76 @@ def test_lammps_text(tmp_path: Path, which: str) -> None:
     ours = rows(tmp_path / "t.kubist", "step", "id")
     theirs = mda.coordinates.LAMMPS.DumpReader(file)
     assert len(ours["id"]) == theirs.n_atoms * theirs.n_frames
-    # MDAnalysis moves the box to the origin.
-    low = [bounds[0] for bounds in kubist.open(tmp_path / "t.kubist").metadata["lammps"]["box"]]
-    names = next(
-        n for n in (("x", "y", "z"), ("xu", "yu", "zu"), ("xs", "ys", "zs")) if n[0] in ours
-    )
+    # MDAnalysis moves the box to the origin, and takes scaled positions as fractions of it.
+    names = next(n for n in (("x", "y", "z"), ("xu", "yu", "zu")) if n[0] in ours)
     for axis, name in enumerate(names):
         found = ours[name].reshape(theirs.n_frames, -1)
+        low = ours[f"box_{'xyz'[axis]}lo"].reshape(theirs.n_frames, -1)
         steps = ours["step"].reshape(theirs.n_frames, -1)[:, 0]
         for ts in theirs:
             assert steps[ts.frame] == ts.data["step"]
-            if names[0] == "xs":
+            if which == "LAMMPSDUMP_triclinic":
                 continue
             np.testing.assert_allclose(
-                found[ts.frame] - low[axis], ts.positions[:, axis], atol=1e-5
+                found[ts.frame] - low[ts.frame], ts.positions[:, axis], atol=1e-5
             )
+
+
+def lammps_step(step: int, box: str, columns: str, *atoms: str, before: str = "") -> str:
+    return (
+        f"{before}ITEM: TIMESTEP\n{step}\nITEM: NUMBER OF ATOMS\n{len(atoms)}\n"
+        f"ITEM: BOX BOUNDS {box}\nITEM: ATOMS {columns}\n" + "".join(f"{a}\n" for a in atoms)
+    )
+
+
+def test_scaled_positions_have_the_box_of_their_own_step(tmp_path: Path) -> None:
+    """A box that breathes: 0.5 is 5, then 15. A general box has any three edges."""
+    file = tmp_path / "npt.dump"
+    cube = "pp pp pp\n0 {0}\n0 {0}\n0 {0}"
+    tilted = "xy xz yz pp pp fs\n-1 14 2\n-2 10 -1\n0 10 0.5"
+    general = "abc origin pp pp pp\n10 1 0 -3\n0 10 2 -2\n1 0 10 -1"
+    file.write_text(
+        lammps_step(0, cube.format(10), "id xs ys zs", "1 0.5 0.5 0.5")
+        + lammps_step(10, cube.format(30), "id xs ys zs", "1 0.5 0.5 0.5")
+    )
+    kubist.ingest(tmp_path / "npt.kubist", file)
+    ours = rows(tmp_path / "npt.kubist", "step")
+    assert [ours[name].tolist() for name in "xyz"] == [[5, 15]] * 3
+    assert ours["box_xhi"].tolist() == [10, 30] and "xs" not in ours
+
+    # Bounds of a tilted box are those of the region around it.
+    file.write_text(lammps_step(0, tilted, "id xs ys zs", "1 0 0 0", "2 1 1 1"))
+    kubist.ingest(tmp_path / "tilted.kubist", file)
+    ours = rows(tmp_path / "tilted.kubist", "id")
+    lows, lengths = (0.0, -2.0, 0.0), (12.0, 11.5, 10.0)
+    assert [ours[name][0] for name in "xyz"] == list(lows)
+    far = (lows[0] + lengths[0] + 2 - 1, lows[1] + lengths[1] + 0.5, lengths[2])
+    assert [ours[name][1] for name in "xyz"] == list(far)
+    assert kubist.open(tmp_path / "tilted.kubist").metadata["lammps"]["boundary"] == "pp pp fs"
+
+    file.write_text(lammps_step(0, general, "id xs ys zs", "1 0.5 0 0", "2 0 0 0.5"))
+    kubist.ingest(tmp_path / "general.kubist", file)
+    ours = rows(tmp_path / "general.kubist", "id")
+    assert [ours[name].tolist() for name in "xyz"] == [[2, -2.5], [-1.5, -2], [-1, 4]]
+    assert ours["box_cx"].tolist() == [1, 1] and ours["box_ox"].tolist() == [-3, -3]
+
+
+def test_lammps_time_comes_first_and_units_are_those_of_the_style(tmp_path: Path) -> None:
+    """`dump_modify time yes units yes`, compressed with Zstandard."""
+    pa = need("pyarrow")
+    text = lammps_step(
+        100, "pp pp pp\n0 9\n0 9\n0 9", "id x y z vx", "1 1 2 3 4",
+        before="ITEM: UNITS\nmetal\nITEM: TIME\n0.5\n",
+    )
+    for text, name in ((text, "a"), (text.removeprefix("ITEM: UNITS\nmetal\n"), "b")):
+        file = tmp_path / f"{name}.dump.zst"
+        with pa.CompressedOutputStream(str(file), "zstd") as out:
+            out.write(text.encode())
+        kubist.ingest(tmp_path / f"{name}.kubist", file)
+        assert rows(tmp_path / f"{name}.kubist", "id")["time"].tolist() == [0.5]
+    units = kubist.open(tmp_path / "a.kubist").units
+    assert units["x"] == "angstrom" and units["vx"] == "angstrom/ps" and units["time"] == "ps"
+    assert not kubist.open(tmp_path / "b.kubist").units
 
 
 def test_lammps_binary_is_what_lammps_wrote_as_text(tmp_path: Path) -> None:

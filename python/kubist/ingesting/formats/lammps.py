@@ -2,34 +2,139 @@
 
 No library reads all of their columns, so they are read here: the text as its manual describes
 it, the binary form as the program's own converter (binary2txt) does.
+
+Scaled positions (`xs ys zs`) become true ones (`x y z`) with the box of their own time step. Every
+row has the box of its step, so that a sample of any size has it too.
 """
 
 from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ..source import Options, Source, State, Step, arrow_table
+from ..source import Options, Source, State, Step, arrow_table, unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ITEM = b"ITEM: TIMESTEP"
-UNITS_ITEM = b"ITEM: UNITS"
-OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+# A dump begins with one of these, or with TIMESTEP, which begins with TIME.
+ITEMS = (b"ITEM: TIME", b"ITEM: UNITS")
+
+
+class _Zstandard(io.RawIOBase):
+    """A file compressed with Zstandard, read forwards; pyarrow's own stream cannot `tell`."""
+
+    def __init__(self, path: Path, _: str) -> None:
+        import pyarrow as pa
+
+        self.stream = pa.input_stream(str(path), compression="zstd")
+        self.position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        read = self.stream.read(len(buffer))
+        buffer[: len(read)] = read
+        self.position += len(read)
+        return len(read)
+
+    def tell(self) -> int:
+        return self.position
+
+    def close(self) -> None:
+        self.stream.close()
+        super().close()
+
+
+def _open_zstandard(path: Path, mode: str) -> IO[bytes]:
+    return io.BufferedReader(_Zstandard(path, mode))
+
+
+OPENERS: dict[bytes, Any] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+    b"\x28\xb5\x2f\xfd": _open_zstandard,
+}
 WHOLE = frozenset(("id", "type", "mol", "proc", "ix", "iy", "iz", "procp1"))
 TEXT = frozenset(("element", "typelabel"))
-# Positions in words of a dump: plain, unwrapped, and scaled by the box.
-POSITIONS = (("x", "y", "z"), ("xu", "yu", "zu"), ("xs", "ys", "zs"), ("xsu", "ysu", "zsu"))
+# Positions in words of a dump: plain and unwrapped. Those scaled by the box become these.
+POSITIONS = (("x", "y", "z"), ("xu", "yu", "zu"))
+SCALED = {("xs", "ys", "zs"): ("x", "y", "z"), ("xsu", "ysu", "zsu"): ("xu", "yu", "zu")}
+BOX = ("box_xlo", "box_xhi", "box_ylo", "box_yhi", "box_zlo", "box_zhi")
+TILT = ("box_xy", "box_xz", "box_yz")
+# Units of LAMMPS by style (its manual, command `units`): length, time, mass. Those of `lj` have none.
+STYLES: dict[str, tuple[str, str, str]] = {
+    "real": ("angstrom", "fs", "g/mol"),
+    "metal": ("angstrom", "ps", "g/mol"),
+    "si": ("m", "s", "kg"),
+    "cgs": ("cm", "s", "g"),
+    "micro": ("um", "us", "pg"),
+    "nano": ("nm", "ns", "ag"),
+}
+VELOCITIES = frozenset(("vx", "vy", "vz"))
+# Words behind BOX BOUNDS that say how the box is written; the others are kinds of boundaries.
+FORMS = (b"xy", b"xz", b"yz", b"abc", b"origin")
 # A header that says more than this lies.
 MOST_ATOMS = 2**40
+
+
+@dataclass
+class Box:
+    """The box of a time step: its origin, and its edge vectors a, b and c.
+
+    A box along the axes has a = (lx, 0, 0), b = (0, ly, 0), c = (0, 0, lz). A tilted one has
+    b = (xy, ly, 0) and c = (xz, yz, lz). A general one (`abc origin`) has any three vectors.
+    """
+
+    origin: tuple[float, float, float]
+    edges: tuple[tuple[float, float, float], ...]
+
+    @staticmethod
+    def from_bounds(bounds: Sequence[float], tilt: Sequence[float] | None = None) -> Box:
+        """The box of `xlo xhi ylo yhi zlo zhi`, as a dump has them.
+
+        A dump of a tilted box has the bounds of the region around it (manual, Howto_triclinic).
+        """
+        xlo, xhi, ylo, yhi, zlo, zhi = bounds
+        xy, xz, yz = tilt or (0.0, 0.0, 0.0)
+        xlo, xhi = xlo - min(0.0, xy, xz, xy + xz), xhi - max(0.0, xy, xz, xy + xz)
+        ylo, yhi = ylo - min(0.0, yz), yhi - max(0.0, yz)
+        edges = ((xhi - xlo, 0.0, 0.0), (xy, yhi - ylo, 0.0), (xz, yz, zhi - zlo))
+        return Box((xlo, ylo, zlo), edges)
+
+    @property
+    def tilted(self) -> bool:
+        a, b, c = self.edges
+        return any((a[1], a[2], b[0], b[2], c[0], c[1]))
+
+    def columns(self) -> dict[str, float]:
+        """The box as values of columns; a general one has its nine components."""
+        (a, b, c), (x, y, z) = self.edges, self.origin
+        if any((a[1], a[2], b[2])):
+            names = [f"box_{edge}{axis}" for edge in "abc" for axis in "xyz"]
+            origin = dict(zip(("box_ox", "box_oy", "box_oz"), self.origin, strict=True))
+            return dict(zip(names, (*a, *b, *c), strict=True)) | origin
+        found = dict(zip(BOX, (x, x + a[0], y, y + b[1], z, z + c[2]), strict=True))
+        if self.tilted:
+            found |= dict(zip(TILT, (b[0], c[0], c[1]), strict=True))
+        return found
+
+    def positions(self, scaled: Sequence[Any]) -> list[Any]:
+        """True positions of fractions of the edges."""
+        return [
+            self.origin[axis] + sum(scaled[i] * self.edges[i][axis] for i in range(3))
+            for axis in range(3)
+        ]
 
 
 @dataclass
@@ -40,7 +145,9 @@ class Frame:
     step: int
     atoms: int
     columns: list[str]
-    bounds: list[list[float]]
+    box: Box | None
+    boundary: str = ""
+    units: str | None = None
     time: float | None = None
 
 
@@ -54,9 +161,11 @@ def look(path: Path, options: Options) -> Source:
     first, table = next(frames, (None, None))
     if first is None or table is None:
         raise ValueError(f"{path}: it has no time step")
+    table = _true(first, table)
     schema = pa.schema([*table.schema, pa.field("step", pa.int64())])
     if first.time is not None:
         schema = schema.append(pa.field("time", pa.float64()))
+    schema = pa.schema([_with_unit(field, first.units) for field in schema])
 
     def steps(committed: Callable[[str], int | None]) -> Iterator[Step]:
         """In one pass over the file: a step's rows are there when it is asked for."""
@@ -73,9 +182,45 @@ def look(path: Path, options: Options) -> Source:
         steps=steps,
         dimensions=[*dimensions, "step"] if dimensions else [],
         identity=["id", "step"] if "id" in names else [],
-        metadata={"lammps": {"box": first.bounds}},
+        metadata={"lammps": {"boundary": first.boundary, "units": first.units}},
         grows=True,
     )
+
+
+def _with_unit(field: pa.Field, style: str | None) -> pa.Field:
+    """The column in the unit that a style of LAMMPS gives it, if the dump names its style."""
+    if style not in STYLES:
+        return field
+    length, time, mass = STYLES[style]
+    name = field.name
+    if name in ("x", "y", "z", "xu", "yu", "zu", "radius", "diameter") or name.startswith("box_"):
+        return unit(field, length)
+    if name in VELOCITIES:
+        return unit(field, f"{length}/{time}")
+    return unit(field, {"time": time, "mass": mass}.get(name))
+
+
+def _true(frame: Frame, rows: pa.Table) -> pa.Table:
+    """The rows with true positions, and with the box of their step."""
+    import numpy as np
+    import pyarrow as pa
+
+    for scaled, names in SCALED.items():
+        if not set(scaled) <= set(rows.column_names) or set(names) & set(rows.column_names):
+            continue
+        if frame.box is None:
+            raise ValueError(
+                f"step {frame.step} at byte {frame.offset}: its positions are scaled by a box, "
+                "and it has no BOX BOUNDS"
+            )
+        values = [rows.column(name).to_numpy() for name in scaled]
+        for name, new, array in zip(scaled, names, frame.box.positions(values), strict=True):
+            at = rows.column_names.index(name)
+            rows = rows.set_column(at, new, pa.array(array, pa.float64()))
+    if frame.box is not None:
+        for name, value in frame.box.columns().items():
+            rows = rows.append_column(name, pa.array(np.full(rows.num_rows, value)))
+    return rows
 
 
 def _reading(
@@ -85,7 +230,8 @@ def _reading(
         import numpy as np
         import pyarrow as pa
 
-        table = rows.append_column("step", pa.array(np.full(rows.num_rows, frame.step)))
+        table = _true(frame, rows)
+        table = table.append_column("step", pa.array(np.full(rows.num_rows, frame.step)))
         if frame.time is not None:
             table = table.append_column("time", pa.array(np.full(rows.num_rows, frame.time)))
         yield table
@@ -119,8 +265,8 @@ def _header(path: Path, file: IO[bytes]) -> Frame | None:
         line = file.readline()
     if not line:
         return None
-    step = atoms = None
-    time, bounds = None, []
+    step = atoms = time = units = box = None
+    boundary = ""
     while True:
         where = f"{path}: byte {file.tell() - len(line)}"
         if not line.startswith(b"ITEM: "):
@@ -131,24 +277,39 @@ def _header(path: Path, file: IO[bytes]) -> Frame | None:
         elif words[:1] == [b"TIME"]:
             time = _number(where, file)
         elif words[:1] == [b"UNITS"]:
-            file.readline()
+            units = file.readline().strip().decode()
         elif words[:3] == [b"NUMBER", b"OF", b"ATOMS"]:
             atoms = int(_number(where, file))
             if not 0 <= atoms < MOST_ATOMS:
                 raise ValueError(f"{where}: it says that there are {atoms} atoms")
         elif words[:2] == [b"BOX", b"BOUNDS"]:
-            bounds = [[float(n) for n in file.readline().split()] for _ in range(3)]
+            boundary = b" ".join(w for w in words[2:] if w not in FORMS).decode()
+            box = _box(where, words[2:], [file.readline() for _ in range(3)])
         elif words[:1] == [b"ATOMS"]:
             if step is None or atoms is None:
                 raise ValueError(f"{where}: neither step nor number of atoms come before ATOMS")
             columns = [word.decode() for word in words[1:]]
-            return Frame(offset, step, atoms, columns, bounds, time)
+            return Frame(offset, step, atoms, columns, box, boundary, units, time)
         elif words[:1] in ([b"ENTRIES"], [b"GRID"]):
             raise ValueError(f"{where}: it is a dump of {words[0].decode().lower()}, not of atoms")
         else:
             # Items of later versions have one line.
             file.readline()
         line = file.readline()
+
+
+def _box(where: str, words: list[bytes], lines: list[bytes]) -> Box:
+    """The box of the lines behind `ITEM: BOX BOUNDS`, in one of its three forms."""
+    try:
+        numbers = [[float(number) for number in line.split()] for line in lines]
+        if words[:2] == [b"abc", b"origin"]:
+            a, b, c = ((n[0], n[1], n[2]) for n in numbers)
+            return Box((numbers[0][3], numbers[1][3], numbers[2][3]), (a, b, c))
+        bounds = [value for line in numbers for value in (line[0], line[1])]
+        tilt = [line[2] for line in numbers] if words[:3] == [b"xy", b"xz", b"yz"] else None
+        return Box.from_bounds(bounds, tilt)
+    except (ValueError, IndexError):
+        raise ValueError(f"{where}: BOX BOUNDS {lines} are not three lines of numbers") from None
 
 
 def _number(where: str, file: IO[bytes]) -> float:
@@ -211,7 +372,7 @@ def _type(name: str) -> Any:
 
 def _is_binary(head: bytes) -> bool:
     """An old dump begins with its step, a newer one with the length of its magic word, negative."""
-    if len(head) < 8 or head.startswith((ITEM, UNITS_ITEM, *OPENERS)):
+    if len(head) < 8 or head.startswith((*ITEMS, *OPENERS)):
         return False
     (first,) = struct.unpack("<q", head[:8])
     if first < 0:
@@ -243,14 +404,16 @@ def _binary(path: Path) -> Iterator[tuple[Frame, pa.Table]]:
             endian, _revision, step, atoms, triclinic = take("iiqqi")
             if endian != 1:
                 raise ValueError(f"{path}: byte {offset}: it is of a machine of other byte order")
-            take("6i")
-            bounds = list(take("6d"))
-            if triclinic:
-                bounds += take("3d")
+            edges = take("6i")
+            # 0: along the axes; 1: tilted; 2: any three edges and an origin.
+            if triclinic == 2:
+                general = take("12d")
+                box = Box(general[9:12], (general[0:3], general[3:6], general[6:9]))
+            else:
+                box = Box.from_bounds(take("6d"), take("3d") if triclinic else None)
             (width,) = take("i")
             (unit_length,) = take("i")
-            if unit_length > 0:
-                take(f"{unit_length}s")
+            units = take(f"{unit_length}s")[0].decode() if unit_length > 0 else None
             (has_time,) = take("c")
             time = take("d")[0] if has_time != b"\0" else None
             (names_length,) = take("i")
@@ -271,12 +434,15 @@ def _binary(path: Path) -> Iterator[tuple[Frame, pa.Table]]:
                 name: values[:, i].astype(np.int64) if name in WHOLE else values[:, i]
                 for i, name in enumerate(names)
             }
-            box = [bounds[i : i + 2] for i in range(0, 6, 2)]
-            yield Frame(offset, step, atoms, names, box, time), arrow_table(columns)
+            # p, f, s, m: the kinds of boundaries, two of each axis.
+            kinds = "".join("pfsm"[kind] if 0 <= kind < 4 else "?" for kind in edges)
+            boundary = " ".join(kinds[i : i + 2] for i in (0, 2, 4))
+            frame = Frame(offset, step, atoms, names, box, boundary, units, time)
+            yield frame, arrow_table(columns)
 
 
 def matches(path: Path, head: bytes) -> bool:
-    if head.startswith((ITEM, UNITS_ITEM)) or _is_binary(head):
+    if head.startswith(ITEMS) or _is_binary(head):
         return True
     opener = next((o for m, o in OPENERS.items() if head.startswith(m)), None)
     if opener is None:
@@ -284,6 +450,6 @@ def matches(path: Path, head: bytes) -> bool:
     try:
         with opener(path, "rb") as file:
             first: bytes = file.read(32)
-            return first.startswith((ITEM, UNITS_ITEM))
+            return first.startswith(ITEMS)
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise ValueError(f"{path}: {error}") from error
