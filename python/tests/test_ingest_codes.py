@@ -8,6 +8,7 @@ where the library is not installed, the test is skipped and says so.
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,71 @@ def test_openfoam_is_what_its_own_converter_makes_of_it(tmp_path: Path, how: str
     assert set(ours["time"]) == {0.04 if how == "collated" else 0.12}
 
 
+def foam(file: Path, kind: str, body: str, packed: bool = False) -> None:
+    """A file of OpenFOAM in text."""
+    head = f"FoamFile {{ version 2.0; format ascii; class {kind}; object {file.name}; }}\n"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if packed:
+        file.with_name(file.name + ".gz").write_bytes(gzip.compress((head + body).encode()))
+    else:
+        file.write_text(head + body)
+
+
+def foam_cloud(
+    case: Path, time: str, positions: str, fields: dict[str, str], **how: Any
+) -> None:
+    cloud = case / time / "lagrangian" / "cloud"
+    name = how.pop("name", "positions")
+    count = len(positions.splitlines())
+    foam(cloud / name, "Cloud<basicKinematicParcel>", f"{count}\n(\n{positions}\n)\n", **how)
+    for field, values in fields.items():
+        kind = "labelField" if field.startswith("orig") else "scalarField"
+        foam(cloud / field, kind, f"{count}\n(\n{values}\n)\n", **how)
+
+
+@pytest.mark.parametrize("name", ["positions", "coordinates"])
+def test_barycentric_positions_of_openfoam_need_the_mesh(tmp_path: Path, name: str) -> None:
+    """Two cells: a tetrahedron, and a pyramid on one of its faces."""
+    case = tmp_path / "case"
+    mesh = case / "constant" / "polyMesh"
+    ids = {"origId": "0\n1\n2", "origProcId": "0\n0\n0"}
+    weights = ["(1 0 0 0) 0 0 1", "(0 1 0 0) 0 1 1", "(0.25 0.25 0.25 0.25) 1 0 1"]
+    foam_cloud(case, "0.1", "\n".join(weights), ids, name=name)
+    with pytest.raises(kubist.InvalidInput, match=r"polyMesh/points: .*no such file"):
+        kubist.ingest(tmp_path / "t.kubist", case)
+    corners = "(0 0 0) (1 0 0) (0 1 0) (0 0 1) (1 1 1)"
+    # Face 0 is between both cells; its normal leaves cell 0.
+    faces = ["3(1 2 3)", "3(0 2 1)", "3(0 1 3)", "3(0 3 2)", "3(1 4 2)", "3(2 4 3)", "3(3 4 1)"]
+    foam(mesh / "points", "vectorField", f"5\n(\n{corners}\n)\n")
+    foam(mesh / "faces", "faceList", f"{len(faces)}\n(\n" + "\n".join(faces) + "\n)\n")
+    foam(mesh / "owner", "labelList", "7\n(\n0 0 0 0 1 1 1\n)\n", packed=True)
+    foam(mesh / "neighbour", "labelList", "1\n(\n1\n)\n")
+    kubist.ingest(tmp_path / "t.kubist", case)
+    ours = rows(tmp_path / "t.kubist", "origId")
+    found = np.stack([ours[axis] for axis in "xyz"], axis=1)
+    centre = np.full(3, 0.25)
+    other = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]]).mean(axis=0)
+    third = (other + [1, 0, 0] + [0, 1, 0] + [0, 0, 1]) / 4
+    np.testing.assert_allclose(found, [centre, [0, 0, 0], third], atol=1e-12)
+
+    foam_cloud(case, "0.2", "(1 0 0 0) 7 0 1", {"origId": "0", "origProcId": "0"}, name=name)
+    with pytest.raises(kubist.InvalidInput, match="parcel 0 is in cell 7, the mesh has 2"):
+        kubist.ingest(tmp_path / "t.kubist", case)
+
+
+def test_packed_clouds_and_fields_that_come_later(tmp_path: Path) -> None:
+    case = tmp_path / "case"
+    ids = {"origId": "0", "origProcId": "0"}
+    foam_cloud(case, "0.1", "(1 2 3) 0", ids, packed=True)
+    foam_cloud(case, "0.2", "(2 3 4) 0", ids | {"d": "1e-5"}, packed=True)
+    foam_cloud(case, "0.3", "(3 4 5) 0", ids, packed=True)
+    kubist.ingest(tmp_path / "t.kubist", case)
+    table = kubist.open(tmp_path / "t.kubist")
+    found = table.query(order_by="time").to_arrow()
+    assert found["x"].to_pylist() == [1, 2, 3]
+    assert found["d"].to_pylist() == [None, 1e-5, None]
+
+
 @pytest.mark.parametrize(
     ("how", "cut"), [("binary", "d"), ("ascii", "U"), ("collated", "positions")]
 )
@@ -286,10 +352,10 @@ def test_lammps_time_comes_first_and_units_are_those_of_the_style(tmp_path: Path
         100, "pp pp pp\n0 9\n0 9\n0 9", "id x y z vx", "1 1 2 3 4",
         before="ITEM: UNITS\nmetal\nITEM: TIME\n0.5\n",
     )
-    for text, name in ((text, "a"), (text.removeprefix("ITEM: UNITS\nmetal\n"), "b")):
+    for dump, name in ((text, "a"), (text.removeprefix("ITEM: UNITS\nmetal\n"), "b")):
         file = tmp_path / f"{name}.dump.zst"
         with pa.CompressedOutputStream(str(file), "zstd") as out:
-            out.write(text.encode())
+            out.write(dump.encode())
         kubist.ingest(tmp_path / f"{name}.kubist", file)
         assert rows(tmp_path / f"{name}.kubist", "id")["time"].tolist() == [0.5]
     units = kubist.open(tmp_path / "a.kubist").units

@@ -72,7 +72,7 @@ POSITIONS = (("x", "y", "z"), ("xu", "yu", "zu"))
 SCALED = {("xs", "ys", "zs"): ("x", "y", "z"), ("xsu", "ysu", "zsu"): ("xu", "yu", "zu")}
 BOX = ("box_xlo", "box_xhi", "box_ylo", "box_yhi", "box_zlo", "box_zhi")
 TILT = ("box_xy", "box_xz", "box_yz")
-# Units of LAMMPS by style (its manual, command `units`): length, time, mass. Those of `lj` have none.
+# Units by style of LAMMPS (its manual, command `units`): length, time, mass; `lj` has none.
 STYLES: dict[str, tuple[str, str, str]] = {
     "real": ("angstrom", "fs", "g/mol"),
     "metal": ("angstrom", "ps", "g/mol"),

@@ -1,18 +1,25 @@
 """Clouds of OpenFOAM: the time folders of a case, also decomposed and collated.
 
 No library reads clouds, so they are read here: a positions file and one file a field, in text
-or binary, as the header of each says.
+or binary, as the header of each says, also compressed with gzip.
+
+A position is three numbers (OpenFOAM.com), or four barycentric coordinates within a tetrahedron of
+the mesh (OpenFOAM.org, and the file `coordinates` of both). A field that only some of the times
+have is null in the others.
 """
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..source import Options, Source, State, Step, arrow_table, unit
+from .foam_mesh import Mesh, ascii_faces, find_mesh
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,17 +65,19 @@ def look(path: Path, options: Options) -> Source:
     if not found:
         raise ValueError(f"{path}: no time folder has a cloud")
     clouds = sorted({folder.name for _, folders in found for folder in folders})
-    schema = None
+    # A first folder with parcels shows that they can be read, before a table is made of them.
+    columns = (_read(folder, len(clouds) > 1) for _, folders in found for folder in folders)
+    first = next((table for table in columns if table is not None and table.num_rows), None)
+    if first is None:
+        raise ValueError(f"{path}: no cloud has a parcel yet")
+    kinds = {field.name: field.type for field in first.schema}
     for _, folders in found:
         for folder in folders:
-            columns = _read(folder, len(clouds) > 1)
-            if columns is not None and columns.num_rows:
-                schema = columns.schema
-                break
-        if schema is not None:
-            break
-    if schema is None:
-        raise ValueError(f"{path}: no cloud has a parcel yet")
+            for name, kind in _kinds(folder).items():
+                kinds.setdefault(name, kind)
+    if "cloud" in kinds:
+        kinds["cloud"] = kinds.pop("cloud")
+    schema = pa.schema(list(kinds.items()))
     units = {name: UNITS.get(name.rsplit("_", 1)[0]) for name in schema.names}
     fields = [unit(f, "m" if f.name in AXES else units[f.name]) for f in schema]
     schema = pa.schema([*fields, unit(pa.field("time", pa.float64()), "s")])
@@ -112,22 +121,72 @@ def _is_time(name: str) -> bool:
         return False
 
 
+def _find(file: Path) -> Path | None:
+    """The file, or the same one compressed."""
+    packed = file.with_name(file.name + ".gz")
+    return next((f for f in (file, packed) if f.is_file()), None)
+
+
 def _positions(cloud: Path) -> Path | None:
-    file = cloud / POSITIONS
-    return file if file.is_file() else None
+    return _find(cloud / POSITIONS) or _find(cloud / COORDINATES)
+
+
+def _fields(cloud: Path) -> Iterator[tuple[str, Path]]:
+    """The names of a cloud's fields, and their files."""
+    for file in sorted(cloud.iterdir()):
+        name = file.name.removesuffix(".gz")
+        if name not in (POSITIONS, COORDINATES) and file.is_file():
+            yield name, file
+
+
+def _bytes(file: Path, most: int = -1) -> bytes:
+    """A file's bytes, at most so many."""
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
+            return opened.read(most)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{file}: {error}") from error
+
+
+def _kinds(cloud: Path) -> dict[str, pa.DataType]:
+    """The columns of a cloud's fields, by the headers of its files."""
+    import numpy as np
+    import pyarrow as pa
+
+    kinds = {}
+    for name, file in _fields(cloud):
+        head = _bytes(file, 16384)
+        headers = [_entries(file, head)]
+        if headers[0].get("class") == "decomposedBlockData":
+            headers.append(_entries(file, head[headers[0]["end"] :], headers[0]))
+        block = _block(file, headers[-1], b"", 0)
+        width = _width(block)
+        if width is not None:
+            kind = pa.from_numpy_dtype(np.dtype(block.label if _is_label(block) else block.scalar))
+            kinds.update(dict.fromkeys(_component_names(name, width), kind))
+    return kinds
+
+
+def _component_names(field: str, width: int) -> list[str]:
+    if width == 1:
+        return [field]
+    names = AXES if width == 3 else [str(i) for i in range(width)]
+    return [f"{field}_{name}" for name in names]
 
 
 def _reading(
     folders: list[Path], schema: pa.Schema, named: bool
 ) -> Callable[[State], Iterator[pa.Table]]:
     def read(_: State) -> Iterator[pa.Table]:
+        import pyarrow as pa
+
         for folder in folders:
             table = _read(folder, named)
             if table is not None and table.num_rows:
-                missing = set(schema.names) - set(table.column_names) - {"time"}
-                if missing:
-                    raise ValueError(f"{folder}: there is no field {', '.join(sorted(missing))}")
-                yield table
+                fields = [field for field in schema if field.name != "time"]
+                extra = [f for f in table.schema if f.name not in schema.names]
+                columns = {name: table.column(name) for name in table.column_names}
+                yield arrow_table(columns, pa.schema([*fields, *extra]))
 
     return read
 
@@ -140,31 +199,26 @@ def _read(cloud: Path, named: bool) -> pa.Table | None:
     file = _positions(cloud)
     if file is None:
         return None
-    positions = np.concatenate([_parcels(file, block) for block in _blocks(file)])
+    parts = [_parcels(file, block) for block in _blocks(file)]
+    positions = np.concatenate([_cartesian(cloud, rank, part) for rank, part in enumerate(parts)])
     columns: dict[str, Any] = {axis: positions[:, i] for i, axis in enumerate(AXES)}
     count = len(positions)
-    for file in sorted(cloud.iterdir()):
-        if file.name in (POSITIONS, COORDINATES) or not file.is_file():
-            continue
+    for name, file in _fields(cloud):
         parts = [_values(file, block) for block in _blocks(file)]
         if any(part is None for part in parts):
             continue
         values = np.concatenate([part for part in parts if part is not None])
         if len(values) != count:
             raise ValueError(f"{file}: {len(values)} values of {count} parcels")
-        if values.shape[1] == 1:
-            columns[file.name] = values[:, 0]
-        else:
-            names = AXES if values.shape[1] == 3 else [str(i) for i in range(values.shape[1])]
-            for i, name in enumerate(names):
-                columns[f"{file.name}_{name}"] = values[:, i]
+        for i, column in enumerate(_component_names(name, values.shape[1])):
+            columns[column] = values[:, i]
     if named:
         columns["cloud"] = pa.array([cloud.name] * count)
     return arrow_table(columns)
 
 
 def _blocks(file: Path) -> list[Block]:
-    raw = file.read_bytes()
+    raw = _bytes(file)
     entries = _entries(file, raw)
     body = entries.pop("end")
     if entries.get("class") != "decomposedBlockData":
@@ -226,39 +280,114 @@ def _list(file: Path, block: Block) -> tuple[int, int, bool]:
 
 
 def _parcels(file: Path, block: Block) -> Any:
-    """Positions: ``(x y z) cell`` of each parcel."""
+    """Of each parcel ``(x y z) cell`` or ``(a b c d) cell face point``: 4 or 7 numbers."""
     import numpy as np
 
     count, begin, _ = _list(file, block)
     if not count:
-        return np.empty((0, 3))
+        return np.empty((0, 4))
     if not block.binary:
-        numbers = _numbers(file, block, begin, 4 * count)
-        return numbers.reshape(-1, 4)[:, :3].astype(block.scalar)
+        numbers = _numbers(file, block, begin)
+        if len(numbers) not in (4 * count, 7 * count):
+            raise ValueError(
+                f"{file}: byte {begin}: {len(numbers)} numbers of {count} parcels, "
+                "which have 4 or 7 each"
+            )
+        return numbers.reshape(count, -1)
     # Each parcel is in brackets, with a line end behind all but the last.
-    record = np.dtype(
-        [("open", "S1"), ("x", block.scalar, 3), ("cell", block.label), ("close", "S2")]
-    )
     begin += block.raw[begin : begin + 1] == b"\n"
-    if begin + count * record.itemsize - 1 > len(block.raw):
-        raise ValueError(
-            f"{file}: byte {begin}: {count} parcels were announced, the file ends before"
+    for coordinates, places in ((3, 1), (4, 3)):
+        record = np.dtype(
+            [
+                ("open", "S1"),
+                ("at", block.scalar, coordinates),
+                ("in", block.label, (places,)),
+                ("close", "S2"),
+            ]
         )
-    parcels = np.frombuffer(block.raw.ljust(begin + count * record.itemsize), record, count, begin)
-    if not ((parcels["open"] == b"(").all() and np.char.startswith(parcels["close"], b")").all()):
-        raise ValueError(f"{file}: byte {begin}: no parcels in brackets")
-    return parcels["x"]
+        if begin + count * record.itemsize - 1 > len(block.raw):
+            continue
+        raw = block.raw.ljust(begin + count * record.itemsize)
+        parcels = np.frombuffer(raw, record, count, begin)
+        closed = np.char.startswith(parcels["close"], b")").all()
+        if closed and (parcels["open"] == b"(").all():
+            return np.concatenate([parcels["at"], parcels["in"]], axis=1)
+    raise ValueError(
+        f"{file}: byte {begin}: {count} parcels in brackets were announced; "
+        "the file ends before, or has something else"
+    )
+
+
+def _cartesian(cloud: Path, rank: int, parcels: Any) -> Any:
+    """Positions of parcels in metres, of shape (parcels, 3).
+
+    Args:
+        cloud: The cloud's folder, below the folder of its time.
+        rank: Of a collated case, whose part of the files it is.
+        parcels: As of `_parcels`.
+
+    Raises:
+        ValueError: The mesh is missing or does not have a parcel's cell.
+    """
+    import numpy as np
+
+    if parcels.shape[1] == 4:
+        return parcels[:, :3]
+    time = cloud.parent.parent
+    places = parcels[:, 4:].astype(np.int64)
+    try:
+        mesh = _mesh(find_mesh(time.parent, time, _find), rank)
+        return mesh.positions(parcels[:, :4], places[:, 0], places[:, 1], places[:, 2])
+    except ValueError as error:
+        raise ValueError(f"{cloud}: {error}") from None
+
+
+def _mesh(files: dict[str, Path], rank: int) -> Mesh:
+    """The mesh of a rank."""
+    import numpy as np
+
+    def block(name: str) -> Block:
+        blocks = _blocks(files[name])
+        return blocks[min(rank, len(blocks) - 1)]
+
+    def labels(name: str) -> Any:
+        return _of_width(files[name], block(name), 1, label=True)[:, 0].astype(np.int64)
+
+    points = _of_width(files["points"], block("points"), 3)
+    faces = block("faces")
+    if faces.binary:
+        # A compact list: where each face begins, then the corners of all.
+        count, begin, _ = _list(files["faces"], faces)
+        end = begin + count * np.dtype(faces.label).itemsize
+        starts = np.frombuffer(faces.raw, faces.label, count, begin).astype(np.int64)
+        faces.offset = end + 1
+        corners = _of_width(files["faces"], faces, 1, label=True)[:, 0].astype(np.int64)
+    else:
+        _, begin, _ = _list(files["faces"], faces)
+        starts, corners = ascii_faces(faces.raw[begin:])
+    return Mesh(points, starts, corners, labels("owner"), labels("neighbour"))
+
+
+def _is_label(block: Block) -> bool:
+    return block.kind.startswith("label")
+
+
+def _width(block: Block) -> int | None:
+    """The components of a field's values; None if they are no numbers."""
+    return COMPONENTS.get(re.sub("(CompactIO)?Field$", "", block.kind))
 
 
 def _values(file: Path, block: Block) -> Any:
     """The values of a field, of shape (parcels, components); None: of a kind that is no number."""
+    width = _width(block)
+    return None if width is None else _of_width(file, block, width, _is_label(block))
+
+
+def _of_width(file: Path, block: Block, width: int, label: bool = False) -> Any:
+    """A list of numbers, or of tuples of numbers, of shape (length, width)."""
     import numpy as np
 
-    name = re.sub("(CompactIO)?Field$", "", block.kind)
-    width = COMPONENTS.get(name)
-    if width is None:
-        return None
-    kind = block.label if name == "label" else block.scalar
+    kind = block.label if label else block.scalar
     count, begin, uniform = _list(file, block)
     stored = 1 if uniform else count
     if not count:
@@ -270,19 +399,24 @@ def _values(file: Path, block: Block) -> Any:
                 f"{file}: byte {begin}: {count} values were announced, the file ends before"
             )
         return np.frombuffer(block.raw, kind, stored * width, begin).reshape(-1, width)
-    values = _numbers(file, block, begin, stored * width).astype(kind).reshape(-1, width)
+    numbers = _numbers(file, block, begin)
+    if len(numbers) != stored * width:
+        raise ValueError(
+            f"{file}: byte {begin}: {len(numbers)} numbers instead of {stored * width}"
+        )
+    values = numbers.astype(kind).reshape(-1, width)
     return np.repeat(values, count, axis=0) if uniform else values
 
 
-def _numbers(file: Path, block: Block, begin: int, count: int) -> Any:
+def _numbers(file: Path, block: Block, begin: int) -> Any:
     import numpy as np
 
     end = block.raw.rfind(b"}" if block.raw[begin - 1 : begin] == b"{" else b")")
     words = block.raw[begin : max(end, begin)]
-    numbers = np.array(words.replace(b"(", b" ").replace(b")", b" ").split(), dtype=float)
-    if len(numbers) != count:
-        raise ValueError(f"{file}: byte {begin}: {len(numbers)} numbers instead of {count}")
-    return numbers
+    try:
+        return np.array(words.replace(b"(", b" ").replace(b")", b" ").split(), dtype=float)
+    except ValueError as error:
+        raise ValueError(f"{file}: byte {begin}: {error}") from None
 
 
 def matches(path: Path, head: bytes) -> bool:
