@@ -217,6 +217,54 @@ def test_xyz_whose_atoms_change(tmp_path: Path) -> None:
     assert kubist.open(tmp_path / "t.kubist").units == dict.fromkeys("xyz", "Angstrom")
 
 
+def test_extended_xyz_keeps_cell_periodicity_text_and_results(tmp_path: Path) -> None:
+    need("ase")
+    from ase import Atoms
+    from ase.calculators.singlepoint import SinglePointCalculator
+    from ase.io import write
+
+    images = []
+    for number in range(3):
+        atoms = Atoms("SiO", positions=[[0, 0, 0], [1, 1, number]], cell=[5 + number, 5, 6])
+        atoms.pbc = (True, True, False)
+        atoms.set_array("site", np.array(["bulk", "surface"]))
+        atoms.info["stage"] = "relax"
+        forces = np.full((2, 3), float(number))
+        charges = np.array([0.5, -0.5 - number])
+        atoms.calc = SinglePointCalculator(
+            atoms, energy=-3.5 - number, forces=forces, charges=charges
+        )
+        images.append(atoms)
+    write(tmp_path / "run.xyz", images, format="extxyz")
+    kubist.ingest(tmp_path / "t.kubist", tmp_path / "run.xyz")
+    table = kubist.open(tmp_path / "t.kubist")
+    found = table.query(order_by=["frame", "atom"]).to_arrow()
+    assert found["site"].to_pylist() == ["bulk", "surface"] * 3
+    assert found["stage"].to_pylist() == ["relax"] * 6
+    assert found["cell_ax"].to_pylist() == [5, 5, 6, 6, 7, 7]
+    assert found["pbc_b"].to_pylist() == [True] * 6 and found["pbc_c"].to_pylist() == [False] * 6
+    assert found["energy"].to_pylist() == [-3.5, -3.5, -4.5, -4.5, -5.5, -5.5]
+    assert found["forces_y"].to_pylist() == [0, 0, 1, 1, 2, 2]
+    assert found["charges"].to_pylist() == [0.5, -0.5, 0.5, -1.5, 0.5, -2.5]
+    assert table.units["energy"] == "eV" and table.units["cell_bz"] == "Angstrom"
+
+
+def test_plain_xyz_may_have_any_labels(tmp_path: Path) -> None:
+    """LAMMPS writes types instead of elements."""
+    need("ase")
+    file = tmp_path / "dump.xyz"
+    frame = "2\nAtoms. Timestep: {0}\n1 0 0 {0}.5\nbead 1 1 1\n"
+    file.write_text(frame.format(0) + "\n" + frame.format(10))
+    kubist.ingest(tmp_path / "t.kubist", file)
+    found = kubist.open(tmp_path / "t.kubist").query(order_by=["frame", "atom"]).to_arrow()
+    assert found["label"].to_pylist() == ["1", "bead"] * 2
+    assert found["z"].to_pylist() == [0.5, 1, 10.5, 1]
+    for cut, message in (("2\n\n1 0 0 0\n", "1 of 2 atoms"), ("1\n\n1 0 x 0\n", "y is 'x'")):
+        file.write_text(cut)
+        with pytest.raises(kubist.InvalidInput, match=rf"dump\.xyz: frame 0: .*{message}"):
+            kubist.ingest(tmp_path / "cut.kubist", file)
+
+
 # VTK
 
 

@@ -234,7 +234,7 @@ def test_barycentric_positions_of_openfoam_need_the_mesh(tmp_path: Path, name: s
         kubist.ingest(tmp_path / "t.kubist", case)
     corners = "(0 0 0) (1 0 0) (0 1 0) (0 0 1) (1 1 1)"
     # Face 0 is between both cells; its normal leaves cell 0.
-    faces = ["3(1 2 3)", "3(0 2 1)", "3(0 1 3)", "3(0 3 2)", "3(1 4 2)", "3(2 4 3)", "3(3 4 1)"]
+    faces = ["3(1 2 3)", "3(0 2 1)", "3(0 1 3)", "3(0 3 2)", "3(1 2 4)", "3(2 3 4)", "3(3 1 4)"]
     foam(mesh / "points", "vectorField", f"5\n(\n{corners}\n)\n")
     foam(mesh / "faces", "faceList", f"{len(faces)}\n(\n" + "\n".join(faces) + "\n)\n")
     foam(mesh / "owner", "labelList", "7\n(\n0 0 0 0 1 1 1\n)\n", packed=True)

@@ -6,7 +6,20 @@ from pathlib import Path
 
 from ..._errors import InvalidInput
 from ..source import Format, begins, ends
-from . import clouds, fits, grids, hdf5, lammps, lidar, native, openfoam, openpmd, trajectory, vtk
+from . import (
+    fits,
+    grids,
+    hdf5,
+    lammps,
+    lidar,
+    native,
+    openfoam,
+    openpmd,
+    ply,
+    trajectory,
+    vtk,
+    xyz,
+)
 
 # Name, what it is; optional part of the package and library; how it is known, how it is read.
 # The first that matches is taken: a name that several could read stands at the more special one.
@@ -16,8 +29,8 @@ FORMATS: tuple[Format, ...] = (
     Format("npz", "NPZ", "arrow", "pyarrow", begins(b"PK\x03\x04"), native.look("npz")),
     Format("las", "LAS", "lidar", "laspy", begins(b"LASF"), lidar.look),
     Format("fits", "FITS", "astro", "astropy", begins(b"SIMPLE  ="), fits.look),
-    Format("ply", "PLY", "lidar", "plyfile", begins(b"ply\n", b"ply\r"), clouds.look_at_ply),
-    Format("xyz", "XYZ", "md", "ase", ends(".xyz", ".extxyz"), clouds.look_at_xyz),
+    Format("ply", "PLY", "lidar", "plyfile", begins(b"ply\n", b"ply\r"), ply.look),
+    Format("xyz", "XYZ", "md", "ase", ends(".xyz", ".extxyz"), xyz.look),
     Format("vtk", "VTK", "vtk", "pyvista", ends(*vtk.ENDINGS), vtk.look),
     Format("lammps", "a LAMMPS dump", "arrow", "pyarrow", lammps.matches, lammps.look),
     Format("openfoam", "OpenFOAM", "arrow", "pyarrow", openfoam.matches, openfoam.look),

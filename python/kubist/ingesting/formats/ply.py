@@ -1,0 +1,53 @@
+"""PLY through plyfile: points of meshes and scans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..source import Options, Source, State, Step, arrow_table, slices
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def look(path: Path, options: Options) -> Source:
+    import pyarrow as pa
+    from plyfile import PlyData
+
+    data = PlyData.read(path, mmap="r")
+    if "vertex" not in data:
+        raise ValueError(f"{path}: it has no element 'vertex'")
+    vertices = data["vertex"]
+    plain = [p.name for p in vertices.properties if "list" not in type(p).__name__.lower()]
+    fields = [
+        pa.field(name, pa.from_numpy_dtype(vertices.ply_property(name).dtype("=")))
+        for name in plain
+    ]
+
+    def read(_: State) -> Iterator[pa.Table]:
+        found = PlyData.read(path, mmap="r")["vertex"]
+        for part in slices(len(found)):
+            yield arrow_table({name: found[name][part] for name in plain})
+
+    comments = list(data.comments)
+    lists = [p.name for p in vertices.properties if p.name not in plain]
+    others = [f"{element.name} ({len(element):,})" for element in data if element is not vertices]
+    notes = [
+        *(
+            f"left out: the list {name} of its vertices, because columns have one value"
+            for name in lists
+        ),
+        *(f"left out: element {name}, because points are its vertices" for name in others),
+    ]
+    return Source(
+        path=path,
+        format="ply",
+        schema=pa.schema(fields),
+        steps=lambda _: [Step("vertex", read, part=path.name)],
+        dimensions=[name for name in "xyz" if name in plain],
+        metadata={"ply": {"comments": comments}} if comments else {},
+        rows=len(vertices),
+        notes=notes,
+    )

@@ -1,0 +1,208 @@
+"""XYZ and extended XYZ: atoms frame by frame.
+
+ASE reads extended XYZ. It refuses labels that are no elements (types of LAMMPS, beads), so frames
+of plain XYZ with such labels are read here.
+
+Every row has the values of its frame (cell, periodicity, energy, other scalars of the comment), so
+that a sample of any size has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from ..._errors import InvalidInput
+from ..source import Options, Source, State, Step, arrow_table, unit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# ASE's units (ase.units): lengths in Angstrom, energies in eV. XYZ itself names none.
+UNITS = {
+    **dict.fromkeys(("x", "y", "z"), "Angstrom"),
+    "energy": "eV",
+    "free_energy": "eV",
+    **dict.fromkeys(("forces_x", "forces_y", "forces_z"), "eV/Angstrom"),
+}
+CELL = tuple(f"cell_{edge}{axis}" for edge in "abc" for axis in "xyz")
+PERIODIC = ("pbc_a", "pbc_b", "pbc_c")
+
+
+def look(path: Path, options: Options) -> Source:
+    """Frames one behind the other; their atoms may change. Columns are those of the first."""
+    import pyarrow as pa
+
+    read = _plain if _has_other_labels(path) else _extended
+    first = next(read(path), None)
+    if first is None:
+        raise InvalidInput(f"{path}: it has no frame")
+
+    def steps(_: Any) -> Iterator[Step]:
+        for number, table in enumerate(read(path)):
+            yield Step(str(number), _once(table))
+
+    return Source(
+        path=path,
+        format="xyz",
+        schema=pa.schema([_with_unit(f) for f in first.schema]),
+        steps=steps,
+        dimensions=("frame", "x", "y", "z"),
+        identity=("atom",),
+        grows=True,
+    )
+
+
+def _with_unit(field: pa.Field) -> pa.Field:
+    name = field.name
+    return unit(field, "Angstrom" if name.startswith("cell_") else UNITS.get(name))
+
+
+def _once(table: pa.Table) -> Callable[[State], Iterator[pa.Table]]:
+    return lambda _: iter([table])
+
+
+# Extended, by ASE
+
+
+def _extended(path: Path) -> Iterator[pa.Table]:
+    from ase.io import iread
+
+    number = 0
+    try:
+        for atoms in iread(str(path), index=":", format="extxyz"):
+            yield _columns(path, atoms, number)
+            number += 1
+    except KeyError as error:
+        raise InvalidInput(f"{path}: frame {number}: {error} is no element") from error
+    except (OSError, ValueError, IndexError) as error:
+        raise InvalidInput(f"{path}: frame {number}: {error}") from error
+
+
+def _columns(path: Path, atoms: Any, number: int) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    count = len(atoms)
+    positions = atoms.positions
+    columns: dict[str, Any] = {
+        "atom": np.arange(count, dtype=np.int32),
+        "frame": np.full(count, number, np.int32),
+        "element": pa.array(atoms.get_chemical_symbols()),
+        **{name: positions[:, axis] for axis, name in enumerate("xyz")},
+    }
+    # What a calculator computed: of atoms (forces, charges, magmoms), or of the frame (energy).
+    computed = dict(atoms.calc.results) if atoms.calc is not None else {}
+    for name, value in {**atoms.arrays, **computed}.items():
+        values = np.asarray(value)
+        if name not in ("numbers", "positions") and values.shape[:1] == (count,) and values.ndim:
+            _add(columns, name, values)
+    if atoms.cell.any():
+        for name, value in zip(CELL, np.asarray(atoms.cell).ravel(), strict=True):
+            columns[name] = np.full(count, value)
+    for name, value in zip(PERIODIC, atoms.pbc, strict=True):
+        columns[name] = np.full(count, bool(value))
+    for name, value in {**atoms.info, **computed}.items():
+        values = np.asarray(value)
+        if values.ndim == 0 and name not in columns and values.dtype.kind in "iufbU":
+            _add(columns, "time" if name == "Time" else name, np.full(count, values))
+        elif values.ndim and values.shape[:1] != (count,) and values.dtype.kind in "iufb":
+            # A stress or a dipole: one column a component.
+            _add(columns, name, np.broadcast_to(values.ravel(), (count, values.size)))
+    if "time" in columns:
+        columns["time"] = np.asarray(columns["time"], dtype=np.float64)
+    return arrow_table(columns)
+
+
+def _add(columns: dict[str, Any], name: str, values: Any) -> None:
+    """Values of atoms as columns: of vectors of three x, y, z, of others numbers from 0."""
+    import numpy as np
+    import pyarrow as pa
+
+    if values.dtype.kind == "O" and all(isinstance(value, str) for value in values.ravel()):
+        values = values.astype(str)
+    if values.dtype.kind not in "iufbU":
+        return
+    flat = values.reshape(len(values), int(np.prod(values.shape[1:], dtype=int)))
+    width = flat.shape[1]
+    for i in range(width):
+        part = flat[:, i]
+        suffix = "" if values.ndim == 1 else f"_{'xyz'[i] if width == 3 else i}"
+        columns[f"{name}{suffix}"] = pa.array(part.tolist()) if part.dtype.kind == "U" else part
+
+
+# Plain, with labels that are no elements
+
+
+def _has_other_labels(path: Path) -> bool:
+    """Whether the first frame is plain XYZ with a label that is no element."""
+    from ase.data import atomic_numbers
+
+    with path.open(errors="replace") as file:
+        first = file.readline().strip()
+        comment = file.readline()
+        if "Properties=" in comment or not first.isdigit():
+            return False
+        labels = (line.split(None, 1)[:1] for line in islice(file, int(first)))
+        return any(label and label[0] not in atomic_numbers for label in labels)
+
+
+def _plain(path: Path) -> Iterator[pa.Table]:
+    """Frames of `label x y z ...`: labels as text, further numbers as column_4, column_5, ..."""
+    import numpy as np
+    import pyarrow as pa
+
+    with path.open(errors="replace") as file:
+        number = 0
+        while (count := _count(path, file, number)) is not None:
+            file.readline()
+            lines = [line.split() for line in islice(file, count)]
+            where = f"{path}: frame {number}"
+            if len(lines) < count:
+                raise InvalidInput(f"{where}: {len(lines)} of {count} atoms, the file ends before")
+            width = len(lines[0]) if lines else 4
+            for atom, words in enumerate(lines):
+                if len(words) != width or width < 4:
+                    raise InvalidInput(
+                        f"{where}: atom {atom} has {len(words)} fields: {' '.join(words)!r}; "
+                        f"a label and x y z are needed, and as many fields as atom 0 has ({width})"
+                    )
+            columns: dict[str, Any] = {
+                "atom": np.arange(count, dtype=np.int32),
+                "frame": np.full(count, number, np.int32),
+                "label": pa.array([words[0] for words in lines], pa.string()),
+            }
+            for at in range(1, width):
+                name = "xyz"[at - 1] if at < 4 else f"column_{at}"
+                columns[name] = _numbers(where, name, [words[at] for words in lines])
+            yield arrow_table(columns)
+            number += 1
+
+
+def _count(path: Path, file: IO[str], number: int) -> int | None:
+    """The number of atoms of the next frame; None at the end of the file."""
+    line = file.readline()
+    while line and not line.strip():
+        line = file.readline()
+    if not line:
+        return None
+    if not line.strip().isdigit():
+        raise InvalidInput(f"{path}: frame {number}: {line.strip()!r} is no number of atoms")
+    return int(line)
+
+
+def _numbers(where: str, name: str, words: list[str]) -> Any:
+    import numpy as np
+
+    try:
+        return np.array(words, dtype=np.float64)
+    except ValueError:
+        pass
+    for atom, word in enumerate(words):
+        try:
+            float(word)
+        except ValueError:
+            raise InvalidInput(f"{where}: atom {atom}: {name} is {word!r}, no number") from None
+    raise AssertionError("a word that is no number was not found")
