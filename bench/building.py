@@ -217,8 +217,8 @@ def beside_table(folder: Path, values: np.ndarray) -> None:
         questions.append((f"the largest {share:g}", {"where": f"v > {bound!r}"}))
     median = float(np.median(values))
     questions += [
-        ("a sample of 1e-4", {"precision": 1e-4, "columns": ["v"]}),
-        ("a sample of 1e-4 of the upper half", {"precision": 1e-4, "where": f"v > {median!r}"}),
+        ("a sample of 1e-4", {"sample": 1e-4, "columns": ["v"]}),
+        ("a sample of 1e-4 of the upper half", {"sample": 1e-4, "where": f"v > {median!r}"}),
     ]
     for name, question in questions:
         one, other = median_ms(of_file, file, question), median_ms(of_table, table, question)

@@ -46,7 +46,7 @@ def mdanalysis(folder: Path) -> Any:
     kubist.ingest(table, data / "water_m2.xtc", topology=data / "water_m2.pdb")
     title = "M2 receptor and water: atoms in a slab of 8 Å, all 20 frames"
     return kubist.open(table).plot(
-        "x", "z", box={"y": (-4, 4)}, points=400_000, log=True, size=SIZE, title=title, style="dark"
+        "x", "z", box={"y": (-4, 4)}, limit=400_000, log=True, size=SIZE, title=title, style="dark"
     )
 
 
@@ -140,7 +140,7 @@ def gadget(folder: Path) -> Any:
         "x",
         "y",
         box={"z": (46, 54)},
-        points=400_000,
+        limit=400_000,
         log=True,
         size=SIZE,
         title=title,
@@ -158,7 +158,7 @@ def openfoam(folder: Path) -> Any:
     subprocess.run(command, check=True)
     title = "Droplets in an airway by their speed along it"
     return kubist.open(folder / "case.kubist").plot(
-        "y", "x", "ux", where="NOT deposited", points=200_000, size=SIZE, title=title, style="dark"
+        "y", "x", "ux", where="NOT deposited", limit=200_000, size=SIZE, title=title, style="dark"
     )
 
 

@@ -64,7 +64,7 @@ int64_t show_kubist(State *state, const Way *way, const double low[3], const dou
   int64_t rows = 0;
   path_of(state, way, path, sizeof path, 0, 0);
   snprintf(query, sizeof query,
-           "{\"box\": {\"x\": [%.17g, %.17g], \"y\": [%.17g, %.17g], \"z\": [%.17g, %.17g]}, \"precision\": %.17g}",
+           "{\"box\": {\"x\": [%.17g, %.17g], \"y\": [%.17g, %.17g], \"z\": [%.17g, %.17g]}, \"sample\": %.17g}",
            low[0], high[0], low[1], high[1], low[2], high[2], share);
   must(kubist_table_open(path, &table), NULL);
   must(kubist_query(table, query, &stream), NULL);

@@ -82,7 +82,7 @@ class Kubist(System):
         self._table = kubist.open(self._location())
 
     def ask(self, question: Question) -> int:
-        found = self._table.query(box=question.box or None, precision=question.share)
+        found = self._table.query(box=question.box or None, sample=question.share)
         return found.to_arrow().num_rows
 
     def mean(self, name: str, share: float) -> tuple[float, int]:

@@ -68,7 +68,7 @@ class Kubist(System):
             said.append(f"pid = {question.particle}")
         return self._table.query(
             box=question.box or None,
-            precision=question.share,
+            sample=question.share,
             limit=question.limit,
             where=" AND ".join(said) or None,
         )

@@ -91,19 +91,19 @@ def ask(table: kubist.Table) -> tuple[list[tuple[str, pa.Table]], pa.Table]:
     """All questions; returns what the picture needs."""
     figures = Figures()
     samples = []
-    for precision in (0.01, 0.1, 1.0):
+    for fraction in (0.01, 0.1, 1.0):
         answer = figures.ask(
-            f"{precision:.0%} of the airborne droplets",
-            table.query(precision=precision, where=AIRBORNE, columns=DRAWN),
+            f"{fraction:.0%} of the airborne droplets",
+            table.query(sample=fraction, where=AIRBORNE, columns=DRAWN),
         )
-        samples.append((f"{precision:.0%}", answer))
+        samples.append((f"{fraction:.0%}", answer))
     bend = figures.ask(
         "a box: the middle slice of the bend",
         table.query(box=BEND, where=AIRBORNE, columns=DRAWN),
     )
     figures.ask(
         "5% of that box",
-        table.query(box=BEND, where=AIRBORNE, columns=DRAWN, precision=0.05),
+        table.query(box=BEND, where=AIRBORNE, columns=DRAWN, sample=0.05),
     )
     figures.ask(
         "a filter: big droplets in the last step",
@@ -120,7 +120,7 @@ def ask(table: kubist.Table) -> tuple[list[tuple[str, pa.Table]], pa.Table]:
 
 
 def draw(samples: list[tuple[str, pa.Table]], bend: pa.Table, path: Path) -> None:
-    """Three precisions of the whole above, the bend at full precision below."""
+    """Three samples of the whole above, the bend in full below."""
     night, ink, faint = "#0b0d12", "#e8e6e3", "#8b8f98"
     plt.rcParams.update({"font.size": 11, "text.color": ink, "axes.labelcolor": faint})
     # The darkest sixth would vanish in the night.
@@ -136,8 +136,8 @@ def draw(samples: list[tuple[str, pa.Table]], bend: pa.Table, path: Path) -> Non
     figure.text(0.045, 0.955, "Droplets in an airway", fontsize=22, weight="bold")
     figure.text(
         0.045, 0.928,
-        "every airborne droplet at every output time; the same table at three precisions, "
-        "and a box of it at full precision",
+        "every airborne droplet at every output time; three samples of the same table, "
+        "and a box of it in full",
         fontsize=12.5, color=faint,
     )  # fmt: skip
 
@@ -160,11 +160,11 @@ def draw(samples: list[tuple[str, pa.Table]], bend: pa.Table, path: Path) -> Non
             100 * y[order], 100 * x[order], c=speed[order], s=size, alpha=alpha, **look
         )
 
-    for column, ((precision, sample), (size, alpha)) in enumerate(
+    for column, ((fraction, sample), (size, alpha)) in enumerate(
         zip(samples, [(7, 1), (2.2, 0.9), (0.5, 0.6)], strict=True)
     ):
         note = f"{sample.num_rows:,} of {total:,} points"
-        ax = axes(grid[0, column], precision, note, (-8.5, 21.5), (22.6, -0.4))
+        ax = axes(grid[0, column], fraction, note, (-8.5, 21.5), (22.6, -0.4))
         points(ax, sample, size, alpha)
         if column > 0:
             ax.set_ylabel(None)

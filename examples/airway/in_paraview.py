@@ -48,7 +48,7 @@ def droplets():
     """Droplets in the air, how fast each is, and how large it is drawn."""
     table = KubistTable(registrationName="airway.kubist", Table=TABLE)  # noqa: F821  (the plug-in's)
     table.Where = "NOT deposited"
-    table.MaximumPoints = 200_000
+    table.Limit = 200_000
     speed = calculator(table, "speed", "sqrt(ux*ux + uy*uy + uz*uz)")
     # A point stands for 1/inclusion records, and its area grows with them: a coarser sample
     # covers as much of the picture.

@@ -67,7 +67,7 @@ def main(folder: Path) -> None:
 
         figure, axes = plt.subplots(figsize=(8, 2.6), layout="constrained")
         held = draw_intervals(
-            axes, [t.estimate("mean(speed)", precision=0.005) for t in tables], mean
+            axes, [t.estimate("mean(speed)", sample=0.005) for t in tables], mean
         )
         axes.set_title(
             f"mean(speed) from 0.5 % of the records: {held} of {SEEDS} hold the truth", fontsize=9
@@ -75,7 +75,7 @@ def main(folder: Path) -> None:
         figure.savefig(folder / "estimates-intervals.png", dpi=100)
 
         figure, axes = plt.subplots(figsize=(8, 2.6), layout="constrained")
-        steps = list(tables[0].estimate("mean(speed)", precision=1, progressive=True))
+        steps = list(tables[0].estimate("mean(speed)", sample=1, progressive=True))
         read = [e.stats.rows_read for e in steps]
         axes.fill_between(
             read, [e.low for e in steps], [e.high for e in steps], color=HELD, alpha=0.25, lw=0
@@ -91,7 +91,7 @@ def main(folder: Path) -> None:
 
         figure, both = plt.subplots(1, 2, figsize=(8, 2.6), layout="constrained", sharey=True)
         for axes, tails in zip(both, [None, 0.005], strict=True):
-            found = [t.estimate("mean(mass)", precision=0.02, tails=tails) for t in tables]
+            found = [t.estimate("mean(mass)", sample=0.02, tails=tails) for t in tables]
             held = draw_intervals(axes, found, total)
             how = "a sample" if tails is None else f"tails={tails}"
             axes.set_ylim(0, 2.2 * total)

@@ -38,7 +38,7 @@ def main(folder: Path, picture: Path) -> None:
         print(relief, ocean, sep="\n")
         high = asked(relief, "ROSE > 4000")
         deep = asked(relief, "ROSE < -6500")
-        shores = asked(relief, "ROSE BETWEEN -60 AND 60", precision=0.1)
+        shores = asked(relief, "ROSE BETWEEN -60 AND 60", sample=0.1)
         warm = asked(ocean, "TEMP > 28", sel={"ZAXLEVITR": (0, 10)})
         fresh = asked(ocean, "SALT < 32 AND TEMP > 5", sel={"ZAXLEVITR": (0, 10)})
     figure, axes = plt.subplots(figsize=(12, 6.4), constrained_layout=True)

@@ -98,7 +98,7 @@ int main(int argc, char **argv) try {
   kubist::Writer writer = table.writer(R"({"name": "rank-0", "queue": 2})");
   run(writer, steps, n, 0);
   writer.close();
-  std::cout << table.count() << " records, " << table.count(R"({"precision": 0.1})")
+  std::cout << table.count() << " records, " << table.count(R"({"sample": 0.1})")
             << " of them in a sample of 10 %\n";
 #endif
   return 0;

@@ -1,7 +1,7 @@
 """Kubist: a store for particles, trajectories, catalogues and other point-like data.
 
 It keeps every record, indexes up to eight columns at once, and keeps a uniform
-random sample of every region at hand: look at any region, at any precision,
+random sample of every region at hand: look at any region, in full or as a sample,
 while the simulation is still writing.
 
 Write, from as many processes as you like (a dict of NumPy arrays, a DataFrame, Arrow data):
@@ -19,11 +19,11 @@ Write, from as many processes as you like (a dict of NumPy arrays, a DataFrame, 
 Look, while they write:
 
 >>> t = kubist.open("airway.kubist")
->>> r = t.query(box={"x": (0.1, 0.2)}, precision=0.01, where="diameter > 2e-5")
+>>> r = t.query(box={"x": (0.1, 0.2)}, sample=0.01, where="diameter > 2e-5")
 >>> r.to_numpy()                                  # or to_pandas(), to_polars(), to_arrow()
 >>> r.stats.rows_read, r.stats.bytes_read         # what it cost
 >>> for r in t.refine(box={"x": (0.1, 0.2)}):     # coarse to fine, each record once
-...     draw(r.to_arrow(), r.precision)
+...     draw(r.to_arrow(), r.fraction)
 >>> t.estimate("mean(ux)", box={"x": (0.1, 0.2)}, error=0.01)   # a number and its error bar
 >>> s = t.snapshot()                              # pinned, while others write
 >>> len(s), s.count(where="deposited")
@@ -43,8 +43,8 @@ Look in the browser, and ask a server where the data is:
 >>> t = kubist.connect("http://127.0.0.1:8080")    # the same query, refine, count, watch
 
 Words: a record's *priority* is a fixed number, uniform in [0, 1), made from its
-identity and nothing else. *precision=p* returns the records with a priority
-below p: a uniform sample of share p, the same on every machine, and part of
+identity and nothing else. *sample=p* returns the records with a priority
+below p: a uniform sample of that fraction, the same on every machine, and part of
 every finer one.
 
 Start with `create`, `open`, `Table`, `Result`. All errors derive from `Error`.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ._asked import Region
 
 
 class ArrowStream(Protocol):
@@ -52,41 +54,12 @@ if TYPE_CHECKING:
     """Whatever hands them out as Arrow, a dict of columns, a structured array."""
 
 
-class Part(TypedDict, total=False):
-    """What can be asked beside a box of a query that is cut into parts."""
-
-    precision: float | str | None
-    window: tuple[float, float] | None
-    columns: Sequence[str] | None
-    where: str | None
-    steps: Steps | None
-    inclusion: str | None
-
-
-class Rest(Part, total=False):
-    """What can be asked beside a box."""
-
-    limit: int | None
-    per_cell: PerCell | None
-    order_by: str | Sequence[str] | None
-    first: int | None
-
-
-class Asked(Rest, total=False):
-    """All that can be asked: as for `Table.query`."""
-
-    box: Box | None
-
-
-class Goal(TypedDict, total=False):
-    """How well something is estimated: as for `Table.estimate`."""
+class Goal(Region, total=False):
+    """Of which records, and how well, something is estimated: as for `Table.estimate`."""
 
     error: float | str | None
     within: Seconds | None
     max_rows: int | None
     max_bytes: int | None
-    precision: float | str | None
-    window: tuple[float, float] | None
-    steps: Steps | None
     confidence: float
     tails: float | None

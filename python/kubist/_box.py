@@ -13,74 +13,69 @@ import json
 import math
 import operator
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _kubist
+from ._asked import KINDS
 from ._errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
 
+    from ._asked import Asked
     from ._spec import End, PerCell, QuerySpec, Range
 
 Plain = bool | int | float | str | bytes | None
 
 
-def spec(
-    schema: Callable[[], pa.Schema],
-    *,
-    box: Any = None,
-    precision: Any = None,
-    window: Any = None,
-    limit: Any = None,
-    columns: Any = None,
-    where: Any = None,
-    per_cell: Any = None,
-    steps: Any = None,
-    inclusion: Any = None,
-    order_by: Any = None,
-    first: Any = None,
-) -> QuerySpec:
+def spec(schema: Callable[[], pa.Schema], asked: Asked) -> QuerySpec:
     """The question in the words of JSON, which the engine and a server read alike.
 
     ``schema`` is called only if a duration needs its column's unit.
     """
-    asked: QuerySpec = {}
-    if box is not None:
-        asked["box"] = ranges(box, schema)
-    if precision is not None:
-        asked["precision"] = share("precision", precision)
-    if window is not None:
-        low, high = pair("window", window)
-        asked["window"] = finite("window", low), finite("window", high)
-    if limit is not None:
-        asked["limit"] = count("limit", limit)
-    if columns is not None:
-        asked["columns"] = names("columns", columns)
-    if where is not None:
-        if not isinstance(where, str):
-            raise InvalidInput(f"where must be an SQL expression as a string, not {_kind(where)}")
-        asked["where"] = where
-    if per_cell is not None:
-        asked["per_cell"] = _per_cell(per_cell)
-    if steps is not None:
-        asked["steps"] = _steps(steps)
-    if inclusion is not None:
-        asked["inclusion"] = _name("inclusion", inclusion)
-    if order_by is not None:
-        is_text = isinstance(order_by, str)
-        asked["order_by"] = _terms(order_by) if is_text else names("order_by", order_by)
-    if first is not None:
-        asked["first"] = count("first", first)
-    return asked
+    question: dict[str, Any] = {}
+    for name, value in asked.items():
+        if value is None:
+            continue
+        if name == "box":
+            question["box"] = ranges(value, schema)
+        else:
+            check = _OWN_SHAPES.get(name) or _SHAPES[KINDS[name]]
+            question[name] = check(name, value)
+    return cast("QuerySpec", question)
 
 
 def _name(what: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidInput(f"{what}: expected the name of a column, not {value!r}")
+    return value
+
+
+def _sql(what: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} must be an SQL expression as a string, not {_kind(value)}")
+    return value
+
+
+def _window(what: str, value: Any) -> tuple[float, float]:
+    low, high = pair(what, value)
+    return finite(what, low), finite(what, high)
+
+
+def _order(what: str, value: Any) -> list[str]:
+    return _terms(value) if isinstance(value, str) else names(what, value)
+
+
+def _text(what: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} must be a string, not {_kind(value)}")
+    return value
+
+
+def _flag(what: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{what} must be True or False, not {value!r}")
     return value
 
 
@@ -101,10 +96,10 @@ def _terms(text: str) -> list[str]:
     return terms
 
 
-def _steps(steps: Any) -> tuple[int | None, int | None]:
+def _steps(what: str, steps: Any) -> tuple[int | None, int | None]:
     """A step or a closed range of steps."""
-    low, high = (steps, steps) if isinstance(steps, int) else pair("steps", steps)
-    ends = [None if end is None else step("steps", end) for end in (low, high)]
+    low, high = (steps, steps) if isinstance(steps, int) else pair(what, steps)
+    ends = [None if end is None else step(what, end) for end in (low, high)]
     return ends[0], ends[1]
 
 
@@ -237,12 +232,12 @@ def _in_unit_of(column: str, value: Any, schema: pa.Schema, *, upper: bool) -> i
     return nanoseconds // divisor if upper else -(-nanoseconds // divisor)
 
 
-def _per_cell(per_cell: Any) -> PerCell:
-    rows, widths = pair("per_cell", per_cell, "rows, {column: width}")
+def _per_cell(what: str, per_cell: Any) -> PerCell:
+    rows, widths = pair(what, per_cell, "rows, {column: width}")
     if not isinstance(widths, Mapping):
-        raise InvalidInput(f"per_cell: widths must be a dict of column: width, not {_kind(widths)}")
+        raise InvalidInput(f"{what}: widths must be a dict of column: width, not {_kind(widths)}")
     each = {str(column): _width(column, width) for column, width in widths.items()}
-    return {"rows": count("per_cell", rows), "widths": each}
+    return {"rows": count(what, rows), "widths": each}
 
 
 def _width(column: Any, width: Any) -> float | str:
@@ -305,7 +300,7 @@ def share(what: str, value: Any) -> float:
     try:
         found = float(digits) / (100 if value.strip() != digits else 1)
     except ValueError:
-        raise InvalidInput(f"{what}: expected a share as 0.01 or '1%', not {value!r}") from None
+        raise InvalidInput(f"{what}: expected a fraction as 0.01 or '1%', not {value!r}") from None
     return finite(what, found)
 
 
@@ -427,3 +422,24 @@ def _scalar_or_refuse(value: Any) -> Any:
 
 def _kind(value: Any) -> str:
     return f"a {type(value).__name__}"
+
+
+_SHAPES: dict[str, Callable[[str, Any], object]] = {
+    "number": finite,
+    "integer": count,
+    "text": _text,
+    "boolean": _flag,
+    "names": names,
+}
+"""What checks a parameter of a question, by the kind of its JSON."""
+
+_OWN_SHAPES: dict[str, Callable[[str, Any], object]] = {
+    "where": _sql,
+    "sample": share,
+    "window": _window,
+    "steps": _steps,
+    "per_cell": _per_cell,
+    "order_by": _order,
+    "inclusion": _name,
+}
+"""The parameters that take more in Python than in JSON, or say more of a mistake."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar, Unpack
 
 from . import _box, _kubist
-from ._arguments import Part, Rest
+from ._asked import Part, Rest
 from ._errors import InvalidInput
 from ._figures import Explanation
 from ._looks import Looks
@@ -50,13 +50,13 @@ class InDirectory(Looks, Generic[Opened]):
         """Runs a query, throws its answer away, and says where its time went.
 
         Args:
-            box, precision, window, limit, columns, where, per_cell, steps, inclusion: As
+            box, where, sample, window, steps, columns, inclusion, limit, order_by, per_cell: As
                 for `query`.
             fit: What ``kubist model fit -o FILE`` wrote for this place: then it also says
                 how long the requests should have taken.
 
         Example:
-            >>> t.explain(precision=0.01, fit="droplets.fit.json").predicted
+            >>> t.explain(sample=0.01, fit="droplets.fit.json").predicted
         """
         question = self._question(box=box, **asked)
         text = None if fit is None else Path(fit).read_text(encoding="utf-8")
@@ -65,38 +65,38 @@ class InDirectory(Looks, Generic[Opened]):
     @checked_options(Part)
     def splits(
         self,
-        n: int,
-        box: Box | None = None,
+        parts: int,
         *,
+        box: Box | None = None,
         by: Literal["space", "hosts"] = "space",
         **asked: Unpack[Part],
     ) -> list[Split]:
-        """Cuts a query into ``n`` disjoint parts, for several processes or machines.
+        """Cuts a query into disjoint parts, for several processes or machines.
 
         Each record of the query is in exactly one part. Parts are compact in space and
         of about equal records; they are small, can be pickled, and are of the moment of
         this call wherever they are read.
 
         Args:
-            n: How many parts; some may be empty.
-            box, precision, window, columns, where, steps, inclusion: As for `query`.
+            parts: How many; some may be empty.
+            box, where, sample, window, steps, columns, inclusion: As for `query`.
             by: ``"hosts"`` cuts a table that is in a cluster along the cluster's ring, so
                 that each part can be read from one host, the first of its
                 ``preferred_hosts``; parts are then not compact. Elsewhere it is ``"space"``.
 
         Raises:
             InvalidInput: As for `query`; a ``limit`` or ``per_cell``, which choose among
-                all records; ``n`` outside of 1 to 65,536.
+                all records; ``parts`` outside of 1 to 65,536.
 
         Example:
             >>> with multiprocessing.Pool() as pool:
-            ...     tables = pool.map(kubist.Split.to_arrow, t.splits(8, precision=0.1))
+            ...     tables = pool.map(kubist.Split.to_arrow, t.splits(8, sample=0.1))
         """
         question = self._question(box=box, **asked)
-        parts = _box.count("n", n, least=1, most=2**16)
+        number = _box.count("parts", parts, least=1, most=2**16)
         if by not in ("space", "hosts"):
             raise InvalidInput(f"by: parts are cut by 'space' or by 'hosts', not {by!r}")
-        return [Split(text) for text in self._pinned().splits(question, parts, by == "hosts")]
+        return [Split(text) for text in self._pinned().splits(question, number, by == "hosts")]
 
     @checked_options()
     def copy_to(

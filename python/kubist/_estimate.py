@@ -28,7 +28,7 @@ _SHOWN = 40
 
 _OF_FIGURES = frozenset(
     "bin_low bin_high bin2_low bin2_high value low high "
-    "confidence precision rows rows_read exact".split()
+    "confidence fraction rows rows_read exact".split()
 )
 """Columns that are shown as one value, and as one bin, or not at all."""
 
@@ -36,7 +36,7 @@ _OF_FIGURES = frozenset(
 class About(TypedDict):
     """What is known of all figures of an estimate together."""
 
-    precision: float
+    fraction: float
     confidence: float
     units: dict[str, str]
     bin_units: dict[str, list[str | None]]
@@ -56,7 +56,7 @@ class Estimate:
 
     >>> e = t.estimate("mean(ux)", error=0.01)
     >>> e.value, e.low, e.high
-    >>> e.stats.rows_read, e.precision, e.stopped
+    >>> e.stats.rows_read, e.fraction, e.stopped
     """
 
     def __init__(self, figures: Figures) -> None:
@@ -68,7 +68,7 @@ class Estimate:
 
         Columns: ``aggregate``; those of ``group_by``; for histograms ``bin_low``,
         ``bin_high`` (and ``bin2_low``, ``bin2_high``); ``value``, ``low``, ``high``,
-        ``confidence``, ``precision``, ``rows`` (the records it comes from),
+        ``confidence``, ``fraction``, ``rows`` (the records it comes from),
         ``rows_read`` (all that were looked at), ``exact``. Ends are infinite where nothing
         bounds them. Where all figures have a type of their own in common, such as int64 or a
         timestamp, ``value``, ``low`` and ``high`` have it too, and such ends are null.
@@ -114,9 +114,9 @@ class Estimate:
         return all(row["exact"] for row in self._rows())
 
     @property
-    def precision(self) -> float:
+    def fraction(self) -> float:
         """The share of the identities that was read; figures may know more."""
-        return self._about["precision"]
+        return self._about["fraction"]
 
     @property
     def confidence(self) -> float:
@@ -127,7 +127,7 @@ class Estimate:
     def stopped(self) -> str:
         """Why reading ended.
 
-        One of ``goal``, ``precision``, ``time``, ``rows``, ``bytes``, ``memory``, ``exact``;
+        One of ``goal``, ``sample``, ``time``, ``rows``, ``bytes``, ``memory``, ``exact``;
         ``progress`` if a finer estimate follows.
         """
         return self._about["stopped"]
@@ -226,7 +226,7 @@ class Estimate:
         stats = self.stats
         about = (
             f"({100 * self.confidence:.4g} % confidence, "
-            f"precision {_kubist.fraction(self.precision)}, "
+            f"fraction {_kubist.fraction(self.fraction)}, "
             f"{counted(stats.rows_read, 'record read')} in {_kubist.duration(stats.seconds)}{more})"
         )
         return [*names, "value"], cells, [about, *(f"note: {word}" for word in self.warnings)]

@@ -158,7 +158,7 @@ class Explanation:
     """A query that was run, its answer thrown away: what it cost and where its time went."""
 
     stats: Stats
-    precision: float
+    fraction: float
     stages: Stages
     requests: list[RequestTimes]
     """In the order in which they were answered."""

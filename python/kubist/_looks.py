@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from . import _box, _describe, _picture
-from ._arguments import Goal, Rest
+from ._arguments import Goal
+from ._asked import Rest
 from ._errors import InvalidInput
 from ._libraries import need
 from ._options import checked_options
@@ -35,36 +36,20 @@ class Looks(Questions):
     """What is asked first of a table and of a snapshot, here and over HTTP."""
 
     @checked_options()
-    def head(self, n: int = 5, columns: Sequence[str] | None = None) -> Result:
-        """``n`` records, in memory: those of lowest priority, so the same at every call.
+    def head(self, limit: int = 5, *, columns: Sequence[str] | None = None) -> Result:
+        """A few records, in memory: those of lowest priority, so the same at every call.
 
         Example:
             >>> t.head()
         """
-        return self.sample(n, columns=columns)
-
-    @checked_options()
-    def sample(
-        self,
-        n: int,
-        box: Box | None = None,
-        where: str | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> Result:
-        """A uniform sample of ``n`` records, in memory: `query` with ``limit=n``, read.
-
-        Example:
-            >>> t.sample(10_000, box={"x": (0.1, 0.2)}).to_numpy()
-        """
-        number = _box.count("n", n)
-        return self.query(box=box, where=where, columns=columns, limit=number).materialize()
+        return self.query(columns=columns, limit=limit).materialize()
 
     @checked_options(Goal)
     def describe(
         self,
         columns: Sequence[str] | None = None,
+        *,
         box: Box | None = None,
-        where: str | None = None,
         **goal: Unpack[Goal],
     ) -> Description:
         """How many values columns have, and their mean, standard deviation, minimum, median and
@@ -75,8 +60,8 @@ class Looks(Questions):
 
         Args:
             columns: Columns of numbers; None: all of them.
-            box, where: Of which records: as for `query`.
-            goal: How well: as for `estimate`. None: up to 200,000 records are read of
+            box, where, sample, window, steps: Of which records: as for `estimate`.
+            error, within, max_rows, max_bytes, confidence, tails: How well: as for `estimate`. None: up to 200,000 records are read of
                 ten columns.
 
         Raises:
@@ -89,12 +74,12 @@ class Looks(Questions):
         pinned = self._pinned()
         numbers = _describe.columns_of_numbers(json.loads(pinned.columns()))
         chosen = numbers if columns is None else _box.names("columns", columns)
-        bounds = {"error", "within", "max_rows", "max_bytes", "precision", "window"}
+        bounds = {"error", "within", "max_rows", "max_bytes", "sample", "window"}
         if not any(goal.get(bound) is not None for bound in bounds):
             goal["max_rows"] = _READ
 
         def estimate(aggregates: list[str]) -> Estimate:
-            return self.estimate(aggregates, box, where, **goal)
+            return self.estimate(aggregates, box=box, **goal)
 
         return _describe.describe(chosen, self.units, estimate)
 
@@ -108,8 +93,8 @@ class Looks(Questions):
         box: Box | None = None,
         where: str | None = None,
         steps: Steps | None = None,
-        precision: float | str | None = None,
-        points: int | None = None,
+        sample: float | str | None = None,
+        limit: int | None = None,
         log: bool = False,
         range: tuple[float | None, float | None] | None = None,
         colormap: str = "viridis",
@@ -127,7 +112,8 @@ class Looks(Questions):
             x, y: The columns across and up. None: the table's first two dimensions.
             color: The column that colours the points. None: how many lie there.
             box, where, steps: Of which records: as for `query`.
-            precision, points: How large a sample is drawn; None: 200,000 points at most.
+            sample, limit: How large a sample is drawn, as for `query`; None: 200,000 points at
+                most.
             log: Colours by the logarithm.
             range: The values at both ends of the colours; None leaves an end to the data.
             colormap: viridis, magma, inferno, plasma, cividis, turbo, coolwarm or gray.
@@ -151,9 +137,10 @@ class Looks(Questions):
                 )
             x, y = x or dimensions[0], y or next(name for name in dimensions if name != x)
         asked = list(dict.fromkeys(name for name in (x, y, color) if name is not None))
-        limit = points if points is not None or precision is not None else _picture.POINTS
+        if limit is None and sample is None:
+            limit = _picture.POINTS
         result = self.query(
-            box=box, where=where, steps=steps, precision=precision, limit=limit, columns=asked
+            box=box, where=where, steps=steps, sample=sample, limit=limit, columns=asked
         )
         return _picture.draw(
             result,
@@ -180,7 +167,7 @@ class Looks(Questions):
 
         Args:
             query: One SELECT.
-            precision, window, limit, columns, where, per_cell, steps, inclusion: Of which
+            where, sample, window, steps, columns, inclusion, limit, order_by, per_cell: Of which
                 records: as for `scan`.
 
         Example:

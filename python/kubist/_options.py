@@ -13,6 +13,16 @@ _Call = TypeVar("_Call", bound=Callable[..., Any])
 _ALIKE = 0.7
 """From which share of equal letters on a name may be meant: `groupby`, `colour`, `dimension`."""
 
+_ELSEWHERE = {
+    "sample": ("precision", "fraction", "frac", "share"),
+    "limit": ("first", "points", "n", "num", "n_rows", "num_rows", "size", "top", "head", "count"),
+    "where": ("filter", "predicate", "condition"),
+    "box": ("bounds", "region", "bbox", "range"),
+    "order_by": ("order", "sort", "sort_by"),
+    "columns": ("select", "fields", "names"),
+}
+"""What papers and other libraries call the parameters of a question."""
+
 
 def checked_options(*beside: type) -> Callable[[_Call], _Call]:
     """Of a function: an unknown option raises a `TypeError` with the nearest name.
@@ -20,17 +30,18 @@ def checked_options(*beside: type) -> Callable[[_Call], _Call]:
     Python's own message names the class that a method stands in, and nothing that may be meant.
 
     Args:
-        beside: Typed dicts whose keys the function takes as ``**asked``.
+        beside: Typed dicts whose keys the function takes as ``**asked``. Its signature has them
+            as parameters that are given by name.
     """
 
     def of(function: _Call) -> _Call:
-        known = [
-            name
-            for name, parameter in inspect.signature(function).parameters.items()
-            if name != "self" and parameter.kind is not parameter.VAR_KEYWORD
-        ]
+        signature = inspect.signature(function)
+        rest = inspect.Parameter.VAR_KEYWORD
+        parameters = {p.name: p for p in signature.parameters.values() if p.kind is not rest}
         for kind in beside:
-            known += [name for name in kind.__annotations__ if name not in known]
+            for name, value in kind.__annotations__.items():
+                parameters.setdefault(name, _by_name(name, value))
+        known = [name for name in parameters if name != "self"]
 
         @functools.wraps(function)
         def called(*arguments: Any, **options: Any) -> Any:
@@ -38,14 +49,24 @@ def checked_options(*beside: type) -> Callable[[_Call], _Call]:
             refuse_unknown(function.__name__, unknown, known)
             return function(*arguments, **options)
 
+        # Seen by `help`, by notebooks, and by what documents the package.
+        called.__signature__ = signature.replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
         return cast("_Call", called)
 
     return of
 
 
+def _by_name(name: str, value: Any) -> inspect.Parameter:
+    """A parameter that is given by name and can be left out."""
+    annotation = getattr(value, "__forward_arg__", value)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=None, annotation=annotation)
+
+
 def refuse_unknown(function: str, unknown: Iterable[str], known: Sequence[str]) -> None:
     """Raises a `TypeError` about the first of the options that a function does not know."""
     for name in unknown:
-        alike = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
+        elsewhere = [own for own, others in _ELSEWHERE.items() if own in known and name in others]
+        alike = elsewhere or difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
         meant = f"did you mean `{alike[0]}`?" if alike else f"its options are {', '.join(known)}"
         raise TypeError(f"{function}() has no option `{name}`; {meant}")

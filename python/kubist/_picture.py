@@ -78,7 +78,7 @@ def draw(
         "title": title,
         "region": _region(box, where),
         "rows": rows if not box and where is None else None,
-        "precision": stream.precision(),
+        "fraction": stream.fraction(),
         "size": None if size is None else _size(size),
         "radius": None if point_size is None else _box.finite("point_size", point_size, low=0.1),
         "equal_aspect": None,

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 from . import _box, _estimate, _kubist
-from ._arguments import Goal, Rest
+from ._arguments import Goal
+from ._asked import Region, Rest
 from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import About, Info
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset
 
-    from ._arguments import Asked, Box, PerCell, Seconds, Steps
+    from ._arguments import Box, Seconds, Steps
+    from ._asked import Asked
     from ._scan import Source
     from ._spec import QuerySpec
 
 
-_ESTIMATE_OPTIONS = ["aggregates", "box", "where", "group_by", *Goal.__annotations__, "progressive"]
+_ESTIMATE_OPTIONS = ["aggregates", "box", "group_by", *Goal.__annotations__, "progressive"]
 
 
 class Questions:
@@ -66,22 +68,9 @@ class Questions:
         metadata: dict[str, Any] = json.loads(self._pinned().metadata())
         return metadata
 
-    @checked_options()
-    def query(
-        self,
-        box: Box | None = None,
-        precision: float | str | None = None,
-        window: tuple[float, float] | None = None,
-        limit: int | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        per_cell: PerCell | None = None,
-        steps: Steps | None = None,
-        inclusion: str | None = None,
-        order_by: str | Sequence[str] | None = None,
-        first: int | None = None,
-    ) -> Result:
-        """Asks for records: any region, at any precision.
+    @checked_options(Rest)
+    def query(self, box: Box | None = None, **asked: Unpack[Rest]) -> Result:
+        """Asks for records: of any region, all or a sample.
 
         Every record has a fixed priority, uniform in [0, 1) and independent of
         its values. A sample is the records below some priority: so samples are
@@ -96,12 +85,14 @@ class Questions:
                 text with one: ``{"x": ("1 cm", "2 cm")}``. Columns
                 that are no dimensions work too, as a filter. NaN and null are in
                 no range that has an end.
-            precision: In (0, 1], or as ``"1%"``: the records with a priority below it, a uniform
-                sample of that share.
+            sample: A fraction in (0, 1], or text as ``"1%"``: the records with a priority below
+                it, a uniform sample of that fraction.
             window: ``(lo, hi)``: the records with lo <= priority < hi. Windows
                 that do not overlap are independent samples.
-            limit: At most this many records: those of lowest priority, in ascending
-                order, a uniform sample of that size.
+            limit: At most this many records. With ``order_by`` they are the first in that
+                order: ``order_by="diameter desc", limit=10`` are the ten largest. Without it
+                they are those of lowest priority, in ascending order: a uniform sample of that
+                size. ``sample``, ``window`` and ``per_cell`` choose before it.
             columns: The columns to return, in this order; None: all.
             where: An SQL condition over any columns, as
                 ``"diameter > 2e-5 AND NOT deposited"``: comparisons, AND, OR, NOT,
@@ -120,10 +111,11 @@ class Questions:
                 that every declared writer has finished.
             inclusion: The name of one more column, behind the others: the probability
                 with which each record came into the answer. ``sum(x / p)`` estimates the
-                sum over all matching records. It is the share that ``precision`` and
+                sum over all matching records. It is the fraction that ``sample`` and
                 ``window`` leave; under ``limit`` and ``per_cell`` up to the first record
                 left out (of all, of its cell), and null where only some of several
                 records of that very priority are in: they have no part in an estimate.
+                The first records of an order have none.
             order_by: The order of the answer: a column or several, in a list or between
                 commas, each with ``asc`` (the default) or ``desc`` behind it, or
                 ``"priority"``. A name with a comma stands in quotes between commas. NaN comes
@@ -133,36 +125,20 @@ class Questions:
                 the folder for temporary files (``TMPDIR``). Without ``order_by`` records
                 come as they are stored, in no order that can be relied on; under ``limit``
                 and ``per_cell`` in ascending order of priority.
-            first: Only the first so many records in the order of ``order_by``: the ten
-                largest are ``order_by="diameter desc", first=10``. They are no sample and
-                have no ``inclusion``; ``precision``, ``window`` and ``limit`` draw their
-                samples before it is ordered.
 
         Returns:
             The answer, not yet read: see `Result`.
 
         Raises:
             InvalidInput: An unknown name, a value that the column cannot be
-                compared with, a precision outside (0, 1], a syntax error.
+                compared with, a fraction outside (0, 1], a syntax error.
 
         Example:
-            >>> r = t.query(box={"x": (0.1, 0.2)}, precision=0.01, where="diameter > 2e-5")
+            >>> r = t.query(box={"x": (0.1, 0.2)}, sample=0.01, where="diameter > 2e-5")
             >>> r.to_pandas()
             >>> r.stats.rows_read
         """
-        question = self._question(
-            box=box,
-            precision=precision,
-            window=window,
-            limit=limit,
-            columns=columns,
-            where=where,
-            per_cell=per_cell,
-            steps=steps,
-            inclusion=inclusion,
-            order_by=order_by,
-            first=first,
-        )
+        question = self._question(box=box, **asked)
         pinned, stream = self._asked(question)
         return Result(stream, lambda: pinned.query(question), pinned.metadata)
 
@@ -182,9 +158,9 @@ class Questions:
         moment of this call, however often it is collected.
 
         Args:
-            box, precision, window, limit, columns, where, per_cell, steps, inclusion,
-                order_by, first: As for `query`. After ``limit``, ``per_cell`` and ``first``
-                nothing can be pushed down but columns.
+            box, where, sample, window, steps, columns, inclusion, limit, order_by, per_cell:
+                As for `query`. After ``limit`` and ``per_cell`` nothing can be pushed down but
+                columns.
             on_result: Called with each `Result` before the frame reads it; its ``stats``
                 say afterwards what it cost.
 
@@ -192,7 +168,7 @@ class Questions:
             InvalidInput: As for `query`, at once.
 
         Example:
-            >>> droplets = t.scan(precision=0.1, inclusion="p")
+            >>> droplets = t.scan(sample=0.1, inclusion="p")
             >>> pl.SQLContext(droplets=droplets).execute(
             ...     "SELECT deposited, sum(1 / p) FROM droplets WHERE x < 0.2 GROUP BY deposited"
             ... ).collect()
@@ -216,8 +192,8 @@ class Questions:
         the moment of this call, and can be scanned any number of times.
 
         Args:
-            box, precision, window, limit, columns, where, per_cell, steps, inclusion,
-                order_by, first, on_result: As for `scan`.
+            box, where, sample, window, steps, columns, inclusion, limit, order_by, per_cell,
+                on_result: As for `scan`.
 
         Raises:
             InvalidInput: As for `query`, at once.
@@ -235,27 +211,28 @@ class Questions:
     def trajectories(
         self,
         box: Box | None = None,
+        *,
         by: str | None = None,
         where: str | None = None,
+        window: tuple[float, float] | None = None,
         steps: Steps | None = None,
         columns: Sequence[str] | None = None,
-        precision: float | str | None = None,
+        sample: float | str | None = None,
         limit: int | None = None,
         order_by: str | Sequence[str] | None = None,
-        first: int | None = None,
     ) -> Result:
         """All records of whatever has a record in a region: the paths that lead through it.
 
-        Finds the values of ``by`` among the records that ``box``, ``where`` and ``steps``
-        select, and returns every record that holds one of them, wherever it is, of one
+        Finds the values of ``by`` among the records that ``box``, ``where``, ``window`` and
+        ``steps`` select, and returns every record that holds one of them, wherever it is, of one
         moment. A lookup of that column is used; without one all records are scanned.
 
         Args:
-            box, where, steps: The region, as for `query`.
+            box, where, window, steps: The region, as for `query`.
             by: The column that tells trajectories apart. None: the table's identity, or
                 else its lookup, if that is one column.
             columns: The columns to return.
-            precision, limit, order_by, first: Of the records that come back, as for `query`.
+            sample, limit, order_by: Of the records that come back, as for `query`.
                 Without ``order_by`` one path comes after the other, each in order of time:
                 by ``by``, the rest of an identity that has it, the first column of times,
                 and the identity if it is each record's own.
@@ -272,10 +249,8 @@ class Questions:
             by = self._by(pinned)
         elif not isinstance(by, str):
             raise InvalidInput(f"by: {by!r} is not a column name")
-        through = self._question(box=box, where=where, steps=steps)
-        question = self._question(
-            columns=columns, precision=precision, limit=limit, order_by=order_by, first=first
-        )
+        through = self._question(box=box, where=where, window=window, steps=steps)
+        question = self._question(columns=columns, sample=sample, limit=limit, order_by=order_by)
 
         def ask() -> _kubist.Stream:
             return pinned.trajectories(through, by, question)
@@ -302,8 +277,10 @@ class Questions:
     def refine(
         self,
         box: Box | None = None,
-        columns: Sequence[str] | None = None,
+        *,
         where: str | None = None,
+        steps: Steps | None = None,
+        columns: Sequence[str] | None = None,
         start: float = 0.001,
         factor: float = 8,
     ) -> Iterator[Result]:
@@ -311,12 +288,12 @@ class Questions:
 
         The first result holds the records with a priority below ``start``, the
         next those from there to ``start * factor``, and so on up to all of them.
-        What has come at any moment is a uniform sample, of the share
-        ``r.precision`` of the latest result.
+        What has come at any moment is a uniform sample, of the fraction
+        ``r.fraction`` of the latest result.
 
         Args:
-            box, columns, where: As for `query`.
-            start: The first precision, in (0, 1], at least 2**-64.
+            box, where, steps, columns: As for `query`.
+            start: The first fraction, in (0, 1], at least 2**-64.
             factor: How much finer each step is, above 1. More than 10,000 steps are refused.
 
         Raises:
@@ -326,9 +303,9 @@ class Questions:
             >>> seen = []
             >>> for r in t.refine(box={"x": (0.1, 0.2)}):
             ...     seen.append(r.to_arrow())
-            ...     draw(seen, label=f"{r.precision:.1%}")
+            ...     draw(seen, label=f"{r.fraction:.1%}")
         """
-        question = self._question(box=box, columns=columns, where=where)
+        question = self._question(box=box, where=where, steps=steps, columns=columns)
         first, growth = _box.number("start", start), _box.number("factor", factor)
         pinned = self._pinned()
         return _results(pinned, question, first, growth)
@@ -337,10 +314,9 @@ class Questions:
     def estimate(
         self,
         aggregates: str | Sequence[str],
-        box: Box | None = None,
-        where: str | None = None,
-        group_by: str | Sequence[str] | None = None,
         *,
+        box: Box | None = None,
+        group_by: str | Sequence[str] | None = None,
         progressive: Literal[False] = False,
         **goal: Unpack[Goal],
     ) -> Estimate: ...
@@ -348,25 +324,24 @@ class Questions:
     def estimate(
         self,
         aggregates: str | Sequence[str],
-        box: Box | None = None,
-        where: str | None = None,
-        group_by: str | Sequence[str] | None = None,
         *,
+        box: Box | None = None,
+        group_by: str | Sequence[str] | None = None,
         progressive: Literal[True],
         **goal: Unpack[Goal],
     ) -> Iterator[Estimate]: ...
     def estimate(
         self,
         aggregates: str | Sequence[str],
+        *,
         box: Box | None = None,
         where: str | None = None,
         group_by: str | Sequence[str] | None = None,
-        *,
         error: float | str | None = None,
         within: Seconds | None = None,
         max_rows: int | None = None,
         max_bytes: int | None = None,
-        precision: float | str | None = None,
+        sample: float | str | None = None,
         window: tuple[float, float] | None = None,
         steps: Steps | None = None,
         confidence: float = 0.95,
@@ -403,7 +378,7 @@ class Questions:
                 ``"500 ms"``, or a `datetime.timedelta`.
             max_rows: Read about this many records at most.
             max_bytes: Read about this many bytes at most.
-            precision: Read the records with a priority below it at most. Without any of
+            sample: Read the records with a priority below it at most. Without any of
                 these the goal is ``error=0.01``.
             confidence: How often the intervals hold the truth.
             tails: Read this share of the records at either end of the values whatever
@@ -430,7 +405,7 @@ class Questions:
         # Not by the decorator: warnings name the line that stands above this call.
         refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
         question = self._question(
-            box=box, where=where, precision=precision, window=window, steps=steps
+            box=box, where=where, sample=sample, window=window, steps=steps
         )
         request = _estimate.request(
             question,
@@ -447,21 +422,17 @@ class Questions:
             return _estimate.steps(self._pinned().estimates(request))
         return Estimate(self._pinned().estimate(request))
 
-    @checked_options()
-    def count(
-        self,
-        box: Box | None = None,
-        where: str | None = None,
-        precision: float | str | None = None,
-        window: tuple[float, float] | None = None,
-    ) -> int:
+    @checked_options(Region)
+    def count(self, box: Box | None = None, **asked: Unpack[Region]) -> int:
         """The exact number of records that `query` would return for these arguments.
+
+        Args:
+            box, where, sample, window, steps: As for `query`.
 
         Raises:
             InvalidInput: As for `query`.
         """
-        question = self._question(box=box, where=where, precision=precision, window=window)
-        return self._pinned().count(question)
+        return self._pinned().count(self._question(box=box, **asked))
 
     def info(self) -> Info:
         """What the table holds and how it is laid out."""
@@ -477,7 +448,7 @@ class Questions:
         return True  # a handle is something, also while the table is empty
 
     def _question(self, **asked: Unpack[Asked]) -> QuerySpec:
-        return _box.spec(lambda: self.schema, **asked)
+        return _box.spec(lambda: self.schema, asked)
 
 
 def _results(pinned: Pinned, question: QuerySpec, start: float, factor: float) -> Iterator[Result]:

@@ -74,7 +74,7 @@ def connect(
 
     Example:
         >>> t = kubist.connect("http://127.0.0.1:8080")
-        >>> t.query(box={"x": (0.1, 0.2)}, precision=0.01).to_pandas()
+        >>> t.query(box={"x": (0.1, 0.2)}, sample=0.01).to_pandas()
     """
     is_behind_ssh = url.startswith("ssh://")
     if is_behind_ssh and token is not None:
@@ -238,7 +238,7 @@ class PinnedSnapshot:
 
     def _stream(self, what: str, asked: Mapping[str, object]) -> _kubist.Wire:
         answer = self._ask(what, asked)
-        return _kubist.Wire(answer, float(answer.header("kubist-precision") or 1))
+        return _kubist.Wire(answer, float(answer.header("kubist-fraction") or 1))
 
     def schema(self) -> _kubist.Schema:
         return self.query({"limit": 0}).schema()
@@ -289,7 +289,7 @@ class PinnedSnapshot:
         return _Refine(self, query, start, factor)
 
     def count(self, query: QuerySpec) -> int:
-        if query.keys() & {"limit", "per_cell", "order_by", "first"}:
+        if query.keys() & {"limit", "per_cell", "order_by"}:
             # The server counts what matches; how many of those are chosen, only the choice tells.
             wire = self.query({**query, "columns": [self.described()["columns"][0]["name"]]})
             while wire.next_batch() is not None:

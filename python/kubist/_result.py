@@ -32,7 +32,7 @@ class Result:
 
     Nothing is read from disk beyond what the first batches need until you ask:
 
-    >>> r = t.query(box={"x": (0.1, 0.2)}, precision=0.01)
+    >>> r = t.query(box={"x": (0.1, 0.2)}, sample=0.01)
     >>> arrays = r.to_numpy()          # or to_arrow(), to_pandas(), to_polars()
     >>> for batch in t.query():        # pyarrow.RecordBatch by RecordBatch, bounded memory
     ...     use(batch)
@@ -49,7 +49,7 @@ class Result:
         again: Callable[[], _kubist.Stream],
         metadata: Callable[[], str],
     ) -> None:
-        # What it says of itself, its precision for one, is the same however often it is read.
+        # What it says of itself, its fraction for one, is the same however often it is read.
         self._first = stream
         self._latest = stream
         self._again = again
@@ -66,7 +66,7 @@ class Result:
                 raise Refused("this result was closed by close(): run the query again")
             if self._kept is not None:
                 batches, stats = self._kept
-                self._latest = _kubist.kept(batches, stats, self._first.precision())
+                self._latest = _kubist.kept(batches, stats, self._first.fraction())
             elif self._times_read > 0:
                 self._latest = self._again()
             self._times_read += 1
@@ -227,15 +227,15 @@ class Result:
         return need("pyarrow", "schema").schema(self._first.schema())
 
     @property
-    def precision(self) -> float:
+    def fraction(self) -> float:
         """The share of the matching records that the answer holds, in (0, 1].
 
         All matching records with a priority below it are in the answer, so
-        1 / precision is the weight of each record in an estimate. After ``limit``
+        1 / fraction is the weight of each record in an estimate. After ``limit``
         it is the priority of the first record left out (1 if none was); asking
         for it then waits for the first batch.
         """
-        return self._first.precision()
+        return self._first.fraction()
 
     @property
     def stats(self) -> Stats:
@@ -273,8 +273,8 @@ class Result:
             state = "not yet read"
         else:
             state = f"{_shown.counted(self._latest.rows(), 'record')} read so far"
-        precision = _kubist.fraction(self._first.precision())
-        return f"<kubist.Result of {columns}: precision {precision}, {state}>"
+        fraction = _kubist.fraction(self._first.fraction())
+        return f"<kubist.Result of {columns}: fraction {fraction}, {state}>"
 
     def _repr_html_(self) -> str:
         if self._closed:
@@ -284,7 +284,7 @@ class Result:
     def _preview(self) -> tuple[list[str], list[list[str | None]], list[str]]:
         """The first records, and how many there are; read apart from what the user reads."""
         if self._kept is not None:
-            stream = _kubist.kept(*self._kept, self._first.precision())
+            stream = _kubist.kept(*self._kept, self._first.fraction())
         else:
             stream = self._again()
         titles = zip(stream.names(), stream.units(), strict=True)
@@ -301,11 +301,11 @@ class Result:
                     break
         finally:
             stream.close()
-        precision = f"precision {_kubist.fraction(self._first.precision())}"
+        fraction = f"fraction {_kubist.fraction(self._first.fraction())}"
         if self._kept is not None or found < _SHOWN:
-            note = f"{_shown.counted(found, 'record')}, {precision}"
+            note = f"{_shown.counted(found, 'record')}, {fraction}"
         else:
-            note = f"the first {len(rows)} records, {precision}"
+            note = f"the first {len(rows)} records, {fraction}"
         return names, rows, [note]
 
 

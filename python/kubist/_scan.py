@@ -39,7 +39,7 @@ from ._result import Result
 if TYPE_CHECKING:
     import polars as pl
 
-    from ._arguments import Asked
+    from ._asked import Asked
     from ._pinned import Pinned
     from ._spec import QuerySpec
 
@@ -65,8 +65,8 @@ class Source:
         self._on_result = on_result
         self.inclusion = arguments.get("inclusion")
         # A choice among all records is made before anything else is asked of them.
-        chosen = (arguments.get("limit"), arguments.get("per_cell"), arguments.get("first"))
-        self.takes_conditions = chosen == (None, None, None)
+        chosen = (arguments.get("limit"), arguments.get("per_cell"))
+        self.takes_conditions = chosen == (None, None)
         described = json.loads(snapshot.columns())
         asked = arguments.get("columns")
         if asked is None:

@@ -60,11 +60,6 @@ class QuerySpec(TypedDict, total=False):
     columns: Sequence[str]
     """The columns to return, in this order; without it all."""
 
-    first: int
-    """Only the first so many records in the order of `order_by`, which it needs: the largest,
-    the earliest. Unlike those of `limit` they are no sample.
-    """
-
     inclusion: str
     """The name of one more column: the probability with which each record came into the answer,
     whatever the others drew. It is null where a limit kept only some of several records of
@@ -72,8 +67,9 @@ class QuerySpec(TypedDict, total=False):
     """
 
     limit: int
-    """At most this many records: those of lowest priority among what is left, in ascending
-    order.
+    """At most this many records. With `order_by` they are the first in that order, the largest
+    or the earliest. Without it they are those of lowest priority, a uniform sample. It comes
+    last: `sample`, `window` and `per_cell` choose before it.
     """
 
     order_by: Sequence[str]
@@ -81,16 +77,16 @@ class QuerySpec(TypedDict, total=False):
     `priority`. NaN comes behind all numbers and null behind NaN, whichever the direction.
     Equal records follow each other by priority. Without it records come in no order, but
     under `limit` and `per_cell` by priority, and trajectories one after the other, each in
-    order of time. A `limit` draws its sample first.
+    order of time.
     """
 
     per_cell: PerCell
     """Only the records of lowest priority in each cell of a regular grid. It applies before
-    `limit`.
+    `order_by` and `limit`.
     """
 
-    precision: float
-    """In (0, 1]: only records whose priority is below it, a uniform sample of that share."""
+    sample: float
+    """In (0, 1]: only records whose priority is below it, a uniform sample of that fraction."""
 
     spec: Literal[1]
     """The form in which this is written; 1 by default."""
@@ -114,8 +110,8 @@ class CountRequest(TypedDict, total=False):
     such pairs.
     """
 
-    precision: float
-    """In (0, 1]: only records whose priority is below it, a uniform sample of that share."""
+    sample: float
+    """In (0, 1]: only records whose priority is below it, a uniform sample of that fraction."""
 
     spec: Literal[1]
     """The form in which this is written; 1 by default."""
@@ -187,7 +183,7 @@ class HistogramRequest(CountRequest, total=False):
     columns: Sequence[str]
     """All that can be drawn by default. (at most 256)"""
 
-    sample: int
+    limit: int
     """How many records are counted, those of lowest priority; 20000 by default. (at least 1, at
     most 1000000)
     """
@@ -244,11 +240,12 @@ class QueryRequest(QuerySpec, total=False):
 
     `columns`: The columns to return, in this order; without it all. (at most 4096)
 
-    `limit`: At most this many records: those of lowest priority among what is left, in
-    ascending order. (at most 5000000)
+    `limit`: At most this many records. With `order_by` they are the first in that order, the
+    largest or the earliest. Without it they are those of lowest priority, a uniform sample.
+    It comes last: `sample`, `window` and `per_cell` choose before it. (at most 5000000)
 
     `per_cell`: Only the records of lowest priority in each cell of a regular grid, at most a
-    million in all. It applies before `limit`.
+    million in all. It applies before `order_by` and `limit`.
     """
 
     format: Literal["arrow", "csv", "parquet"]
@@ -263,7 +260,7 @@ class QueryRequest(QuerySpec, total=False):
 class TrajectoriesRequest(CountRequest, total=False):
     """A question for all records of what has a record in a region.
 
-    `precision`: Of the records that come back, only those whose priority is below it.
+    `sample`: Of the records that come back, only those whose priority is below it.
     """
 
     by: Required[str]
@@ -272,17 +269,13 @@ class TrajectoriesRequest(CountRequest, total=False):
     columns: Sequence[str]
     """The columns to return, in this order; without it all. (at most 4096)"""
 
-    first: int
-    """Only the first so many records in the order of `order_by`, which it needs: the largest,
-    the earliest. Unlike those of `limit` they are no sample.
-    """
-
     format: Literal["arrow", "csv", "parquet"]
     """An Arrow IPC stream by default."""
 
     limit: int
-    """At most this many records: those of lowest priority among what is left, in ascending
-    order. (at most 5000000)
+    """At most this many records. With `order_by` they are the first in that order, the largest
+    or the earliest. Without it they are those of lowest priority, a uniform sample. It comes
+    last: `sample`, `window` and `per_cell` choose before it. (at most 5000000)
     """
 
     order_by: Sequence[str]
@@ -290,5 +283,5 @@ class TrajectoriesRequest(CountRequest, total=False):
     `priority`. NaN comes behind all numbers and null behind NaN, whichever the direction.
     Equal records follow each other by priority. Without it records come in no order, but
     under `limit` and `per_cell` by priority, and trajectories one after the other, each in
-    order of time. A `limit` draws its sample first.
+    order of time.
     """

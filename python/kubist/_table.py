@@ -318,7 +318,7 @@ class Table(InDirectory["Table"]):
 
         Example:
             >>> for snapshot in t.watch():
-            ...     draw(snapshot.query(precision=0.01).to_arrow())
+            ...     draw(snapshot.query(sample=0.01).to_arrow())
         """
         seconds = 1e9 if timeout is None else _box.seconds("timeout", timeout)
         every = _box.seconds("every", every)
@@ -580,7 +580,7 @@ class Table(InDirectory["Table"]):
         Example:
             >>> w = t.widget()
             >>> w                                 # look, draw a box
-            >>> w.result(precision=0.1).to_pandas()
+            >>> w.result(sample=0.1).to_pandas()
         """
         from ._widget import Widget
 

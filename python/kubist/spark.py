@@ -2,13 +2,13 @@
 
 >>> import kubist.spark
 >>> kubist.spark.register(spark)
->>> droplets = spark.read.format("kubist").option("precision", 0.01).load("run.kubist")
+>>> droplets = spark.read.format("kubist").option("sample", 0.01).load("run.kubist")
 >>> droplets.filter("diameter > 2e-6").groupBy("step").count().show()
 
 It needs Spark 4.0 or newer, and this package where the executors run. The batches are Arrow's.
-Options say which records are meant: ``box`` (JSON, as ``{"x": [0, 1]}``), ``precision``,
-``columns`` (names between commas), ``where``, and ``partitions``. A DataFrame stays at the
-moment when it is first read.
+Options say which records are meant: ``box``, ``window`` and ``steps`` (JSON, as
+``{"x": [0, 1]}``), ``where``, ``sample``, ``columns`` (names between commas), ``inclusion``, and
+``partitions``. A DataFrame stays at the moment when it is first read.
 
 What Spark does afterwards it does by itself: it hands its sources in Python no columns, samples,
 limits or places, and the filters that Spark 4.1 hands over stick to a DataFrame that is asked a
@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ._arguments import Part
+from ._asked import Part
 from ._box import share
 from ._errors import InvalidInput
 from ._libraries import need
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_OPTIONS = ("box", "columns", "partitions", "path", "precision", "where")
+_OPTIONS = (*sorted(["box", *Part.__annotations__]), "partitions", "path")
 # About so many records suit a task.
 _ROWS_OF_A_TASK = 500_000
 _MOST_PARTITIONS = 2**16
@@ -119,20 +119,26 @@ def _asked(options: dict[str, str]) -> tuple[str, _Asked, int]:
     if not said.get("path"):
         raise InvalidInput("which table? say load(location)")
     asked: _Asked = {}
-    if "precision" in said:
-        asked["precision"] = share("option precision", said["precision"])
+    if "sample" in said:
+        asked["sample"] = share("option sample", said["sample"])
     try:
         if "box" in said:
             asked["box"] = json.loads(said["box"])
+        if "window" in said:
+            asked["window"] = json.loads(said["window"])
+        if "steps" in said:
+            asked["steps"] = json.loads(said["steps"])
         partitions = int(said.get("partitions", 0))
     except ValueError as error:
-        raise InvalidInput(f"options box or partitions: {error}") from error
+        raise InvalidInput(f"options box, window, steps or partitions: {error}") from error
     if not 0 <= partitions <= _MOST_PARTITIONS:
         raise InvalidInput(f"option partitions: {partitions} is not between 1 and 65,536")
     if "columns" in said:
         asked["columns"] = [name.strip() for name in said["columns"].split(",")]
     if "where" in said:
         asked["where"] = said["where"]
+    if "inclusion" in said:
+        asked["inclusion"] = said["inclusion"]
     return said["path"], asked, partitions
 
 

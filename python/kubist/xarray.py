@@ -32,7 +32,7 @@ class Accessor:
 
         Args:
             condition: As of `FileIndex.query`.
-            asked: ``isel``, ``sel``, ``precision``, ``limit``: as of `FileIndex.query`.
+            asked: ``isel``, ``sel``, ``sample``, ``limit``: as of `FileIndex.query`.
 
         Raises:
             InvalidInput: If the dataset is not all of one file in its order, as far as coordinates

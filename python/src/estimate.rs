@@ -72,14 +72,14 @@ impl Estimated {
     }
 }
 
-/// Figures as of one precision.
+/// Figures as of one fraction.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Figures(pub kubist::Estimate);
 
 /// What goes with figures.
 #[derive(serde::Serialize)]
 struct About<'a> {
-    precision: f64,
+    fraction: f64,
     confidence: f64,
     units: &'a BTreeMap<String, String>,
     bin_units: &'a BTreeMap<String, Vec<Option<String>>>,
@@ -102,7 +102,7 @@ impl Figures {
     /// Precision, cost, why it stopped, warnings: as JSON.
     fn about(&self) -> String {
         let kubist::Estimate {
-            precision,
+            fraction,
             confidence,
             units,
             bin_units,
@@ -114,7 +114,7 @@ impl Figures {
             ..
         } = &self.0;
         let about = About {
-            precision: *precision,
+            fraction: *fraction,
             confidence: *confidence,
             units,
             bin_units,
@@ -166,10 +166,10 @@ pub fn figures(
     }
 }
 
-/// Estimates of growing precision.
+/// Estimates from coarse to fine.
 type Steps = Box<dyn Iterator<Item = kubist::Result<kubist::Estimate>> + Send>;
 
-/// Estimates of growing precision.
+/// Estimates from coarse to fine.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Estimates {
     steps: ProcessBound<Mutex<Steps>>,

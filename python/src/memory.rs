@@ -16,15 +16,15 @@ struct Kept {
     /// The next one; past the end once it is closed.
     next: AtomicUsize,
     stats: String,
-    precision: f64,
+    fraction: f64,
 }
 
-/// The answer once more, with what it had cost when it came, as JSON, and its precision.
+/// The answer once more, with what it had cost when it came, as JSON, and its fraction.
 #[pyfunction]
-pub fn kept(batches: &Batches, stats: String, precision: f64) -> Stream {
+pub fn kept(batches: &Batches, stats: String, fraction: f64) -> Stream {
     let Batches { schema, batches } = batches;
     let (schema, batches) = (schema.clone(), batches.clone());
-    Stream(Arc::new(Kept { schema, batches, next: AtomicUsize::new(0), stats, precision }))
+    Stream(Arc::new(Kept { schema, batches, next: AtomicUsize::new(0), stats, fraction }))
 }
 
 impl Answer for Kept {
@@ -46,8 +46,8 @@ impl Answer for Kept {
         Ok(self.stats.clone())
     }
 
-    fn precision(&self, _py: Python<'_>) -> PyResult<f64> {
-        Ok(self.precision)
+    fn fraction(&self, _py: Python<'_>) -> PyResult<f64> {
+        Ok(self.fraction)
     }
 
     fn close(&self, _py: Python<'_>) -> PyResult<()> {

@@ -31,7 +31,7 @@ struct Drawing {
     /// Of the region, behind the number of points.
     region: String,
     rows: Option<u64>,
-    precision: f64,
+    fraction: f64,
     size: Option<(u32, u32)>,
     radius: Option<f32>,
     equal_aspect: Option<bool>,
@@ -132,12 +132,12 @@ impl Picture {
             map: drawing.colormap.parse::<Colormap>().map_err(|error| invalid(py, &format!("colormap: {error}")))?,
         };
         let suits = || kubist_plot::suits_equal_aspect(fields[0], fields[1], &points);
-        let caption = kubist_plot::caption(points.len() as u64, drawing.precision, drawing.rows) + &drawing.region;
+        let caption = kubist_plot::caption(points.len() as u64, drawing.fraction, drawing.rows) + &drawing.region;
         let picture = kubist_plot::Picture {
             x: axis(0)?,
             y: axis(1)?,
             color,
-            precision: drawing.precision,
+            fraction: drawing.fraction,
             equal_aspect: drawing.equal_aspect.unwrap_or_else(suits),
             points,
             title: drawing.title.clone(),

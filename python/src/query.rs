@@ -28,10 +28,10 @@ struct Reading {
 struct State {
     stream: Option<QueryStream>,
     first: Option<RecordBatch>,
-    /// The precision is known only with the first batch, which is not here yet.
+    /// The fraction is known only with the first batch, which is not here yet.
     unsettled: bool,
     stats: Stats,
-    precision: f64,
+    fraction: f64,
 }
 
 /// The answer to a question about the table at `location`.
@@ -39,7 +39,7 @@ pub fn answer(location: &str, stream: QueryStream, query: &Request) -> Stream {
     let schema = stream.schema();
     let state = State {
         stats: stream.stats(),
-        precision: stream.precision(),
+        fraction: stream.fraction(),
         stream: Some(stream),
         first: None,
         unsettled: query.spec.limit.is_some(),
@@ -86,12 +86,12 @@ impl Answer for Reading {
         Ok(serde_json::to_string(&stats).expect("numbers are valid JSON"))
     }
 
-    fn precision(&self, py: Python<'_>) -> PyResult<f64> {
+    fn fraction(&self, py: Python<'_>) -> PyResult<f64> {
         if self.with(py, |state| state.unsettled)? {
             let first = self.next(py)?;
             self.with(py, |state| state.first = first)?;
         }
-        self.with(py, |state| state.precision)
+        self.with(py, |state| state.fraction)
     }
 
     /// The switch stays as it is: the steps of a refinement share it.
@@ -114,7 +114,7 @@ impl State {
         };
         let answer = stream.next_within(PATIENCE);
         if !matches!(answer, Ok(None)) {
-            self.precision = stream.precision();
+            self.fraction = stream.fraction();
             self.unsettled = false;
         }
         if matches!(answer, Ok(Some(None)) | Err(_)) {
@@ -130,7 +130,7 @@ impl State {
     }
 }
 
-/// Answers of growing precision.
+/// Answers from coarse to fine.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Refine {
     steps: ProcessBound<Mutex<kubist::Refine>>,

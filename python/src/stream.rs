@@ -23,7 +23,7 @@ pub trait Answer: Send + Sync + 'static {
     fn stats(&self, py: Python<'_>) -> PyResult<String>;
 
     /// The share of the matching records that the answer holds.
-    fn precision(&self, py: Python<'_>) -> PyResult<f64>;
+    fn fraction(&self, py: Python<'_>) -> PyResult<f64>;
 
     /// Stops the work and lets go of everything held.
     fn close(&self, py: Python<'_>) -> PyResult<()>;
@@ -89,10 +89,10 @@ impl Stream {
         self.0.stats(py)
     }
 
-    /// Under a limit the precision is known only with the first batch, which is then
+    /// Under a limit the fraction is known only with the first batch, which is then
     /// fetched and kept.
-    fn precision(&self, py: Python<'_>) -> PyResult<f64> {
-        self.0.precision(py)
+    fn fraction(&self, py: Python<'_>) -> PyResult<f64> {
+        self.0.fraction(py)
     }
 
     /// Stops the work and lets go of everything held, also while another thread reads.

@@ -35,7 +35,7 @@ struct Arriving {
     /// `None` at the end. Held only without the interpreter lock, which reading takes.
     reader: Mutex<Option<kubist_ipc::Stream<Line>>>,
     rows: AtomicU64,
-    precision: f64,
+    fraction: f64,
 }
 
 /// The bytes, from where the last stream left off.
@@ -97,12 +97,12 @@ impl Line {
 }
 
 impl Wire {
-    fn begin(py: Python<'_>, source: Py<PyAny>, line: Line, precision: f64) -> PyResult<PyClassInitializer<Wire>> {
+    fn begin(py: Python<'_>, source: Py<PyAny>, line: Line, fraction: f64) -> PyResult<PyClassInitializer<Wire>> {
         let reader = py.detach(|| kubist_ipc::Stream::begin(line.clone(), BATCH_BYTES));
         let reader = reader.map_err(|error| line.failure(py, &error))?;
         let schema = reader.schema().clone();
         let reader = Mutex::new(Some(reader));
-        let arriving = Arc::new(Arriving { source, line, schema, reader, rows: AtomicU64::new(0), precision });
+        let arriving = Arc::new(Arriving { source, line, schema, reader, rows: AtomicU64::new(0), fraction });
         Ok(PyClassInitializer::from(Stream(arriving.clone())).add_subclass(Wire(arriving)))
     }
 }
@@ -111,11 +111,11 @@ impl Wire {
 impl Wire {
     /// Reads the schema.
     #[new]
-    fn new(py: Python<'_>, source: Py<PyAny>, precision: f64) -> PyResult<PyClassInitializer<Wire>> {
+    fn new(py: Python<'_>, source: Py<PyAny>, fraction: f64) -> PyResult<PyClassInitializer<Wire>> {
         let raised = Raised::default();
         let pipe = Pipe { source: source.clone_ref(py), raised: raised.clone() };
         let bytes = Arc::new(Mutex::new(BufReader::with_capacity(PIECE_BYTES, pipe)));
-        Wire::begin(py, source, Line { bytes, raised }, precision)
+        Wire::begin(py, source, Line { bytes, raised }, fraction)
     }
 
     /// The stream behind this one, which was read to its end; `None` if nothing more comes.
@@ -125,7 +125,7 @@ impl Wire {
         if ended {
             return Ok(None);
         }
-        Py::new(py, Wire::begin(py, self.0.source.clone_ref(py), line, self.0.precision)?).map(Some)
+        Py::new(py, Wire::begin(py, self.0.source.clone_ref(py), line, self.0.fraction)?).map(Some)
     }
 
     /// What is said about the whole, as JSON.
@@ -162,8 +162,8 @@ impl Answer for Arriving {
         self.source.bind(py).call_method0("stats")?.extract()
     }
 
-    fn precision(&self, _py: Python<'_>) -> PyResult<f64> {
-        Ok(self.precision)
+    fn fraction(&self, _py: Python<'_>) -> PyResult<f64> {
+        Ok(self.fraction)
     }
 
     /// Hangs up.

@@ -1,7 +1,7 @@
 """Every answer equals what a plain loop over the rows gives.
 
 Priorities are not shown, so their order is taken from one query with a limit
-of all rows, and everything else must agree with that order: a precision is a
+of all rows, and everything else must agree with that order: a fraction is a
 prefix of it, a window a piece, a limit the first matches in it.
 """
 
@@ -79,14 +79,14 @@ class Asked:
         ranked = self.table.query(limit=w.rows + 1)
         self.order = ids(ranked.to_arrow())
         assert sorted(self.order) == list(range(w.rows))
-        assert ranked.precision == 1
+        assert ranked.fraction == 1
 
     def chosen(self, **arguments: object) -> set[int]:
         return set(ids(self.table.query(columns=["id"], **arguments).to_arrow()))
 
-    def prefix(self, precision: float) -> set[int]:
-        """The sample of this precision, which must be the first rows of the order."""
-        sample = self.chosen(precision=precision)
+    def prefix(self, fraction: float) -> set[int]:
+        """The sample of this fraction, which must be the first rows of the order."""
+        sample = self.chosen(sample=fraction)
         assert sample == set(self.order[: len(sample)])
         return sample
 
@@ -103,11 +103,11 @@ class Asked:
             arguments["where"] = asked.sql
             holds = both(holds, asked.holds)
         allowed = set(range(w.rows))
-        precision = window = None
+        fraction = window = None
         if rng.random() < 0.4:
-            precision = float(rng.choice([rng.random(), 0.01, 0.5, 1.0]))
-            arguments["precision"] = precision
-            allowed &= self.prefix(precision)
+            fraction = float(rng.choice([rng.random(), 0.01, 0.5, 1.0]))
+            arguments["sample"] = fraction
+            allowed &= self.prefix(fraction)
         if rng.random() < 0.3:
             window = tuple(sorted([float(rng.choice([0.0, rng.random()])), 1 - rng.random() / 2]))
             arguments["window"] = window
@@ -134,7 +134,7 @@ class Asked:
         if limit is not None:
             assert found == expected, arguments  # and in this order
             if len(matches) > limit:
-                again = {**arguments, "limit": None, "precision": result.precision}
+                again = {**arguments, "limit": None, "sample": result.fraction}
                 # A priority is finer than a float: the last one may fall either side.
                 tied = set(matches[limit - 1 : limit + 1])
                 assert set(ids(self.table.query(**again).to_arrow())) ^ set(expected) <= tied
@@ -231,10 +231,10 @@ def test_a_million_records_on_one_point(path: Path) -> None:
     t = kubist.create(path, data, ["x", "y", "z"], identity=["id"])
     assert len(t) == t.count(box={"x": (0.5, 0.5), "y": (-1, -1)}) == rows
     assert t.count(box={"x": (0.6, None)}) == 0
-    sample = t.query(precision=0.01).to_arrow()
+    sample = t.query(sample=0.01).to_arrow()
     assert abs(sample.num_rows - rows * 0.01) < 5 * np.sqrt(rows * 0.01)
-    assert ids(t.query(precision=" 1% ").to_arrow()) == ids(sample)
-    assert ids(t.query(precision="0.01").to_arrow()) == ids(sample)
+    assert ids(t.query(sample=" 1% ").to_arrow()) == ids(sample)
+    assert ids(t.query(sample="0.01").to_arrow()) == ids(sample)
     first = ids(t.query(limit=100).to_arrow())
     assert set(first) < set(ids(sample))
     assert first == ids(t.query(limit=1000).to_arrow())[:100]
@@ -261,9 +261,9 @@ def test_refine_brings_each_record_once(path: Path) -> None:
     last = 0.0
     for r in t.refine(box={"x": (0.2, 0.9)}, where="y < 0.8", columns=["id"], start=0.01, factor=4):
         seen += ids(r.to_arrow())
-        assert r.precision > last
-        last = r.precision
-        so_far = t.query(box={"x": (0.2, 0.9)}, where="y < 0.8", precision=last)
+        assert r.fraction > last
+        last = r.fraction
+        so_far = t.query(box={"x": (0.2, 0.9)}, where="y < 0.8", sample=last)
         assert sorted(seen) == sorted(ids(so_far.to_arrow()))
     assert last == 1
     assert len(seen) == len(set(seen)) == t.count(box={"x": (0.2, 0.9)}, where="y < 0.8")

@@ -189,14 +189,14 @@ def test_what_is_kept_stands_for_all(reference: Path) -> None:
     mean = np.mean(np.arange(PARTICLES) % 1000 / 1000)
     for figure, truth in zip(figures, (2 * PARTICLES, mean), strict=True):
         assert figure["exact"] and figure["value"] == pytest.approx(truth, rel=1e-12)
-    some = table.estimate("count()", where="x < 0.5", precision=1.0)
+    some = table.estimate("count()", where="x < 0.5", sample=1.0)
     # Half of 12,000 from a thirteenth of them: 270 off, as a rule.
     assert abs(some.value - PARTICLES) < 1350 and some.low < some.value < some.high
-    assert some.precision < 0.1
+    assert some.fraction < 0.1
     assert any("thinned" in warning for warning in some.warnings)
-    certain = table.estimate("count()", where="hot", precision=1.0)
+    certain = table.estimate("count()", where="hot", sample=1.0)
     assert certain.value == certain.low == 2 * len(hot)
-    assert certain.high < 2 * len(hot) + 10 / certain.precision
+    assert certain.high < 2 * len(hot) + 10 / certain.fraction
     # Each record says how probable it was.
     weights = table.query(columns=["x"], inclusion="p").to_arrow()
     estimate = np.sum(1 / weights["p"].to_numpy())

@@ -56,9 +56,9 @@ def test_a_table_answers_as_one_in_a_directory(location: str, path: Path) -> Non
     assert len(far) == ROWS + 500
     for question in [
         {"box": {"x": (0.2, 0.4), "y": (0.5, 0.9)}},
-        {"precision": 0.01},
+        {"sample": 0.01},
         {"where": "m = 5", "limit": 50},
-        {"box": {"x": (0, 0.5)}, "columns": ["id", "m"], "precision": 0.2},
+        {"box": {"x": (0, 0.5)}, "columns": ["id", "m"], "sample": 0.2},
     ]:
         answers = [pa.table(table.query(**question)).sort_by("id") for table in [far, near]]
         assert answers[0].equals(answers[1]), question
@@ -190,7 +190,7 @@ def test_the_command_line(location: str, tmp_path: Path) -> None:
     try:
         run("copy", location, near)
         run("copy", near, again)
-        question: dict[str, Any] = {"precision": 0.1, "columns": ["id"]}
+        question: dict[str, Any] = {"sample": 0.1, "columns": ["id"]}
         samples = [
             sorted(pa.table(kubist.open(place).query(**question))["id"].to_pylist())
             for place in [location, near, again]
@@ -206,7 +206,7 @@ def test_parts_are_read_where_they_lie(location: str) -> None:
     data = drops()
     table = kubist.create(location, data.schema, ["x", "y"], identity=["id"], capacity=64)
     table.append(data)
-    for question in [{}, {"box": {"x": (0.2, 0.7)}, "precision": 0.5}]:
+    for question in [{}, {"box": {"x": (0.2, 0.7)}, "sample": 0.5}]:
         for by in ["space", "hosts"]:
             parts = table.splits(6, by=by, **question)  # type: ignore[arg-type]
             answers = pa.concat_tables([part.to_arrow() for part in parts]).sort_by("id")

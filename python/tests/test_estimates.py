@@ -57,7 +57,7 @@ def test_whole_tables_agree_with_numpy(table: kubist.Table, data: dict[str, np.n
         "corr(x, speed)": np.corrcoef(data["x"], speed)[0, 1],
         "count_distinct(name)": 9,
     }
-    estimate = table.estimate(list(expected), precision=1)
+    estimate = table.estimate(list(expected), sample=1)
     assert estimate.exact and estimate.stopped == "exact" and estimate.warnings == []
     found = estimate.to_pandas().set_index("aggregate")
     for name, value in expected.items():
@@ -66,7 +66,7 @@ def test_whole_tables_agree_with_numpy(table: kubist.Table, data: dict[str, np.n
 
 
 def test_histograms_agree_with_numpy(table: kubist.Table, data: dict[str, np.ndarray]) -> None:
-    bins = table.estimate("histogram(speed, 12, 0, 12)", precision=1).to_arrow()
+    bins = table.estimate("histogram(speed, 12, 0, 12)", sample=1).to_arrow()
     inside = data["speed"].clip(0, 12)
     counts, edges = np.histogram(inside, bins=12, range=(0, 12))
     assert bins["value"].to_pylist() == counts.tolist()
@@ -74,22 +74,22 @@ def test_histograms_agree_with_numpy(table: kubist.Table, data: dict[str, np.nda
     ends = [min(0, data["speed"].min()), *edges[1:-1]]
     assert bins["bin_low"].to_pylist() == pytest.approx(ends)
     assert bins["bin_high"].to_pylist()[-1] == max(12, data["speed"].max())
-    plane = table.estimate("histogram2d(x, y, 4, 8, 0, 1, 0, 1)", precision=1).to_arrow()
+    plane = table.estimate("histogram2d(x, y, 4, 8, 0, 1, 0, 1)", sample=1).to_arrow()
     counts, _, _ = np.histogram2d(data["x"], data["y"], bins=(4, 8), range=((0, 1), (0, 1)))
     assert plane["value"].to_pylist() == counts.ravel().tolist()
     counted, edges_x, edges_y = table.estimate(
-        "histogram2d(x, y, 4, 8, 0, 1, 0, 1)", precision=1
+        "histogram2d(x, y, 4, 8, 0, 1, 0, 1)", sample=1
     ).to_numpy()
     assert np.array_equal(counted, counts) and (len(edges_x), len(edges_y)) == (5, 9)
     assert edges_x[1:-1].tolist() == [0.25, 0.5, 0.75]
-    counted, edges = table.estimate("histogram(speed, 12, 1, 3)", precision=1).to_numpy()
+    counted, edges = table.estimate("histogram(speed, 12, 1, 3)", sample=1).to_numpy()
     # The outer edges say what is in the outer bins.
     assert np.array_equal(counted, np.histogram(data["speed"], edges)[0])
     assert (edges[0], edges[-1]) == (data["speed"].min(), data["speed"].max())
     with pytest.raises(kubist.InvalidInput, match="one histogram"):
-        table.estimate("mean(x)", precision=1).to_numpy()
+        table.estimate("mean(x)", sample=1).to_numpy()
     with pytest.raises(kubist.InvalidInput, match="without groups"):
-        table.estimate("histogram(x, 3)", group_by="stuck", precision=1).to_numpy()
+        table.estimate("histogram(x, 3)", group_by="stuck", sample=1).to_numpy()
     assert plane.schema.names[:5] == ["aggregate", "bin_low", "bin_high", "bin2_low", "bin2_high"]
 
 
@@ -99,7 +99,7 @@ def test_a_box_a_condition_and_groups(table: kubist.Table, data: dict[str, np.nd
         box={"x": (0.1, 0.4)},
         where="y < 0.5",
         group_by=["kind", "stuck"],
-        precision=0.3,
+        sample=0.3,
     )
     frame = estimate.to_pandas()
     assert list(frame.columns[:4]) == ["aggregate", "kind", "stuck", "value"]
@@ -118,18 +118,18 @@ def test_a_box_a_condition_and_groups(table: kubist.Table, data: dict[str, np.nd
 def test_goals_and_bounds(table: kubist.Table) -> None:
     e = table.estimate("mean(speed)", error=0.02)
     assert e.stopped == "goal" and (e.high - e.low) / 2 <= 0.02 * e.value
-    assert e.stats.rows_read < 4000 and e.precision < 0.1
+    assert e.stats.rows_read < 4000 and e.fraction < 0.1
     narrower = table.estimate("mean(speed)", error="0.02 abs")
     assert (narrower.high - narrower.low) / 2 <= 0.02
     assert table.estimate("mean(speed)", max_rows=10_000).stats.rows_read <= 12_000
     assert table.estimate("mean(speed)", within=3600).exact
-    wider = table.estimate("mean(speed)", precision=0.05, confidence=0.99)
-    usual = table.estimate("mean(speed)", precision=0.05)
+    wider = table.estimate("mean(speed)", sample=0.05, confidence=0.99)
+    usual = table.estimate("mean(speed)", sample=0.05)
     assert wider.high - wider.low > 1.25 * (usual.high - usual.low) and wider.value == usual.value
 
 
 def test_progress_narrows_and_reads_each_record_once(table: kubist.Table) -> None:
-    seen = list(table.estimate("mean(speed)", progressive=True, precision=1))
+    seen = list(table.estimate("mean(speed)", progressive=True, sample=1))
     assert len(seen) > 3 and [e.stopped for e in seen[:-1]] == ["progress"] * (len(seen) - 1)
     assert seen[-1].exact and seen[-1].stats.rows_read <= 1.3 * ROWS
     assert all(e.low <= seen[-1].value <= e.high for e in seen)
@@ -154,11 +154,11 @@ def test_snapshots_answer_for_their_moment(tmp_path: Path) -> None:
 
 
 def test_estimates_show_themselves(table: kubist.Table) -> None:
-    e = table.estimate("mean(speed)", precision=0.1)
+    e = table.estimate("mean(speed)", sample=0.1)
     first, second, about = repr(e).splitlines()
     assert first.split() == ["aggregate", "value"]
     assert second.startswith("mean(speed)") and "±" in second
-    assert about.startswith("(95 % confidence, precision 0.1, ")
+    assert about.startswith("(95 % confidence, fraction 0.1, ")
     assert "exactly" in repr(table.estimate("count()"))
     assert ">mean(speed)</td>" in e._repr_html_()
     assert e.to_polars().shape == (1, 9) and e.to_arrow().num_rows == 1
@@ -169,9 +169,9 @@ def test_heavy_tails_are_told_and_can_be_read_whole(tmp_path: Path) -> None:
     heavy = rng.pareto(1.5, ROWS) + 1
     data = {"id": np.arange(ROWS), "x": rng.random(ROWS), "mass": heavy}
     t = kubist.create(tmp_path / "t.kubist", data, ["x"], identity=["id"])
-    plain = t.estimate("sum(mass)", precision=0.03)
+    plain = t.estimate("sum(mass)", sample=0.03)
     assert any("heavy tails" in warning for warning in plain.warnings)
-    whole = t.estimate("sum(mass)", precision=0.03, tails=0.01)
+    whole = t.estimate("sum(mass)", sample=0.03, tails=0.01)
     assert whole.low <= heavy.sum() <= whole.high
     assert whole.high - whole.low < 0.75 * (plain.high - plain.low)
 
@@ -181,10 +181,10 @@ def test_values_that_are_all_alike_are_their_mean(tmp_path: Path) -> None:
     values = {"n": np.arange(rows), "same": np.full(rows, 0.1), "kind": np.arange(rows) % 3}
     values["by_kind"] = np.array([0.0, -7.5, 1e6])[values["kind"]]
     t = kubist.create(tmp_path / "t.kubist", values, ["n"])
-    for precision in (0.03, 0.07, 0.3, 1):
+    for fraction in (0.03, 0.07, 0.3, 1):
         for name in ("mean(same)", "avg(same)"):
-            assert t.estimate(name, precision=precision).value == 0.1
-        of_kinds = t.estimate("mean(by_kind)", group_by="kind", precision=precision)
+            assert t.estimate(name, sample=fraction).value == 0.1
+        of_kinds = t.estimate("mean(by_kind)", group_by="kind", sample=fraction)
         assert of_kinds.to_arrow()["value"].to_pylist() == [0.0, -7.5, 1e6]
 
 

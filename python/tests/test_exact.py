@@ -43,7 +43,7 @@ def exact(tmp_path_factory: pytest.TempPathFactory) -> kubist.Table:
 
 def test_exact_means_exact(exact: kubist.Table) -> None:
     def value(aggregate: str) -> Any:
-        e = exact.estimate(aggregate, precision=1)
+        e = exact.estimate(aggregate, sample=1)
         assert e.exact and e.low == e.value == e.high
         return e.value
 
@@ -74,11 +74,11 @@ def test_exact_means_exact(exact: kubist.Table) -> None:
         assert found == expected and type(found) is type(expected), aggregate
     assert isinstance(value("mean(id)"), float)
     assert "1,152,921,504,606,847,975 exactly" in repr(exact.estimate("max(id)"))
-    together = exact.estimate(["min(id)", "max(id)", "sum(id)"], precision=1).to_arrow()
+    together = exact.estimate(["min(id)", "max(id)", "sum(id)"], sample=1).to_arrow()
     assert [int(each) for each in together["value"].to_pylist()] == [ids[0], FAR, sum(ids)]
-    grouped = exact.estimate("max(us)", group_by="on", precision=1).to_arrow()
+    grouped = exact.estimate("max(us)", group_by="on", sample=1).to_arrow()
     assert grouped.schema.field("value").type == pa.timestamp("us")
-    mixed = repr(exact.estimate(["mean(x)", "max(id)", "max(price)", "max(day)"], precision=1))
+    mixed = repr(exact.estimate(["mean(x)", "max(id)", "max(price)", "max(day)"], sample=1))
     for text in ("0.5 exactly", "847,975 exactly", "100.01 exactly", "2020-04-10 exactly"):
         assert text in mixed
 
@@ -112,7 +112,7 @@ def test_times_keep_their_unit(tmp_path: Path) -> None:
         "max(coarse)": datetime.time(12, 0, 0, 100),
         "max(long)": 2**60 + 100,
     }.items():
-        e = t.estimate(aggregate, precision=1)
+        e = t.estimate(aggregate, sample=1)
         assert e.low == e.value == e.high == expected, aggregate
         assert type(e.value) is type(expected), aggregate
         if isinstance(expected, (np.datetime64, np.timedelta64)):
@@ -137,14 +137,14 @@ def test_rounded_formulas_have_bounds_before_all_is_read(tmp_path: Path) -> None
     rng = np.random.default_rng(2)
     data = {"x": rng.random(40_000), "v": rng.normal(7.3, 2, 40_000), "id": np.arange(40_000)}
     t = kubist.create(tmp_path / "t.kubist", data, {"x": (0, 1)}, identity=["id"])
-    e, inner = (t.estimate(text, precision=0.02) for text in ("round(mean(v))", "mean(v)"))
+    e, inner = (t.estimate(text, sample=0.02) for text in ("round(mean(v))", "mean(v)"))
     assert not e.exact and (e.low, e.high) == (round(inner.low), round(inner.high)) == (7, 7)
-    e = t.estimate("floor(mean(v) * 10) / 10", precision=0.02)
+    e = t.estimate("floor(mean(v) * 10) / 10", sample=0.02)
     assert e.low <= 7.3 - 0.1 and np.isfinite([e.low, e.high]).all()
-    within = t.estimate("mean(v) + floor(mean(x))", precision=0.02)
+    within = t.estimate("mean(v) + floor(mean(x))", sample=0.02)
     assert np.isinf([within.low, within.high]).all()
     assert "nothing bounds it until all is read" in repr(within)
-    assert t.estimate("mean(v) + floor(mean(x))", precision=1).exact
+    assert t.estimate("mean(v) + floor(mean(x))", sample=1).exact
 
 
 def test_a_fraction_by_bins_with_an_interval_in_one_call(tmp_path: Path) -> None:
@@ -159,14 +159,14 @@ def test_a_fraction_by_bins_with_an_interval_in_one_call(tmp_path: Path) -> None
     truth = (deposited * volume).sum() / volume.sum()
     e = t.estimate(fraction, error=0.02)
     assert not e.exact and e.low <= truth <= e.high and (e.high - e.low) / 2 <= 0.02 * e.value
-    binned = t.estimate(fraction, group_by="bin(diameter, 1e-5)", precision=1).to_pandas()
+    binned = t.estimate(fraction, group_by="bin(diameter, 1e-5)", sample=1).to_pandas()
     edges = binned["bin(diameter, 1e-5)"].to_list()
     assert edges == [0.0, 1e-5, 2e-5, 3e-5]
     for edge, value in zip(edges, binned["value"], strict=True):
         inside = (diameter >= edge) & (diameter < edge + 1e-5)
         assert value == pytest.approx((deposited * volume)[inside].sum() / volume[inside].sum())
     with pytest.raises(kubist.InvalidInput, match="more than 10,000 groups; group by"):
-        t.estimate("count()", group_by="floor(x * 1e6)", precision=1)
+        t.estimate("count()", group_by="floor(x * 1e6)", sample=1)
     with pytest.raises(kubist.InvalidInput, match="does not fit an integer of 128 bits"):
         t.count(where="id * 9223372036854775807 * 9223372036854775807 * id > 0")
     with pytest.raises(kubist.InvalidInput, match="in one branch and the text 'a' in another"):

@@ -235,7 +235,7 @@ def test_values_are_those_of_duckdb(table: kubist.Table, duck: Any) -> None:
         # What is the same for every row is refused.
         both = [each for each in numbers + [grammar.time() for _ in range(8)] if _reads(each[0])]
         asked = [f"max({ours})" for ours, _ in both]
-        found = table.estimate(asked, group_by="row", precision=1)._rows()
+        found = table.estimate(asked, group_by="row", sample=1)._rows()
         values = {(row["aggregate"], row["row"]): row["value"] for row in found}
         for ours, theirs in both:
             expected = duck.execute(f"select row, {theirs} from t order by row").fetchall()
@@ -275,7 +275,7 @@ def test_groups_are_those_of_duckdb(table: kubist.Table, duck: Any) -> None:
         expected = Counter[Any]()
         grouped = duck.execute(f"select {theirs}, count(*) from t group by 1").fetchall()
         expected.update(dict(grouped))
-        answer = table.estimate("count()", group_by=[ours], precision=1).to_arrow()
+        answer = table.estimate("count()", group_by=[ours], sample=1).to_arrow()
         found = dict(zip(answer[ours].to_pylist(), answer["value"].to_pylist(), strict=True))
         assert found == dict(expected), (ours, theirs)
 
@@ -284,7 +284,7 @@ def test_the_documented_differences_are_the_differences(table: kubist.Table, duc
     """What docs/expressions.md says that DuckDB does otherwise."""
 
     def ours(text: str) -> Any:
-        return table.estimate(f"max({text} + 0 * row)", precision=1).value
+        return table.estimate(f"max({text} + 0 * row)", sample=1).value
 
     def is_null(text: str) -> bool:
         return table.count(where=f"({text}) IS NULL") == ROWS

@@ -326,8 +326,8 @@ def test_a_choice_comes_before_conditions(cloud: kubist.Table) -> None:
 
 def test_a_sample_then_a_filter_is_a_filter_then_a_sample(cloud: kubist.Table) -> None:
     condition = pl.col("k") > 100
-    after = cloud.scan(precision=0.05).filter(condition).collect().sort("pid", "x")
-    before = cloud.query(precision=0.05, where="k > 100").to_polars().sort("pid", "x")
+    after = cloud.scan(sample=0.05).filter(condition).collect().sort("pid", "x")
+    before = cloud.query(sample=0.05, where="k > 100").to_polars().sort("pid", "x")
     assert after.equals(before) and after.height > 0
     # Seeds are windows: disjoint, and all of them together everything.
     seeds = [cloud.scan(window=(seed / 4, (seed + 1) / 4)) for seed in range(4)]
@@ -342,7 +342,7 @@ def test_a_sample_then_a_filter_is_a_filter_then_a_sample(cloud: kubist.Table) -
 BAD = [
     ("box", {"z": (0, 1)}, "z"),
     ("where", "x >", "character"),
-    ("precision", 2, "precision"),
+    ("sample", 2, "sample"),
     ("columns", ["x", "nope"], "nope"),
     ("inclusion", "x", "already"),
     ("inclusion", 3, "name of a column"),
@@ -392,15 +392,15 @@ def test_inclusion_is_the_share_that_was_drawn(cloud: kubist.Table) -> None:
         return set(answer.to_arrow()["p"].to_pylist())
 
     assert of() == {1.0}
-    assert of(precision=0.01) == {0.01}
-    assert of(precision=0.25, box={"x": (0.4, 0.5)}) == {0.25}
+    assert of(sample=0.01) == {0.01}
+    assert of(sample=0.25, box={"x": (0.4, 0.5)}) == {0.25}
     assert of(window=(0.25, 0.75)) == {0.5}
-    assert of(window=(0.25, 0.75), precision=0.5) == {0.25}
+    assert of(window=(0.25, 0.75), sample=0.5) == {0.25}
     limited = cloud.query(limit=1000, inclusion="p")
-    assert set(limited.to_arrow()["p"].to_pylist()) == {limited.precision}
+    assert set(limited.to_arrow()["p"].to_pylist()) == {limited.fraction}
     assert of(limit=10**9) == {1.0}
     # One particle found by its number is still drawn with the same probability.
-    assert of(where="pid = 17", precision=0.5) == {0.5}
+    assert of(where="pid = 17", sample=0.5) == {0.5}
 
 
 def test_inclusion_of_each_cell_is_its_own(cloud: kubist.Table) -> None:
@@ -423,7 +423,7 @@ def test_inclusion_of_each_cell_is_its_own(cloud: kubist.Table) -> None:
             assert abs((1 / cell.p).sum() / len(held) - 1) < 4 / np.sqrt(49)
     both = cloud.query(per_cell=(50, cells), limit=100, inclusion="p")
     rows = both.to_arrow()["p"].to_pylist()
-    assert len(rows) == 100 and max(rows) == both.precision
+    assert len(rows) == 100 and max(rows) == both.fraction
 
 
 WORLDS = 150
@@ -446,7 +446,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "limit": {"limit": 100},
     "per_cell": {"per_cell": (10, {"x": 0.1})},
     "both": {"per_cell": (10, {"x": 0.1}), "limit": 60},
-    "precision": {"precision": 0.05},
+    "sample": {"sample": 0.05},
     "window": {"window": (0.5, 0.6)},
 }
 
@@ -479,11 +479,11 @@ def test_a_limit_through_a_trajectory_leaves_its_rows_without_weight(path: Path)
 
 def test_the_inclusion_goes_through_every_door(cloud: kubist.Table) -> None:
     expected = cloud.count(box={"x": (0.4, 0.5)})
-    lazy = cloud.scan(precision=0.2, inclusion="p")
+    lazy = cloud.scan(sample=0.2, inclusion="p")
     context = pl.SQLContext(t=lazy)
     sql = "SELECT sum(1 / p) AS n FROM t WHERE x BETWEEN 0.4 AND 0.5"
     by_polars = context.execute(sql).collect().item()
-    droplets = cloud.to_dataset(precision=0.2, inclusion="p", box={"x": (0.4, 0.5)})
+    droplets = cloud.to_dataset(sample=0.2, inclusion="p", box={"x": (0.4, 0.5)})
     with duckdb.connect() as connection:
         connection.register("droplets", droplets)
         by_duckdb = connection.execute("SELECT sum(1 / p) FROM droplets").fetchall()[0][0]
@@ -495,7 +495,7 @@ def test_the_inclusion_goes_through_every_door(cloud: kubist.Table) -> None:
     assert cloud.to_dataset(inclusion="p").schema.field("p") == pa.field(
         "p", pa.float64(), nullable=False
     )
-    part = cloud.splits(3, precision=0.2, inclusion="p")[0].to_arrow()
+    part = cloud.splits(3, sample=0.2, inclusion="p")[0].to_arrow()
     assert set(part["p"].to_pylist()) == {0.2}
 
 

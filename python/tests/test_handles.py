@@ -48,9 +48,9 @@ def test_a_result_can_be_read_again(table: kubist.Table, first: str, second: str
 
 
 def test_what_a_result_says(table: kubist.Table) -> None:
-    r = table.query(box={"x": (0.2, 0.4)}, precision=0.5, columns=["id"])
+    r = table.query(box={"x": (0.2, 0.4)}, sample=0.5, columns=["id"])
     assert "not yet read" in repr(r)
-    assert r.precision == 0.5
+    assert r.fraction == 0.5
     found = r.to_arrow().num_rows
     assert f"{found:,} records read so far" in repr(r)
     s = r.stats
@@ -58,8 +58,8 @@ def test_what_a_result_says(table: kubist.Table) -> None:
     assert s.bytes_read > 0 and s.pages_read > 0 and s.cubes_visited > 0 and s.seconds > 0
     assert s == r.stats  # final
     assert f"{found:,} records returned" in repr(s)
-    assert table.query().precision == 1
-    assert table.query(window=(0.1, 0.3)).precision == 0.3
+    assert table.query().fraction == 1
+    assert table.query(window=(0.1, 0.3)).fraction == 0.3
     with table.query() as r:
         next(iter(r))
     with pytest.raises(kubist.Refused):
@@ -70,10 +70,10 @@ def test_what_a_result_says(table: kubist.Table) -> None:
         closed.to_arrow()
 
 
-def test_asking_for_the_precision_loses_no_rows(table: kubist.Table) -> None:
+def test_asking_for_the_fraction_loses_no_rows(table: kubist.Table) -> None:
     expected = table.query(limit=100).to_arrow()
     r = table.query(limit=100)
-    assert r.precision == r.precision < 1
+    assert r.fraction == r.fraction < 1
     assert r.to_arrow().equals(expected)
 
 
@@ -126,14 +126,14 @@ def test_help_is_worth_reading() -> None:
 def test_a_handle_follows_and_a_snapshot_does_not(table: kubist.Table, path: Path) -> None:
     reader = kubist.open(path)
     pinned = reader.snapshot()
-    before = pinned.query(precision=0.1).to_arrow().sort_by("id")
+    before = pinned.query(sample=0.1).to_arrow().sort_by("id")
     first = pinned.query(limit=50).to_arrow()
     for step in range(1, 6):
         table.append(rows(step * ROWS))
         assert len(reader) == (step + 1) * ROWS
         assert reader.count(where=f"step = {step}") == ROWS
         assert len(pinned) == pinned.info().rows == pinned.count() == ROWS
-        assert pinned.query(precision=0.1).to_arrow().sort_by("id").equals(before)
+        assert pinned.query(sample=0.1).to_arrow().sort_by("id").equals(before)
         assert pinned.query(limit=50).to_arrow().equals(first)
         assert sum(r.to_arrow().num_rows for r in pinned.refine()) == ROWS
     assert pinned.schema == reader.schema and pinned.location == reader.location

@@ -166,7 +166,7 @@ def test_samples_are_nested_and_the_same_in_all_files(tmp_path: Path) -> None:
     both = kubist.index([tmp_path / "one.nc", tmp_path / "two.nc"])
 
     def sample(share: float | None, **asked: Any) -> dict[str, set[tuple[int, ...]]]:
-        table = both.query("a >= 0", precision=share, **asked).to_arrow()
+        table = both.query("a >= 0", sample=share, **asked).to_arrow()
         rows = zip(*(table[name].to_pylist() for name in table.column_names[:4]), strict=True)
         found: dict[str, set[tuple[int, ...]]] = {}
         for file, *at in rows:

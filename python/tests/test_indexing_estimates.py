@@ -40,8 +40,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say(tmp_path: Path) -> None:
             "p90(v)": np.quantile(values, 0.9, method="inverted_cdf"),
             "share(v > 12)": (values > 12).mean(),
         }
-        estimate = files.estimate(list(truth), precision=0.2, confidence=0.9)
-        assert not estimate.exact and 0.1 < estimate.precision < 0.3
+        estimate = files.estimate(list(truth), sample=0.2, confidence=0.9)
+        assert not estimate.exact and 0.1 < estimate.fraction < 0.3
         for row in estimate.to_arrow().to_pylist():
             held[row["aggregate"]] += row["low"] <= truth[row["aggregate"]] <= row["high"]
     # Of 80 trials at 90 % fewer than 63 are as rare as one in a thousand.
@@ -58,7 +58,7 @@ def test_a_goal_is_reached_without_reading_all(tmp_path: Path) -> None:
     assert estimate.stopped == "goal" and abs(estimate.value / values.mean() - 1) < 0.02
     assert estimate.stats.rows_read < len(values) / 4
     # All of it is read where that is asked for, and then exact.
-    exact = files.estimate(["mean(v)", "count()"], "v > 6", precision="100%")
+    exact = files.estimate(["mean(v)", "count()"], "v > 6", sample="100%")
     assert exact.exact
     mean, count = exact.to_arrow()["value"].to_pylist()
     assert mean == pytest.approx(values[values > 6].mean()) and count == (values > 6).sum()
@@ -89,13 +89,13 @@ def test_groups_coordinates_and_several_files(tmp_path: Path) -> None:
         paths.append(path)
         all_values.append(values)
     files = kubist.index(paths, block="1KiB")
-    estimate = files.estimate("mean(a)", group_by="bin(y, 10)", precision=1.0)
+    estimate = files.estimate("mean(a)", group_by="bin(y, 10)", sample=1.0)
     found = {row["bin(y, 10)"]: row["value"] for row in estimate.to_arrow().to_pylist()}
     whole = np.stack(all_values)
     for low in range(0, 40, 10):
         assert found[low] == pytest.approx(whole[:, low : low + 10].mean(dtype="f8"))
     part = files.estimate(
-        "count()", "a > 1", sel={"y": (0, 9)}, isel={"x": slice(0, 100)}, precision=1.0
+        "count()", "a > 1", sel={"y": (0, 9)}, isel={"x": slice(0, 100)}, sample=1.0
     )
     assert part.value == (whole[:, :10, :100] > 1).sum()
     assert files.estimate("count()").value == whole.size

@@ -57,8 +57,8 @@ def test_samples_are_those_of_lowest_priority(tmp_path: Path, kind: str) -> None
         for share in (0.003, 0.05, 0.4, 0.9, 1.0):
             expected = [everything[row] for row in np.flatnonzero(own < share * 2.0**64)]
             case = f"{kind} {seed}: {where}, {share}"
-            assert places(files, where, precision=share) == expected, case
-            assert files.explain(where, precision=share).rows == len(expected), case
+            assert places(files, where, sample=share) == expected, case
+            assert files.explain(where, sample=share).rows == len(expected), case
             for limit in (len(expected), len(expected) + 1):
                 lowest = sorted(np.argsort(own, kind="stable")[:limit])
                 assert places(files, where, limit=limit) == [everything[row] for row in lowest], (
@@ -77,11 +77,11 @@ def test_a_small_sample_reads_only_blocks_that_have_some_of_it(tmp_path: Path) -
     # 20 places and some more, so that hardly ever too few are looked at, of 256 blocks.
     assert 0 < few.costs.blocks_read < 64
     assert np.array_equal(np.asarray(table["v"]), values[np.asarray(table["dim0_index"])])
-    sample = files.query("v > 0", precision=1e-5)
+    sample = files.query("v > 0", sample=1e-5)
     rows = np.asarray(sample.to_arrow()["dim0_index"])
     assert 0 < sample.costs.blocks_read < 48 and (values[rows] > 0).all()
     # No part of the file is likelier to be drawn than another.
-    wide = np.asarray(files.query(precision=0.01).to_arrow()["dim0_index"])
+    wide = np.asarray(files.query(sample=0.01).to_arrow()["dim0_index"])
     assert abs(len(wide) - 0.01 * count) < 5 * (0.01 * count) ** 0.5
     parts = np.histogram(wide, 16, (0, count))[0]
     assert np.abs(parts - len(wide) / 16).max() < 5 * (len(wide) / 16) ** 0.5

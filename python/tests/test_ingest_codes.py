@@ -190,7 +190,7 @@ def test_openfoam_is_what_its_own_converter_makes_of_it(tmp_path: Path, how: str
     theirs = pyvista.read(DATA / "openfoam" / f"{how}.vtp")
     order = np.lexsort([theirs.point_data["origId"], theirs.point_data["origProcId"]])
     assert len(order) == len(ours["x"]) > 0
-    # The converter writes single precision.
+    # The converter writes single fraction.
     for axis, name in enumerate("xyz"):
         np.testing.assert_array_equal(ours[name].astype(np.float32), theirs.points[order, axis])
         velocities = theirs.point_data["U"][order, axis]

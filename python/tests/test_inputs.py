@@ -115,8 +115,8 @@ def test_results_come_in_any_shape(path: Path) -> None:
 
 def test_a_table_takes_the_results_of_another(path: Path, tmp_path: Path) -> None:
     t = kubist.create(path, ARROW, ["x"], identity=["id"])
-    copy = kubist.create(tmp_path / "copy", t.query(precision=0.5), ["x"], identity=["id"])
-    assert 0 < len(copy) == t.count(precision=0.5)
+    copy = kubist.create(tmp_path / "copy", t.query(sample=0.5), ["x"], identity=["id"])
+    assert 0 < len(copy) == t.count(sample=0.5)
     copy.append(t.query(window=(0.5, 1)))
     assert copy.query().to_arrow().sort_by("id").equals(ARROW)
 
@@ -189,7 +189,7 @@ def test_empty_data_is_no_commit(path: Path) -> None:
     """A rank without particles in a step is nothing special."""
     t = kubist.create(path, ARROW.slice(0, 0), {"x": None}, identity=["id"])
     assert len(t) == 0 and t.query().to_arrow().num_rows == 0
-    assert t.query(box={"x": (0, 1)}, precision=0.5, limit=3).to_arrow().num_rows == 0
+    assert t.query(box={"x": (0, 1)}, sample=0.5, limit=3).to_arrow().num_rows == 0
     assert t.count(where="x > 0") == 0
     assert sum(r.to_arrow().num_rows for r in t.refine()) == 0
     assert t.info().dimensions[0].low is None and "not yet" in repr(t.info())
@@ -281,9 +281,9 @@ def test_pyarrow_is_optional(path: Path, run_python: Any) -> None:
         sys.modules["pyarrow"] = None  # as if it were not installed
         import kubist, polars as pl
         t = kubist.open(sys.argv[1])
-        frame = t.query(precision=0.5).to_polars()
+        frame = t.query(sample=0.5).to_polars()
         t.append(frame)
-        assert len(t) == 100 + frame.height == 100 + t.count(precision=0.5) / 2
+        assert len(t) == 100 + frame.height == 100 + t.count(sample=0.5) / 2
         for call in (lambda: t.schema, lambda: t.query().to_arrow(), lambda: t.append({"x": [1]})):
             try:
                 call()

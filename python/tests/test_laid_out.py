@@ -42,7 +42,7 @@ QUESTIONS = [
     {"where": "pid IN (3, 1777)"},
     {"box": {"x": (0.2, 0.4), "time": (5, 21)}},
     {"where": "box >= 0"},
-    {"precision": 0.1},
+    {"sample": 0.1},
     {"limit": 500, "where": "z < 0.5"},
 ]
 

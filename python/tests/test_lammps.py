@@ -163,7 +163,7 @@ def test_the_fix_writes_a_group_and_the_columns_that_are_chosen(
     names = {column.name for column in table.info().columns}
     assert names == {"id", "x", "y", "z", "step", "time", "fx", "mask"}
     assert (table.info().identity, table.info().capacity) == (["id"], 256)
-    part = table.query(precision=0.5).to_arrow()["id"].to_pylist()
+    part = table.query(sample=0.5).to_arrow()["id"].to_pylist()
     assert 0 < len(part) == 3 * len(set(part)) < len(table)
 
 

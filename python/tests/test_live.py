@@ -57,10 +57,10 @@ def test_steps_are_seen_when_all_have_spoken(table: kubist.Table) -> None:
 def test_the_optimizer_changes_no_answer(table: kubist.Table) -> None:
     for commit in range(30):
         table.append(rows(100 * commit))
-    before = ids(table.query(box={"x": (0.2, 0.7)}, precision=0.3))
+    before = ids(table.query(box={"x": (0.2, 0.7)}, sample=0.3))
     report = table.optimize()
     assert report.rewrites > 0 and report.debt_after < report.debt_before
-    assert ids(table.query(box={"x": (0.2, 0.7)}, precision=0.3)) == before
+    assert ids(table.query(box={"x": (0.2, 0.7)}, sample=0.3)) == before
     table.close()
     with kubist.open(table.location) as again:
         assert again.clean(retention=0).segments_deleted > 0

@@ -57,8 +57,8 @@ def test_one_particle_is_read_from_where_it_is(tmp_path):
     assert len(asked(table, where="pid = 17")[0]) == STEPS
     assert asked(table, where="x > 0.5")[1].runs_looked_up == 0
     # Beside everything else that a question can say.
-    box, precision = {"x": (0.2, 0.7)}, 0.5
-    question = dict(box=box, precision=precision, where="pid = 17")
+    box, fraction = {"x": (0.2, 0.7)}, 0.5
+    question = dict(box=box, sample=fraction, where="pid = 17")
     assert asked(table, **question)[0] == asked(plain, **question)[0]
     assert asked(table, where="pid = 17", limit=5)[0] == asked(plain, where="pid = 17", limit=5)[0]
     # And after rewrites, in a copy too.

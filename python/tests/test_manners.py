@@ -104,7 +104,7 @@ def test_paths_and_steps_of_refinement_can_be_read_again(asked: Asked) -> None:
     again = [np.sort(step.to_numpy()["id"]) for step in steps]
     assert all(map(np.array_equal, once, again))
     assert sum(map(len, once)) == ROWS
-    assert [step.precision for step in steps] == [0.1, 0.4, 1]
+    assert [step.fraction for step in steps] == [0.1, 0.4, 1]
 
 
 def test_a_part_can_be_read_again(table: kubist.Table) -> None:
@@ -115,17 +115,17 @@ def test_a_part_can_be_read_again(table: kubist.Table) -> None:
 
 def test_an_answer_shows_its_records(asked: Asked) -> None:
     lazy = asked.query(columns=["x", "kind"], where="id < 15")
-    assert repr(lazy) == "<kubist.Result of x, kind: precision 1, not yet read>"
+    assert repr(lazy) == "<kubist.Result of x, kind: fraction 1, not yet read>"
     cells = seen(lazy)
     assert cells[:2] == ["x [m]", "kind"] and EVIL in cells
-    assert cells[-1] == "the first 10 records, precision 1" and len(cells) == 2 + 20 + 1
+    assert cells[-1] == "the first 10 records, fraction 1" and len(cells) == 2 + 20 + 1
     assert "not yet read" in repr(lazy)  # showing it is not reading it
     lines = repr(lazy.materialize()).splitlines()
     assert lines[0].split() == ["x", "[m]", "kind"] and len(lines) == 12
-    assert lines[-1] == "15 records, precision 1"
-    assert seen(lazy)[-1] == "15 records, precision 1"
+    assert lines[-1] == "15 records, fraction 1"
+    assert seen(lazy)[-1] == "15 records, fraction 1"
     assert repr(asked.query(where="id < 0", columns=["x"]).materialize()) == (
-        "x [m]\n0 records, precision 1"
+        "x [m]\n0 records, fraction 1"
     )
 
 
@@ -138,22 +138,18 @@ def test_a_table_shows_itself(asked: Asked) -> None:
     assert "diameter: Float64 in m" in info
 
 
-def test_head_and_sample(asked: Asked) -> None:
+def test_head_is_a_sample(asked: Asked) -> None:
     head = asked.head()
     assert head.to_arrow().num_rows == 5 and len(repr(head).splitlines()) == 7
     assert asked.head(3, columns=["id"]).to_numpy().keys() == {"id"}
-    sample = asked.sample(1000, box={"x": (0, 0.5)})
-    found = sample.to_numpy()
-    assert len(found["x"]) == 1000 and found["x"].max() <= 0.5
-    expected = asked.query(box={"x": (0, 0.5)}, limit=1000).to_numpy()
-    assert np.array_equal(found["id"], expected["id"])
-    with pytest.raises(kubist.InvalidInput, match="n: expected a whole number"):
-        asked.sample(0.1)  # type: ignore[arg-type]
+    assert np.array_equal(asked.head(100).to_numpy()["id"], asked.query(limit=100).to_numpy()["id"])
+    with pytest.raises(kubist.InvalidInput, match="limit: expected a whole number"):
+        asked.head(0.1)  # type: ignore[arg-type]
 
 
 def test_columns_and_figures_without_any_library(asked: Asked) -> None:
     assert asked.columns == ["id", "x", "y", "diameter", "kind"]
-    e = asked.estimate("count(), max(id)", group_by="kind", precision=1)
+    e = asked.estimate("count(), max(id)", group_by="kind", sample=1)
     rows = {(row["aggregate"], row["kind"]): row["value"] for row in e.to_dicts()}
     assert rows["count()", "water"] + rows["count()", EVIL] == ROWS
     assert max(rows["max(id)", "water"], rows["max(id)", EVIL]) == ROWS - 1
@@ -223,7 +219,7 @@ def test_describe_has_intervals_that_hold(asked: Asked) -> None:
     assert lines[0].split() == ["column", "count", "mean", "std", "min", "median", "max"]
     assert lines[4].startswith("diameter [m]") and lines[5].startswith("(95 % confidence, ")
     assert "diameter [m]" in seen(described)
-    exact = asked.describe(["x"], box={"x": (0, 0.5)}, precision=1)
+    exact = asked.describe(["x"], box={"x": (0, 0.5)}, sample=1)
     assert exact["x"]["mean"].value == pytest.approx(data["x"][data["x"] <= 0.5].mean())
     with pytest.raises(kubist.InvalidInput, match="kind"):
         asked.describe(["kind"])
@@ -290,9 +286,9 @@ def test_sql_names_the_table_self(asked: Asked) -> None:
 def test_a_picture_is_the_one_of_the_command(
     asked: Asked, table: kubist.Table, tmp_path: Path
 ) -> None:
-    picture = asked.plot("x", "y", "diameter", box={"x": (0, 0.5)}, size=(400, 300), points=2000)
+    picture = asked.plot("x", "y", "diameter", box={"x": (0, 0.5)}, size=(400, 300), limit=2000)
     command = [str(COMMAND), "plot", table.location, "--axes", "x,y", "--color", "diameter"]
-    command += ["--box", "x=0:0.5", "--size", "400x300", "--points", "2000"]
+    command += ["--box", "x=0:0.5", "--size", "400x300", "--limit", "2000"]
     drawn = tmp_path / "command.png"
     subprocess.run([*command, "-o", str(drawn)], check=True, capture_output=True)
     assert pixels(picture.png) == pixels(drawn.read_bytes())
@@ -302,9 +298,9 @@ def test_a_picture_is_the_one_of_the_command(
     with pytest.raises(kubist.InvalidInput, match="ends in .png"):
         picture.save(tmp_path / "mine.jpg")
     # Names are understood as in queries.
-    by_name = asked.plot("X", "Y", "Diameter", points=100)
-    assert by_name.png == asked.plot("x", "y", "diameter", points=100).png
-    assert asked.plot(points=100).caption == f"100 of {ROWS:,} points, precision 0.00541"
+    by_name = asked.plot("X", "Y", "Diameter", limit=100)
+    assert by_name.png == asked.plot("x", "y", "diameter", limit=100).png
+    assert asked.plot(limit=100).caption == f"100 of {ROWS:,} points, fraction 0.00541"
 
 
 def pixels(png: bytes) -> bytes:
@@ -347,8 +343,8 @@ def test_figures_read_alike_in_python_and_on_the_command_line(
     asked: Asked, table: kubist.Table
 ) -> None:
     aggregates = "mean(diameter), variance(x), count(), p95(x), mean(x + y), ratio(diameter, x)"
-    here = repr(asked.estimate(aggregates, precision=0.1)).splitlines()[1:7]
-    command = [str(COMMAND), "estimate", table.location, aggregates, "--precision", "0.1"]
+    here = repr(asked.estimate(aggregates, sample=0.1)).splitlines()[1:7]
+    command = [str(COMMAND), "estimate", table.location, aggregates, "--sample", "0.1"]
     there = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     assert [line.split() for line in here] == [line.split() for line in there[2:8]]
     words = [line.split() for line in here]
@@ -377,8 +373,8 @@ def test_groups_and_bins_read_alike_in_python_and_on_the_command_line(
     head: list[str],
     first: list[str] | None,
 ) -> None:
-    here = asked.estimate(aggregate, group_by=group, precision=1)
-    command = [str(COMMAND), "estimate", table.location, aggregate, "--precision", "1"]
+    here = asked.estimate(aggregate, group_by=group, sample=1)
+    command = [str(COMMAND), "estimate", table.location, aggregate, "--sample", "1"]
     command += [] if group is None else ["--group-by", group]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     names, _, *there = done.stdout.splitlines()
@@ -392,7 +388,7 @@ def test_groups_and_bins_read_alike_in_python_and_on_the_command_line(
 
 
 def test_estimates_and_reports_in_a_notebook(asked: Asked, table: kubist.Table) -> None:
-    e = asked.estimate("count()", group_by="kind", precision=0.5)
+    e = asked.estimate("count()", group_by="kind", sample=0.5)
     cells = seen(e)
     assert cells[:3] == ["aggregate", "kind", "value"] and EVIL in cells
     assert e.units == {} and asked.estimate("mean(x)").units == {"mean(x)": "m"}
@@ -461,7 +457,7 @@ e = t.estimate("mean(x)")
 assert e.low <= e.value <= e.high and "±" in repr(e) or "exactly" in repr(e)
 assert t.count(box={"x": (0, 0.5)}) == 2 * (data["x"] <= 0.5).sum()
 repr(t.head()), t.head()._repr_html_(), repr(t.describe()), t._repr_html_(), t.plot("x", "big")
-print(t.info(), t.verify(deep=True), t.query(precision=0.5).materialize())
+print(t.info(), t.verify(deep=True), t.query(sample=0.5).materialize())
 t.add_column("age", "float32", default=0.5, unit="s")
 t.add_column("seen", np.dtype("datetime64[us]"))
 assert (t.query(columns=["age"]).to_numpy()["age"] == np.float32(0.5)).all()

@@ -30,13 +30,18 @@ def table(path: Path) -> kubist.Table:
 
 
 OPTIONS: list[tuple[Callable[[kubist.Table], Any], str]] = [
-    (lambda t: t.query(precission=0.1), "query() has no option `precission`; did you mean `precision`?"),
+    (lambda t: t.query(sampel=0.1), "query() has no option `sampel`; did you mean `sample`?"),
+    (lambda t: t.query(precision=0.1), "query() has no option `precision`; did you mean `sample`?"),
+    (lambda t: t.query(order_by="x", first=3), "query() .* `first`; did you mean `limit`?"),
+    (lambda t: t.plot(points=3), "plot() .* `points`; did you mean `limit`?"),
+    (lambda t: t.head(n=3), "head() .* `n`; did you mean `limit`?"),
+    (lambda t: t.count({"x": (0, 1)}, "y > 1"), "count() takes"),
     (lambda t: t.estimate("mean(x)", groupby="kind"), "estimate() .* did you mean `group_by`?"),
     (lambda t: t.plot("x", "y", colour="kind"), "plot() .* did you mean `color`?"),
     (lambda t: t.scan(wher="x > 1"), "scan() .* did you mean `where`?"),
     (lambda t: t.describe(colums=["x"]), "describe() .* did you mean `columns`?"),
     (lambda t: t.splits(2, colums=["x"]), "splits() .* did you mean `columns`?"),
-    (lambda t: t.query(zzz=1), "query() has no option `zzz`; its options are box, precision, .*, first$"),
+    (lambda t: t.query(zzz=1), "query() has no option `zzz`; its options are box, sample, .*, per_cell$"),
     (lambda t: kubist.create("t", {"x": [1.0]}, dimension=["x"]), "create() .* did you mean `dimensions`?"),
     (lambda t: kubist.ingest("t", "a.las", dimension=["x"]), "ingest() .* did you mean `dimensions`?"),
     (lambda t: kubist.connect("http://localhost", tabel="t"), "connect() .* did you mean `table`?"),
@@ -53,7 +58,7 @@ def test_an_option_that_is_not_there(
 
 def test_all_options_that_a_call_has_are_taken(table: kubist.Table) -> None:
     """Also those that it hands on, as `scan` does."""
-    found = table.scan(where="kind = 1", columns=["x"], precision=1.0, limit=5).collect()
+    found = table.scan(where="kind = 1", columns=["x"], sample=1.0, limit=5).collect()
     assert (found.height, found.columns) == (5, ["x"])
     assert table.describe(["x"], max_rows=1000)["x"]["max"].value == 199
 

@@ -172,7 +172,7 @@ def test_fields_and_what_a_sample_is_are_chosen(env: dict[str, str], tmp_path: P
     assert names == {"x", "y", "z", "time", "d", "origId", "origProcId"} | velocities
     assert table.info().identity == ["origProcId", "origId"]
     assert table.info().capacity == 512
-    part = table.query(precision=0.2).to_arrow()
+    part = table.query(sample=0.2).to_arrow()
     kept = {*zip(part["origProcId"].to_pylist(), part["origId"].to_pylist(), strict=True)}
     whole = table.query().to_arrow()
     pairs = zip(whole["origProcId"].to_pylist(), whole["origId"].to_pylist(), strict=True)

@@ -62,19 +62,21 @@ def test_the_order_is_that_of_pandas(asked: kubist.Table, frame: pd.DataFrame) -
     pd.testing.assert_frame_equal(in_one_text, found)
     with pytest.raises(kubist.InvalidInput, match="columns between commas"):
         asked.query(order_by="kind,")
-    largest = asked.query(order_by=["x desc"], first=10).to_numpy()["x"]
+    largest = asked.query(order_by=["x desc"], limit=10).to_numpy()["x"]
     assert np.array_equal(largest, np.sort(frame["x"])[::-1][:10])
 
 
-def test_a_limit_is_a_sample_in_any_order(asked: kubist.Table) -> None:
-    sample = asked.query(limit=500).to_pandas()
-    ordered = asked.query(limit=500, order_by="HIP")
-    precision = ordered.precision
-    expected = sample.sort_values("HIP").reset_index(drop=True)
-    pd.testing.assert_frame_equal(ordered.to_pandas(), expected)
-    assert precision == asked.query(limit=500).precision
+def test_a_limit_is_a_sample_or_the_first_of_an_order(asked: kubist.Table) -> None:
     by_priority = asked.query(order_by="priority").to_pandas()
+    sample = asked.query(limit=500).to_pandas()
     pd.testing.assert_frame_equal(by_priority.head(500), sample)
+    by_name = asked.query(order_by="HIP").to_pandas()
+    first = asked.query(limit=500, order_by="HIP").to_pandas()
+    pd.testing.assert_frame_equal(by_name.head(500), first)
+    # Of each cell, then in order, then the first.
+    cells = {"per_cell": (3, {"x": 0.1}), "order_by": "HIP"}
+    in_order = asked.query(**cells).to_pandas()
+    pd.testing.assert_frame_equal(in_order.head(20), asked.query(**cells, limit=20).to_pandas())
 
 
 def test_paths_one_after_the_other(asked: kubist.Table, frame: pd.DataFrame) -> None:
@@ -93,8 +95,12 @@ def test_trajectories_come_in_time_order(asked: kubist.Table, frame: pd.DataFram
     expected = chosen.sort_values(["pid", "time", "HIP"])["HIP"].tolist()
     paths = asked.trajectories(box={"x": (0.999, None)}, by="pid")
     assert paths.to_numpy()["HIP"].tolist() == expected
-    first = asked.trajectories(box={"x": (0.999, None)}, by="pid", first=10, columns=["HIP"])
+    few = {"box": {"x": (0.999, None)}, "by": "pid", "limit": 10, "columns": ["HIP"]}
+    first = asked.trajectories(**few, order_by=["pid", "time", "HIP"])
     assert first.to_numpy()["HIP"].tolist() == expected[:10]
+    # Without an order a sample, path after path.
+    drawn = asked.trajectories(**few).to_numpy()["HIP"].tolist()
+    assert len(drawn) == 10 and drawn == [name for name in expected if name in drawn] != expected[:10]
     sample = asked.trajectories(box={"x": (0.999, None)}, by="pid", order_by="priority")
     assert sample.to_numpy()["HIP"].tolist() != expected
 
@@ -127,7 +133,7 @@ def test_single_values_and_any_letter_case(asked: kubist.Table, frame: pd.DataFr
         asked.count(box={"pid": np.int32(7), "KIND": ("oil", "oil")})
         == ((frame["pid"] == 7) & (frame["kind"] == "oil")).sum()
     )
-    grouped = asked.estimate("count()", group_by="Kind", precision=1).to_pandas()
+    grouped = asked.estimate("count()", group_by="Kind", sample=1).to_pandas()
     assert set(grouped["kind"]) == {"oil", "water", "Ä"}
 
 
@@ -169,14 +175,14 @@ def test_units_in_what_is_computed(asked: kubist.Table, frame: pd.DataFrame) -> 
         with pytest.raises(kubist.InvalidInput, match=message):
             asked.count(where=where)
     by_length = [
-        asked.estimate("count()", group_by=f"bin(x, {width})", precision=1).to_pandas()["value"]
+        asked.estimate("count()", group_by=f"bin(x, {width})", sample=1).to_pandas()["value"]
         for width in ("10cm", "0.1")
     ]
     assert by_length[0].tolist() == by_length[1].tolist()
-    edges = asked.estimate("histogram(x, 250mm, 0cm, 1m)", precision=1).to_numpy()[1]
+    edges = asked.estimate("histogram(x, 250mm, 0cm, 1m)", sample=1).to_numpy()[1]
     assert edges[1:-1].tolist() == [0.25, 0.5, 0.75]
-    assert " m^2" in repr(asked.estimate("mean(x * x)", precision=0.1))
-    assert " km" not in repr(asked.estimate("mean(speed) / 2", precision=0.1))
+    assert " m^2" in repr(asked.estimate("mean(x * x)", sample=0.1))
+    assert " km" not in repr(asked.estimate("mean(speed) / 2", sample=0.1))
 
 
 def test_an_error_has_a_unit(asked: kubist.Table) -> None:
@@ -203,8 +209,8 @@ def test_an_error_has_a_unit(asked: kubist.Table) -> None:
 
 
 def test_more_bins_than_there_can_be_are_told(asked: kubist.Table) -> None:
-    assert asked.estimate("histogram(x, 1mm)", precision=1).warnings == []
-    narrow = asked.estimate("histogram(x, 1um)", precision=1)
+    assert asked.estimate("histogram(x, 1mm)", sample=1).warnings == []
+    narrow = asked.estimate("histogram(x, 1um)", sample=1)
     (warning,) = narrow.warnings
     assert "there are 65,536 bins at most, and the last one holds all that is above" in warning
     counts, _ = narrow.to_numpy()
@@ -254,7 +260,7 @@ def test_cells_and_domains_have_units(
 
 def test_orders_stay_where_they_are_pushed_down(table: kubist.Table, frame: pd.DataFrame) -> None:
     polars = pytest.importorskip("polars")
-    slow = table.scan(order_by="x", first=100)
+    slow = table.scan(order_by="x", limit=100)
     # The filter applies to the first hundred, whoever evaluates it.
     found = slow.filter(polars.col("kind") == "oil").collect()
     lowest = frame.sort_values("x").head(100)

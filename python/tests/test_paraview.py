@@ -138,9 +138,9 @@ def test_points_are_those_of_the_query_and_typed(
         said["all"] = size(s, 0.25)
         said["types"] = {name: array.GetDataType() for name, array in s.PointData.items()}
         s.Where = "blob = 1"; said["where"] = size(s, 0.25)
-        s.Precision = 0.1; said["precision"] = size(s, 0.25)
-        s.Precision = 1; s.Where = ""; s.MaximumPoints = 1000; said["most"] = size(s, 0.25)
-        s.MaximumPoints = 10**6
+        s.Sample = 0.1; said["sample"] = size(s, 0.25)
+        s.Sample = 1; s.Where = ""; s.Limit = 1000; said["most"] = size(s, 0.25)
+        s.Limit = 10**6
         s.RegionOfInterest = 1; s.Position = [0, 0, 0]; s.Length = [0.4, 1, 1]
         said["region"] = size(s, 0.25); said["bounds"] = s.GetDataInformation().GetBounds()
         s.RegionOfInterest = 0
@@ -154,7 +154,7 @@ def test_points_are_those_of_the_query_and_typed(
     assert said["times"] == [0, 0.25, 0.5, 0.75, 1]
     assert said["all"] == blobs.count(where=at)
     assert said["where"] == blobs.count(where=f"{at} AND blob = 1")
-    assert said["precision"] == blobs.count(where=f"{at} AND blob = 1", precision=0.1)
+    assert said["sample"] == blobs.count(where=f"{at} AND blob = 1", sample=0.1)
     assert abs(said["most"] - 1000) < 150
     assert said["region"] == blobs.count(where=at, box={"x": (0, 0.4), "y": (0, 1), "z": (0, 1)})
     assert said["bounds"][1] <= 0.4
@@ -176,10 +176,10 @@ def test_an_address_is_as_good_as_a_directory(
         s = KubistTable(Table=table)
         s.UpdatePipelineInformation()
         said["times"] = list(s.TimestepValues)
-        s.Where = "blob = 1"; s.Precision = 0.1
-        said["precision"] = size(s, 0.25)
+        s.Where = "blob = 1"; s.Sample = 0.1
+        said["sample"] = size(s, 0.25)
         said["types"] = {name: array.GetDataType() for name, array in s.PointData.items()}
-        s.Precision = 1; s.Where = ""; s.MaximumPoints = 1000; said["most"] = size(s, 0.25)
+        s.Sample = 1; s.Where = ""; s.Limit = 1000; said["most"] = size(s, 0.25)
         s.Columns = ["kind"]; size(s, 0.5)
         said["columns"] = list(s.PointData.keys())
         """
@@ -197,13 +197,13 @@ COUNTED = """
         rank = 0 if world is None else world.GetLocalProcessId()
         s = KubistTable(Table=table)
         counted = {{}}
-        for precision, most in ((1, 10**6), (0.25, 10**6), (1, 1000)):
-            s.Precision, s.MaximumPoints = precision, most
+        for fraction, most in ((1, 10**6), (0.25, 10**6), (1, 1000)):
+            s.Sample, s.Limit = fraction, most
             s.UpdatePipeline(0.5)
             data = s.GetClientSideObject().GetOutputDataObject(0)
             inclusion = data.GetPointData().GetArray("inclusion")
             inclusion = [] if inclusion is None else vtk_to_numpy(inclusion).tolist()
-            counted[f"{{precision}} {{most}}"] = inclusion
+            counted[f"{{fraction}} {{most}}"] = inclusion
         with open({folder!r} + f"/{{rank}}.json", "w") as file:
             json.dump(counted, file)
         """
@@ -236,7 +236,7 @@ def test_points_carry_their_inclusion(
         spread = np.sqrt(points * (1 - inclusion[0])) / inclusion[0]
         assert abs((1 / inclusion).sum() - records) <= 5 * spread
         if share < 1:
-            assert points == blobs.count(where="time = 0.5", precision=inclusion[0])
+            assert points == blobs.count(where="time = 0.5", sample=inclusion[0])
 
 
 def test_a_column_of_the_tables_own_stays(screen: str, tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_ranks_read_disjoint_parts(screen: str, tmp_path: Path, blobs: kubist.Ta
         f"""
         from vtkmodules.vtkParallelCore import vtkMultiProcessController
         s = KubistTable(Table=table)
-        s.Precision = 0.5
+        s.Sample = 0.5
         s.UpdatePipeline(0.5)
         data = s.GetClientSideObject().GetOutputDataObject(0)
         from vtkmodules.util.numpy_support import vtk_to_numpy
@@ -365,7 +365,7 @@ def test_ranks_read_disjoint_parts(screen: str, tmp_path: Path, blobs: kubist.Ta
     )  # fmt: skip
     parts = [np.load(file) for file in sorted(ranks.glob("*.npy"))]
     assert len(parts) == 3 and all(len(part) > 0 for part in parts)
-    expected = blobs.query(where="time = 0.5", precision=0.5).to_numpy()["pid"]
+    expected = blobs.query(where="time = 0.5", sample=0.5).to_numpy()["pid"]
     assert np.array_equal(np.sort(np.concatenate(parts)), np.sort(expected))
 
 
@@ -553,7 +553,7 @@ def test_the_examples_state_shows_the_droplets_that_are_there(screen: str, tmp_p
         shown = GetDisplayProperties(points, view)
         said["scaled by"] = list(shown.SetScaleArray) if shown.ScaleByArray else None
         said["coloured by"] = list(shown.ColorArrayName)
-        points.Input.Input.Precision = 0.25
+        points.Input.Input.Sample = 0.25
         Render(view)
         said["weighted"] = points.PointData["size"].GetRange()
         """,

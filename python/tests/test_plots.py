@@ -302,7 +302,7 @@ def test_an_animation_has_a_picture_for_each_value_all_of_one_look(
         "x=0:1,y=0.2:0.6",
         "--size",
         "300x220",
-        "--points",
+        "--limit",
         "2000",
         "--point-size",
         "1",
@@ -315,11 +315,11 @@ def test_an_animation_has_a_picture_for_each_value_all_of_one_look(
     names = sorted(file.name for file in (tmp_path / "frames").iterdir())
     assert names == [f"frame-{k:05}.png" for k in range(1, 5)]
     shown = [decoded((tmp_path / "frames" / name).read_bytes()) for name in names]
-    # The same as a picture of that step alone at the same precision, below the caption.
+    # The same as a picture of that step alone at the same fraction, below the caption.
     for step, picture in zip(STEPS, shown, strict=True):
         value = float(np.float32(step))
         still = tmp_path / "still.png"
-        at = ["--where", f"t = {value!r}", "--precision", repr(told["precision"])]
+        at = ["--where", f"t = {value!r}", "--sample", repr(told["fraction"])]
         alone = [*look[:4], *look[6:]]
         assert plot(table, still, *alone, *at).returncode == 0
         assert np.array_equal(decoded(still.read_bytes())[50:], picture[50:]), step

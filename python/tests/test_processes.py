@@ -135,8 +135,8 @@ def read_along(path: str, tell: Connection) -> None:
             assert now == set(range(len(now))) and seen <= now
             assert len(s) == s.count() == sum(map(rows_of, now))
             assert s.count(where="row = 0") == len(now)
-            sample = s.query(precision=0.5).to_arrow().num_rows
-            assert sample == s.count(precision=0.5)
+            sample = s.query(sample=0.5).to_arrow().num_rows
+            assert sample == s.count(sample=0.5)
             seen = now
             looks += 1
         tell.send(looks)
@@ -206,7 +206,7 @@ INTERRUPTED = {
     "query": "t.query(where=heavy).to_arrow()",
     "iteration": "list(t.query(where=heavy))",
     "limit": "t.query(where=heavy, limit=10**6).to_arrow()",
-    "precision": "t.query(where=heavy, limit=10**6).precision",
+    "sample": "t.query(where=heavy, limit=10**6).fraction",
     "refine": "[r.to_arrow() for r in t.refine(where=heavy, start=1)]",
     "another library": "pa.table(t.query(where=heavy))",
     "append": "t.append(endless())",

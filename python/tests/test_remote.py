@@ -55,7 +55,7 @@ def same(a: pa.Table, b: pa.Table) -> None:
 
 QUESTIONS = [
     {},
-    {"box": {"x": (0.2, np.float64(0.4)), "y": (None, 0.5)}, "precision": 0.1},
+    {"box": {"x": (0.2, np.float64(0.4)), "y": (None, 0.5)}, "sample": 0.1},
     {"where": "kind IS NULL AND x < 0.5", "columns": ["x", "pid"]},
     {"window": (0.1, 0.3)},
     {"box": {"at": (dt.datetime(2023, 11, 14, 22, 20), None)}},
@@ -74,10 +74,10 @@ def test_answers_are_those_of_the_directory(
 ) -> None:
     remote = kubist.connect(server.url)
     here, there = table.query(**question), remote.query(**question)
-    assert there.precision == here.precision
+    assert there.fraction == here.fraction
     assert there.schema == here.schema
     same(there.to_arrow(), here.to_arrow())
-    counted = {name: question[name] for name in ("box", "where", "precision") if name in question}
+    counted = {name: question[name] for name in ("box", "where", "sample") if name in question}
     assert remote.count(**counted) == table.count(**counted)
 
 
@@ -94,11 +94,11 @@ def test_a_remote_table_says_what_it_is(table: kubist.Table, server: Server) -> 
 
 def test_estimates_are_those_of_the_directory(table: kubist.Table, server: Server) -> None:
     remote = kubist.connect(server.url)
-    how = {"box": {"x": (0.1, 0.9)}, "group_by": "kind", "precision": 0.3, "confidence": 0.9}
+    how = {"box": {"x": (0.1, 0.9)}, "group_by": "kind", "sample": 0.3, "confidence": 0.9}
     here, there = (side.estimate(["mean(y)", "p95(x)"], **how) for side in (table, remote))
     columns = [name for name in here.to_arrow().column_names if name != "rows_read"]
     assert there.to_arrow().select(columns).equals(here.to_arrow().select(columns))
-    assert (there.precision, there.stopped, there.confidence) == (0.3, "precision", 0.9)
+    assert (there.fraction, there.stopped, there.confidence) == (0.3, "sample", 0.9)
     assert there.stats.rows_read > 0
     exact = remote.estimate("count()")
     assert (exact.value, exact.exact) == (ROWS, True)
@@ -111,7 +111,7 @@ def test_estimates_narrow_as_those_of_the_directory(table: kubist.Table, server:
     how: dict = {"where": "x < 0.9", "error": 0.001, "progressive": True}
     here, there = (list(side.estimate(["mean(y)", "count()"], **how)) for side in (table, remote))
     assert len(here) > 2
-    assert [step.precision for step in there] == [step.precision for step in here]
+    assert [step.fraction for step in there] == [step.fraction for step in here]
     assert [step.stopped for step in there] == [step.stopped for step in here]
     for ours, theirs in zip(here, there, strict=True):
         for name in ("value", "low", "high"):
@@ -134,7 +134,7 @@ def test_frames_and_paths_are_those_of_the_directory(table: kubist.Table, server
     same(remote.trajectories(**region).to_arrow(), table.trajectories(**region).to_arrow())
     assert remote.trajectories(box={"x": (0.1, 0.11)}, limit=3).to_arrow().num_rows == 3
     lazy = [
-        side.scan(inclusion="p", precision=0.5).filter(pl.col("x") < 0.25)
+        side.scan(inclusion="p", sample=0.5).filter(pl.col("x") < 0.25)
         for side in (table, remote)
     ]
     frames = [frame.select("pid", "p").sort("pid").collect() for frame in lazy]
@@ -184,18 +184,18 @@ def test_whoever_closes_an_answer_ends_it(table: kubist.Table, server: Server) -
     frame = remote.query()
     assert "not yet read" in repr(frame)
     frame.to_arrow()
-    assert repr(frame).endswith(f"precision 1, {ROWS:,} records read so far>")
+    assert repr(frame).endswith(f"fraction 1, {ROWS:,} records read so far>")
 
 
 def test_refining_sends_each_record_once(table: kubist.Table, server: Server) -> None:
     remote = kubist.connect(server.url)
-    parts, precisions = [], []
+    parts, fractions = [], []
     for part in remote.refine(box={"x": (0.1, 0.8)}, start=0.01, factor=4):
         if len(parts) == 1:
             table.append(rows(ROWS, 500))  # a later commit is no part of it
         parts.append(part.to_arrow())
-        precisions.append(part.precision)
-    assert precisions == [0.01, 0.04, 0.16, 0.64, 1]
+        fractions.append(part.fraction)
+    assert fractions == [0.01, 0.04, 0.16, 0.64, 1]
     expected = table.query(box={"x": (0.1, 0.8)}, where=f"pid < {ROWS}").to_arrow()
     same(pa.concat_tables(parts), expected)
 
@@ -229,10 +229,10 @@ def test_errors_are_those_of_the_directory(server: Server) -> None:
         remote.query(where="no_such > 1")
     with pytest.raises(kubist.InvalidInput, match="lower end"):
         remote.query(box={"x": (2, 1)})
-    with pytest.raises(kubist.InvalidInput, match="precision"):
-        remote.query(precision=2)
+    with pytest.raises(kubist.InvalidInput, match="sample"):
+        remote.query(sample=2)
     with pytest.raises(kubist.InvalidInput, match="finite"):
-        remote.query(precision=np.inf)
+        remote.query(sample=np.inf)
     with pytest.raises(kubist.InvalidInput, match="5000000"):
         remote.query(limit=10**9)
     with pytest.raises(kubist.NotATable, match="no table 'u'"):

@@ -59,9 +59,9 @@ def test_a_table_answers_as_one_in_a_directory(location: str, path: Path) -> Non
     assert len(kubist.open(location)) == ROWS + 500
     for question in [
         {"box": {"x": (0.2, 0.4), "y": (0.5, 0.9)}},
-        {"precision": 0.01},
+        {"sample": 0.01},
         {"where": "m = 5", "limit": 50},
-        {"box": {"x": (0, 0.5)}, "columns": ["id", "m"], "precision": 0.2},
+        {"box": {"x": (0, 0.5)}, "columns": ["id", "m"], "sample": 0.2},
     ]:
         answers = [pa.table(table.query(**question)).sort_by("id") for table in [far, near]]
         assert answers[0].equals(answers[1]), question

@@ -61,13 +61,13 @@ def surprise(observed: np.ndarray, expected: np.ndarray, share: float) -> float:
     return float(((chi_square / degrees) ** (1 / 3) - (1 - scale)) / np.sqrt(scale))
 
 
-@pytest.mark.parametrize("precision", [0.01, 0.05, 0.3])
+@pytest.mark.parametrize("fraction", [0.01, 0.05, 0.3])
 @pytest.mark.parametrize("by", ["x", "y", "z", "speed", "kind", "id", "xy", "xyz"])
 def test_uniform_over_space_and_attributes(
-    table: kubist.Table, data: dict[str, np.ndarray], precision: float, by: str
+    table: kubist.Table, data: dict[str, np.ndarray], fraction: float, by: str
 ) -> None:
-    chosen = ids(table.query(precision=precision, columns=["id"]))
-    assert abs(len(chosen) - ROWS * precision) < 4 * np.sqrt(ROWS * precision * (1 - precision))
+    chosen = ids(table.query(sample=fraction, columns=["id"]))
+    assert abs(len(chosen) - ROWS * fraction) < 4 * np.sqrt(ROWS * fraction * (1 - fraction))
 
     def bins(name: str, count: int) -> np.ndarray:
         edges = np.unique(np.quantile(data[name], np.linspace(0, 1, count + 1)[1:-1]))
@@ -81,11 +81,11 @@ def test_uniform_over_space_and_attributes(
         group = bins(by, 50)
     everything = np.bincount(group)
     kept = np.bincount(group[chosen], minlength=len(everything))
-    expected = everything * precision
+    expected = everything * fraction
     common = expected >= 5
     assert common.sum() >= 10
     # Five deviations: one run in some millions, and the hash never changes.
-    assert surprise(kept[common], expected[common], precision) < 5
+    assert surprise(kept[common], expected[common], fraction) < 5
 
 
 def test_as_many_as_asked_for_in_every_region(
@@ -101,7 +101,7 @@ def test_as_many_as_asked_for_in_every_region(
             inside &= (data[axis] >= np.float32(a)) & (data[axis] <= np.float32(b))
         box = dict(zip("xyz", zip(low, high, strict=True), strict=True))
         assert table.count(box=box) == inside.sum()
-        found = table.count(box=box, precision=0.1)
+        found = table.count(box=box, sample=0.1)
         if inside.sum() > 100:
             deviations.append((found - inside.sum() * 0.1) / np.sqrt(inside.sum() * 0.09))
     assert len(deviations) > 20
@@ -111,15 +111,15 @@ def test_as_many_as_asked_for_in_every_region(
 def test_samples_are_nested(table: kubist.Table) -> None:
     box = {"x": (0.2, 0.8), "z": (None, 0.6)}
     last: set[int] = set()
-    for precision in (0.0005, 0.001, 0.01, 0.1, 0.5, 0.9, 1.0):
-        sample = set(ids(table.query(box=box, precision=precision)).tolist())
+    for fraction in (0.0005, 0.001, 0.01, 0.1, 0.5, 0.9, 1.0):
+        sample = set(ids(table.query(box=box, sample=fraction)).tolist())
         assert last <= sample
         last = sample
     assert len(last) == table.count(box=box)
 
 
 def test_sampling_and_filtering_commute(table: kubist.Table, data: dict[str, np.ndarray]) -> None:
-    sample = ids(table.query(precision=0.07))
+    sample = ids(table.query(sample=0.07))
     cases = [
         ({"x": (0.1, 0.5)}, None, (data["x"] >= np.float32(0.1)) & (data["x"] <= 0.5)),
         (None, "speed > 2", data["speed"] > 2),
@@ -127,7 +127,7 @@ def test_sampling_and_filtering_commute(table: kubist.Table, data: dict[str, np.
          (data["y"] >= 0.5) & np.isin(data["kind"], [1, 2, 12])),
     ]  # fmt: skip
     for box, where, matches in cases:
-        both_ways = ids(table.query(box=box, where=where, precision=0.07))
+        both_ways = ids(table.query(box=box, where=where, sample=0.07))
         assert both_ways.tolist() == sample[matches[sample]].tolist()
 
 
@@ -135,22 +135,22 @@ def test_windows_share_nothing_and_make_up_the_whole(table: kubist.Table) -> Non
     ends = [0.0, 0.001, 0.1, 0.35, 0.350001, 1.0]
     parts = [ids(table.query(window=window)) for window in itertools.pairwise(ends)]
     assert np.sort(np.concatenate(parts)).tolist() == list(range(ROWS))
-    assert ids(table.query(window=(0.0, 0.1))).tolist() == ids(table.query(precision=0.1)).tolist()
-    below = set(ids(table.query(precision=0.2)).tolist())
+    assert ids(table.query(window=(0.0, 0.1))).tolist() == ids(table.query(sample=0.1)).tolist()
+    below = set(ids(table.query(sample=0.2)).tolist())
     window = set(ids(table.query(window=(0.1, 0.3))).tolist())
-    assert set(ids(table.query(window=(0.1, 0.3), precision=0.2)).tolist()) == window & below
+    assert set(ids(table.query(window=(0.1, 0.3), sample=0.2)).tolist()) == window & below
 
 
 @pytest.mark.parametrize("limit", [1, 10, 999, 5000, 50_000])
-def test_a_limit_is_a_precision(table: kubist.Table, limit: int) -> None:
+def test_a_limit_is_a_fraction(table: kubist.Table, limit: int) -> None:
     box = {"x": (0.1, 0.9)}
     r = table.query(box=box, limit=limit)
-    assert 0 < r.precision < 1  # known before the answer is read
+    assert 0 < r.fraction < 1  # known before the answer is read
     answer = r.to_arrow()["id"].to_pylist()
     assert len(answer) == len(set(answer)) == limit
     # A priority is finer than a float, so the last record may fall either side.
-    assert abs(table.count(box=box, precision=r.precision) - limit) <= 1
-    sample = set(ids(table.query(box=box, precision=r.precision)).tolist())
+    assert abs(table.count(box=box, sample=r.fraction) - limit) <= 1
+    sample = set(ids(table.query(box=box, sample=r.fraction)).tolist())
     assert len(sample ^ set(answer)) <= 1
     finer = table.query(box=box, limit=limit + 500).to_arrow()["id"].to_pylist()
     assert finer[:limit] == answer
@@ -160,10 +160,10 @@ def test_a_limit_beyond_the_rows_returns_all(table: kubist.Table) -> None:
     r = table.query(where="kind = 3", limit=10**9)
     rows = r.to_arrow().num_rows
     assert rows == table.count(where="kind = 3")
-    assert r.precision == 1
+    assert r.fraction == 1
     assert table.query(limit=0).to_arrow().num_rows == 0
-    # Under a precision too, the answer is complete only up to that.
-    assert table.query(where="kind = 3", limit=10**9, precision=0.5).precision == 0.5
+    # Under a fraction too, the answer is complete only up to that.
+    assert table.query(where="kind = 3", limit=10**9, sample=0.5).fraction == 0.5
 
 
 def test_a_limit_keeps_what_was_seen_while_zooming(table: kubist.Table) -> None:
@@ -178,7 +178,7 @@ def test_the_same_sample_whatever_the_order_and_the_commits(
 ) -> None:
     rng = np.random.default_rng(4)
     arrow = pa.table(data)
-    expected = {p: ids(table.query(precision=p)).tolist() for p in (0.01, 0.2)}
+    expected = {p: ids(table.query(sample=p)).tolist() for p in (0.01, 0.2)}
     first = table.query(limit=500).to_arrow()["id"].to_pylist()
     for run, sizes in enumerate([(60_000,), (17, 4096, 30_000), (1, 999, 20_000)]):
         # Another capacity and another grid as well: only identity and seed count.
@@ -200,8 +200,8 @@ def test_the_same_sample_whatever_the_order_and_the_commits(
                 if rng.random() < 0.5:
                     writer.commit()
         assert len(t) == ROWS
-        for precision, sample in expected.items():
-            assert ids(t.query(precision=precision)).tolist() == sample
+        for fraction, sample in expected.items():
+            assert ids(t.query(sample=fraction)).tolist() == sample
         assert t.query(limit=500).to_arrow()["id"].to_pylist() == first
 
 
@@ -210,7 +210,7 @@ def test_a_seed_makes_another_sample(data: dict[str, np.ndarray], tmp_path: Path
     samples = []
     for seed in (0, 1, 2**64 - 1):
         t = kubist.create(tmp_path / f"{seed}", few, ["x"], identity=["id"], seed=seed)
-        samples.append(set(ids(t.query(precision=0.1)).tolist()))
+        samples.append(set(ids(t.query(sample=0.1)).tolist()))
     for a, b in [(0, 1), (0, 2), (1, 2)]:
         overlap = len(samples[a] & samples[b])
         assert abs(overlap - 200) < 5 * np.sqrt(200)  # as of independent samples
@@ -239,7 +239,7 @@ def test_the_priority_is_made_of_values_not_of_types(tmp_path: Path) -> None:
             data = pa.table({"who": identity, "id": numbers, "x": numbers / rows})
             path = tmp_path / f"{place}-{side}"
             t = kubist.create(path, data, ["x"], identity=["who"], seed=7)
-            samples.append(ids(t.query(precision=0.1)).tolist())
+            samples.append(ids(t.query(sample=0.1)).tolist())
         assert samples[0] == samples[1], pair[1].type
         assert abs(len(samples[0]) - 500) < 5 * np.sqrt(450)
 
@@ -248,7 +248,7 @@ def test_without_identity_each_record_is_by_itself(tmp_path: Path) -> None:
     rows = 40_000
     data = {"id": np.arange(rows), "x": np.zeros(rows), "y": np.zeros(rows)}
     t = kubist.create(tmp_path / "t", data, ["x", "y"])
-    sample = ids(t.query(precision=0.05))
+    sample = ids(t.query(sample=0.05))
     assert abs(len(sample) - 2000) < 5 * np.sqrt(2000)
     counts = np.bincount(sample // 1000, minlength=40)
     assert surprise(counts, np.full(40, 50.0), 0.05) < 5
@@ -275,16 +275,16 @@ def test_whole_trajectories(tmp_path: Path) -> None:
             "y": place[:, 1],
         })  # fmt: skip
     last: set[int] = set()
-    for precision in (0.01, 0.1, 0.4):
-        sample = t.query(precision=precision).to_pandas()
+    for fraction in (0.01, 0.1, 0.4):
+        sample = t.query(sample=fraction).to_pandas()
         lengths = sample.groupby("pid").size()
         assert (lengths == steps).all()
-        assert abs(len(lengths) - particles * precision) < 5 * np.sqrt(particles * precision)
+        assert abs(len(lengths) - particles * fraction) < 5 * np.sqrt(particles * fraction)
         assert last <= set(lengths.index)
         last = set(lengths.index)
     # In a box: of each particle of the sample all records in the box, of others none.
     inside = t.query(box={"x": (0, 5)}).to_pandas()
-    sample = t.query(box={"x": (0, 5)}, precision=0.4).to_pandas()
+    sample = t.query(box={"x": (0, 5)}, sample=0.4).to_pandas()
     expected = inside[inside.pid.isin(last)]
     assert len(sample) == len(expected)
     assert set(zip(sample.pid, sample.time, strict=True)) == set(

@@ -152,12 +152,13 @@ def test_answers_are_those_of_parquet(spark, both):
 
 def test_options_say_which_records(spark, both):
     table = kubist.open(both)
-    said = {"box": '{"x": [0.2, 0.7]}', "precision": "50%", "columns": "id, x", "where": "i > 0"}
+    said = {"box": '{"x": [0.2, 0.7]}', "sample": "50%", "columns": "id, x", "where": "i > 0"}
+    said |= {"window": "[0, 0.75]", "steps": "[null, 3]", "inclusion": "p"}
     found = spark.read.format("kubist").options(**said).load(both).toArrow()
     wanted = table.query(
-        {"x": (0.2, 0.7)}, precision=0.5, columns=["id", "x"], where="i > 0"
+        {"x": (0.2, 0.7)}, sample=0.5, columns=["id", "x"], where="i > 0"
     ).to_arrow()
-    assert found.column_names == ["id", "x"]
+    assert found.column_names == ["id", "x", "p"] and set(found["p"].to_pylist()) == {0.5}
     assert (
         found.sort_by("id").column("x").to_pylist() == wanted.sort_by("id").column("x").to_pylist()
     )
@@ -168,8 +169,8 @@ def test_options_say_which_records(spark, both):
     ("options", "words"),
     [
         ({"colour": "red"}, "unknown option 'colour'"),
-        ({"precision": "much"}, "precision"),
-        ({"precision": "2"}, "precision"),
+        ({"sample": "much"}, "sample"),
+        ({"sample": "2"}, "sample"),
         ({"partitions": "-1"}, "partitions"),
         ({"columns": "nosuch"}, "nosuch"),
         ({"where": "x >"}, "expected"),

@@ -11,6 +11,7 @@ import pytest
 
 import kubist
 from kubist import _box, _spec
+from kubist._asked import Asked
 
 SERVER = Path(__file__).resolve().parents[2] / "crates/bindings/kubist-server"
 
@@ -33,20 +34,19 @@ def test_a_dictionary_has_the_fields_of_its_schema(name: str) -> None:
 
 def test_all_that_can_be_asked_is_said(path: Path) -> None:
     """Each argument of a query becomes a name of the question, and the engine reads it."""
-    said = _box.spec(
-        lambda: pytest.fail("no duration is asked for"),
-        box={"x": (np.float32(0.5), None), "n": (-(10**30), np.inf), "b": (b"\x00\xff", None)},
-        precision=0.5,
-        window=(0, np.float64(0.25)),
-        limit=np.int64(7),
-        columns=("x", "n"),
-        where="x > 0",
-        per_cell=(1, {"x": 0.5}),
-        steps=3,
-        inclusion="p",
-        order_by="x desc",
-        first=3,
-    )
+    asked: Asked = {
+        "box": {"x": (np.float32(0.5), None), "n": (-(10**30), np.inf), "b": (b"\x00\xff", None)},
+        "sample": 0.5,
+        "window": (0, np.float64(0.25)),
+        "limit": np.int64(7),  # type: ignore[typeddict-item]
+        "columns": ("x", "n"),
+        "where": "x > 0",
+        "per_cell": (1, {"x": 0.5}),
+        "steps": 3,
+        "inclusion": "p",
+        "order_by": "x desc",
+    }
+    said = _box.spec(lambda: pytest.fail("no duration is asked for"), asked)
     names = set(said) | {"spec"}
     assert names == set(described()["QuerySpec"]["properties"])
     assert said["box"]["n"] == ({"int": str(-(10**30))}, {"float": "inf"})
@@ -54,8 +54,8 @@ def test_all_that_can_be_asked_is_said(path: Path) -> None:
     assert (said["steps"], said["per_cell"]) == ((3, 3), {"rows": 1, "widths": {"x": 0.5}})
     t = kubist.create(path, {"x": np.arange(9.0), "n": np.arange(9), "b": [b"\x01"] * 9}, ["x"])
     # The first records of an order are no sample, so nothing is said of their inclusion.
-    ordered = {name: asked for name, asked in said.items() if name != "inclusion"}
-    sampled = {name: asked for name, asked in said.items() if name not in ("order_by", "first")}
+    ordered = {name: value for name, value in said.items() if name != "inclusion"}
+    sampled = {name: value for name, value in said.items() if name != "order_by"}
     assert t._pinned().query({**ordered, "spec": 1}).names() == ["x", "n"]
     assert t._pinned().query({**sampled, "spec": 1}).names() == ["x", "n", "p"]
     for name in said:

@@ -44,7 +44,7 @@ def test_parts_are_disjoint_and_together_everything(path: Path, seed: int) -> No
         question: dict[str, Any] = [
             {},
             {"box": box},
-            {"where": condition.sql, "precision": 0.7},
+            {"where": condition.sql, "sample": 0.7},
             {"box": box, "where": condition.sql, "window": (0.1, 0.9), "columns": ["id"]},
         ][rng.integers(4)]
         parts = t.splits(n, **question)
@@ -88,8 +88,8 @@ def test_parts_are_compact_and_of_about_equal_rows(path: Path) -> None:
 
 def test_a_part_is_of_its_moment_in_any_process(path: Path) -> None:
     t = cloud(path, 20_000)
-    expected = rows_of(t.query(precision=0.5).to_arrow())
-    parts = t.splits(4, precision=0.5)
+    expected = rows_of(t.query(sample=0.5).to_arrow())
+    parts = t.splits(4, sample=0.5)
     t.append({"x": [0.5] * 100, "y": [0.5] * 100, "z": [0.5] * 100, "n": range(100)})
     t.optimize()
     t.clean()  # with a checkpoint that is younger than the parts
@@ -200,14 +200,14 @@ def test_trajectories_are_all_records_of_what_passed(path: Path, name: str, look
         answer = t.trajectories(box={"x": (low, high)}, by="who", columns=["n"])
         assert sorted(answer.to_arrow()["n"].to_pylist()) == expected
     half = t.trajectories(
-        box={"x": (0.1, 0.2)}, where="y < 0.5", by="who", precision=0.5, columns=["n"]
+        box={"x": (0.1, 0.2)}, where="y < 0.5", by="who", sample=0.5, columns=["n"]
     )
     passed = {
         key
         for key, a, b in zip(keys, x, table["y"].to_pylist(), strict=True)
         if 0.1 <= a <= 0.2 and b < 0.5
     }
-    drawn = set(t.query(precision=0.5, columns=["n"]).to_arrow()["n"].to_pylist())
+    drawn = set(t.query(sample=0.5, columns=["n"]).to_arrow()["n"].to_pylist())
     expected = [
         row for row, key in enumerate(keys) if key is not None and key in passed and row in drawn
     ]
@@ -255,8 +255,8 @@ def test_without_a_cluster_parts_by_hosts_are_parts_of_space(path: Path) -> None
 
 def test_a_query_says_where_its_time_went(path: Path, tmp_path: Path) -> None:
     t = cloud(path)
-    explained = t.explain(box={"x": (0.2, 0.4)}, precision=0.5, columns=["x"])
-    rows = len(t.query(box={"x": (0.2, 0.4)}, precision=0.5).to_arrow())
+    explained = t.explain(box={"x": (0.2, 0.4)}, sample=0.5, columns=["x"])
+    rows = len(t.query(box={"x": (0.2, 0.4)}, sample=0.5).to_arrow())
     assert explained.stats.rows_returned == rows
     assert explained.stages.requests == len(explained.requests) > 0
     assert explained.stages.bytes == explained.stats.bytes_read

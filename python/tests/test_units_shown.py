@@ -74,10 +74,10 @@ def test_figures_and_bins(run: kubist.Table) -> None:
         "cov(x, 2 * x)": "",
         "std(x)": " m",
     }.items():
-        line = str(run.estimate(asked, precision=1)).splitlines()[1].rstrip()
+        line = str(run.estimate(asked, sample=1)).splitlines()[1].rstrip()
         value = line.removeprefix(asked).removesuffix(" exactly").strip()
         assert value.endswith(unit) if unit else value[-1].isdigit(), (asked, line)
-    edges = str(run.estimate("histogram(x * 100, 4)", precision=1))
+    edges = str(run.estimate("histogram(x * 100, 4)", sample=1))
     assert " m" not in edges.rsplit("(95 %", 1)[0], edges
     # A quotient of one kind is a plain number, whatever the units.
     assert run.estimate("max(x / width)").value == pytest.approx(2.39 / 0.025)
@@ -93,7 +93,7 @@ def test_over_http(run: kubist.Table) -> None:
     with Server(run.location) as server:
         elsewhere = kubist.connect(server.url)
         for key, unit in KEYS:
-            here = str(elsewhere.estimate("mean(x * 100), mean(x)", group_by=key, precision=1))
+            here = str(elsewhere.estimate("mean(x * 100), mean(x)", group_by=key, sample=1))
             assert (f"{key} [{unit}]" if unit else key) == shown(here, key)
             assert here.splitlines()[1].rstrip().removesuffix(" exactly")[-1].isdigit(), here
             assert " m" in here.splitlines()[2], here

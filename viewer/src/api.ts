@@ -64,7 +64,7 @@ export interface Histogram {
 
 export interface Histograms {
   rows: number;
-  precision: number;
+  fraction: number;
   columns: Histogram[];
 }
 

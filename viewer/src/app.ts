@@ -72,7 +72,7 @@ export class App {
       page.otherPoints();
     });
     // Drawing in software is slower than a graphics card.
-    if (this.scene.software && !host.address().includes("budget=")) state.view.budget = 250_000;
+    if (this.scene.software && !host.address().includes("limit=")) state.view.limit = 250_000;
     this.roi = new RoiBox(stage.querySelector(".layer")!, this.scene, (roi, done) => this.selecting.moved(roi, done));
     this.requests = new Requests(state, this.scene, () => this.replaced());
     this.player = new Player(state, this.requests, {

@@ -27,9 +27,9 @@ const MARGIN = 0.025;
 
 /** What must be known of the records that are drawn. */
 function captionOf({ view, profile, shown, total }: State, seen: number): string {
-  const [least, most] = shown.precision;
-  const precision = most > 1.02 * least ? `precision ${brief(least)} to ${brief(most)}, points are weighted` : `precision ${brief(least)}`;
-  const points = least >= 1 ? `all ${counted(seen, "point")}` : `${grouped(seen)}${total === null ? "" : ` of ${grouped(total)}`} points, ${precision}`;
+  const [least, most] = shown.fraction;
+  const fraction = most > 1.02 * least ? `fraction ${brief(least)} to ${brief(most)}, points are weighted` : `fraction ${brief(least)}`;
+  const points = least >= 1 ? `all ${counted(seen, "point")}` : `${grouped(seen)}${total === null ? "" : ` of ${grouped(total)}`} points, ${fraction}`;
   const ranges = [...view.filters, ...(view.time ? [view.time] : [])].map(({ column, low, high }) =>
     low === high && low !== null ? `${column} = ${brief(low)}` : low === null ? `${column} ≤ ${brief(high!)}` : high === null ? `${column} ≥ ${brief(low)}` : `${column} from ${brief(low)} to ${brief(high)}`);
   return [points, ...ranges, view.where && `where ${view.where}`, view.even && "even detail", profile?.thinned].filter(Boolean).join(", ");

@@ -1,7 +1,7 @@
 /** A cell: the records of a part of space in one window of the priorities, and how they are drawn. */
 
 /**
- * What lies beside a part, by half of it along each axis (bits of the number) and by axis: the precision across
+ * What lies beside a part, by half of it along each axis (bits of the number) and by axis: the fraction across
  * the side of that axis, if it is less than the part's; Infinity otherwise. Empty: nothing beside it is coarser.
  */
 export type Beside = Float64Array;
@@ -22,13 +22,13 @@ export interface Cell {
   /** In an order by chance, which is the same whenever the cell comes. */
   positions: Float32Array;
   columns: Float32Array[];
-  /** The precision to which its part of space is drawn by it and the cells above. */
+  /** The fraction to which its part of space is drawn by it and the cells above. */
   end: number;
   /** How many of its rows are drawn: the first ones. */
   count: number;
   /** In [0, 1): where its rows lie between the steps of `count`. */
   offset: number;
-  /** Below this size on the screen, in pixels, it may be drawn to a lower precision. */
+  /** Below this size on the screen, in pixels, it may be drawn to a lower fraction. */
   least: number;
   /** The weights of its points are not those of the present cells. */
   stale: boolean;

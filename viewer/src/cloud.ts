@@ -38,7 +38,7 @@ export class PointCloud {
   /** Rows received. */
   received = 0;
   choice: Choice | null = null;
-  /** Whether parts of the view have different precisions. */
+  /** Whether parts of the view have different fractions. */
   weighted = false;
   /** Its points are on the screen. */
   isShown = false;
@@ -72,7 +72,7 @@ export class PointCloud {
   /** Chooses the cells to draw at this time and requests those that are missing. */
   update(budget: number, even: boolean, isSpaced: boolean, now: number): Choice {
     const choice = (this.choice = this.tree.choose(this.scene.eye, budget, even));
-    this.weighted = choice.precision[1] > SAME * choice.precision[0];
+    this.weighted = choice.fraction[1] > SAME * choice.fraction[0];
     const greatest = isSpaced ? this.spacing() : 0;
     for (const [cell, mesh] of this.meshes) if (cell.stale || cell.count === 0) mesh.geometry.userData.spacing = false;
     this.fading.update(this.tree.cells, choice, now, this.isShown);

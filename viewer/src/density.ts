@@ -97,7 +97,7 @@ export class Density {
     const { canvas } = this.scene;
     const [across, down] = [canvas.width / this.place, canvas.height / this.place];
     const { hasWeights, share } = cloud.fading;
-    const alike = hasWeights ? null : 1 / cloud.choice!.precision[0];
+    const alike = hasWeights ? null : 1 / cloud.choice!.fraction[0];
     this.raster.begin(this.sums, wide, across, down);
     cloud.each((cell, mesh, ink) => this.raster.add(this.scene, mesh, cell, alike, ink, share, coloring));
     this.raster.end(coloring);
@@ -114,7 +114,7 @@ export class Density {
       this.small ??= new WebGLRenderTarget(LOOKED_AT[0], LOOKED_AT[1], floats);
     }
     material.uniforms.share.value = cloud.fading.share;
-    this.sumMaterial.uniforms.alike.value = cloud.fading.hasWeights ? 0 : 1 / (cloud.choice?.precision[0] ?? 1);
+    this.sumMaterial.uniforms.alike.value = cloud.fading.hasWeights ? 0 : 1 / (cloud.choice?.fraction[0] ?? 1);
     this.sumMaterial.uniforms.shade.value = SHADES.indexOf(shade);
     this.sumMaterial.blendEquation = shade === "maximum" ? MaxEquation : AddEquation;
     this.sumMaterial.defines.USED = material.defines.USED;

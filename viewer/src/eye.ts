@@ -1,4 +1,4 @@
-/** How large, how far and how interesting cells are from a viewpoint: what decides their precision. */
+/** How large, how far and how interesting cells are from a viewpoint: what decides their fraction. */
 
 import { Frustum, Matrix4, OrthographicCamera, PerspectiveCamera, Sphere } from "three";
 import type { Cell } from "./cell";

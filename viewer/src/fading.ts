@@ -34,18 +34,18 @@ export class Ink {
 }
 
 interface Chosen {
-  precision: [number, number];
+  fraction: [number, number];
   reference: number;
 }
 
 export class Fading {
   /** How far all have gone over: from 0 to 1. */
   share = 1;
-  /** The precision of a point of usual ink. */
+  /** The fraction of a point of usual ink. */
   reference = 1;
   private readonly inks = new Map<Cell, Ink>();
   private begun = -Infinity;
-  /** The precision of all points where they are alike; 0: each has its own weight. */
+  /** The fraction of all points where they are alike; 0: each has its own weight. */
   private alike = 0;
   private referenceBefore = 1;
 
@@ -79,7 +79,7 @@ export class Fading {
 
   /** After each choice of the tree, at this time; `isSeen`: its points were on the screen before. */
   update(cells: Iterable<Cell>, chosen: Chosen, now: number, isSeen: boolean): void {
-    const [least, most] = chosen.precision;
+    const [least, most] = chosen.fraction;
     const alike = most > SAME * least ? 0 : least;
     this.share = Math.min(1, Math.max(0, (now - this.begun) / FADE));
     const target = alike || chosen.reference;

@@ -13,7 +13,7 @@ const COUNTED_EVERY = 400;
 /** Which share of the records in view is drawn; a narrow screen leaves out what goes without saying. */
 function shareShown({ shown, view, total, profile }: State): (Node | string)[] {
   if (total === 0) return [profile!.info.rows === 0 ? "the table has no records yet" : "no record matches"];
-  const [least, most] = shown.precision;
+  const [least, most] = shown.fraction;
   const range = most > 1.02 * least ? `${percent(least)} to ${percent(most)}` : percent(least);
   const wide = (text: string) => el("span", { className: "wide", textContent: text });
   const share = least >= 1 ? ["every record", wide(" in view")] : [range, wide(" of the records in view")];

@@ -147,8 +147,8 @@ export class Panel {
     const { view } = app.state;
     return section(
       "Drawing",
-      slider("points", 4.5, 7, Math.log10(view.budget), (value) => {
-        view.budget = Math.round(10 ** value);
+      slider("points", 4.5, 7, Math.log10(view.limit), (value) => {
+        view.limit = Math.round(10 ** value);
         app.state.changed();
       }),
       tick("even detail", view.even, (value) => {
@@ -245,7 +245,7 @@ export class Panel {
       if (this.lines.textContent !== code) this.lines.textContent = code;
     }
     if (this.link) {
-      const exported = this.share < 1 ? { ...region, precision: this.share } : region;
+      const exported = this.share < 1 ? { ...region, sample: this.share } : region;
       this.link.href = download(app.state.view.table, exported, undefined, this.format);
     }
   }

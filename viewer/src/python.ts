@@ -9,7 +9,7 @@ const literal = (value: unknown): string => {
   return typeof value === "number" ? String(Number(value.toPrecision(9))) : JSON.stringify(value);
 };
 
-export function pythonLines(table: string, region: Region, precision: number, path: string | null): string {
+export function pythonLines(table: string, region: Region, fraction: number, path: string | null): string {
   const box = Object.entries(region.box ?? {}).map(
     ([column, [low, high]]) => `${JSON.stringify(column)}: (${literal(low)}, ${literal(high)})`,
   );
@@ -17,7 +17,7 @@ export function pythonLines(table: string, region: Region, precision: number, pa
     box.length > 0 ? `box={${box.join(", ")}}` : "",
     region.where ? `where=${JSON.stringify(region.where)}` : "",
     path === null ? "" : `by=${JSON.stringify(path)}`,
-    precision < 1 ? `precision=${precision}` : "",
+    fraction < 1 ? `sample=${fraction}` : "",
   ].filter(Boolean);
   const method = path === null ? "query" : "trajectories";
   return `t = ${host.python(table)}\nt.${method}(${parts.join(", ")})`;

@@ -155,13 +155,13 @@ export class Requests {
   update(now: number, playing: boolean): void {
     const { shown, view } = this.state;
     const isSpaced = view.sizeIn === "spacing";
-    this.current?.update(view.budget, view.even, isSpaced, now);
+    this.current?.update(view.limit, view.even, isSpaced, now);
     if (this.next) {
-      this.next.update(view.budget, view.even, isSpaced, now);
+      this.next.update(view.limit, view.even, isSpaced, now);
       this.replace(now, playing ? PATIENCE_PLAYING : PATIENCE);
     }
     shown.rows = this.current?.choice?.rows ?? 0;
-    shown.precision = this.current?.choice?.precision ?? [1, 1];
+    shown.fraction = this.current?.choice?.fraction ?? [1, 1];
     shown.weighted = !view.even && !isSpaced && (this.current?.weighted ?? false);
     const isFading = this.current?.fading.isFading ?? false;
     shown.busy = this.timer !== 0 || this.next !== null || !this.current?.settled || isFading;

@@ -17,8 +17,8 @@ const WIDER = 20;
 
 export interface Sample {
   rows: number;
-  /** The share of the selected records that these are: each stands for 1/precision. */
-  precision: number;
+  /** The share of the selected records that these are: each stands for 1/fraction. */
+  fraction: number;
   /** By column and row. */
   values: Float64Array[];
 }
@@ -51,7 +51,7 @@ export async function draw(asked: Asked, profile: TableProfile, taken: (sample: 
       const others = frame.columns.map((values, k) => Float64Array.from(values, (value) => value + (columns[k].origin ?? 0)));
       parts.push([...along, ...others]);
     }, signal);
-    taken({ rows, precision: to, values: [...position, ...columns].map((_, k) => together(parts.map((part) => part[k]))) });
+    taken({ rows, fraction: to, values: [...position, ...columns].map((_, k) => together(parts.map((part) => part[k]))) });
     if (to >= 1 || rows >= ENOUGH * WANTED) return;
     from = to;
     // As wide as makes WANTED records, by those that have come.

@@ -41,7 +41,7 @@ export class Scene extends Viewpoint {
   private readonly depth: DepthShading;
   /** Whether forms are shaded by their depth. */
   isShaded = false;
-  /** How cells are seen: what decides their precision. */
+  /** How cells are seen: what decides their fraction. */
   readonly eye = new CellEye(this);
   private readonly scene = new ThreeScene();
   readonly box: LineSegments;
@@ -143,7 +143,7 @@ export class Scene extends Viewpoint {
     else geometry.setAttribute(name, new BufferAttribute(values, 1));
   }
 
-  /** The precision of a point of usual ink, 0: all have the same ink; and how far weights have gone over. */
+  /** The fraction of a point of usual ink, 0: all have the same ink; and how far weights have gone over. */
   setReference(reference: number, share: number): void {
     const { material, isFlat } = this;
     material.uniforms.reference.value = reference;

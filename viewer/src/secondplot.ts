@@ -88,18 +88,18 @@ function binsOf(values: Float64Array, edges: number[]): Int32Array {
 }
 
 /** How many records have which values, by a sample: each count with its interval. */
-export function counted(values: Float64Array, precision: number, edges: number[]): Bar[] {
+export function counted(values: Float64Array, fraction: number, edges: number[]): Bar[] {
   const counts = new Float64Array(edges.length - 1);
   for (const bin of binsOf(values, edges)) if (bin >= 0) counts[bin]++;
   return Array.from(counts, (count, k) => {
-    const half = (DEVIATIONS * Math.sqrt(count * (1 - precision))) / precision;
-    const value = count / precision;
+    const half = (DEVIATIONS * Math.sqrt(count * (1 - fraction))) / fraction;
+    const value = count / fraction;
     return { low: edges[k], high: edges[k + 1], value, from: Math.max(count, value - half), to: value + half };
   });
 }
 
 /** Means of values along others, each with its interval; without one where fewer than two values are. */
-export function averaged(along: Float64Array, values: Float64Array, precision: number, edges: number[]): Bar[] {
+export function averaged(along: Float64Array, values: Float64Array, fraction: number, edges: number[]): Bar[] {
   const length = edges.length - 1;
   const [counts, sums, squares] = [new Float64Array(length), new Float64Array(length), new Float64Array(length)];
   const bins = binsOf(along, edges);
@@ -115,7 +115,7 @@ export function averaged(along: Float64Array, values: Float64Array, precision: n
   });
   return Array.from(means, (value, k) => {
     // Of all records, nothing is left to chance.
-    const half = precision >= 1 ? 0 : counts[k] > 1 ? DEVIATIONS * Math.sqrt(((1 - precision) * squares[k]) / (counts[k] - 1) / counts[k]) : NaN;
+    const half = fraction >= 1 ? 0 : counts[k] > 1 ? DEVIATIONS * Math.sqrt(((1 - fraction) * squares[k]) / (counts[k] - 1) / counts[k]) : NaN;
     return { low: edges[k], high: edges[k + 1], value, from: value - half, to: value + half };
   });
 }
@@ -127,11 +127,11 @@ export function contentOf({ kind, log }: Second, columns: Column[], sample: Samp
   if (kind === "scatter") return { kind, columns, sample, log, bars: [], x, y: endsOf(up, known[1]) };
   const edges = edgesOf(x, distinct[0]);
   x = { low: edges[0], high: edges[edges.length - 1] };
-  const bars = kind === "histogram" ? counted(along, sample.precision, edges) : averaged(along, up, sample.precision, edges);
+  const bars = kind === "histogram" ? counted(along, sample.fraction, edges) : averaged(along, up, sample.fraction, edges);
   const ends = bars.flatMap(({ value, from, to }) => [value, from, to]).filter(Number.isFinite);
   const [least, most] = [Math.min(...ends), Math.max(...ends)];
   const margin = 0.06 * (most - least || Math.abs(most) || 1);
-  if (log) return { kind, columns, sample, log, bars, x, y: { low: 0.5 / sample.precision, high: 2 * Math.max(1 / sample.precision, most) } };
+  if (log) return { kind, columns, sample, log, bars, x, y: { low: 0.5 / sample.fraction, high: 2 * Math.max(1 / sample.fraction, most) } };
   const y = kind === "histogram" ? { low: 0, high: most + margin || 1 } : ends.length > 0 ? { low: least - margin, high: most + margin } : { low: 0, high: 1 };
   return { kind, columns, sample, log, bars, x, y };
 }

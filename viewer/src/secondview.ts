@@ -139,8 +139,8 @@ export class SecondView {
     this.drawn = key;
     const inks = inksOfTheme();
     state.second.plot = this.plot.draw(content, ranges, inks, this.coloring(second, inks));
-    const { rows, precision } = content.sample;
-    this.caption.textContent = precision >= 1 ? `all ${counted(rows, "record")} of the selection` : `a sample of ${grouped(rows)}: ${percent(precision)} of the selection`;
+    const { rows, fraction } = content.sample;
+    this.caption.textContent = fraction >= 1 ? `all ${counted(rows, "record")} of the selection` : `a sample of ${grouped(rows)}: ${percent(fraction)} of the selection`;
   }
 
   /** The colours of the first view, where they mean a column that is known here. */

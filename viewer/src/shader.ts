@@ -257,7 +257,7 @@ export function makeMaterial(smooth: boolean) {
     sizeOrigin: { value: 0 },
     sizeUsual: { value: 1 },
     perUnit: { value: 1 },
-    // The precision of a point of usual ink; 0 where all points have the same.
+    // The fraction of a point of usual ink; 0 where all points have the same.
     reference: { value: 0 },
     // How far points have gone over from one weight to the next.
     share: { value: 1 },

@@ -28,9 +28,9 @@ export interface Observer {
 /** What the picture shows at present. */
 export interface Shown {
   rows: number;
-  /** The least and the greatest precision of the cells drawn. */
-  precision: [number, number];
-  /** Whether points have more or less ink by the precision of their part of the view. */
+  /** The least and the greatest fraction of the cells drawn. */
+  fraction: [number, number];
+  /** Whether points have more or less ink by the fraction of their part of the view. */
   weighted: boolean;
   /** Densities are shown in place of points. */
   dense: boolean;
@@ -38,7 +38,7 @@ export interface Shown {
   busy: boolean;
 }
 
-const nothing = (): Shown => ({ rows: 0, precision: [1, 1], weighted: false, dense: false, busy: true });
+const nothing = (): Shown => ({ rows: 0, fraction: [1, 1], weighted: false, dense: false, busy: true });
 
 export class State {
   view: ViewSpec;

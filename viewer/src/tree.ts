@@ -11,18 +11,18 @@
  * - a cell can come and go without another one changing.
  *
  * A cell's records are shuffled when they come, so that the first n of them are a uniform
- * sample too: a cell can be drawn to any precision within its window.
+ * sample too: a cell can be drawn to any fraction within its window.
  *
- * Each part of the view asks for a precision: the same everywhere, less where it is far away
+ * Each part of the view asks for a fraction: the same everywhere, less where it is far away
  * (see Eye.nearness), or, for even detail, so much that equal areas of the screen get equally
- * many points. The budget of points says how high it is (src/precision.ts). What is drawn
+ * many points. The budget of points says how high it is (src/fraction.ts). What is drawn
  * stays so while it is in view and not much smaller than it was: panning takes away no point
- * that stays in view. Where parts of the view have different precisions, each point has the
+ * that stays in view. Where parts of the view have different fractions, each point has the
  * weight of its part (src/weights.ts).
  */
 
 import { type Cell, newCell } from "./cell";
-import { Level } from "./precision";
+import { Level } from "./fraction";
 import { shuffle } from "./shuffle";
 import { areBeside } from "./weights";
 
@@ -45,7 +45,7 @@ export interface Eye {
   pixels(cell: Cell): number;
   /** How small a record in it appears: its area as a share of that of one near by, in (0, 1]. */
   nearness(cell: Cell): number;
-  /** The precision that it deserves beside others of the same nearness, in (0, 1]. */
+  /** The fraction that it deserves beside others of the same nearness, in (0, 1]. */
   interest(cell: Cell): number;
   /** About the share of it that is in view. */
   visible(cell: Cell): number;
@@ -56,9 +56,9 @@ export interface Choice {
   wanted: Cell[];
   /** Rows that are drawn. */
   rows: number;
-  /** Lowest and highest precision in view. */
-  precision: [number, number];
-  /** The precision of a point of usual ink: of others some have more ink, some less. */
+  /** Lowest and highest fraction in view. */
+  fraction: [number, number];
+  /** The fraction of a point of usual ink: of others some have more ink, some less. */
   reference: number;
 }
 
@@ -76,9 +76,9 @@ export class Tree {
   private even = false;
   /** About how many records are in view, far ones as the share that they appear. */
   private records = 0;
-  /** The least precision in view, beside nearness. */
+  /** The least fraction in view, beside nearness. */
   private coarsest = 1;
-  private readonly choice: Choice = { wanted: [], rows: 0, precision: [1, 1], reference: 1 };
+  private readonly choice: Choice = { wanted: [], rows: 0, fraction: [1, 1], reference: 1 };
 
   /** `low` and `high`: about where the records lie; `total`: how many there are. */
   constructor(
@@ -153,9 +153,9 @@ export class Tree {
     return newCell(parent, octant, low, high, openLow, openHigh, [begin, 1]);
   }
 
-  /** The end of the window of a cell that is about to be requested, and drawn to a precision of `want`. */
+  /** The end of the window of a cell that is about to be requested, and drawn to a fraction of `want`. */
   private windowEnd({ window: [begin], parent, octant }: Cell, want: number): number {
-    // These records have come from here at this precision; ROWS more are to come.
+    // These records have come from here at this fraction; ROWS more are to come.
     const most = begin * (1 + ROWS / (parent!.below[octant] + 1));
     const end = Math.min(most, Math.max(want, WIDER * begin));
     // A small remainder is included rather than left for another cell.
@@ -169,8 +169,8 @@ export class Tree {
     choice.wanted.length = 0;
     choice.rows = this.records = 0;
     this.coarsest = Infinity;
-    choice.precision[0] = 1;
-    choice.precision[1] = 0;
+    choice.fraction[0] = 1;
+    choice.fraction[1] = 0;
     for (const cell of this.cells) cell.inView = false;
     root.pixels = Math.max(1e-6, eye.pixels(root));
     if (root.state === "ready") {
@@ -189,7 +189,7 @@ export class Tree {
     const all = this.changed.length > MANY;
     for (const cell of all ? [root] : this.changed) this.spread(cell);
     this.changed.length = 0;
-    if (choice.precision[1] === 0) choice.precision[1] = choice.precision[0];
+    if (choice.fraction[1] === 0) choice.fraction[1] = choice.fraction[0];
     choice.reference = Math.min(choice.rows / Math.max(1, this.records), MOST_INK * this.coarsest, 1);
     // The coarsest parts first, of these the largest on the screen.
     if (choice.wanted.length > 1) choice.wanted.sort((a, b) => a.window[0] - b.window[0] || b.pixels - a.pixels);
@@ -239,7 +239,7 @@ export class Tree {
     return records / cell.window[1];
   }
 
-  /** The precision that a cell asks for, as a multiple of the level. */
+  /** The fraction that a cell asks for, as a multiple of the level. */
   private importance(cell: Cell, eye: Eye): number {
     const detail = eye.nearness(cell) * eye.interest(cell);
     // As many points on equal areas.
@@ -295,7 +295,7 @@ export class Tree {
     return Math.min(1, this.level.value * this.importance(cell, eye));
   }
 
-  /** Draws a cell to this precision, or leaves it as it is drawn if that is more. */
+  /** Draws a cell to this fraction, or leaves it as it is drawn if that is more. */
   private drawTo(cell: Cell, wanted: number): void {
     const stays = this.stays(cell) && cell.end > wanted;
     const to = stays ? cell.end : wanted;
@@ -328,10 +328,10 @@ export class Tree {
     return isTouched;
   }
 
-  private reaches(precision: number): void {
-    const range = this.choice.precision;
-    if (precision < range[0]) range[0] = precision;
-    if (precision > range[1]) range[1] = precision;
+  private reaches(fraction: number): void {
+    const range = this.choice.fraction;
+    if (fraction < range[0]) range[0] = fraction;
+    if (fraction > range[1]) range[1] = fraction;
   }
 
   /** Removes the cells that have been out of view longest, until at most this number of rows is held. */

@@ -43,7 +43,7 @@ export interface ViewSpec {
   measure: number[][] | null;
   /** Only what is in the box, and in the lasso, is shown. */
   clip: boolean;
-  budget: number;
+  limit: number;
   /** As many points on equal areas, rather than as many as there are records. */
   even: boolean;
   /** In pixels, or beside the distance of neighbours; 2.2 is usual. */
@@ -101,7 +101,7 @@ export const PLAIN: ViewSpec = {
   lasso: null,
   measure: null,
   clip: false,
-  budget: 1_000_000,
+  limit: 1_000_000,
   even: false,
   size: 2.2,
   sizeIn: "pixels",
@@ -143,7 +143,7 @@ export function toAddress(view: ViewSpec): string {
   if (view.map !== PLAIN.map) put("map", view.map);
   put("log", view.log ? "1" : "");
   if (view.range) put("range", range(...view.range));
-  for (const filter of view.filters) put("filter", `${filter.column}=${range(filter.low, filter.high)}`);
+  for (const filter of view.filters) put("box", `${filter.column}=${range(filter.low, filter.high)}`);
   put("where", view.where);
   if (view.time) put("time", `${view.time.column}=${range(view.time.low, view.time.high)}`);
   const sides = ({ low, high }: { low: number[]; high: number[] }) => low.map((end, k) => range(end, high[k])).join(",");
@@ -152,7 +152,7 @@ export function toAddress(view: ViewSpec): string {
   put("lasso", places(view.lasso));
   put("measure", places(view.measure));
   put("clip", view.clip ? "1" : "");
-  if (view.budget !== PLAIN.budget) put("budget", String(view.budget));
+  if (view.limit !== PLAIN.limit) put("limit", String(view.limit));
   put("even", view.even ? "1" : "");
   if (view.size !== PLAIN.size) put("size", String(view.size));
   if (view.sizeIn !== PLAIN.sizeIn) put("sizein", view.sizeIn);
@@ -197,7 +197,7 @@ export function fromAddress(text: string): ViewSpec {
   view.log = parameters.get("log") === "1";
   const [low, high] = pair(parameters.get("range") ?? "");
   if (low !== null && high !== null && low < high) view.range = [low, high];
-  for (const value of parameters.getAll("filter")) {
+  for (const value of parameters.getAll("box")) {
     const [column, from, to] = named(value);
     if (column && !Number.isNaN(from) && !Number.isNaN(to)) view.filters.push({ column, low: from, high: to });
   }
@@ -220,7 +220,7 @@ export function fromAddress(text: string): ViewSpec {
   view.lasso = view.axes.length === 2 ? places("lasso", 3, 100) : null;
   view.measure = places("measure", 1, 2);
   view.clip = (view.roi !== null || view.lasso !== null) && parameters.get("clip") === "1";
-  view.budget = number("budget", 10_000, 20_000_000, PLAIN.budget);
+  view.limit = number("limit", 10_000, 20_000_000, PLAIN.limit);
   view.even = parameters.get("even") === "1";
   view.size = number("size", 0.5, 12, PLAIN.size);
   view.sizeIn = SIZES.find((kind) => kind === parameters.get("sizein")) ?? PLAIN.sizeIn;

@@ -1,11 +1,11 @@
 /**
- * How many records a point stands for: 1/precision of the part of space it lies in.
+ * How many records a point stands for: 1/fraction of the part of space it lies in.
  *
  * A cell's points lie in several parts if finer cells are drawn below it. Each point's part is
  * found by walking down the cells that are drawn.
  *
  * Beside a coarser part, within half of its own width, a finer part goes over to the coarser one's
- * precision: its points below that precision grow to the coarser one's weight, the others fade. In each
+ * fraction: its points below that fraction grow to the coarser one's weight, the others fade. In each
  * place the weights of all points make up as many records as before, so that neither the density nor
  * the grain of the picture has a step where parts meet.
  *
@@ -31,7 +31,7 @@ export function areBeside(a: Box, b: Box): boolean {
   return true;
 }
 
-/** What lies beside a part that is drawn to this precision. */
+/** What lies beside a part that is drawn to this fraction. */
 function besideOf(part: Cell, end: number, root: Cell): Beside {
   const axes = part.low.length;
   let beside = NOTHING;
@@ -114,7 +114,7 @@ export class Weights {
       for (let k = 0; k < axes; k++) point[k] = cell.positions[row * axes + k] + cell.low[k];
       const part = this.partAt(cell);
       if (known && part.changedAt !== tree.choices) continue;
-      // A row is drawn once its cell is drawn to this precision.
+      // A row is drawn once its cell is drawn to this fraction.
       weights[row] = this.weightAt(part, begin + (row + 1 - cell.offset) * step);
       if (before && (came || this.hasCome(part, cell))) before[row] = weights[row];
     }

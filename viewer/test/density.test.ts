@@ -88,14 +88,14 @@ function ofSample(records: Record[], eye: Window, points: number, truth: Blocks)
   return correlation(blocks.sums, truth.sums);
 }
 
-/** What is drawn at one precision. */
+/** What is drawn at one fraction. */
 interface Part {
   low: number[];
   high: number[];
   end: number;
 }
 
-/** The parts of space that are drawn at one precision each. */
+/** The parts of space that are drawn at one fraction each. */
 function partsOf(at: Cell, into: Part[] = []): Part[] {
   if (at.children.every((child) => !child)) into.push(at);
   for (const child of at.children) {
@@ -204,8 +204,8 @@ for (const [name, of] of Object.entries(FIELDS)) {
           assert(found >= best - 0.006, `${found} at moment ${moments}, ${best} of a sample`);
         };
         settle(tree, new Server(records), eye, budget, look);
-        const { precision } = tree.choose(eye, budget);
-        assert(precision[1] <= 1.02 * precision[0], `one precision for all that is in view: ${precision}`);
+        const { fraction } = tree.choose(eye, budget);
+        assert(fraction[1] <= 1.02 * fraction[0], `one fraction for all that is in view: ${fraction}`);
         const found = correlation(inkOf(tree, eye, true).sums, truth.sums);
         t.diagnostic(`${name}, view of ${size}, ${budget} points: ${moments} moments, correlation ${found.toFixed(4)} at the end`);
         if (name !== "uniform" && budget === 160_000) assert(found >= 0.99, `${found}`);
@@ -214,20 +214,20 @@ for (const [name, of] of Object.entries(FIELDS)) {
   });
 }
 
-test("parts of different precision show no step at their borders, and points alike do", (t) => {
+test("parts of different fraction show no step at their borders, and points alike do", (t) => {
   const records = world(FIELDS.clusters);
   const eye = new Window([0.5, 0.5], 1);
-  // Far parts ask for less: many precisions side by side.
+  // Far parts ask for less: many fractions side by side.
   eye.nearness = (cell: Cell) => 2 ** -Math.round(5 * Math.hypot((cell.low[0] + cell.high[0]) / 2 - 0.3, (cell.low[1] + cell.high[1]) / 2 - 0.6));
   const tree = new Tree([0, 0], [1, 1], COUNT, () => {}, () => {});
   settle(tree, new Server(records), eye, 80_000);
-  const { precision } = tree.choose(eye, 80_000);
-  assert(precision[1] > 3 * precision[0], `${precision}`);
+  const { fraction } = tree.choose(eye, 80_000);
+  assert(fraction[1] > 3 * fraction[0], `${fraction}`);
   const found = steps(tree, records);
   assert(found < 1.6, `the squares of deviations are ${found} in the mean`);
   const { blended, plain, borders } = grains(tree);
   t.diagnostic(`${borders} borders: the grain differs by 2^${blended.toFixed(2)}, without blending by 2^${plain.toFixed(2)}`);
-  assert(borders >= 5 && plain > 0.7, "precisions differ at borders");
+  assert(borders >= 5 && plain > 0.7, "fractions differ at borders");
   assert(blended < 0.4 * plain, `${blended} beside ${plain}`);
   const truth = new Blocks(eye);
   for (const { at } of records) truth.add(at, 1);
@@ -283,9 +283,9 @@ test("even detail draws crowded and empty parts alike", () => {
   settle(tree, server, eye, 60_000, () => {}, true);
   const alike = correlation(inkOf(tree, eye, false).sums, truth.sums);
   assert(alike < 0.98, `points alike: ${alike}`);
-  // Without it there is one precision again.
+  // Without it there is one fraction again.
   settle(tree, server, eye, 60_000);
-  const { precision } = tree.choose(eye, 60_000);
-  assert(precision[1] <= 1.02 * precision[0], `${precision}`);
+  const { fraction } = tree.choose(eye, 60_000);
+  assert(fraction[1] <= 1.02 * fraction[0], `${fraction}`);
   assert(correlation(inkOf(tree, eye, false).sums, truth.sums) > 0.99);
 });

@@ -17,7 +17,7 @@ const BUDGET = 8_000;
 const draw = generator(11);
 const records: Record[] = Array.from({ length: COUNT }, () => ({ at: [Math.sqrt(draw()), draw()].map(Math.fround), priority: draw() }));
 
-/** A view in which parts have different precisions, or all one. */
+/** A view in which parts have different fractions, or all one. */
 function viewed(isEven: boolean) {
   const eye = new Window([0.35, 0.4], 0.5);
   if (!isEven) eye.nearness = (cell: Cell) => 2 ** -Math.round(4 * Math.hypot((cell.low[0] + cell.high[0]) / 2 - 0.5, (cell.low[1] + cell.high[1]) / 2 - 0.5));
@@ -68,7 +68,7 @@ function travel(view: View, each: (now: number) => void): void {
 }
 
 for (const isEven of [true, false]) {
-  test(`no point appears, vanishes or changes at once where precisions ${isEven ? "become one" : "differ"}`, (t) => {
+  test(`no point appears, vanishes or changes at once where fractions ${isEven ? "become one" : "differ"}`, (t) => {
     const view = viewed(isEven);
     let before = new Map<number, Point>();
     let [worst, moments, changed, frames] = [0, 0, 0, 0];
@@ -85,7 +85,7 @@ for (const isEven of [true, false]) {
         const inView = records.reduce((sum, { at }) => sum + Number(isSeen(eye, at)), 0);
         assert(Math.abs(ink - inView) < 4 * Math.sqrt(squares), `${ink} of ${inView} records`);
       }
-      // Ink is a weight by the precision of a usual point. Each change is a part of what is to come, by the time that has passed.
+      // Ink is a weight by the fraction of a usual point. Each change is a part of what is to come, by the time that has passed.
       const most = Math.max(...[...tree.cells].filter((cell) => cell.drawn).map((cell) => 1 / cell.end));
       const least = (2 * FRAME) / FADE;
       if (before.size > 0) {

@@ -37,7 +37,7 @@ const middle = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 /** The page with this view, once all of it has come and it has gone so much nearer. */
 async function opened(browser, url, view, nearer) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-  await page.goto(`${url}#theme=dark&live=0&color=ux&budget=${budget}&${view}`);
+  await page.goto(`${url}#theme=dark&live=0&color=ux&limit=${budget}&${view}`);
   const rested = () => page.waitForFunction(() => {
     const status = window.kubist?.status();
     return status && status.rows > 0 && !status.busy && !status.message;

@@ -21,7 +21,7 @@ const COUNT = 300_000;
 const BLOCK = 32;
 /** The area of a point of size 1.2. */
 const POINT = (Math.PI / 4) * 1.2 ** 2;
-/** Borders are looked at where one side is drawn to so many times the precision of the other. */
+/** Borders are looked at where one side is drawn to so many times the fraction of the other. */
 const CONTRAST = 2;
 /** Normal deviates are farther from 0 than this once in a million times; */
 const RARE = 4.8916;
@@ -154,11 +154,11 @@ describe("the ink", { skip }, () => {
           points.push([cell.positions[2 * row] + cell.low[0], cell.positions[2 * row + 1] + cell.low[1], fading.weightOf(cell, row)]);
         }
       }
-      return { blocks, points, rows: choice.rows, precision: [...choice.precision] };
+      return { blocks, points, rows: choice.rows, fraction: [...choice.fraction] };
     }, BLOCK);
 
   /**
-   * Where parts of different precision meet, the ink in a strip on either side, an eighth of the finer part wide, and
+   * Where parts of different fraction meet, the ink in a strip on either side, an eighth of the finer part wide, and
    * the variance that the weights there give to it; `alike`: all points have the same weight.
    */
   const bordering = (page, alike) =>
@@ -280,7 +280,7 @@ describe("the ink", { skip }, () => {
     for (const mode of ["points", "density"]) {
       test(`${mode} of a field: ${name}`, async (t) => {
         for (const budget of mode === "points" ? [50_000, 90_000] : [150_000]) {
-          const page = await opened(`table=${name}&mode=${mode}&size=1.2&budget=${budget}`);
+          const page = await opened(`table=${name}&mode=${mode}&size=1.2&limit=${budget}`);
           page.free = 1;
           await page.first();
           await page.waitForFunction(() => window.kubist?.status().firstPoints != null);
@@ -291,8 +291,8 @@ describe("the ink", { skip }, () => {
             else await page.waitForFunction((least) => window.kubist.status().received > least, moment === "some" ? 30_000 : 10_000);
             for (const card of mode === "density" && moment === "all" ? [false, true] : [false]) {
               await page.evaluate((card) => (window.kubist.drawing.density.onCard = card), card);
-              const { blocks: all, points, rows, precision } = await inked(page);
-              const share = precision[0];
+              const { blocks: all, points, rows, fraction } = await inked(page);
+              const share = fraction[0];
               // Where points cover the ground more of them are no more ink: there densities are shown.
               const isCovered = (count) => mode === "points" && count * share * POINT > 0.4 * BLOCK ** 2;
               const inAll = counted(records[name], all);
@@ -302,9 +302,9 @@ describe("the ink", { skip }, () => {
               const ink = blocks.map(({ ink }) => ink);
               const open = (counts) => counts.filter((_, k) => !isCovered(inAll[k]));
               const chance = open(counted(points.map(([x, y, weight]) => [x, y, weight * (weight - 1)]), all));
-              const what = `${name}, ${mode}${card ? " by the card" : ""}, ${moment}, ${rows} points, precision ${precision.map((end) => end.toFixed(3))}`;
+              const what = `${name}, ${mode}${card ? " by the card" : ""}, ${moment}, ${rows} points, fraction ${fraction.map((end) => end.toFixed(3))}`;
               if (name === "uniform") {
-                // Blocks differ as much as a sample's do: by chance, not by precision.
+                // Blocks differ as much as a sample's do: by chance, not by fraction.
                 const sum = (values) => values.reduce((sum, value) => sum + value, 0);
                 const [seen, own] = [spread(ink), ((sum(chance) + sum(truth)) * truth.length) / sum(truth) ** 2];
                 t.diagnostic(`${what}: spread ${seen.toExponential(2)}, by chance ${own.toExponential(2)}`);
@@ -329,10 +329,10 @@ describe("the ink", { skip }, () => {
   }
 
   for (const [name, mode] of [["uniform", "points"], ["uniform", "density"], ["gradient", "density"]]) {
-    test(`no step shows where cells of different precision meet: ${mode} of ${name}`, async (t) => {
-      // A box asks for ten times the precision of what is around it.
+    test(`no step shows where cells of different fraction meet: ${mode} of ${name}`, async (t) => {
+      // A box asks for ten times the fraction of what is around it.
       for (const box of ["0.58..0.9,0.55..0.94", "0.55..0.91,0.08..0.43"]) {
-        const page = await opened(`table=${name}&mode=${mode}&size=1.2&budget=40000&roi=${box}`);
+        const page = await opened(`table=${name}&mode=${mode}&size=1.2&limit=40000&roi=${box}`);
         await page.first();
         for (const zoomed of [false, true]) {
           if (zoomed) await zoom(page, 1.8);
@@ -342,12 +342,12 @@ describe("the ink", { skip }, () => {
             window.kubist.requests.current.tree.release();
             window.kubist.drawing.invalidate();
           });
-          const { precision } = await settled(page, ({ weighted }) => weighted);
+          const { fraction } = await settled(page, ({ weighted }) => weighted);
           const seen = steps(await bordering(page, false), records[name]);
           const alike = steps(await bordering(page, true), records[name]);
           const told = ({ step, deviations, square }) => `a step of ${(100 * step).toFixed(1)} %, ${deviations.toFixed(1)} deviations, squares ${square.toFixed(1)}`;
           const most = rarest(seen.borders);
-          t.diagnostic(`${box}${zoomed ? " zoomed" : ""}, precision ${precision.map((end) => end.toFixed(3))}, ${seen.borders} borders: ${told(seen)} of at most ${most.toFixed(1)}; points alike: ${told(alike)}`);
+          t.diagnostic(`${box}${zoomed ? " zoomed" : ""}, fraction ${fraction.map((end) => end.toFixed(3))}, ${seen.borders} borders: ${told(seen)} of at most ${most.toFixed(1)}; points alike: ${told(alike)}`);
           assert(seen.borders >= 4, `${seen.borders} borders`);
           assert(Math.abs(seen.deviations) < RARE && seen.square < most, told(seen));
           // Otherwise such borders would show nothing.
@@ -359,7 +359,7 @@ describe("the ink", { skip }, () => {
   }
 
   test("even detail does not follow it", async (t) => {
-    const page = await opened("table=clusters&mode=points&size=1.2&budget=70000&even=1");
+    const page = await opened("table=clusters&mode=points&size=1.2&limit=70000&even=1");
     await page.first();
     await settled(page);
     const { blocks, points } = await inked(page);
@@ -376,7 +376,7 @@ describe("the ink", { skip }, () => {
   });
 
   test("crowded points become densities, and points again", async () => {
-    const page = await opened("table=clusters&budget=300000");
+    const page = await opened("table=clusters&limit=300000");
     await page.first();
     await settled(page, (status) => status.rows > 0 && status.dense);
     await page.waitForFunction(() => /as densities/.test(document.querySelector(".readout").textContent));

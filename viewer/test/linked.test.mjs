@@ -61,13 +61,13 @@ describe("the second view", { skip }, () => {
   }
 
   /** Bars of a sample hold the records that it stands for, but for chance. */
-  function holds(bars, precision, of) {
+  function holds(bars, fraction, of) {
     let [outside, seen] = [0, 0];
     for (const { low, high, value } of bars) {
       const all = of.filter((value) => value >= low && value < high).length;
-      if (all * precision < 20) continue;
+      if (all * fraction < 20) continue;
       seen++;
-      const deviation = Math.sqrt((all * (1 - precision)) / precision) || 1e-9;
+      const deviation = Math.sqrt((all * (1 - fraction)) / fraction) || 1e-9;
       if (Math.abs(value - all) > 4.5 * deviation + 0.002 * all) outside++;
     }
     assert(seen > 10, `${seen} bars`);
@@ -80,7 +80,7 @@ describe("the second view", { skip }, () => {
     await page.keyboard.press("v");
     const { content } = (await settled(page)).second;
     assert.deepEqual([content.kind, content.columns[0].name], ["histogram", "ux"]);
-    holds(content.bars, content.sample.precision, records.map(({ ux }) => ux));
+    holds(content.bars, content.sample.fraction, records.map(({ ux }) => ux));
     await page.waitForFunction(() => /second=histogram%2Cux/.test(location.hash));
     const middle = await page.evaluate(() => {
       const { low, high } = window.kubist.scene.frame;
@@ -91,7 +91,7 @@ describe("the second view", { skip }, () => {
     const inBox = (await settled(page, (status) => status.inRoi !== null)).second.content;
     const of = records.filter(({ x }) => x <= middle).map(({ ux }) => ux);
     assert(of.length < 0.9 * records.length);
-    holds(inBox.bars, inBox.sample.precision, of);
+    holds(inBox.bars, inBox.sample.fraction, of);
     await close(page);
   });
 
@@ -121,7 +121,7 @@ describe("the second view", { skip }, () => {
   });
 
   test("an end of what is brushed can be moved, and all of it", async () => {
-    const page = await open("second=histogram,x&filter=x%3D0.05..0.1");
+    const page = await open("second=histogram,x&box=x%3D0.05..0.1");
     const { y } = (await settled(page)).second.content;
     const middle = y.low + 0.5 * (y.high - y.low);
     const range = async () => (await status(page)).view.filters.map(({ low, high }) => [low, high])[0];

@@ -67,7 +67,7 @@ describe("the first look", { skip }, () => {
   }
 
   test("a table that grows stays in view until somebody moves the camera", async () => {
-    const page = await open("table=young&budget=250000");
+    const page = await open("table=young&limit=250000");
     const young = await frame(page);
     const grows = async (file) => {
       const { rows } = await status(page);
@@ -99,7 +99,7 @@ describe("the first look", { skip }, () => {
       await route.fulfill({ response: answer, json: told });
     });
     await page.addInitScript(rememberTexts);
-    await page.goto(`${server.url}#table=airway&budget=40000&even=1&theme=dark`);
+    await page.goto(`${server.url}#table=airway&limit=40000&even=1&theme=dark`);
     await settled(page);
     const told = "2 of 3 steps are samples: 20 % of what was computed";
     const written = () => page.evaluate(() => [...window.written]);
@@ -112,7 +112,7 @@ describe("the first look", { skip }, () => {
   });
 
   test("the line below counts the points on the screen", async () => {
-    for (const view of ["table=airway&axes=x,y&mode=points&budget=20000000", "table=airway&budget=20000000"]) {
+    for (const view of ["table=airway&axes=x,y&mode=points&limit=20000000", "table=airway&limit=20000000"]) {
       const page = await open(view);
       const all = Number(run("query", made("airway"), "--count"));
       await page.waitForFunction((all) => document.querySelector(".readout b").textContent.replace(/\D/g, "") === String(all), all);
@@ -153,7 +153,7 @@ describe("the first look", { skip }, () => {
     });
     for (const axes of ["x,y,z", "x,y"]) {
       await page.goto("about:blank");
-      await page.goto(`${server.url}#table=airway&axes=${axes}&budget=40000&mode=points&theme=dark`);
+      await page.goto(`${server.url}#table=airway&axes=${axes}&limit=40000&mode=points&theme=dark`);
       await settled(page);
       if (axes === "x,y") {
         // So near that numbers lie on points.
@@ -193,7 +193,7 @@ describe("the first look", { skip }, () => {
         return write.call(this, text, ...where);
       };
     });
-    await page.goto(`${server.url}#table=airway&axes=y,x&budget=40000&color=&mode=points&theme=dark`);
+    await page.goto(`${server.url}#table=airway&axes=y,x&limit=40000&color=&mode=points&theme=dark`);
     await settled(page);
     const { frame, box, words } = await page.evaluate(async () => {
       const { drawing, scene } = window.kubist;
@@ -251,7 +251,7 @@ describe("the first look", { skip }, () => {
   });
 
   test("more records stand out more, on a light ground as on a dark one", async () => {
-    const page = await open("table=airway&axes=x,y&color=&mode=density&budget=60000");
+    const page = await open("table=airway&axes=x,y&color=&mode=density&limit=60000");
     await settled(page, (status) => status.dense);
     for (const theme of ["dark", "light"]) {
       await page.evaluate((theme) => window.kubist.setTheme(theme), theme);
@@ -410,7 +410,7 @@ describe("the first look", { skip }, () => {
   });
 
   test("a graphics card draws the same places, with smooth rims", async () => {
-    const plain = await open("table=airway&budget=20000000&size=5&color=&shaded=0");
+    const plain = await open("table=airway&limit=20000000&size=5&color=&shaded=0");
     const software = await brightness(plain);
     await close(plain);
     const page = await newPage(browser, { viewport: { width: 1280, height: 800 } });
@@ -424,7 +424,7 @@ describe("the first look", { skip }, () => {
         return typeof value === "string" && /swiftshader/i.test(value) ? "a card" : value;
       };
     });
-    await page.goto(`${server.url}#theme=dark&table=airway&budget=20000000&size=5&color=&shaded=0`);
+    await page.goto(`${server.url}#theme=dark&table=airway&limit=20000000&size=5&color=&shaded=0`);
     await settled(page);
     assert.equal(await page.evaluate(() => window.kubist.scene.software), false);
     const card = await brightness(page);
@@ -439,7 +439,7 @@ describe("the first look", { skip }, () => {
   });
 
   test("densities tell the mean, the maximum or the most frequent category of a column", async () => {
-    const page = await open("table=airway&axes=x,y&color=&mode=density&budget=60000");
+    const page = await open("table=airway&axes=x,y&color=&mode=density&limit=60000");
     await settled(page, (status) => status.dense);
     const by = page.getByLabel("colour by");
     await page.waitForFunction(() => document.querySelector('[aria-label="colour by"]').value === "records per area");
@@ -624,7 +624,7 @@ describe("the first look", { skip }, () => {
   });
 
   test("all points of a small table are drawn, and the line below says so", async () => {
-    const page = await open("table=airway&budget=20000000");
+    const page = await open("table=airway&limit=20000000");
     const { rows, total } = await status(page);
     assert.equal(rows, total);
     await page.waitForFunction(() => /every record in view/.test(document.querySelector(".readout").textContent));

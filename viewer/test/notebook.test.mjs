@@ -110,17 +110,17 @@ describe("the widget in JupyterLab", { skip }, () => {
     await inside.evaluate(() => {
       const app = window.kubist;
       app.state.view.mode = "points";
-      app.state.view.budget = 2_000_000;
+      app.state.view.limit = 2_000_000;
       app.setTheme("dark");
       app.selecting.setWhere("pid < 4000");
     });
-    const { precision } = await status("status.view.where === 'pid < 4000' && status.version && status.rows > 3000");
-    const expected = records("--columns", "x,y,z", "--where", "pid < 4000", "--precision", String(precision[0]));
+    const { fraction } = await status("status.view.where === 'pid < 4000' && status.version && status.rows > 3000");
+    const expected = records("--columns", "x,y,z", "--where", "pid < 4000", "--sample", String(fraction[0]));
     const seen = await compare(inside, expected);
-    t.diagnostic(JSON.stringify({ ...seen, precision }));
+    t.diagnostic(JSON.stringify({ ...seen, fraction }));
     assert(seen.inside > 3000);
     assert(seen.drawn >= 0.995 * seen.inside, "a record is not on the screen");
-    assert(precision[0] < 1 || seen.stray === 0, "something is drawn where no record is");
+    assert(fraction[0] < 1 || seen.stray === 0, "something is drawn where no record is");
 
     const box = { low: [0.02, -0.1, 0.002], high: [0.1, 0.1, 0.015] };
     await inside.evaluate((box) => window.kubist.selecting.setRoi(box), box);

@@ -53,18 +53,18 @@ describe("the page", { skip }, () => {
 
   test("draws what the query returns", async (t) => {
     for (const axes of [["x", "y", "z"], ["x", "y"], ["time", "diameter"]]) {
-      const page = await open(`axes=${axes}&stretch=${axes[0] === "time" ? 1 : 0}&where=pid+%3C+1500&budget=2000000&mode=points`);
-      const seen = await picture(page, axes, { where: "pid < 1500", precision: (await status(page)).precision[0] });
+      const page = await open(`axes=${axes}&stretch=${axes[0] === "time" ? 1 : 0}&where=pid+%3C+1500&limit=2000000&mode=points`);
+      const seen = await picture(page, axes, { where: "pid < 1500", sample: (await status(page)).fraction[0] });
       t.diagnostic(`${axes}: ${JSON.stringify(seen)}`);
       assert(seen.inside > 3000);
       assert(seen.drawn >= 0.995 * seen.inside, "a record of the answer is not on the screen");
-      assert((await status(page)).precision[0] < 1 || seen.stray === 0, "something is drawn where no record is");
+      assert((await status(page)).fraction[0] < 1 || seen.stray === 0, "something is drawn where no record is");
       await close(page);
     }
   });
 
   test("points come soon, and drawing them is cheap", async (t) => {
-    const page = await open("budget=260000");
+    const page = await open("limit=260000");
     const { firstPoints, rows } = await status(page);
     // One draw call for each cell, and the box.
     const { calls, drawnCells } = await status(page);
@@ -96,7 +96,7 @@ describe("the page", { skip }, () => {
     page.on("request", (request) => {
       if (request.url().endsWith("/points")) asked.push(request.postDataJSON());
     });
-    await page.goto(`${server.url}#budget=60000`);
+    await page.goto(`${server.url}#limit=60000`);
     await page.waitForFunction(() => window.kubist?.status().firstPoints != null);
     const first = asked.filter(({ cells }) => cells.some(({ window }) => window[0] === 0));
     assert.equal(first.length, 1);
@@ -105,7 +105,7 @@ describe("the page", { skip }, () => {
   });
 
   test("panning takes away no point that stays in view", async () => {
-    const page = await open("budget=120000");
+    const page = await open("limit=120000");
     await page.evaluate(() => {
       const { scene } = window.kubist;
       scene.camera.position.multiplyScalar(0.35);
@@ -143,7 +143,7 @@ describe("the page", { skip }, () => {
   });
 
   test("a brush filters at once, then asks", async () => {
-    const page = await open("filter=diameter%3D..");
+    const page = await open("box=diameter%3D..");
     const all = (await status(page)).total;
     assert.equal(all, await count({}));
     const bars = page.locator('[data-column="diameter"] canvas').last();
@@ -201,7 +201,7 @@ describe("the page", { skip }, () => {
     assert.notEqual(inRoi, first.inRoi);
     const { figures } = await settled(page, (status) => status.figures !== null);
     const [mean] = figures;
-    const truth = (await (await post("estimate", { aggregates: ["mean(ux)"], box, precision: 1 })).json()).figures[0].value;
+    const truth = (await (await post("estimate", { aggregates: ["mean(ux)"], box, sample: 1 })).json()).figures[0].value;
     // Reading goes to 1 %, and intervals of 95 % may miss: but not by far.
     assert(Math.abs(mean.value - truth) <= 0.05 * Math.abs(truth), `${mean.value} beside ${truth}`);
     // The page draws them with its next frame.
@@ -423,7 +423,7 @@ describe("the page", { skip }, () => {
   });
 
   test("requests whose cells leave the view are cut", async () => {
-    const page = await open("budget=60000");
+    const page = await open("limit=60000");
     // From here on answers wait: what is asked is on its way for as long as we like.
     let held = 0;
     let answering = false;

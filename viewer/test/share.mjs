@@ -49,7 +49,7 @@ try {
   await page.addInitScript(() => {
     for (const name of ["drawArrays", "drawElements"]) WebGL2RenderingContext.prototype[name] = () => {};
   });
-  await page.goto(`${server.url}#axes=x,y,z&color=a&budget=${points}&live=0&theme=dark`);
+  await page.goto(`${server.url}#axes=x,y,z&color=a&limit=${points}&live=0&theme=dark`);
   const { rows, drawnCells } = await settled(page);
   const cdp = await page.context().newCDPSession(page);
   await cdp.send("Performance.enable", { timeDomain: "threadTicks" });

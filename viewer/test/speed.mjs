@@ -37,7 +37,7 @@ function noteDrawn() {
 async function open(url) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   await page.addInitScript(noteDrawn);
-  await page.goto(`${url}#theme=dark&budget=200000`);
+  await page.goto(`${url}#theme=dark&limit=200000`);
   await page.waitForFunction(() => typeof window.drawn === "number");
   return page;
 }

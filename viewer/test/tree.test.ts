@@ -141,7 +141,7 @@ test("frames come out whole, wherever they were cut", () => {
 
 test("an address keeps the view, and nonsense in it does no harm", () => {
   const view = fromAddress(
-    "table=run&axes=x,y,z&color=ux&map=viridis&log=1&range=1..5.5&filter=d%3D..3&filter=a%3Db%3D1..&where=x+%3E+1&time=t%3D0.25..0.25&roi=0..1,2..3,4..5&clip=1&budget=50000&even=1&size=3&sizein=units&sizeby=d&width=0.25&mode=density&shade=maximum&frame=0..1,2..4,-1..1&theme=dark&camera=1,2,3,4,5,6,1",
+    "table=run&axes=x,y,z&color=ux&map=viridis&log=1&range=1..5.5&box=d%3D..3&box=a%3Db%3D1..&where=x+%3E+1&time=t%3D0.25..0.25&roi=0..1,2..3,4..5&clip=1&limit=50000&even=1&size=3&sizein=units&sizeby=d&width=0.25&mode=density&shade=maximum&frame=0..1,2..4,-1..1&theme=dark&camera=1,2,3,4,5,6,1",
   );
   assert.deepEqual(fromAddress(toAddress(view)), view);
   assert.deepEqual(view.filters, [{ column: "d", low: null, high: 3 }, { column: "a=b", low: 1, high: null }]);
@@ -149,7 +149,7 @@ test("an address keeps the view, and nonsense in it does no harm", () => {
   const flat = fromAddress("table=run&axes=x,y&lasso=0,0;1,0;0.5,2.5&measure=1,2;3,4&clip=1");
   assert.deepEqual(fromAddress(toAddress(flat)), flat);
   assert(flat.lasso?.length === 3 && flat.measure?.length === 2 && flat.clip);
-  for (const bad of ["axes=x,y&lasso=1,2;3;4,5", "axes=x,y&measure=a,b", "clip=1", "range=5..1", "roi=a..b", "camera=1,2", "budget=-5", "filter=x=a..b", "time=t", "%%%", "axes=,,,", "axes=a,b&frame=1..0,2..3&camera=1,2,3,4,5,6,1"]) fromAddress(bad);
+  for (const bad of ["axes=x,y&lasso=1,2;3;4,5", "axes=x,y&measure=a,b", "clip=1", "range=5..1", "roi=a..b", "camera=1,2", "limit=-5", "box=x=a..b", "time=t", "%%%", "axes=,,,", "axes=a,b&frame=1..0,2..3&camera=1,2,3,4,5,6,1"]) fromAddress(bad);
 });
 
 test("ticks are round", () => {

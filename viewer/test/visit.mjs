@@ -51,7 +51,7 @@ export async function newPage(browser, options) {
 /** The page at this address with this view, once all of it has come. Few points are soon drawn without a card. */
 export async function visit(browser, url, view = "", options = {}) {
   const page = await newPage(browser, { viewport: { width: 1280, height: 800 }, ...options });
-  await page.goto(`${url}#theme=dark${/\bbudget=/.test(view) ? "" : "&budget=40000"}&${view}`);
+  await page.goto(`${url}#theme=dark${/\blimit=/.test(view) ? "" : "&limit=40000"}&${view}`);
   await settled(page);
   return page;
 }

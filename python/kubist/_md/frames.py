@@ -105,7 +105,7 @@ class Frames:
         self,
         atoms: Sequence[int] | Array | str | None = None,
         box: Box | None = None,
-        precision: float | None = None,
+        sample: float | None = None,
         select: Select | None = None,
     ) -> None:
         """Keeps some atoms only: nothing of the others is read from now on.
@@ -113,7 +113,7 @@ class Frames:
         Args:
             atoms: Their numbers, or a selection that ``select`` understands.
             box: Those that pass through a region in some frame.
-            precision: A uniform sample of atoms, of this share.
+            sample: A uniform sample of atoms, of this share.
         """
         chosen, asked = self.atoms, atoms
         if isinstance(atoms, str):
@@ -128,14 +128,14 @@ class Frames:
         if box is not None:
             inside = self.snapshot.query(box=box, columns=["atom"]).to_numpy()["atom"]
             chosen = np.intersect1d(chosen, inside)
-        if precision is not None:
+        if sample is not None:
             identity = self.snapshot._about().identity
             if identity != ["atom"]:
                 raise InvalidInput(
                     f"a sample of whole atoms needs the identity ['atom'], not {identity}"
                 )
             sampled = self.snapshot.query(
-                box={"frame": (0, 0)}, precision=precision, columns=["atom"]
+                box={"frame": (0, 0)}, sample=sample, columns=["atom"]
             ).to_numpy()["atom"]
             chosen = np.intersect1d(chosen, sampled)
         if not len(chosen):

@@ -105,7 +105,7 @@ class Costs:
 class FileResult(Result):
     """The records that a question to files found; forms and iteration are those of `Result`."""
 
-    def __init__(self, batches: _kubist.Batches, costs: Costs, precision: float) -> None:
+    def __init__(self, batches: _kubist.Batches, costs: Costs, fraction: float) -> None:
         stats = {
             "rows_returned": costs.rows,
             "rows_read": costs.positions,
@@ -118,7 +118,7 @@ class FileResult(Result):
         }
 
         def stream() -> _kubist.Stream:
-            return _kubist.kept(batches, json.dumps(stats), precision)
+            return _kubist.kept(batches, json.dumps(stats), fraction)
 
         super().__init__(stream(), stream, lambda: "{}")
         self.costs = costs
@@ -162,9 +162,9 @@ class FileIndex:
             sel: Closed ranges by column: a number, a pair, or a slice of values; None is open.
             columns: What to return; None: positions, coordinates, and what the condition names; of
                 several files also ``file``.
-            precision: The share of the positions to sample. A position has the same priority in all
+            sample: The fraction of the positions to sample. A position has the same priority in all
                 files and for all variables.
-            limit: At most so many, a uniform sample.
+            limit: At most this many, a uniform sample.
             skip_damaged: Leave out what cannot be read, and name it in ``costs.damaged``.
 
         Raises:
@@ -189,8 +189,8 @@ class FileIndex:
         self,
         aggregates: str | Sequence[str],
         where: str | None = None,
-        group_by: str | Sequence[str] | None = None,
         *,
+        group_by: str | Sequence[str] | None = None,
         progressive: Literal[False] = False,
         **goal: Unpack[Goal],
     ) -> Estimate: ...
@@ -199,8 +199,8 @@ class FileIndex:
         self,
         aggregates: str | Sequence[str],
         where: str | None = None,
-        group_by: str | Sequence[str] | None = None,
         *,
+        group_by: str | Sequence[str] | None = None,
         progressive: Literal[True],
         **goal: Unpack[Goal],
     ) -> Iterator[Estimate]: ...
@@ -208,15 +208,15 @@ class FileIndex:
         self,
         aggregates: str | Sequence[str],
         where: str | None = None,
-        group_by: str | Sequence[str] | None = None,
         *,
+        group_by: str | Sequence[str] | None = None,
         isel: Ranges | None = None,
         sel: Ranges | None = None,
         error: float | str | None = None,
         within: float | None = None,
         max_rows: int | None = None,
         max_bytes: int | None = None,
-        precision: float | str | None = None,
+        sample: float | str | None = None,
         confidence: float = 0.95,
         tails: float | None = None,
         progressive: bool = False,
@@ -231,7 +231,7 @@ class FileIndex:
             aggregates, group_by, progressive: As of `Table.estimate`.
             where, isel, sel: Of which positions: as of `query`.
             error, within, max_rows, max_bytes, confidence, tails: How well: as of `Table.estimate`.
-            precision: Read this share of the blocks at most.
+            sample: Read this fraction of the blocks at most.
 
         Raises:
             InvalidInput: An unknown aggregate or column, a goal that is not above 0.
@@ -245,7 +245,7 @@ class FileIndex:
         # Not by the decorator: warnings name the line that stands above this call.
         refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
         request = _estimate.request(
-            {} if precision is None else {"precision": _box.share("precision", precision)},
+            {} if sample is None else {"sample": _box.share("sample", sample)},
             aggregates,
             group_by,
             error=error,
@@ -290,14 +290,16 @@ class FileIndex:
         return self._costs(costs)
 
     @checked_options(Part)
-    def splits(self, n: int, where: str | None = None, **asked: Unpack[Part]) -> list[FileSplit]:
-        """The question in ``n`` parts, which together are its answer: for processes of MPI, Dask or
+    def splits(
+        self, parts: int, where: str | None = None, **asked: Unpack[Part]
+    ) -> list[FileSplit]:
+        """The question in this many parts, which together are its answer: for processes of MPI, Dask or
         Spark, on machines that see the files under the same paths.
 
         Each part reads about as much as the others, and can be pickled.
 
         Args:
-            n: How many parts; some may have no answers.
+            parts: How many; some may have no answers.
             where, asked: As of `query`, without a limit.
 
         Raises:
@@ -307,14 +309,14 @@ class FileIndex:
             >>> mine = files.splits(comm.size, "temperature > 310")[comm.rank]
             >>> mine.query().to_numpy()
         """
-        if n < 1:
-            raise InvalidInput(f"a question has 1 part or more, not {n}")
+        if parts < 1:
+            raise InvalidInput(f"a question has 1 part or more, not {parts}")
         question = _question.question(where, **asked)
         self._files.described(json.dumps(question))
         about = self._files.about()
         return [
-            FileSplit(tuple(self.paths), *self._opened, {**question, "split": (part, n)}, about)
-            for part in range(n)
+            FileSplit(tuple(self.paths), *self._opened, {**question, "split": (part, parts)}, about)
+            for part in range(parts)
         ]
 
     @checked_options(Part)
@@ -340,8 +342,8 @@ class FileIndex:
 
     def _ask(self, question: dict[str, Any]) -> FileResult:
         batches, costs = self._files.query(json.dumps(question), "{}")
-        precision = question["precision"]
-        return FileResult(batches, self._costs(costs), 1.0 if precision is None else precision)
+        sample = question["sample"]
+        return FileResult(batches, self._costs(costs), 1.0 if sample is None else sample)
 
     @staticmethod
     def _costs(text: str) -> Costs:

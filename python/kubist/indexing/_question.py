@@ -24,7 +24,7 @@ class Places(TypedDict, total=False):
 class Counted(Places, total=False):
     """What can be asked of positions that are only counted."""
 
-    precision: float | str | None
+    sample: float | str | None
     skip_damaged: bool
 
 
@@ -47,7 +47,7 @@ class Goal(Places, total=False):
     within: float | None
     max_rows: int | None
     max_bytes: int | None
-    precision: float | str | None
+    sample: float | str | None
     confidence: float
     tails: float | None
 
@@ -57,13 +57,13 @@ def question(where: str | None, **asked: Unpack[Asked]) -> dict[str, Any]:
     if isinstance(columns, str):
         raise InvalidInput(f"columns is a list of names, not {columns!r}")
     isel, sel = asked.get("isel") or {}, asked.get("sel") or {}
-    precision = asked.get("precision")
+    sample = asked.get("sample")
     return {
         "where": where,
         "isel": [positions(axis, given) for axis, given in isel.items()],
         "sel": {column: values(column, given) for column, given in sel.items()},
         "columns": None if columns is None else list(columns),
-        "precision": None if precision is None else share("precision", precision),
+        "sample": None if sample is None else share("sample", sample),
         "limit": asked.get("limit"),
         "skip_damaged": asked.get("skip_damaged", False),
     }

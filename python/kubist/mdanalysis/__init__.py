@@ -9,7 +9,7 @@ What no other reader has, as keywords of `Universe`, pushed down to the table:
 
 >>> MDAnalysis.Universe("run.kubist", atoms="resname LIG")       # or numbers of atoms
 >>> MDAnalysis.Universe("run.kubist", box={"z": (0, 20)})        # atoms that pass through a region
->>> MDAnalysis.Universe("run.kubist", precision=0.01)            # a sample of whole atoms
+>>> MDAnalysis.Universe("run.kubist", sample=0.01)            # a sample of whole atoms
 >>> for ts in u.trajectory.follow(): ...                         # a simulation while it runs
 >>> u.trajectory.region({"z": (0, 20)}, step=10)                 # records of a region over time
 """

@@ -45,12 +45,12 @@ def opened(
     path: str,
     atoms: Any = None,
     box: Box | None = None,
-    precision: float | None = None,
+    sample: float | None = None,
     token: str | None = None,
     **_: Any,
 ) -> Iterator[Frames]:
     """The frames of the table at ``path``, of the chosen atoms; closed at the end."""
-    frames = open_frames(path, atoms, box, precision, token)
+    frames = open_frames(path, atoms, box, sample, token)
     try:
         yield frames
     finally:
@@ -58,12 +58,12 @@ def opened(
 
 
 def open_frames(
-    path: str, atoms: Any, box: Box | None, precision: float | None, token: str | None
+    path: str, atoms: Any, box: Box | None, sample: float | None, token: str | None
 ) -> Frames:
     table = _table.open(path)
     try:
         frames = Frames(table, table.snapshot() if token is None else table.at(token))
-        frames.choose(atoms, box, precision, convert.select)
+        frames.choose(atoms, box, sample, convert.select)
         return frames
     except BaseException:
         table.close()
@@ -104,7 +104,7 @@ class KubistReader(ReaderBase):
         convert_units: To those of MDAnalysis.
         atoms: Only these: numbers, or a selection that needs no coordinates.
         box: Only atoms that pass through this region, in the table's units.
-        precision: A uniform sample of whole atoms, of this share.
+        sample: A uniform sample of whole atoms, of this share.
         token: The moment to show (`kubist.Snapshot.token`); None: now.
     """
 
@@ -117,12 +117,12 @@ class KubistReader(ReaderBase):
         convert_units: bool = True,
         atoms: Any = None,
         box: Box | None = None,
-        precision: float | None = None,
+        sample: float | None = None,
         token: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(filename, convert_units=convert_units, **kwargs)
-        self._open(atoms, box, precision, token)
+        self._open(atoms, box, sample, token)
         if not len(self._frames):
             self._frames.table.close()
             raise InvalidInput(f"{self.filename}: there is no frame yet")
@@ -141,9 +141,9 @@ class KubistReader(ReaderBase):
         self._read_next_timestep()
 
     def _open(
-        self, atoms: Any, box: Box | None, precision: float | None, token: str | None
+        self, atoms: Any, box: Box | None, sample: float | None, token: str | None
     ) -> None:
-        self._frames = open_frames(self.filename, atoms, box, precision, token)
+        self._frames = open_frames(self.filename, atoms, box, sample, token)
         try:
             self.units = units_of(self._frames) if self.convert_units else dict.fromkeys(KINDS)
         except InvalidInput:

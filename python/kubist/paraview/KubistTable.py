@@ -1,7 +1,7 @@
 """The ParaView plug-in: a source "Kubist Table" that shows records as typed points.
 
-It draws a uniform sample: of the precision asked for, or of as many points as are wanted at
-most, whichever is less. The array ``inclusion`` is each point's probability to be in it: a point
+It draws a uniform sample: of the fraction that Sample says, or of as many points as Limit says,
+whichever is less. The array ``inclusion`` is each point's probability to be in it: a point
 stands for 1/inclusion records. In ParaView's window it refines, each record read once: what is
 there is shown, and the rest comes on a thread of its own. Ranks of a parallel server open the
 snapshot that the first rank's token names, and read disjoint parts of it (`Table.splits`). A
@@ -61,7 +61,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         super().__init__(nInputPorts=0, nOutputPorts=1, outputType="vtkPolyData")
         self._path, self._table, self._snapshot = "", None, None
         self._token = ""
-        self._precision, self._most = 1.0, 1_000_000
+        self._sample, self._limit = 1.0, 1_000_000
         self._where = ""
         self._axes, self._time = ["", "", ""], ""
         self._use_box, self._position, self._length = 0, [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]
@@ -115,20 +115,20 @@ class KubistTable(VTKPythonAlgorithmBase):
         """The token of the snapshot that is shown, for other programs and later sessions."""
         return "" if self._snapshot is None else self._snapshot.token
 
-    @smproperty.doublevector(name="Precision", default_values=[1.0])
+    @smproperty.doublevector(name="Sample", default_values=[1.0])
     @smdomain.doublerange(min=0.0, max=1.0)
-    def SetPrecision(self, precision):
-        """The share of the records, a uniform sample; a finer one contains it."""
-        if precision != self._precision:
-            self._precision = precision
+    def SetSample(self, sample):
+        """The fraction of the records, a uniform sample; a finer one contains it."""
+        if sample != self._sample:
+            self._sample = sample
             self.Modified()
 
-    @smproperty.intvector(name="MaximumPoints", label="Maximum Points", default_values=[1_000_000])
+    @smproperty.intvector(name="Limit", default_values=[1_000_000])
     @smdomain.intrange(min=1, max=100_000_000)
-    def SetMaximumPoints(self, most):
+    def SetLimit(self, limit):
         """About this many points at most, a uniform sample of all that match."""
-        if most != self._most:
-            self._most = most
+        if limit != self._limit:
+            self._limit = limit
             self.Modified()
 
     @smproperty.stringvector(name="Where", default_values="")
@@ -394,8 +394,8 @@ class KubistTable(VTKPythonAlgorithmBase):
             if self._selection.ArrayIsEnabled(name)
         ]
         columns = list(dict.fromkeys([*filter(None, self._places), *chosen]))
-        precision = min(max(self._precision, 2.0**-60), 1.0)
-        return Question(box, " AND ".join(where) or None, columns, precision, self._most)
+        sample = min(max(self._sample, 2.0**-60), 1.0)
+        return Question(box, " AND ".join(where) or None, columns, sample, self._limit)
 
     def _drop_answer(self):
         if self._answer is not None:
@@ -440,7 +440,7 @@ class KubistTable(VTKPythonAlgorithmBase):
                 box=question.box,
                 where=question.where,
                 columns=question.columns,
-                precision=share,
+                sample=share,
             )
             return [(share, part.to_json()) for part in parts]
 

@@ -118,23 +118,23 @@ class Question:
         box: dict[str, tuple[float, float]],
         where: str | None,
         columns: Sequence[str],
-        precision: float,
-        most: int,
+        sample: float,
+        limit: int,
     ) -> None:
         self.box, self.where, self.columns = box, where, list(columns)
-        self.precision, self.most = precision, most
+        self.sample, self.limit = sample, limit
 
     def key(self) -> tuple[Any, ...]:
         """Equal for equal questions."""
-        return (repr(self.box), self.where, tuple(self.columns), self.precision, self.most)
+        return (repr(self.box), self.where, tuple(self.columns), self.sample, self.limit)
 
     def share(self, snapshot: Snapshot) -> tuple[float, float]:
-        """The precision at which about ``most`` points match, or the one that is asked for,
+        """The fraction at which about ``limit`` points match, or the one that is asked for,
         and about how many points match at it."""
         some = [snapshot.columns[0]]
         probe = snapshot.query(box=self.box, where=self.where, columns=some, limit=SAMPLED)
-        rows = len(probe.to_numpy()[some[0]]) / probe.precision
-        share = min(self.precision, self.most / rows) if rows > 0 else self.precision
+        rows = len(probe.to_numpy()[some[0]]) / probe.fraction
+        share = min(self.sample, self.limit / rows) if rows > 0 else self.sample
         return share, rows * share
 
 
@@ -142,7 +142,7 @@ class Answer:
     """The points so far, from coarse to fine; each record is read once.
 
     Windows of priority follow one another from 0 on, so that what was taken is a sample of the
-    precision at which the last of its windows ends.
+    fraction at which the last of its windows ends.
 
     Whoever asks takes what is there. The reading goes on beside, on a thread that the
     interpreter lock does not stop, because it is free while Kubist works.

@@ -47,29 +47,28 @@ export interface QuerySpec {
   /** The columns to return, in this order; without it all. */
   columns?: string[];
   /**
-   * Only the first so many records in the order of `order_by`, which it needs: the largest, the earliest. Unlike
-   * those of `limit` they are no sample.
-   */
-  first?: number;
-  /**
    * The name of one more column: the probability with which each record came into the answer, whatever the others
    * drew. It is null where a limit kept only some of several records of one priority: these have no part in an
    * estimate.
    */
   inclusion?: string;
-  /** At most this many records: those of lowest priority among what is left, in ascending order. */
+  /**
+   * At most this many records. With `order_by` they are the first in that order, the largest or the earliest.
+   * Without it they are those of lowest priority, a uniform sample. It comes last: `sample`, `window` and `per_cell`
+   * choose before it.
+   */
   limit?: number;
   /**
    * The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or `priority`. NaN comes
    * behind all numbers and null behind NaN, whichever the direction. Equal records follow each other by priority.
    * Without it records come in no order, but under `limit` and `per_cell` by priority, and trajectories one after
-   * the other, each in order of time. A `limit` draws its sample first.
+   * the other, each in order of time.
    */
   order_by?: string[];
-  /** Only the records of lowest priority in each cell of a regular grid. It applies before `limit`. */
+  /** Only the records of lowest priority in each cell of a regular grid. It applies before `order_by` and `limit`. */
   per_cell?: PerCell;
-  /** In (0, 1]: only records whose priority is below it, a uniform sample of that share. */
-  precision?: number;
+  /** In (0, 1]: only records whose priority is below it, a uniform sample of that fraction. */
+  sample?: number;
   /** The form in which this is written; 1 by default. */
   spec?: 1;
   /** Only records of complete steps in this closed range; `null` is an open end. */
@@ -87,8 +86,8 @@ export interface CountRequest {
    * both ends. A column that is bounded more than once has a list of such pairs.
    */
   box?: Record<string, Range | End | Range[]>;
-  /** In (0, 1]: only records whose priority is below it, a uniform sample of that share. */
-  precision?: number;
+  /** In (0, 1]: only records whose priority is below it, a uniform sample of that fraction. */
+  sample?: number;
   /** The form in which this is written; 1 by default. */
   spec?: 1;
   /** Only records of complete steps in this closed range; `null` is an open end. */
@@ -143,7 +142,7 @@ export interface HistogramRequest extends CountRequest {
   /** All that can be drawn by default. (at most 256) */
   columns?: string[];
   /** How many records are counted, those of lowest priority; 20000 by default. (at least 1, at most 1000000) */
-  sample?: number;
+  limit?: number;
 }
 
 /**
@@ -192,11 +191,15 @@ export interface QueryRequest extends QuerySpec {
   version?: string;
   /** The columns to return, in this order; without it all. (at most 4096) */
   columns?: string[];
-  /** At most this many records: those of lowest priority among what is left, in ascending order. (at most 5000000) */
+  /**
+   * At most this many records. With `order_by` they are the first in that order, the largest or the earliest.
+   * Without it they are those of lowest priority, a uniform sample. It comes last: `sample`, `window` and `per_cell`
+   * choose before it. (at most 5000000)
+   */
   limit?: number;
   /**
    * Only the records of lowest priority in each cell of a regular grid, at most a million in all. It applies before
-   * `limit`.
+   * `order_by` and `limit`.
    */
   per_cell?: PerCell;
 }
@@ -207,22 +210,21 @@ export interface TrajectoriesRequest extends CountRequest {
   by: string;
   /** The columns to return, in this order; without it all. (at most 4096) */
   columns?: string[];
-  /**
-   * Only the first so many records in the order of `order_by`, which it needs: the largest, the earliest. Unlike
-   * those of `limit` they are no sample.
-   */
-  first?: number;
   /** An Arrow IPC stream by default. */
   format?: "arrow" | "csv" | "parquet";
-  /** At most this many records: those of lowest priority among what is left, in ascending order. (at most 5000000) */
+  /**
+   * At most this many records. With `order_by` they are the first in that order, the largest or the earliest.
+   * Without it they are those of lowest priority, a uniform sample. It comes last: `sample`, `window` and `per_cell`
+   * choose before it. (at most 5000000)
+   */
   limit?: number;
   /**
    * The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or `priority`. NaN comes
    * behind all numbers and null behind NaN, whichever the direction. Equal records follow each other by priority.
    * Without it records come in no order, but under `limit` and `per_cell` by priority, and trajectories one after
-   * the other, each in order of time. A `limit` draws its sample first.
+   * the other, each in order of time.
    */
   order_by?: string[];
   /** Of the records that come back, only those whose priority is below it. */
-  precision?: number;
+  sample?: number;
 }

@@ -98,7 +98,7 @@ typedef int32_t KubistType;
 // Commits what the ranks of a node put into their ring.
 typedef struct KubistLeader KubistLeader;
 
-// Answers of growing precision, each record once.
+// Answers from coarse to fine, each record once.
 typedef struct KubistRefine KubistRefine;
 
 // An open table. Threads may share it; each process opens its own.
@@ -154,7 +154,7 @@ const char *kubist_version(void);
 void kubist_set_log(KubistLog callback,
                     void *user);
 
-// How many records match: {"box": {"x": [0, 1]}, "where": "y > 2", "precision": 0.1, ...}.
+// How many records match: {"box": {"x": [0, 1]}, "where": "y > 2", "sample": 0.1, ...}.
 KubistStatus kubist_count(const struct KubistTable *table,
                           const char *query,
                           uint64_t *rows);

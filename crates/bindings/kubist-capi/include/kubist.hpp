@@ -156,7 +156,7 @@ class Writer {
   std::unique_ptr<KubistWriter, Abort> writer_;
 };
 
-// Answers of growing precision; made by Table::refine.
+// Answers from coarse to fine; made by Table::refine.
 class Refine {
  public:
   explicit Refine(KubistRefine *refine) : refine_(refine) {}

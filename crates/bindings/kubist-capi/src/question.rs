@@ -14,11 +14,11 @@ use serde::Serialize;
 use crate::arrow::outgoing;
 use crate::hooks::{Call, Hooks};
 use crate::options::{Asked, Goal, Steps};
-use crate::status::{guarded, KubistStatus};
-use crate::table::{free, hand_handle_out, handle, no_handle, KubistTable};
+use crate::status::{KubistStatus, guarded};
+use crate::table::{KubistTable, free, hand_handle_out, handle, no_handle};
 use crate::text::{hand_out, json, set};
 
-/// How many records match: {"box": {"x": [0, 1]}, "where": "y > 2", "precision": 0.1, ...}.
+/// How many records match: {"box": {"x": [0, 1]}, "where": "y > 2", "sample": 0.1, ...}.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_count(table: *const KubistTable, query: *const c_char, rows: *mut u64) -> KubistStatus {
     guarded!({
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn kubist_query(
 /// Figures with their intervals, as JSON says them.
 #[derive(Serialize)]
 struct Figures<'a> {
-    precision: f64,
+    fraction: f64,
     confidence: f64,
     stopped: Stop,
     missed_group: Option<u64>,
@@ -72,7 +72,7 @@ struct OneFigure<'a> {
     value: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
-    precision: f64,
+    fraction: f64,
     rows: u64,
     exact: bool,
 }
@@ -95,12 +95,12 @@ fn figures(estimate: &kubist::Estimate) -> Figures<'_> {
         value: figure.value.and_then(finite),
         low: finite(figure.low),
         high: finite(figure.high),
-        precision: figure.precision,
+        fraction: figure.fraction,
         rows: figure.rows,
         exact: figure.exact,
     });
     Figures {
-        precision: estimate.precision,
+        fraction: estimate.fraction,
         confidence: estimate.confidence,
         stopped: estimate.stopped,
         missed_group: estimate.missed_group,
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn kubist_estimate(
     })
 }
 
-/// Answers of growing precision, each record once.
+/// Answers from coarse to fine, each record once.
 pub struct KubistRefine {
     steps: Mutex<Refine>,
     hooks: Hooks,

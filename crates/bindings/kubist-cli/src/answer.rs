@@ -6,7 +6,7 @@ use std::path::Path;
 use kubist::{Metadata, QueryStream, Stats};
 use serde::Serialize;
 
-use crate::args::{Answer, Format};
+use crate::args::{Format, Output};
 use crate::cost::cost;
 use crate::failure::{Failure, Kind, Result};
 use crate::foreign;
@@ -17,16 +17,21 @@ use crate::table::Preview;
 pub const PREVIEW_RECORDS: usize = 40;
 
 /// Sends the records that `ask` gets to where they are wanted; what is wrong with that is said
-/// before it asks. Says what they cost.
-pub fn send(asked: &Answer, metadata: &Metadata, ask: impl FnOnce() -> kubist::Result<QueryStream>) -> Result<Stats> {
-    let path = (asked.output != Path::new("-")).then_some(asked.output.as_path());
+/// before it asks. A person sees `limit` of them, or a few where there is none. Says what they cost.
+pub fn send(
+    asked: &Output,
+    limit: Option<u64>,
+    metadata: &Metadata,
+    ask: impl FnOnce() -> kubist::Result<QueryStream>,
+) -> Result<Stats> {
+    let path = asked.path();
     if let Some(path) = path.filter(|path| asked.format.is_none() && is_of_others(path)) {
         let mut stream = ask()?;
         foreign::export(path, metadata, &mut stream)?;
         return tell(asked, Some(path), &stream);
     }
     let format = format(asked, path)?;
-    written(asked, path, format, ask()?).map_err(|failure| match path {
+    written(asked, limit, path, format, ask()?).map_err(|failure| match path {
         Some(path) if failure.kind == Kind::Interrupted => {
             failure.noting(format!("{} was not written", path.display()))
         }
@@ -41,7 +46,7 @@ fn is_of_others(path: &Path) -> bool {
 }
 
 /// The format that is asked for, or that the output's name says.
-pub fn format(asked: &Answer, path: Option<&Path>) -> Result<Format> {
+pub fn format(asked: &Output, path: Option<&Path>) -> Result<Format> {
     let terminal = std::io::stdout().is_terminal();
     let format = match (asked.format, path) {
         (Some(format), _) => format,
@@ -81,8 +86,14 @@ pub fn encoding(format: Format) -> Option<Encoding> {
     }
 }
 
-fn written(asked: &Answer, path: Option<&Path>, format: Format, mut stream: QueryStream) -> Result<Stats> {
-    let Some(encoding) = encoding(format) else { return preview(asked, path, stream) };
+fn written(
+    asked: &Output,
+    limit: Option<u64>,
+    path: Option<&Path>,
+    format: Format,
+    mut stream: QueryStream,
+) -> Result<Stats> {
+    let Some(encoding) = encoding(format) else { return preview(asked, limit, path, stream) };
     let mut records = Records::create(path, encoding, &stream.schema())?;
     for batch in &mut stream {
         records.write(&batch?)?;
@@ -91,12 +102,11 @@ fn written(asked: &Answer, path: Option<&Path>, format: Format, mut stream: Quer
     tell(asked, path, &stream)
 }
 
-fn preview(asked: &Answer, path: Option<&Path>, mut stream: QueryStream) -> Result<Stats> {
+fn preview(asked: &Output, limit: Option<u64>, path: Option<&Path>, mut stream: QueryStream) -> Result<Stats> {
     if let Some(path) = path {
         return Err(Failure::usage(format!("{}: a table is for the terminal; use another --format", path.display())));
     }
-    let most = asked.limit.into_iter().chain(asked.first).min();
-    let most = most.map_or(PREVIEW_RECORDS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let most = limit.map_or(PREVIEW_RECORDS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let mut preview = Preview::new(&stream.schema(), most);
     let mut cut = false;
     for batch in &mut stream {
@@ -109,7 +119,7 @@ fn preview(asked: &Answer, path: Option<&Path>, mut stream: QueryStream) -> Resu
     print(&preview.page())?;
     if cut {
         let more = match stream.is_ordered() {
-            true => "--first shows more of them, -o FILE takes all",
+            true => "--limit shows more of them, -o FILE takes all",
             false => "in no order; --limit shows a uniform sample, --order-by an order, -o FILE takes all",
         };
         remark(&format!("the first {most} records; {more}"));
@@ -123,14 +133,14 @@ fn preview(asked: &Answer, path: Option<&Path>, mut stream: QueryStream) -> Resu
 struct Cost {
     #[serde(flatten)]
     stats: Stats,
-    precision: f64,
+    fraction: f64,
 }
 
-fn tell(asked: &Answer, path: Option<&Path>, stream: &QueryStream) -> Result<Stats> {
+fn tell(asked: &Output, path: Option<&Path>, stream: &QueryStream) -> Result<Stats> {
     let stats = stream.stats();
-    let precision = stream.precision();
+    let fraction = stream.fraction();
     if asked.json {
-        let cost = Cost { stats, precision };
+        let cost = Cost { stats, fraction };
         if path.is_some() {
             print_json(&cost)?;
         } else {
@@ -138,6 +148,6 @@ fn tell(asked: &Answer, path: Option<&Path>, stream: &QueryStream) -> Result<Sta
         }
         return Ok(stats);
     }
-    remark(&cost(&stats, precision));
+    remark(&cost(&stats, fraction));
     Ok(stats)
 }

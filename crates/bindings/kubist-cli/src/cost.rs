@@ -5,7 +5,7 @@ use kubist::Stats;
 use crate::human;
 
 /// What a query cost, on one line.
-pub fn cost(stats: &Stats, precision: f64) -> String {
+pub fn cost(stats: &Stats, fraction: f64) -> String {
     let per_record = if stats.rows_returned == 0 {
         String::new()
     } else {
@@ -20,7 +20,7 @@ pub fn cost(stats: &Stats, precision: f64) -> String {
         0 => String::new(),
         bytes => format!(" ({} cached)", human::bytes(bytes)),
     };
-    let sample = if precision < 1.0 { format!(", precision {}", human::fraction(precision)) } else { String::new() };
+    let sample = if fraction < 1.0 { format!(", fraction {}", human::fraction(fraction)) } else { String::new() };
     format!(
         "{}{sample}; {} read{per_record}; {}{cached} in {} of {}{looked_up}, {}; {}",
         human::counted(stats.rows_returned, "record"),
@@ -53,7 +53,7 @@ mod tests {
         let line = cost(&stats, 0.01);
         assert_eq!(
             line,
-            "1,000 records, precision 0.01; 1,220 read, 1.22 each; 1.5 KiB in 1 page of 12 cubes, 3 round trips; 4.2 ms"
+            "1,000 records, fraction 0.01; 1,220 read, 1.22 each; 1.5 KiB in 1 page of 12 cubes, 3 round trips; 4.2 ms"
         );
         let line = cost(&Stats { runs_looked_up: 12, ..stats }, 1.0);
         assert!(line.ends_with("1 page of 12 cubes, 12 runs looked up, 3 round trips; 4.2 ms"), "{line}");

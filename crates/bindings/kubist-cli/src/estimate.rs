@@ -16,7 +16,7 @@ use crate::output::{print, print_json, remark};
 use crate::parse::Goal;
 use crate::progress::Progress;
 use crate::table::aligned;
-use crate::{args, human, outside, parse};
+use crate::{args, human, outside};
 
 pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     if kubist_blocks::is_array_file(Path::new(&*command.table)) {
@@ -84,16 +84,10 @@ fn options(
     schema: &Schema,
     cancel: &Cancel,
 ) -> Result<EstimateOptions> {
-    let query = kubist::QuerySpec {
-        bounds: parse::bounds(&command.region.ranges, schema)?,
-        filter: command.region.filter.clone(),
-        precision: command.region.precision,
-        ..Default::default()
-    };
     Ok(EstimateOptions {
         aggregates: aggregates.to_vec(),
         group_by: command.group_by.clone(),
-        query,
+        query: command.region.spec(schema)?,
         run: RunOptions::with_cancel(cancel),
         error: command.error.as_ref().and_then(Goal::share),
         absolute: command.error.as_ref().and_then(Goal::absolute),
@@ -140,7 +134,7 @@ fn line(estimate: &Estimate) -> String {
     let figures =
         estimate.figures.iter().take(2).map(|figure| format!("{} {}", figure.aggregate, estimate.in_words(figure)));
     let figures: Vec<String> = figures.collect();
-    format!("{} (precision {})", figures.join(", "), human::fraction(estimate.precision))
+    format!("{} (fraction {})", figures.join(", "), human::fraction(estimate.fraction))
 }
 
 fn tell(command: &args::Estimate, estimate: &Estimate) -> Result<()> {
@@ -184,7 +178,7 @@ fn cost(estimate: &Estimate) -> String {
     let why = match estimate.stopped {
         Stop::Exact => "all that it takes was read",
         Stop::Goal => "as good as asked for",
-        Stop::Precision => "as far as asked for",
+        Stop::Sample => "as far as asked for",
         Stop::Time => "the time is over",
         Stop::Rows | Stop::Bytes => "more may not be read",
         Stop::Memory => "more values would not fit into memory",
@@ -192,11 +186,11 @@ fn cost(estimate: &Estimate) -> String {
     };
     let stats = &estimate.stats;
     format!(
-        "{} confidence; {}, {}, precision {}; {}; {}",
+        "{} confidence; {}, {}, fraction {}; {}; {}",
         percent(estimate.confidence),
         human::counted(stats.rows_read, "record read"),
         human::bytes(stats.bytes_read),
-        human::fraction(estimate.precision),
+        human::fraction(estimate.fraction),
         human::duration(stats.seconds),
         why
     )
@@ -234,7 +228,7 @@ fn as_json(estimate: &Estimate) -> Result<Value> {
             "value": value,
             "low": low,
             "high": high,
-            "precision": figure.precision,
+            "fraction": figure.fraction,
             "rows": figure.rows,
             "exact": figure.exact,
             "unit": estimate.units.get(&figure.aggregate),
@@ -243,7 +237,7 @@ fn as_json(estimate: &Estimate) -> Result<Value> {
     Ok(json!({
         "figures": figures.collect::<Vec<_>>(),
         "confidence": estimate.confidence,
-        "precision": estimate.precision,
+        "fraction": estimate.fraction,
         "stopped": estimate.stopped,
         "missed_group": estimate.missed_group,
         "warnings": estimate.warnings,

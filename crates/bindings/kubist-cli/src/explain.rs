@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use kubist::{Cancel, Explanation, QuerySpec, RequestTimes, RunOptions, Table};
+use kubist::{Cancel, Explanation, RequestTimes, RunOptions, Table};
 use kubist_plot::{Chart, Color, Scale, Series};
 
 use crate::cost::cost;
 use crate::failure::Result;
 use crate::output::{PendingFile, print, print_json};
-use crate::{args, human, model, parse, picture};
+use crate::{args, human, model, picture};
 
 /// What a stage of a request is called and drawn in, and between which moments it lies.
 type Stage = (&'static str, Color, fn(&RequestTimes) -> f64, fn(&RequestTimes) -> f64);
@@ -24,16 +24,7 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     let fitted = command.fit.as_deref().map(model::read).transpose()?;
     let picture = command.plot.as_deref().map(PendingFile::create).transpose()?;
     let snapshot = Table::open(&command.table)?.snapshot()?;
-    let query = RunOptions::with_cancel(cancel).of(QuerySpec {
-        bounds: parse::bounds(&command.region.ranges, &snapshot.schema())?,
-        precision: command.region.precision,
-        limit: command.limit,
-        order_by: command.order_by.clone().map(|order| order.0),
-        first: command.first,
-        columns: command.columns.clone(),
-        filter: command.region.filter.clone(),
-        ..QuerySpec::default()
-    });
+    let query = RunOptions::with_cancel(cancel).of(command.question.spec(&snapshot.schema())?);
     let plan = snapshot.plan(&query)?;
     if !command.json {
         print(&format!("{plan}\n\n"))?;
@@ -47,8 +38,8 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
 }
 
 fn page(explanation: &Explanation) -> String {
-    let Explanation { stats, precision, stages, traffic, predicted, .. } = explanation;
-    let mut page = cost(stats, *precision) + "\n";
+    let Explanation { stats, fraction, stages, traffic, predicted, .. } = explanation;
+    let mut page = cost(stats, *fraction) + "\n";
     let mut line = |name: &str, text: String| {
         // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<14}{}", kubist::printable(&text));
@@ -150,7 +141,7 @@ mod tests {
         let explanation = Explanation {
             plan: PlanOutline::default(),
             stats: Stats { rows_returned: 1000, seconds: 0.02, ..Stats::default() },
-            precision: 1.0,
+            fraction: 1.0,
             stages: Stages {
                 planned_seconds: 0.001,
                 round_trips: 1,

@@ -1,6 +1,6 @@
 //! `kubist index`, and `kubist query` of a file: questions to files that stay as they are.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -120,16 +120,17 @@ pub fn open(paths: &[PathBuf], cancel: &Cancel) -> Result<Files> {
 
 /// Records of a file.
 pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
-    let asked = &command.answer;
+    let args::Question { region, selection, per_cell, inclusion } = &command.question;
     let of_tables = [
-        ("--window", command.window.is_some()),
-        ("--per-cell", command.per_cell.is_some()),
-        ("--order-by", asked.order_by.is_some()),
-        ("--first", asked.first.is_some()),
+        ("--window", region.window.is_some()),
+        ("--steps", region.steps.is_some()),
+        ("--per-cell", per_cell.is_some()),
+        ("--order-by", selection.order_by.is_some()),
+        ("--inclusion", inclusion.is_some()),
     ];
     if let Some((option, _)) = of_tables.iter().find(|(_, given)| *given) {
         return Err(Failure::usage(format!(
-            "{option} is for tables, and {} is a file of arrays: --where, --box, --precision, --limit and --columns \
+            "{option} is for tables, and {} is a file of arrays: --where, --box, --sample, --limit and --columns \
              are for both",
             command.table
         )));
@@ -138,16 +139,16 @@ pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
         std::iter::once(PathBuf::from(&*command.table)).chain(command.more.iter().cloned()).collect();
     let files = open(&paths, cancel)?;
     let question = Question {
-        filter: command.region.filter.clone(),
-        sel: parse::bounds(&command.region.ranges, &files.names())?,
-        columns: asked.columns.clone(),
-        precision: command.region.precision,
-        limit: asked.limit,
+        filter: region.filter.clone(),
+        sel: parse::bounds(&region.ranges, &files.names())?,
+        columns: selection.columns.clone(),
+        sample: region.sample,
+        limit: selection.limit,
         ..Question::default()
     };
     if command.count {
         let report = files.count(&question, &RunOptions::default(), cancel)?;
-        match asked.json {
+        match command.output.json {
             true => print_json(&json!({ "count": report.rows }))?,
             false => print(&format!("{}\n", report.rows))?,
         }
@@ -158,8 +159,8 @@ pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
 }
 
 fn send(command: &args::Query, files: &Files, question: &Question, cancel: &Cancel) -> Result<Report> {
-    let asked = &command.answer;
-    let path = (asked.output != Path::new("-")).then_some(asked.output.as_path());
+    let asked = &command.output;
+    let path = asked.path();
     let format = format(asked, path)?;
     let schema = files.schema(question)?;
     let mut failure = None;
@@ -173,7 +174,7 @@ fn send(command: &args::Query, files: &Files, question: &Question, cancel: &Canc
     let run = RunOptions::default();
     let outcome = match encoding(format) {
         None => {
-            let mut preview = Preview::new(&schema, asked.limit.map_or(PREVIEW_RECORDS, |limit| limit as usize));
+            let mut preview = Preview::new(&schema, question.limit.map_or(PREVIEW_RECORDS, |limit| limit as usize));
             let mut take = |batch: RecordBatch| kept(preview.add(&batch).map(drop).map_err(Failure::usage));
             let report = files.query(question, &run, cancel, &mut take);
             if report.is_ok() {
@@ -197,7 +198,7 @@ fn send(command: &args::Query, files: &Files, question: &Question, cancel: &Canc
 }
 
 fn tell(command: &args::Query, report: &Report) -> Result<()> {
-    if command.answer.json {
+    if command.output.json {
         let text = crate::output::json(report)?;
         crate::output::remark_raw(&text);
         return Ok(());

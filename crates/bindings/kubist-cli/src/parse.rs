@@ -6,7 +6,7 @@ mod columns;
 mod grid;
 mod region;
 
-pub use amounts::{Goal, bytes, frame_rate, goal, number_range, precision, seconds, share, size, window};
+pub use amounts::{Goal, bytes, fraction, frame_rate, goal, number_range, seconds, share, size, steps, window};
 pub use columns::{Bounds, ColumnText, Types, Units, charts, entry, new_column};
 pub use grid::{Domains, dimensions, domains};
 pub use region::{OrderBy, Ranges, bounds, column, order_by, per_cell, value};

@@ -68,12 +68,12 @@ impl<'a> Asked<'a> {
         let command = self.command;
         // Made first, so that a path that cannot be written is an error at once.
         let pending = PendingFile::create(&command.output)?;
-        let Read { points, precision, stats } = self.read(self.query.clone(), cancel)?;
+        let Read { points, fraction, stats } = self.read(self.query.clone(), cancel)?;
         if points.is_empty() {
             remark("no records there: the picture is empty");
         }
-        let caption = self.caption(&points, precision, true);
-        let picture = self.picture(points, precision, &caption)?;
+        let caption = self.caption(&points, fraction, true);
+        let picture = self.picture(points, fraction, &caption)?;
         let scene = kubist_plot::draw_picture(&picture);
         cancel.check()?;
         picture::write(&scene, format, &self.title(), &caption, pending)?;
@@ -82,7 +82,7 @@ impl<'a> Asked<'a> {
                 "output": command.output.to_string_lossy(),
                 "width": scene.width(),
                 "height": scene.height(),
-                "precision": precision,
+                "fraction": fraction,
                 "rows_returned": stats.rows_returned,
                 "rows_read": stats.rows_read,
                 "bytes_read": stats.bytes_read,
@@ -93,7 +93,7 @@ impl<'a> Asked<'a> {
                 "seconds": stats.seconds,
             }));
         }
-        remark(&format!("{}: {}", command.output.display(), cost(&stats, precision)));
+        remark(&format!("{}: {}", command.output.display(), cost(&stats, fraction)));
         Ok(())
     }
 
@@ -112,10 +112,10 @@ impl<'a> Asked<'a> {
         for batch in &mut stream {
             points.add(&batch?)?;
         }
-        Ok(Read { points, precision: stream.precision(), stats: stream.stats() })
+        Ok(Read { points, fraction: stream.fraction(), stats: stream.stats() })
     }
 
-    fn picture(&self, points: Points, precision: f64, caption: &str) -> Result<Picture> {
+    fn picture(&self, points: Points, fraction: f64, caption: &str) -> Result<Picture> {
         let Asked { command, x, y, color, .. } = self;
         let coloring = Coloring {
             label: color.as_ref().map_or(String::new(), kubist_plot::label),
@@ -140,7 +140,7 @@ impl<'a> Asked<'a> {
                 Aspect::Auto => kubist_plot::suits_equal_aspect(x, y, &points),
             },
             points,
-            precision,
+            fraction,
             title: command.title.clone(),
             caption: caption.to_string(),
             size: command.size,
@@ -161,12 +161,12 @@ impl<'a> Asked<'a> {
         Ok(Axis { label: kubist_plot::label(field), scale: kubist_plot::scale(field)?, ends })
     }
 
-    /// `n of N points, precision p`, and which region that is; `whole`: all of the region.
-    fn caption(&self, points: &Points, precision: f64, whole: bool) -> String {
+    /// `n of N points, fraction p`, and which region that is; `whole`: all of the region.
+    fn caption(&self, points: &Points, fraction: f64, whole: bool) -> String {
         let (command, query) = (self.command, &self.query);
         let everything = whole && query.bounds.is_empty() && query.filter.is_none();
         let rows = if everything { self.snapshot.rows().ok() } else { None };
-        let mut caption = kubist_plot::caption(points.len() as u64, precision, rows);
+        let mut caption = kubist_plot::caption(points.len() as u64, fraction, rows);
         match points.nowhere() as u64 {
             0 => {}
             nowhere => {
@@ -189,10 +189,10 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Points, of what precision they are, and what reading them took.
+/// Points, which fraction of the records they are, and what reading them took.
 struct Read {
     points: Points,
-    precision: f64,
+    fraction: f64,
     stats: Stats,
 }
 
@@ -210,15 +210,12 @@ fn question(command: &args::Plot, schema: &Schema, axes: [&Field; 2], color: Opt
         }
     }
     Ok(QuerySpec {
-        bounds: parse::bounds(&command.region.ranges, schema)?,
-        precision: command.region.precision,
-        limit: match (command.points, command.region.precision) {
+        limit: match (command.limit, command.region.sample) {
             (None, Some(_)) => None,
-            (points, _) => Some(points.unwrap_or(POINTS)),
+            (limit, _) => Some(limit.unwrap_or(POINTS)),
         },
         columns: Some(columns),
-        filter: command.region.filter.clone(),
-        ..QuerySpec::default()
+        ..command.region.spec(schema)?
     })
 }
 

@@ -5,7 +5,7 @@ use kubist::{Cancel, QuerySpec, RunOptions, Snapshot, Table};
 use crate::answer;
 use crate::args;
 use crate::failure::{Failure, Result};
-use crate::{outside, parse};
+use crate::outside;
 
 pub fn run(command: &args::Trajectories, cancel: &Cancel) -> Result<()> {
     let snapshot = Table::open(&command.table)?.snapshot()?;
@@ -14,15 +14,14 @@ pub fn run(command: &args::Trajectories, cancel: &Cancel) -> Result<()> {
         None => only_column(&snapshot)?,
     };
     let run = RunOptions::with_cancel(cancel);
-    let through = run.clone().of(QuerySpec {
-        bounds: parse::bounds(&command.region.ranges, &snapshot.schema())?,
-        filter: command.region.filter.clone(),
-        ..QuerySpec::default()
-    });
-    let records = run.of(QuerySpec { precision: command.region.precision, ..command.answer.spec() });
+    let region = command.region.spec(&snapshot.schema())?;
+    let records = run.clone().of(command.selection.of(QuerySpec { sample: region.sample, ..QuerySpec::default() }));
+    let through = run.of(QuerySpec { sample: None, ..region });
     let bounds = through.spec.bounds.clone();
-    let stats = answer::send(&command.answer, snapshot.metadata(), || snapshot.trajectories(&through, &by, &records))?;
-    if stats.rows_returned == 0 && !command.answer.json {
+    let stats = answer::send(&command.output, records.spec.limit, snapshot.metadata(), || {
+        snapshot.trajectories(&through, &by, &records)
+    })?;
+    if stats.rows_returned == 0 && !command.output.json {
         outside::tell(&bounds, &snapshot, cancel)?;
     }
     Ok(())

@@ -16,18 +16,23 @@ fn records_come_in_the_order_asked_for() {
         rows(&batch).iter().filter_map(|particle| particle.x.to_string().parse().ok()).collect();
     expected.sort_by(|one, other| other.total_cmp(one));
     assert_eq!(column(&workdir, &["--order-by", "x desc"], "x"), expected);
-    assert_eq!(column(&workdir, &["--order-by", "X DESC,pid", "--first", "7"], "x"), expected[..7]);
-    let pids = column(&workdir, &["--limit", "100", "--order-by", "pid"], "pid");
-    assert!(pids.len() == 100 && pids.is_sorted(), "{pids:?}");
-    let mut sample = column(&workdir, &["--limit", "100"], "pid");
-    sample.sort_by(f64::total_cmp);
-    assert_eq!(pids, sample);
-    assert_eq!(workdir.run("query t --order-by x --first 3 --count").ok().out, "3\n");
-    let table = workdir.run("query t --order-by pid --first 2 --format table").ok();
+    assert_eq!(column(&workdir, &["--order-by", "X DESC,pid", "--limit", "7"], "x"), expected[..7]);
+    let by_priority = column(&workdir, &["--order-by", "priority"], "pid");
+    assert_eq!(column(&workdir, &["--limit", "100"], "pid"), by_priority[..100]);
+    assert_eq!(
+        column(&workdir, &["--window", "0:1%", "--inclusion", "p"], "p"),
+        column(&workdir, &["--sample", "1%", "--inclusion", "p"], "p")
+    );
+    assert!(column(&workdir, &["--sample", "1%", "--inclusion", "p"], "p").iter().all(|p| *p == 0.01));
+    // No record of this table is of a step: an open range has them, a range with a lower end does not.
+    assert_eq!(workdir.run("query t --steps :7 --count").ok().out, "5000\n");
+    assert_eq!(workdir.run("query t --steps 3:7 --count").ok().out, "0\n");
+    assert_eq!(workdir.run("query t --order-by x --limit 3 --count").ok().out, "3\n");
+    let table = workdir.run("query t --order-by pid --limit 2 --format table").ok();
     assert!(table.out.lines().count() == 4, "{}", table.out);
-    let plan = workdir.run_of(&["explain", "t", "--order-by", "x desc,pid", "--first", "5"]).ok();
+    let plan = workdir.run_of(&["explain", "t", "--order-by", "x desc,pid", "--limit", "5"]).ok();
     assert!(plan.out.contains("x desc, pid, the first 5"), "{}", plan.out);
-    workdir.run("query t --first 3").fails(2, &["--order-by"]);
+    workdir.run_of(&["query", "t", "--order-by", "x", "--limit", "3", "--inclusion", "p"]).fails(2, &["no sample"]);
     workdir.run("query t --order-by diametre").fails(2, &["order_by: no column `diametre`"]);
     workdir.run("query t --order-by kid").fails(2, &["did you mean `kind` or `pid`?"]);
 }
@@ -63,7 +68,7 @@ fn units_of_columns_are_understood() {
     workdir.run_of(&["query", "t", "--per-cell", "1:x=1s"]).fails(2, &["per_cell: column `x` is in m"]);
     // Figures without the words that asked for them.
     let figures = |asked: &[&str]| {
-        let found = workdir.run_of(&[&["estimate", "t", "--precision", "1", "--json"], asked].concat()).ok().json();
+        let found = workdir.run_of(&[&["estimate", "t", "--sample", "1", "--json"], asked].concat()).ok().json();
         let mut figures = found["figures"].as_array().unwrap().clone();
         figures.iter_mut().for_each(|figure| {
             let figure = figure.as_object_mut().unwrap();
@@ -99,7 +104,7 @@ fn a_box_beyond_all_records_is_told_with_where_they_lie() {
     let ran = workdir.run("query t --box kind=ice").ok();
     assert!(ran.err.ends_with("note: no record has kind in that range\n"), "{}", ran.err);
     // Each range has records, the box has none; a script gets figures alone; the sample has none.
-    for question in ["--box lon=190:191,kind=land", "--json --box lon=0:1", "--box lon=190:191 --precision 1e-9"] {
+    for question in ["--box lon=190:191,kind=land", "--json --box lon=0:1", "--box lon=190:191 --sample 1e-9"] {
         let ran = workdir.run(&format!("query t {question}")).ok();
         assert!(!ran.err.contains("no record has"), "{question}: {}", ran.err);
     }
@@ -148,7 +153,7 @@ fn trajectories_come_in_order_of_time() {
     assert!(asked.lines().count() > 100);
     // The identity of the table is pid, and it has no column of times.
     assert_eq!(paths(&["--box", "x=0:0.1"]), asked);
-    assert_eq!(paths(&["--box", "x=0:0.1", "--first", "7"]).lines().count(), 8);
+    assert_eq!(paths(&["--box", "x=0:0.1", "--limit", "7"]).lines().count(), 8);
     assert_eq!(paths(&["--where", "x < 0.1", "--columns", "pid"]).lines().next(), Some("pid"));
     workdir.run_of(&["trajectories", "t", "--by", "kid"]).fails(2, &["did you mean `kind`"]);
 }

@@ -104,7 +104,7 @@ fn samples_are_nested_and_windows_meet() {
         pids.sort_by(f64::total_cmp);
         pids
     };
-    let (tenth, percent) = (pids("--precision 10%"), pids("--precision 0.01"));
+    let (tenth, percent) = (pids("--sample 10%"), pids("--sample 0.01"));
     assert!((1700..2300).contains(&tenth.len()), "{}", tenth.len());
     assert!((120..280).contains(&percent.len()), "{}", percent.len());
     assert!(percent.iter().all(|pid| tenth.contains(pid)));
@@ -122,15 +122,15 @@ fn samples_are_nested_and_windows_meet() {
 fn the_cost_is_told_to_people_and_to_scripts() {
     let workdir = Workdir::new();
     workdir.table("t", &particles(0, MANY));
-    let told = workdir.run("query t --precision 0.1 -o a.csv").ok();
+    let told = workdir.run("query t --sample 0.1 -o a.csv").ok();
     assert!(told.out.is_empty());
-    for word in [" records, precision 0.1; ", " read, ", " each; ", " of "] {
+    for word in [" records, fraction 0.1; ", " read, ", " each; ", " of "] {
         assert!(told.err.contains(word), "{word:?} in {}", told.err);
     }
-    let cost = workdir.run("query t --precision 0.1 -o a.csv --json").ok().json();
+    let cost = workdir.run("query t --sample 0.1 -o a.csv --json").ok().json();
     let written = std::fs::read_to_string(workdir.path("a.csv")).unwrap().lines().count() as u64 - 1;
     assert_eq!(cost["rows_returned"], written);
-    assert_eq!(cost["precision"], 0.1);
+    assert_eq!(cost["fraction"], 0.1);
     for figure in ["rows_read", "bytes_read", "pages_read", "cubes_visited", "seconds"] {
         assert!(cost[figure].is_number(), "{figure}");
     }
@@ -147,16 +147,16 @@ fn figures_are_of_expressions_and_have_all_their_digits() {
     workdir.table("t", &batch);
     let far = (1i64 << 60) + 999;
     let text = format!("max(pid * 0 + {far})");
-    let exact = ["estimate", "t", &text, "--precision", "1"];
+    let exact = ["estimate", "t", &text, "--sample", "1"];
     assert!(workdir.run_of(&exact).ok().out.contains("1,152,921,504,606,847,975 exactly"));
     let output = workdir.run_of(&[&exact[..], &["--json"]].concat()).ok().json();
     assert_eq!(output["figures"][0]["value"], far);
     let text = format!("sum(pid * 0 + {far})");
-    let output = workdir.run_of(&["estimate", "t", &text, "--precision", "1", "--json"]).ok().json();
+    let output = workdir.run_of(&["estimate", "t", &text, "--sample", "1", "--json"]).ok().json();
     assert_eq!(output["figures"][0]["value"], (4_000 * i128::from(far)).to_string());
     // A comma within parentheses parts no groups.
     let by = "bin(x, 0.25), CASE WHEN stuck THEN 'stuck' ELSE 'moving' END";
-    let asked = ["estimate", "t", "sum(stuck * y) / sum(y)", "--group-by", by, "--precision", "1", "--json"];
+    let asked = ["estimate", "t", "sum(stuck * y) / sum(y)", "--group-by", by, "--sample", "1", "--json"];
     let output = workdir.run_of(&asked).ok().json();
     let figures = output["figures"].as_array().unwrap();
     assert_eq!(figures.len(), 8);
@@ -177,7 +177,7 @@ fn figures_are_of_expressions_and_have_all_their_digits() {
     ] {
         let many = particles(0, 40_000);
         workdir.table("many", &many);
-        workdir.run_of(&["estimate", "many", "count()", "--group-by", by, "--precision", "1"]).fails(2, &[message]);
+        workdir.run_of(&["estimate", "many", "count()", "--group-by", by, "--sample", "1"]).fails(2, &[message]);
         std::fs::remove_dir_all(workdir.path("many")).unwrap();
     }
 }
@@ -201,19 +201,19 @@ fn estimates_hold_the_truth_and_say_so() {
     assert!((low..high).contains(&mean), "the seed is fixed, and this one is no exception: {output} {mean}");
     assert_eq!((output["stopped"].as_str(), figure["exact"].as_bool()), (Some("goal"), Some(false)));
     let groups =
-        workdir.run_of(&["estimate", "t", "count()", "--group-by", "stuck", "--precision", "1", "--json"]).ok().json();
+        workdir.run_of(&["estimate", "t", "count()", "--group-by", "stuck", "--sample", "1", "--json"]).ok().json();
     let stuck = records.iter().filter(|p| p.stuck).count() as f64;
     assert_eq!(groups["figures"][1]["group"]["stuck"], "true");
     assert_eq!(groups["figures"][1]["value"].as_f64(), Some(stuck));
     let bins = workdir.run_of(&["estimate", "t", "histogram(x, 4, 0, 1)", "--box", "y=:0.5"]).ok();
     assert_eq!(bins.out.lines().count(), 6);
     assert!(bins.out.contains("0.25:0.5"), "{}", bins.out);
-    let sampled = ["estimate", "t", "histogram(x * 2, 4, 0.5, 1)", "--precision", "0.1"];
+    let sampled = ["estimate", "t", "histogram(x * 2, 4, 0.5, 1)", "--sample", "0.1"];
     let sampled = workdir.run_of(&sampled).ok().out;
     assert!(sampled.contains("below 0.625") && sampled.contains("from 0.875"), "{sampled}");
     workdir.run_of(&["estimate", "t", "mean(x)", "--error", "0.05 abs", "--max-rows", "100000"]).ok();
     workdir.run_of(&["estimate", "t", "mean(x)", "--error", "x abs"]).fails(2, &["an absolute error is a number"]);
-    let watched = workdir.run_of(&["estimate", "t", "mean(x)", "--watch", "--precision", "1", "--json"]).ok();
+    let watched = workdir.run_of(&["estimate", "t", "mean(x)", "--watch", "--sample", "1", "--json"]).ok();
     let widths: Vec<f64> = watched
         .out
         .lines()
@@ -376,13 +376,13 @@ fn a_plot_is_a_picture() {
         assert!(colors.len() > 50, "{name} is more than paper");
         (info.width, info.height)
     };
-    let told = workdir.run("plot t --axes x,y --color z -o a.png --points 1000").ok();
-    assert!(told.err.starts_with("a.png: 1,000 records, precision 0."), "{}", told.err);
+    let told = workdir.run("plot t --axes x,y --color z -o a.png --limit 1000").ok();
+    assert!(told.err.starts_with("a.png: 1,000 records, fraction 0."), "{}", told.err);
     assert_eq!(size("a.png").0, 1200);
-    let options = "--box x=0.2:0.6 --precision 50% --log --colormap magma --size 640x480 --style dark --json";
+    let options = "--box x=0.2:0.6 --sample 50% --log --colormap magma --size 640x480 --style dark --json";
     let cost = workdir.run(&format!("plot t --axes x,y --color z -o b.png {options}")).ok().json();
     assert_eq!(size("b.png"), (640, 480));
-    assert_eq!((&cost["width"], &cost["precision"]), (&640.into(), &0.5.into()));
+    assert_eq!((&cost["width"], &cost["fraction"]), (&640.into(), &0.5.into()));
     workdir.run_of(&["plot", "t", "--axes", "x,z", "-o", "c.png", "--title", "Density", "--where", "stuck"]).ok();
     size("c.png");
     // Names are understood as in queries.
@@ -406,8 +406,8 @@ fn wrong_usage_and_wrong_input_are_code_2() {
     workdir.table("t", &particles(0, 100));
     for (arguments, part) in [
         ("query", "required arguments"),
-        ("query t --precision 0", "a precision lies above 0"),
-        ("query t --precision 2", "a precision lies above 0"),
+        ("query t --sample 0", "a fraction lies above 0"),
+        ("query t --sample 2", "a fraction lies above 0"),
         ("query t --window 0.5:0.1", "0 <= LO < HI <= 1"),
         ("query t --limit 0", "--limit"),
         ("query t --box x", "expected COLUMN=LOW:HIGH"),

@@ -38,7 +38,7 @@ fn a_place_is_measured_and_its_model_asked() {
         assert!(explained.lines().any(|line| line.starts_with(word)), "{word} in {explained}");
     }
     assert!(workdir.path("stages.png").exists());
-    let explained = workdir.run("explain t --precision 10% --json").ok().json();
+    let explained = workdir.run("explain t --sample 10% --json").ok().json();
     assert!(explained["stages"]["requests"].as_u64().unwrap() > 0 && explained["predicted"].is_null());
 }
 

@@ -139,7 +139,7 @@ fn where_(condition: &str) -> Query {
 fn estimate(table: &Table, aggregate: &str, query: Query) -> Estimate {
     let options = EstimateOptions {
         aggregates: vec![aggregate.into()],
-        query: Query { precision: Some(1.0), ..query },
+        query: Query { sample: Some(1.0), ..query },
         ..EstimateOptions::default()
     };
     table.snapshot().unwrap().estimate(&options).unwrap()
@@ -339,7 +339,7 @@ fn a_writer_without_records_takes_nothing_away() {
     let high = std::array::from_fn(|dimension| if dimension == 0 { u32::MAX / 2 } else { u32::MAX });
     let part = Part { grid: 0, low: high.map(|_| 0), high, priorities: (0, u64::MAX), tokens: None };
     let of_part = EstimateOptions {
-        query: Query { precision: Some(1.0), ..Query::default() },
+        query: Query { sample: Some(1.0), ..Query::default() },
         run: RunOptions { part: Some(part), ..RunOptions::default() },
         error: None,
         ..options
@@ -407,7 +407,7 @@ fn some_are_kept_always_and_a_step_may_be_passed_by() {
 }
 
 #[test]
-fn inclusion_precision_and_estimates_are_those_of_the_sample() {
+fn inclusion_fraction_and_estimates_are_those_of_the_sample() {
     let table = table(2, &["pid", "step"]);
     let budget = BudgetOptions { always_keep: Some("y > 7.9".into()), ..by_rows(2000) };
     let mut writers = alone(&table, 2, &budget);
@@ -419,11 +419,11 @@ fn inclusion_precision_and_estimates_are_those_of_the_sample() {
     let lowest = snapshot.thinned().values().map(|thinned| thinned.below).fold(1.0, f64::min);
     let all = (1..).zip(counts).flat_map(|(step, count)| (0..count).map(move |pid| y(pid, step)));
     let truth: f64 = all.sum();
-    for (precision, limit, order) in
+    for (sample, limit, order) in
         [(None, None, false), (Some(0.02), None, false), (None, Some(1500), false), (None, None, true)]
     {
         let order_by = order.then(|| vec!["y desc".to_string()]);
-        let query = Query { precision, limit, order_by, inclusion: Some("p".into()), ..Query::default() };
+        let query = Query { sample, limit, order_by, inclusion: Some("p".into()), ..Query::default() };
         let mut answer = snapshot.query(&query).unwrap();
         let (mut sum, mut always) = (0.0, 0);
         for batch in &mut answer {
@@ -433,18 +433,18 @@ fn inclusion_precision_and_estimates_are_those_of_the_sample() {
                 let (p, y) = (p.unwrap(), y.unwrap());
                 sum += y / p;
                 match limit {
-                    None => assert_eq!(p, below.unwrap_or(1.0).min(precision.unwrap_or(1.0))),
+                    None => assert_eq!(p, below.unwrap_or(1.0).min(sample.unwrap_or(1.0))),
                     Some(_) => assert!(p <= below.unwrap_or(1.0)),
                 }
                 always += u32::from(y > 7.9 && p == 1.0);
             }
         }
-        assert!(answer.precision() <= lowest.min(precision.unwrap_or(1.0)));
-        assert_eq!(always > 50, precision.is_none() && limit.is_none());
-        assert!((sum / truth - 1.0).abs() < 0.12, "{precision:?} {limit:?}: {sum} of {truth}");
+        assert!(answer.fraction() <= lowest.min(sample.unwrap_or(1.0)));
+        assert_eq!(always > 50, sample.is_none() && limit.is_none());
+        assert!((sum / truth - 1.0).abs() < 0.12, "{sample:?} {limit:?}: {sum} of {truth}");
     }
     let whole = estimate(&table, "mean(y)", where_("x < 0.5"));
-    assert_eq!(whole.precision, lowest);
+    assert_eq!(whole.fraction, lowest);
     assert!(whole.warnings.iter().any(|warning| warning.contains("thinned")), "{:?}", whole.warnings);
     assert!(!whole.figures[0].exact);
     for (aggregate, truth) in [("count()", 60_050.0), ("sum(y)", truth), ("mean(y)", truth / 60_050.0)] {
@@ -597,7 +597,7 @@ fn over_many_seeds_intervals_hold_and_nothing_leans() {
                 assert!(kept <= 800 && (kept >= 760 || identity.len() == 1), "{kept} of 800");
             }
             let aggregates = truths.map(|(question, _)| question.to_string()).to_vec();
-            let query = Query { precision: Some(1.0), ..where_("x < 0.4") };
+            let query = Query { sample: Some(1.0), ..where_("x < 0.4") };
             let options = EstimateOptions { aggregates, query, ..EstimateOptions::default() };
             let answer = table.snapshot().unwrap().estimate(&options).unwrap();
             for ((judged, figure), (_, truth)) in judged.iter_mut().zip(&answer.figures).zip(truths) {

@@ -160,7 +160,7 @@ struct Goal {
 /// Figures with their intervals.
 #[derive(Serialize)]
 struct Figures<'a> {
-    precision: f64,
+    fraction: f64,
     confidence: f64,
     stopped: Stop,
     warnings: &'a [String],
@@ -195,7 +195,7 @@ fn figures(estimate: &Estimate) -> Figures<'_> {
         }
     };
     Figures {
-        precision: estimate.precision,
+        fraction: estimate.fraction,
         confidence: estimate.confidence,
         stopped: estimate.stopped,
         warnings: &estimate.warnings,

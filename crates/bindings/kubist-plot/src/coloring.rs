@@ -93,11 +93,11 @@ impl Colors {
 
     /// Settles the ends of a density, once all points have fallen; of several pictures, one after
     /// the other, they are those of all.
-    pub(crate) fn settle(&mut self, splats: &Splats, precision: f64) {
+    pub(crate) fn settle(&mut self, splats: &Splats, fraction: f64) {
         let (Some(density), Some(former)) = (self.density, self.ends) else {
             return;
         };
-        let per_weight = 1.0 / (splats.disc_pixels() * precision);
+        let per_weight = 1.0 / (splats.disc_pixels() * fraction);
         // From one lone point to nearly the densest pixel.
         let weights = || splats.pixels().map(|(.., splat)| f64::from(splat.weight));
         let densest = weights().fold(0.0, f64::max);

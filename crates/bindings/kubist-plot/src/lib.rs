@@ -74,7 +74,7 @@ mod tests {
                 kind: Kind::Measured,
             },
             points,
-            precision: 1.0,
+            fraction: 1.0,
             title: None,
             caption: format!("all {count} points"),
             size: None,

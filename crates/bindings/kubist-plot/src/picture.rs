@@ -15,7 +15,7 @@ use crate::theme::Theme;
 pub fn draw(picture: &Picture) -> Scene {
     let mut stage = Stage::new(picture, &picture.points);
     let splats = stage.fall(&picture.points);
-    stage.colors.settle(&splats, picture.precision);
+    stage.colors.settle(&splats, picture.fraction);
     stage.compose(splats, &picture.caption)
 }
 
@@ -51,7 +51,7 @@ impl<'a> Stage<'a> {
     /// Widens the colours to the density of these points, if they mean density.
     pub fn settle(&mut self, points: &Points) {
         let splats = self.fall(points);
-        self.colors.settle(&splats, self.picture.precision);
+        self.colors.settle(&splats, self.picture.fraction);
     }
 
     /// The picture of these points.

@@ -74,7 +74,7 @@ pub struct Picture {
     pub points: Points,
     /// The share of the records that the points are: the density is divided by
     /// it, to be that of all records.
-    pub precision: f64,
+    pub fraction: f64,
     /// Above the plot.
     pub title: Option<String>,
     /// Between title and plot.

@@ -45,11 +45,11 @@ fn pieces(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
 
 /// Sends all records of a stream. `name`: what a browser is to call the file.
 pub fn send(mut stream: QueryStream, format: Format, name: &str, out: &mut Out) -> Result<()> {
-    // With the first batch the precision is known, and most errors are.
+    // With the first batch the fraction is known, and most errors are.
     let first = stream.next().transpose()?;
     out.header("content-type", format.media_type());
     out.header("content-disposition", &format!("attachment; filename=\"{name}.{}\"", format.ending()));
-    out.header("kubist-precision", &stream.precision().to_string());
+    out.header("kubist-fraction", &stream.fraction().to_string());
     let (schema, cancel) = (stream.schema(), out.cancel.clone());
     let batches = first.into_iter().map(Ok).chain(&mut stream);
     match format {

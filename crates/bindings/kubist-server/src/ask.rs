@@ -27,7 +27,7 @@ pub struct Region {
 }
 
 /// The fields by which every question describes its records.
-const OF_ALL: &[&str] = &["spec", "box", "where", "precision", "window", "steps"];
+const OF_ALL: &[&str] = &["spec", "box", "where", "sample", "window", "steps"];
 
 /// The rest of a question, beside its region.
 pub trait Asked: serde::de::DeserializeOwned {
@@ -41,7 +41,7 @@ impl Asked for Records {
 
 impl Asked for Paths {
     const SPEC: &'static [&'static str] =
-        &["spec", "box", "where", "precision", "window", "steps", "columns", "limit", "order_by", "first"];
+        &["spec", "box", "where", "sample", "window", "steps", "columns", "limit", "order_by"];
 }
 
 impl Asked for Points {}
@@ -57,7 +57,7 @@ pub struct Records {
     pub format: Format,
 }
 
-/// The fields of a question for trajectories alone. `precision` is of the records that come
+/// The fields of a question for trajectories alone. `sample` is of the records that come
 /// back; the rest of the region is what the trajectories pass through.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -124,15 +124,15 @@ pub struct Histograms {
     #[serde(default = "default_bins")]
     pub bins: usize,
     /// How many records are counted: those of lowest priority.
-    #[serde(default = "default_sample")]
-    pub sample: u64,
+    #[serde(default = "default_limit")]
+    pub limit: u64,
 }
 
 fn default_bins() -> usize {
     64
 }
 
-fn default_sample() -> u64 {
+fn default_limit() -> u64 {
     20_000
 }
 
@@ -205,9 +205,9 @@ impl Paths {
     pub fn requests(&self, region: &Region, cancel: &Cancel) -> Result<(Request, Request)> {
         check_size(&region.spec)?;
         let Region { spec, .. } = region.clone();
-        let QuerySpec { precision, limit, columns, order_by, first, .. } = spec.clone();
-        let through = QuerySpec { precision: None, limit: None, columns: None, order_by: None, first: None, ..spec };
-        let records = QuerySpec { precision, limit, columns, order_by, first, ..QuerySpec::default() };
+        let QuerySpec { sample, limit, columns, order_by, .. } = spec.clone();
+        let through = QuerySpec { sample: None, limit: None, columns: None, order_by: None, ..spec };
+        let records = QuerySpec { sample, limit, columns, order_by, ..QuerySpec::default() };
         Ok((bounded(cancel).of(through), bounded(cancel).of(records)))
     }
 }
@@ -225,7 +225,7 @@ fn bounded(cancel: &Cancel) -> RunOptions {
 fn check_size(spec: &QuerySpec) -> Result<()> {
     if let Some(limit) = spec.limit.filter(|limit| *limit > MOST_CHOSEN) {
         return Err(Problem::invalid(format!(
-            "limit: at most {MOST_CHOSEN} records are chosen here, {limit} are asked for; a precision has no such bound"
+            "limit: at most {MOST_CHOSEN} records are chosen here, {limit} are asked for; sample has no such bound"
         )));
     }
     if spec.columns.as_ref().is_some_and(|columns| columns.len() > MOST_COLUMNS) {

@@ -79,7 +79,7 @@ fn options(region: &Region, asked: &Estimates, cancel: &Cancel) -> Result<Estima
 
 fn about(estimate: &Estimate) -> Value {
     json!({
-        "precision": estimate.precision,
+        "fraction": estimate.fraction,
         "confidence": estimate.confidence,
         "units": estimate.units,
         "bin_units": estimate.bin_units,
@@ -115,7 +115,7 @@ fn figures(estimate: &Estimate) -> Value {
             "value": value,
             "low": low,
             "high": high,
-            "precision": figure.precision,
+            "fraction": figure.fraction,
             "rows": figure.rows,
             "exact": figure.exact,
         })

@@ -23,8 +23,8 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     if !(1..=MOST_BINS).contains(&asked.bins) {
         return Err(Problem::invalid(format!("bins: 1 to {MOST_BINS}, not {}", asked.bins)));
     }
-    if !(1..=MOST_SAMPLE).contains(&asked.sample) {
-        return Err(Problem::invalid(format!("sample: 1 to {MOST_SAMPLE} records, not {}", asked.sample)));
+    if !(1..=MOST_SAMPLE).contains(&asked.limit) {
+        return Err(Problem::invalid(format!("limit: 1 to {MOST_SAMPLE} records, not {}", asked.limit)));
     }
     let names = match &asked.columns {
         Some(names) => names.clone(),
@@ -37,7 +37,7 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
     if names.is_empty() || names.len() > MOST_COLUMNS {
         return Err(Problem::invalid(format!("columns: 1 to {MOST_COLUMNS}, not {}", names.len())));
     }
-    let query = QuerySpec { limit: Some(asked.sample), columns: Some(names.clone()), ..region.spec.clone() };
+    let query = QuerySpec { limit: Some(asked.limit), columns: Some(names.clone()), ..region.spec.clone() };
     let mut stream = snapshot.query(RunOptions::with_cancel(cancel).of(query))?;
     let batches = (&mut stream).collect::<kubist::Result<Vec<_>>>()?;
     let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
@@ -55,7 +55,7 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
         described["kind"] = kind.into();
         columns.push(described);
     }
-    Ok(json!({ "rows": rows, "precision": stream.precision(), "columns": columns }))
+    Ok(json!({ "rows": rows, "fraction": stream.fraction(), "columns": columns }))
 }
 
 fn of_numbers(parts: &[&ArrayRef], bins: usize, cancel: &Cancel) -> Result<Value> {

@@ -39,9 +39,9 @@ fn answers_are_the_engines() {
     let mut random = StdRng::seed_from_u64(1);
     for round in 0..12 {
         let (low, width) = (random.random::<f64>() * 0.5, random.random::<f64>() * 0.5);
-        let precision = 10f64.powf(-2.0 * random.random::<f64>());
+        let sample = 10f64.powf(-2.0 * random.random::<f64>());
         let asked = json!({
-            "box": {"x": [low, low + width], "n": [2, null]}, "where": "y < 0.9 AND NOT wet", "precision": precision,
+            "box": {"x": [low, low + width], "n": [2, null]}, "where": "y < 0.9 AND NOT wet", "sample": sample,
         });
         let bound = |column: &str, low, high| Bound { column: column.into(), low, high };
         let query = Query {
@@ -50,14 +50,14 @@ fn answers_are_the_engines() {
                 bound("n", Some(End::Int(2)), None),
             ],
             filter: Some("y < 0.9 AND NOT wet".into()),
-            precision: Some(precision),
+            sample: Some(sample),
             ..Query::default()
         };
         let expected = sorted(snapshot.query(&query).unwrap().map(Result::unwrap).collect());
         let reply = world.post("/v1/tables/run/query", &asked);
         assert_eq!(reply.status, 200, "{reply:?}");
         assert!(reply.whole);
-        assert_eq!(reply.header("kubist-precision").unwrap().parse::<f64>().unwrap(), precision);
+        assert_eq!(reply.header("kubist-fraction").unwrap().parse::<f64>().unwrap(), sample);
         assert_eq!(by_id(&reply.body), expected, "round {round}");
         let count = world.post("/v1/tables/run/count", &asked).json();
         assert_eq!(count["count"], expected.len());
@@ -75,7 +75,7 @@ fn answers_are_the_engines() {
     let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
     let batch = concat_batches(&batches[0].schema(), &batches).unwrap();
     assert_eq!(batch["id"].as_primitive::<Int64Type>().values().to_vec(), ids, "in ascending order of priority");
-    assert!(limited.header("kubist-precision").unwrap().parse::<f64>().unwrap() < 0.02);
+    assert!(limited.header("kubist-fraction").unwrap().parse::<f64>().unwrap() < 0.02);
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn trajectories_are_the_engines() {
     let world = world(20_000, Options::default());
     let snapshot = world.table.snapshot().unwrap();
     let through = Query { filter: Some("id < 3".into()), ..Query::default() };
-    let query = Query { precision: Some(0.5), ..Query::default() };
+    let query = Query { sample: Some(0.5), ..Query::default() };
     let stream = snapshot.trajectories(&through, "n", &query).unwrap();
     let expected = sorted(stream.map(Result::unwrap).collect());
-    let asked = json!({"where": "id < 3", "by": "n", "precision": 0.5});
+    let asked = json!({"where": "id < 3", "by": "n", "sample": 0.5});
     let reply = world.post("/v1/tables/run/trajectories", &asked);
     assert_eq!((reply.status, reply.whole), (200, true), "{reply:?}");
     assert_eq!(by_id(&reply.body), expected);
@@ -207,7 +207,7 @@ fn histograms_count_the_sample() {
     let world = world(20_000, Options::default());
     let answer = world.post(
         "/v1/tables/run/histogram",
-        &json!({"columns": ["x", "n", "kind", "at", "wet"], "bins": 16, "sample": 5000}),
+        &json!({"columns": ["x", "n", "kind", "at", "wet"], "bins": 16, "limit": 5000}),
     );
     let answer = answer.json();
     assert_eq!(answer["rows"], 5000);
@@ -220,7 +220,7 @@ fn histograms_count_the_sample() {
     assert_eq!((columns[1]["low"].as_f64(), columns[1]["high"].as_f64()), (Some(0.0), Some(16.0)));
     assert_eq!(columns[1]["distinct"].as_array().unwrap().len(), 17);
     assert_eq!(columns[2]["known"], 3);
-    let all = world.post("/v1/tables/run/histogram", &json!({"sample": 5000, "bins": 16})).json();
+    let all = world.post("/v1/tables/run/histogram", &json!({"limit": 5000, "bins": 16})).json();
     let names: Vec<&str> =
         all["columns"].as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["id", "x", "y", "n", "kind", "wet", "at"], "all that can be drawn");
@@ -233,12 +233,12 @@ fn estimates_are_the_engines() {
     let options = EstimateOptions {
         aggregates: vec!["mean(y)".into(), "count()".into()],
         group_by: vec!["kind".into()],
-        query: Query { filter: Some("n < 9".into()), precision: Some(0.2), ..Query::default() },
+        query: Query { filter: Some("n < 9".into()), sample: Some(0.2), ..Query::default() },
         ..EstimateOptions::default()
     };
     let estimate = world.table.snapshot().unwrap().estimate(&options).unwrap();
     let mut asked = json!({
-        "aggregates": ["mean(y)", "count()"], "group_by": ["kind"], "where": "n < 9", "precision": 0.2,
+        "aggregates": ["mean(y)", "count()"], "group_by": ["kind"], "where": "n < 9", "sample": 0.2,
     });
     let answer = world.post("/v1/tables/run/estimate", &asked).json();
     let figures = answer["figures"].as_array().unwrap();
@@ -249,14 +249,14 @@ fn estimates_are_the_engines() {
         assert_eq!(figure["low"].as_f64(), Some(expected.low));
         assert_eq!(figure["exact"], expected.exact);
     }
-    assert_eq!(answer["precision"].as_f64(), Some(estimate.precision));
+    assert_eq!(answer["fraction"].as_f64(), Some(estimate.fraction));
     assert!(figures.iter().any(|figure| figure["group"] == json!({"kind": null})));
     asked["format"] = "arrow".into();
     let reply = world.post("/v1/tables/run/estimate", &asked);
     let mut reader = arrow_ipc::reader::StreamReader::try_new(Cursor::new(&reply.body), None).unwrap();
     let batch = reader.next().unwrap().unwrap();
     let about: Value = serde_json::from_str(&batch.schema().metadata()["kubist"]).unwrap();
-    assert_eq!(about["stopped"], "precision");
+    assert_eq!(about["stopped"], "sample");
     let mut expected = estimate.to_batch().unwrap();
     expected.remove_column(expected.schema().index_of("rows_read").unwrap());
     for field in expected.schema().fields() {
@@ -274,7 +274,7 @@ fn figures_are_of_expressions_and_have_all_their_digits() {
     let world = world(2_000, Options::default());
     let far = (1i64 << 60) + 999;
     let of = |aggregate: &str, group_by: Value| {
-        let asked = json!({"aggregates": [aggregate], "group_by": group_by, "precision": 1});
+        let asked = json!({"aggregates": [aggregate], "group_by": group_by, "sample": 1});
         world.post("/v1/tables/run/estimate", &asked).json()
     };
     let only = |aggregate: &str| of(aggregate, json!([]))["figures"][0]["value"].clone();
@@ -324,13 +324,13 @@ fn estimates_narrow_as_the_engines_do() {
     // Sums over threads come in any order.
     let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
     for (step, answer) in steps.iter().zip(&answer) {
-        assert_eq!(answer["precision"].as_f64(), Some(step.precision));
+        assert_eq!(answer["fraction"].as_f64(), Some(step.fraction));
         assert_eq!(answer["stopped"], serde_json::to_value(step.stopped).unwrap());
         let mut stream = arrow_ipc::reader::StreamReader::try_new(&mut rest, None).unwrap();
         let batch = stream.next().unwrap().unwrap();
         assert!(stream.next().is_none(), "one batch an estimate");
         let about: Value = serde_json::from_str(&batch.schema().metadata()["kubist"]).unwrap();
-        assert_eq!(about["precision"].as_f64(), Some(step.precision));
+        assert_eq!(about["fraction"].as_f64(), Some(step.fraction));
         let ends =
             ["low", "high"].map(|end| batch[end].as_primitive::<arrow_array::types::Float64Type>().values().to_vec());
         for (index, expected) in step.figures.iter().enumerate() {

@@ -92,7 +92,7 @@ fn who_hangs_up_stops_the_work_of_any_question() {
         ("trajectories", r#"{"by": "id", "box": {"x": [0, 0.9]}}"#),
         ("estimate", wide),
         ("count", r#"{"where": "x * y < 0.5 AND y * y < 0.9"}"#),
-        ("histogram", r#"{"sample": 300000, "bins": 4096}"#),
+        ("histogram", r#"{"limit": 300000, "bins": 4096}"#),
     ];
     for (path, body) in questions {
         let ask = post(&format!("/v1/tables/run/{path}"), body);
@@ -120,9 +120,9 @@ fn absurd_numbers_are_refused() {
         ("query", json!({"limit": u64::MAX})),
         ("query", json!({"per_cell": {"rows": 0, "widths": {"x": 1}}})),
         ("query", json!({"window": [0.5, 0.5]})),
-        ("query", json!({"precision": 0})),
+        ("query", json!({"sample": 0})),
         ("histogram", json!({"bins": 1_000_000_000_000_000_000u64})),
-        ("histogram", json!({"sample": u64::MAX})),
+        ("histogram", json!({"limit": u64::MAX})),
         ("estimate", json!({"aggregates": ["histogram(x, 1e18)"]})),
         ("estimate", json!({"aggregates": ["mean(x)"], "error": 0})),
         ("estimate", json!({"aggregates": ["mean(x)"], "within": 1e300})),

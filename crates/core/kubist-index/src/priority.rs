@@ -1,6 +1,6 @@
 //! Priorities: a uniform 64-bit hash of a record's identity.
 //!
-//! A sample of precision p is every record whose priority, read as a fraction
+//! A sample of the fraction p is every record whose priority, read as a fraction
 //! of 2^64, is below p. So the same identity and seed give the same sample on
 //! every machine, in every version, whatever the order of arrival.
 //!

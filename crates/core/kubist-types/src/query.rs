@@ -5,7 +5,7 @@
 //! same JSON is part of a split, and its names are those of a request over HTTP.
 //!
 //! ```json
-//! {"spec": 1, "box": {"x": [0.1, 0.2], "n": [null, 7]}, "where": "y > 1", "precision": 0.01}
+//! {"spec": 1, "box": {"x": [0.1, 0.2], "n": [null, 7]}, "where": "y > 1", "sample": 0.01}
 //! ```
 //!
 //! An end of a box is `null` where it is open, a boolean, a number or text. What JSON has no
@@ -94,31 +94,28 @@ described! {
                 {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Range"}}
             ]}
         },
-        /// In (0, 1]: only records whose priority is below it, a uniform sample of that share.
+        /// In (0, 1]: only records whose priority is below it, a uniform sample of that fraction.
         #[serde(skip_serializing_if = "Option::is_none")]
-        "precision": pub precision: Option<f64> = {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        "sample": pub sample: Option<f64> = {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
         /// Only records with `low <= priority < high`, where `0 <= low < high <= 1`.
         #[serde(skip_serializing_if = "Option::is_none")]
         "window": pub window: Option<(f64, f64)> = {
             "type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number", "minimum": 0, "maximum": 1}
         },
-        /// At most this many records: those of lowest priority among what is left, in
-        /// ascending order.
+        /// At most this many records. With `order_by` they are the first in that order, the largest or
+        /// the earliest. Without it they are those of lowest priority, a uniform sample. It comes last:
+        /// `sample`, `window` and `per_cell` choose before it.
         #[serde(skip_serializing_if = "Option::is_none")]
         "limit": pub limit: Option<u64> = {"type": "integer", "minimum": 0},
         /// The order of the answer: columns, each with `asc` (the default) or `desc` behind it, or
         /// `priority`. NaN comes behind all numbers and null behind NaN, whichever the direction.
         /// Equal records follow each other by priority. Without it records come in no order, but
         /// under `limit` and `per_cell` by priority, and trajectories one after the other, each in
-        /// order of time. A `limit` draws its sample first.
+        /// order of time.
         #[serde(skip_serializing_if = "Option::is_none")]
         "order_by": pub order_by: Option<Vec<String>> = {"type": "array", "items": {"type": "string"}},
-        /// Only the first so many records in the order of `order_by`, which it needs: the largest,
-        /// the earliest. Unlike those of `limit` they are no sample.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        "first": pub first: Option<u64> = {"type": "integer", "minimum": 0},
         /// Only the records of lowest priority in each cell of a regular grid. It applies
-        /// before `limit`.
+        /// before `order_by` and `limit`.
         #[serde(skip_serializing_if = "Option::is_none")]
         "per_cell": pub per_cell: Option<PerCell> = {"$ref": "#/components/schemas/PerCell"},
         /// The columns to return, in this order; without it all.
@@ -179,9 +176,9 @@ impl QuerySpec {
         self
     }
 
-    /// Only records with a priority below it.
-    pub fn precision(self, precision: f64) -> QuerySpec {
-        QuerySpec { precision: Some(precision), ..self }
+    /// Only records with a priority below this fraction.
+    pub fn sample(self, fraction: f64) -> QuerySpec {
+        QuerySpec { sample: Some(fraction), ..self }
     }
 
     /// Only records with a priority in `[low, high)`.
@@ -189,7 +186,8 @@ impl QuerySpec {
         QuerySpec { window: Some((low, high)), ..self }
     }
 
-    /// At most this many records, those of lowest priority.
+    /// At most this many records: the first in the order of [`QuerySpec::order_by`], or without an
+    /// order those of lowest priority.
     pub fn limit(self, rows: u64) -> QuerySpec {
         QuerySpec { limit: Some(rows), ..self }
     }
@@ -197,11 +195,6 @@ impl QuerySpec {
     /// In the order of these columns, as `"diameter desc"`, or of `"priority"`.
     pub fn order_by<Term: Into<String>>(self, terms: impl IntoIterator<Item = Term>) -> QuerySpec {
         QuerySpec { order_by: Some(terms.into_iter().map(Into::into).collect()), ..self }
-    }
-
-    /// Only the first so many records in the order of [`QuerySpec::order_by`].
-    pub fn first(self, rows: u64) -> QuerySpec {
-        QuerySpec { first: Some(rows), ..self }
     }
 
     /// Only the lowest priorities of every cell of a grid with these widths.
@@ -218,6 +211,11 @@ impl QuerySpec {
     /// Only rows of complete steps in a closed range.
     pub fn steps(self, low: impl Into<Option<i64>>, high: impl Into<Option<i64>>) -> QuerySpec {
         QuerySpec { steps: Some((low.into(), high.into())), ..self }
+    }
+
+    /// How many records of lowest priority are asked for: `limit`, where no order says which records come first.
+    pub fn sample_rows(&self) -> Option<u64> {
+        self.limit.filter(|_| self.order_by.is_none())
     }
 
     /// One more column of this name: the probability of each record.

@@ -14,7 +14,7 @@ fn full() -> QuerySpec {
         .between("name", Value::Text("null".into()), Value::Binary(vec![0, 255]))
         .between("wet", Value::Bool(true), Value::Null)
         .filter("y > 1")
-        .precision(0.3)
+        .sample(0.3)
         .window(0.1, 1.0 / 3.0)
         .limit(u64::MAX)
         .per_cell(2, vec![("y".into(), Width::Number(0.5)), ("x".into(), "1 mm".into())])
@@ -22,7 +22,6 @@ fn full() -> QuerySpec {
         .steps(None, 3)
         .inclusion("p")
         .order_by(["x desc", "y"])
-        .first(3)
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! Reading goes from low priorities up, each record once. A **pilot** of about a thousand
 //! records says how far to read for the error that was asked for; then it is read that far,
 //! with a margin, and rarely a second time a little further. So there are few stages, at
-//! precisions that the pilot fixed, and stopping at one of them costs next to no confidence
+//! fractions that the pilot fixed, and stopping at one of them costs next to no confidence
 //! (two-stage sampling: Stein, Annals of Mathematical Statistics 16, 1945; Cox, Biometrika
 //! 39, 1952). A caller that watches the estimates as they come may stop at any of them. Its
 //! intervals are wide enough for that: stage k spends `alpha / (k (k + 1))` of the error
@@ -62,7 +62,7 @@ const SAVED: f64 = 0.5;
 /// Aggregates of one estimate, at most.
 const MOST_AGGREGATES: usize = 64;
 
-/// Estimates of growing precision; the last one says why it is the last.
+/// Estimates from coarse to fine; the last one says why it is the last.
 pub struct Estimation<P = Records> {
     options: EstimateOptions,
     records: P,
@@ -132,7 +132,7 @@ impl<P: Population> Estimation<P> {
         if options.error.is_none()
             && options.absolute.is_none()
             && unbounded
-            && query.precision.or(query.window.map(|w| w.1)).is_none()
+            && query.sample.or(query.window.map(|w| w.1)).is_none()
         {
             options.error = Some(0.01);
         }
@@ -191,7 +191,7 @@ impl<P: Population> Estimation<P> {
         };
         let records = records.reading(&columns)?;
         let (low, end) = options.query.window.unwrap_or((0.0, 1.0));
-        let end = options.query.precision.map_or(end, |precision| end.min(precision)).max(low);
+        let end = options.query.sample.map_or(end, |fraction| end.min(fraction)).max(low);
         let known = Known::of(&records, &options, &task)?;
         let kept = known.as_ref().map_or(1.0, Known::below);
         let end = end.min(kept);

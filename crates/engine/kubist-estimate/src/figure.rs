@@ -27,7 +27,7 @@ const COLUMNS: [&str; 13] = [
     "low",
     "high",
     "confidence",
-    "precision",
+    "fraction",
     "rows",
     "rows_read",
     "exact",
@@ -53,7 +53,7 @@ pub struct Figure {
     #[serde(skip)]
     pub own: Option<Own>,
     /// The share of the identities that it was computed from.
-    pub precision: f64,
+    pub fraction: f64,
     /// The records that it was computed from.
     pub rows: u64,
     /// The value is that of all records, and both ends are the value.
@@ -69,7 +69,7 @@ pub enum Stop {
     /// Every figure is as narrow as was asked for.
     Goal,
     /// All that was asked to be read has been.
-    Precision,
+    Sample,
     Time,
     Rows,
     Bytes,
@@ -79,14 +79,14 @@ pub enum Stop {
     Exact,
 }
 
-/// Figures with their intervals, as of one precision.
+/// Figures with their intervals, as of one fraction.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     pub figures: Vec<Figure>,
     /// A row a group: the columns of `group_by`, in ascending order of their values.
     pub groups: RecordBatch,
     /// The share of identities that was read.
-    pub precision: f64,
+    pub fraction: f64,
     pub confidence: f64,
     /// Of aggregates that have one, by the aggregate as it was asked for.
     pub units: BTreeMap<String, String>,
@@ -206,7 +206,7 @@ impl Estimate {
 
     /// One row a figure: aggregate, the group's columns, for histograms the ends of the bin
     /// (`bin_low`, `bin_high`, in two directions `bin2_low`, `bin2_high` too), then value,
-    /// low, high, confidence, precision, rows, rows_read, exact. Value, low and high are those
+    /// low, high, confidence, fraction, rows, rows_read, exact. Value, low and high are those
     /// of [`Estimate::values`].
     ///
     /// # Errors
@@ -214,14 +214,14 @@ impl Estimate {
     /// `Internal` if Arrow fails.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         let (mut names, mut exact) = (StringBuilder::new(), BooleanBuilder::new());
-        let [mut confidence, mut precision] = [(); 2].map(|()| Float64Builder::new());
+        let [mut confidence, mut fraction] = [(); 2].map(|()| Float64Builder::new());
         let [mut rows, mut rows_read] = [(); 2].map(|()| UInt64Builder::new());
         let directions = self.figures.iter().map(|figure| figure.bin.len()).max().unwrap_or(0);
         let mut bins: Vec<[Float64Builder; 2]> = (0..directions).map(|_| Default::default()).collect();
         for figure in &self.figures {
             names.append_value(&figure.aggregate);
             confidence.append_value(self.confidence);
-            precision.append_value(figure.precision);
+            fraction.append_value(figure.fraction);
             rows.append_value(figure.rows);
             rows_read.append_value(self.stats.rows_read);
             exact.append_value(figure.exact);
@@ -246,7 +246,7 @@ impl Estimate {
         let values = self.values()?;
         let own_type = values[0].data_type().clone();
         columns.extend(values);
-        for mut builder in [confidence, precision] {
+        for mut builder in [confidence, fraction] {
             columns.push(Arc::new(builder.finish()));
         }
         columns.push(Arc::new(rows.finish()));

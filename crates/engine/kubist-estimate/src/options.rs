@@ -11,7 +11,7 @@ use kubist_types::human;
 /// What to estimate, of which records, and how well.
 ///
 /// Reading stops as soon as the goals (`error`, `absolute`) are reached, or one of the
-/// bounds (`query.precision`, `within`, `max_rows`, `max_bytes`). Without any of them the goal is a
+/// bounds (`query.sample`, `within`, `max_rows`, `max_bytes`). Without any of them the goal is a
 /// relative error of 1 %.
 #[derive(Clone, Debug)]
 pub struct EstimateOptions {
@@ -21,7 +21,7 @@ pub struct EstimateOptions {
     /// Columns and expressions by whose values records are grouped, as `kind` or
     /// `bin(diameter, 1e-6)`, or several between commas; see docs/expressions.md.
     pub group_by: Vec<String>,
-    /// Which records: box, filter, steps; `window` and `precision` bound the priorities that
+    /// Which records: box, filter, steps; `window` and `sample` bound the priorities that
     /// are read, and figures are of all records.
     /// It takes no limit, no cells and no columns.
     pub query: QuerySpec,
@@ -70,15 +70,15 @@ pub fn check(options: &EstimateOptions) -> Result<()> {
         return Err(Error::invalid("estimate what? Name at least one aggregate, like mean(x)"));
     }
     let chosen = query.limit.is_some() || query.per_cell.is_some() || query.columns.is_some();
-    if chosen || query.order_by.is_some() || query.first.is_some() {
+    if chosen || query.order_by.is_some() {
         return Err(Error::invalid(
             "an estimate takes no limit, no per_cell, no columns and no order: max_rows bounds what is read",
         ));
     }
-    if let Some(precision) = query.precision {
+    if let Some(sample) = query.sample {
         let low = query.window.map_or(0.0, |window| window.0);
-        if !(precision > low && precision <= 1.0) {
-            return Err(Error::invalid(format!("precision must be above {low} and at most 1, found {precision}")));
+        if !(sample > low && sample <= 1.0) {
+            return Err(Error::invalid(format!("sample must be above {low} and at most 1, found {sample}")));
         }
     }
     if !(*confidence > 0.0 && *confidence < 1.0) {

@@ -56,7 +56,7 @@ impl Records {
     ///
     /// As of [`LogicalPlan::new`].
     pub fn new(snapshot: &Snapshot, spec: &QuerySpec, run: &RunOptions) -> Result<Records> {
-        let spec = QuerySpec { precision: None, columns: Some(vec![]), ..spec.clone() };
+        let spec = QuerySpec { sample: None, columns: Some(vec![]), ..spec.clone() };
         let plan = Arc::new(LogicalPlan::new(snapshot, &run.clone().of(spec.clone()))?);
         Ok(Records { snapshot: snapshot.clone(), run: run.clone(), spec, plan })
     }

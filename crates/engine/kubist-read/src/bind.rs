@@ -44,10 +44,10 @@ pub struct BoundQuery {
     pub(crate) region: Region,
     /// The priorities that its records can have; `None`: no record can match.
     range: Option<PriorityRange>,
-    /// What precision and window leave, whatever else is known of the records.
+    /// What `sample` and `window` leave, whatever else is known of the records.
     drawn: Option<PriorityRange>,
     /// All matching records below this priority are asked for, and there.
-    pub(crate) precision: f64,
+    pub(crate) fraction: f64,
     /// Stored columns of the answer.
     pub(crate) columns: Vec<usize>,
     /// The same, and behind them those that only its order needs.
@@ -80,10 +80,11 @@ impl BoundQuery {
     /// `Invalid` for a name, a type or a value that does not fit the table; `Forked`;
     /// `Cancelled`; what the store says if the grid cannot be read.
     pub fn new(snapshot: &Snapshot, request: &Request) -> Result<BoundQuery> {
-        BoundQuery::with(snapshot, request, |_| Ok(Predicate::always()))
+        BoundQuery::with(snapshot, request, None, |_| Ok(Predicate::always()))
     }
 
-    /// The same, joined by AND with one more condition on the visible columns.
+    /// The same, joined by AND with one more condition on the visible columns. Without an order of
+    /// its own the answer comes in the order `otherwise`, which chooses no records.
     ///
     /// # Errors
     ///
@@ -91,6 +92,7 @@ impl BoundQuery {
     pub fn with(
         snapshot: &Snapshot,
         request: &Request,
+        otherwise: Option<&[String]>,
         condition: impl FnOnce(&Schema) -> Result<Predicate>,
     ) -> Result<BoundQuery> {
         let Request { spec, run } = request;
@@ -101,7 +103,7 @@ impl BoundQuery {
         let drawn = priority_range(spec)?;
         let columns = answer_columns(snapshot, spec)?;
         let mut read = columns.clone();
-        let order = Order::of(&snapshot.view.schema, spec, &mut read)?;
+        let order = Order::of(&snapshot.view.schema, spec, otherwise, &mut read)?;
         let inclusion = inclusion_column(snapshot, spec)?;
         let kept_below = inclusion.as_ref().and(snapshot.view.schema.kept_below).map(|column| place(column, &mut read));
         let kept = snapshot.whole(spec.steps).map_or(1.0, |whole| whole.below);
@@ -113,7 +115,7 @@ impl BoundQuery {
             region: Region::everything(grids.clone()),
             range: drawn,
             drawn,
-            precision: spec.precision.unwrap_or(1.0).min(spec.window.map_or(1.0, |window| window.1)).min(kept),
+            fraction: spec.sample.unwrap_or(1.0).min(spec.window.map_or(1.0, |window| window.1)).min(kept),
             columns,
             read,
             order,
@@ -303,11 +305,11 @@ fn of_steps(snapshot: &Snapshot, (low, high): (Option<i64>, Option<i64>)) -> Res
 
 fn priority_range(spec: &QuerySpec) -> Result<Option<PriorityRange>> {
     let mut high = Threshold::ALL;
-    if let Some(precision) = spec.precision {
-        if !(precision > 0.0 && precision <= 1.0) {
-            return Err(Error::invalid(format!("precision must be in (0, 1], found {precision}")));
+    if let Some(sample) = spec.sample {
+        if !(sample > 0.0 && sample <= 1.0) {
+            return Err(Error::invalid(format!("sample must be in (0, 1], found {sample}")));
         }
-        high = Threshold::from_fraction(precision);
+        high = Threshold::from_fraction(sample);
     }
     let mut low = Threshold::NONE;
     if let Some((first, last)) = spec.window {
@@ -341,5 +343,5 @@ fn inclusion_column(snapshot: &Snapshot, spec: &QuerySpec) -> Result<Option<(Str
     if snapshot.view.schema.user.index_of(name).is_ok() {
         return Err(Error::invalid(format!("inclusion: the table has a column {name:?} already; choose another name")));
     }
-    Ok(Some((name.clone(), spec.limit.is_some() || spec.per_cell.is_some())))
+    Ok(Some((name.clone(), spec.sample_rows().is_some() || spec.per_cell.is_some())))
 }

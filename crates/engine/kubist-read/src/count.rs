@@ -52,12 +52,11 @@ pub fn count(snapshot: &Snapshot, mut request: Request) -> Result<u64> {
     request.spec.columns = Some(vec![]);
     let plan = Arc::new(LogicalPlan::new(snapshot, &request)?);
     let query = &plan.query;
-    let first = request.spec.first.unwrap_or(u64::MAX);
     let most = match plan.method {
         Method::Nothing => return Ok(0),
         Method::LowestInCells { .. } => return counted_in_cells(plan),
-        Method::Lowest { rows } => rows.min(first),
-        Method::Scan => first,
+        Method::Lowest { rows } => rows,
+        Method::Scan => request.spec.limit.unwrap_or(u64::MAX),
     };
     let is_whole = query.range().is_some_and(|range| range.is_all()) && query.part.is_none();
     if query.predicate.is_always() && is_whole {

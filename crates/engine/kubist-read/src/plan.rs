@@ -142,11 +142,11 @@ impl LogicalPlan {
     /// Of a bound query. The plan has a switch of its own: setting it stops what reads for the
     /// plan, and nothing else.
     pub fn of(query: BoundQuery) -> LogicalPlan {
-        let limit = query.spec.limit;
-        let method = match (query.range(), limit, &query.cells) {
+        let sample = query.spec.sample_rows();
+        let method = match (query.range(), sample, &query.cells) {
             _ if query.order.as_ref().is_some_and(|order| order.first == Some(0)) => Method::Nothing,
             (None, ..) | (_, Some(0), _) => Method::Nothing,
-            (_, _, Some(_)) => Method::LowestInCells { rows: limit.unwrap_or(u64::MAX) },
+            (_, _, Some(_)) => Method::LowestInCells { rows: sample.unwrap_or(u64::MAX) },
             (_, Some(rows), None) => Method::Lowest { rows },
             (_, None, None) => Method::Scan,
         };

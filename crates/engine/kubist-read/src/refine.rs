@@ -14,7 +14,7 @@ const MOST_STEPS: f64 = 10_000.0;
 /// Priorities are told apart no finer than this.
 const FINEST: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
-/// Queries of growing precision; each record comes once.
+/// Queries from coarse to fine; each record comes once.
 pub struct Refine {
     snapshot: Snapshot,
     request: Request,
@@ -39,14 +39,14 @@ impl Refine {
         if !(factor > 1.0 && factor.is_finite()) {
             return Err(Error::invalid(format!("factor must be above 1, found {factor}")));
         }
-        if query.limit.is_some() || query.per_cell.is_some() || query.first.is_some() {
+        if query.limit.is_some() || query.per_cell.is_some() {
             return Err(Error::invalid(
-                "refine takes no limit, no per_cell and no first: each step is a whole window of priorities",
+                "refine takes no limit and no per_cell: each step is a whole window of priorities",
             ));
         }
         BoundQuery::new(&snapshot, &request)?;
         let (begin, end) = query.window.unwrap_or((0.0, 1.0));
-        let end = end.min(query.precision.unwrap_or(1.0));
+        let end = end.min(query.sample.unwrap_or(1.0));
         let first = (begin + start).min(end);
         let empty = Threshold::from_fraction(first) <= Threshold::from_fraction(begin);
         if start < FINEST || (begin < end && empty) {
@@ -74,7 +74,7 @@ impl Iterator for Refine {
             return None;
         }
         self.next = (high, (high * self.factor).min(self.end));
-        let spec = QuerySpec { window: Some((low, high)), precision: None, ..self.request.spec.clone() };
+        let spec = QuerySpec { window: Some((low, high)), sample: None, ..self.request.spec.clone() };
         Some(QueryStream::of(&self.snapshot, &self.request.run.clone().of(spec)))
     }
 }

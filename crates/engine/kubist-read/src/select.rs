@@ -104,9 +104,9 @@ fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Res
     }
     let keep = keep(&candidates);
     let first_out = candidates.get(keep).map(|(priority, ..)| *priority);
-    let precision = match first_out {
-        Some(priority) => Threshold::new(priority as u128).to_fraction().min(query.precision),
-        None => query.precision,
+    let fraction = match first_out {
+        Some(priority) => Threshold::new(priority as u128).to_fraction().min(query.fraction),
+        None => query.fraction,
     };
     // Given all other records, a record is in the answer if its priority is below that of
     // the first one left out, of all or of its cell: a threshold that does not depend on it
@@ -130,5 +130,5 @@ fn deliver(query: &BoundQuery, found: Found, limit: u64, with_ties: bool) -> Res
         let of_chosen = || places.iter().map(|place| inclusion(*place)).collect();
         batches.push_back(query.batch(chosen.len(), gather(&parts, &chosen, cancel)?, of_chosen)?);
     }
-    Ok(Some(Delivery { batches, stats, precision }))
+    Ok(Some(Delivery { batches, stats, fraction }))
 }

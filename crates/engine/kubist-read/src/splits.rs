@@ -153,9 +153,9 @@ fn to_be_cut(snapshot: &Snapshot, request: &Request, parts: usize) -> Result<Log
             "a query with limit or per_cell cannot be cut: both choose among all of its records",
         ));
     }
-    if request.spec.order_by.is_some() || request.spec.first.is_some() {
+    if request.spec.order_by.is_some() {
         return Err(Error::invalid(
-            "a query with order_by or first cannot be cut: its parts are read side by side, and have no order",
+            "a query with order_by cannot be cut: its parts are read side by side, and have no order",
         ));
     }
     LogicalPlan::new(snapshot, request)
@@ -210,8 +210,8 @@ fn sample(
             point
         }));
     }
-    let (low, high) = (spec.window.map_or(0.0, |window| window.0), query.precision);
-    let share = if high > low { (stream.precision() - low) / (high - low) } else { 1.0 };
+    let (low, high) = (spec.window.map_or(0.0, |window| window.0), query.fraction);
+    let share = if high > low { (stream.fraction() - low) / (high - low) } else { 1.0 };
     let rows = points.len() as f64 / share.clamp(f64::MIN_POSITIVE, 1.0);
     Ok((points, rows))
 }

@@ -25,7 +25,7 @@ pub struct QueryStream {
     schema: SchemaRef,
     source: Source,
     stats: Stats,
-    precision: f64,
+    fraction: f64,
     begin: Instant,
     finished: bool,
 }
@@ -80,8 +80,8 @@ impl QueryStream {
                 Source::Selected(receiver)
             }
         };
-        let (schema, precision) = (query.schema(), query.precision);
-        Ok(QueryStream { query, schema, source, stats: Stats::default(), precision, begin, finished: false })
+        let (schema, fraction) = (query.schema(), query.fraction);
+        Ok(QueryStream { query, schema, source, stats: Stats::default(), fraction, begin, finished: false })
     }
 
     /// The columns of the answer.
@@ -106,8 +106,8 @@ impl QueryStream {
     /// Every matching record with a priority below this (and in the window) is in
     /// the answer. Under a `limit` it is known with the first batch: then it is
     /// the priority of the first record left out.
-    pub fn precision(&self) -> f64 {
-        self.precision
+    pub fn fraction(&self) -> f64 {
+        self.fraction
     }
 
     /// The next batch; `Some(None)` at the end, `None` if none came in time.
@@ -171,9 +171,9 @@ impl QueryStream {
             Source::Selected(receiver) => match receiver.recv_timeout(patience) {
                 Err(error) => unanswered(error),
                 Ok(delivery) => {
-                    let Delivery { batches, stats, precision } = delivery?;
+                    let Delivery { batches, stats, fraction } = delivery?;
                     self.stats.add(&stats);
-                    self.precision = precision;
+                    self.fraction = fraction;
                     self.source = Source::Ready(batches);
                     Ok(Step::Nothing)
                 }

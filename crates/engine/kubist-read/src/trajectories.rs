@@ -42,19 +42,20 @@ pub fn trajectories(snapshot: &Snapshot, through: &Request, by: &str, request: &
         let data_type = schema.stored.field(column).data_type();
         return Err(Error::invalid(format!("by: column {by:?} of type {data_type} cannot tell records apart")));
     }
-    let QuerySpec { limit, per_cell, order_by, first, .. } = &through.spec;
-    if limit.is_some() || per_cell.is_some() || order_by.is_some() || first.is_some() {
+    let QuerySpec { limit, per_cell, order_by, .. } = &through.spec;
+    if limit.is_some() || per_cell.is_some() || order_by.is_some() {
         return Err(Error::invalid("what passed through a region is not a matter of limit, per_cell or an order"));
     }
-    let mut request = request.clone();
-    request.spec.order_by.get_or_insert_with(|| of_paths(schema, column));
-    let request = &request;
+    let paths = of_paths(schema, column);
+    let bind = |condition: &dyn Fn(&Schema) -> Result<Predicate>| {
+        BoundQuery::with(snapshot, request, Some(&paths), |visible| condition(visible))
+    };
     // What is wrong with the second question is said before the first one is read.
-    BoundQuery::new(snapshot, request)?;
+    bind(&|_| Ok(Predicate::always()))?;
     let (values, spent) = distinct(snapshot, through, column)?;
     let cancel = &request.run.cancel;
     let among = |visible: &Schema| Ok(Predicate::among(visible, by, values.as_ref(), &|| cancel.is_set())?);
-    let plan = LogicalPlan::of(BoundQuery::with(snapshot, request, among)?);
+    let plan = LogicalPlan::of(bind(&among)?);
     plan.spend(&spent);
     QueryStream::run(plan)
 }

@@ -2,7 +2,7 @@
 //!
 //! A run orders its rows by stratum, then Morton key. Strata divide the range of
 //! priorities geometrically from the cube's cutoff downwards (and from 1 down to
-//! the cutoff for overflow); so a precision cut reads whole strata and wastes
+//! the cutoff for overflow); so a cut by priority reads whole strata and wastes
 //! little, and inside a stratum the zones are small boxes. Rows of a stratum that lie near a plane come between those
 //! before and behind it, dimension by dimension (`planes`). Zones are cut within these parts of strata. Where fewer
 //! bytes are all that counts, the rows of a zone are ordered by the identity, which takes few bits then, and brings rows

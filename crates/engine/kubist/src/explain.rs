@@ -26,8 +26,8 @@ pub struct Explanation {
     pub plan: PlanOutline,
     /// What it read and returned.
     pub stats: Stats,
-    /// The precision of the answer: the share of the records that it is.
-    pub precision: f64,
+    /// The fraction of the answer: the share of the records that it is.
+    pub fraction: f64,
     /// Where its time went.
     pub stages: Stages,
     /// In the order in which they were answered.
@@ -172,21 +172,21 @@ impl Plan {
         for batch in &mut stream {
             batch?;
         }
-        let (mut stats, precision) = (stream.stats(), stream.precision());
+        let (mut stats, fraction) = (stream.stats(), stream.fraction());
         // Whatever the caller did between the plan and the run does not count.
         stats.seconds = (planned + resumed.elapsed()).as_secs_f64();
         let since = |moment: Instant| match moment.checked_duration_since(resumed) {
             Some(running) => (planned + running).as_secs_f64(),
             None => moment.saturating_duration_since(begin).as_secs_f64(),
         };
-        Ok(explained(outline, stats, precision, &trace, HandleTraffic::of(store.as_ref()), since, fitted))
+        Ok(explained(outline, stats, fraction, &trace, HandleTraffic::of(store.as_ref()), since, fitted))
     }
 }
 
 fn explained(
     plan: PlanOutline,
     stats: Stats,
-    precision: f64,
+    fraction: f64,
     trace: &Trace,
     traffic: Option<HandleTraffic>,
     since: impl Fn(Instant) -> f64,
@@ -223,7 +223,7 @@ fn explained(
         }
     }
     let predicted = fitted.filter(|_| stages.bytes > 0).map(|fitted| predict(fitted, &stages, stats.seconds));
-    Explanation { plan, stats, precision, stages, requests, traffic, predicted }
+    Explanation { plan, stats, fraction, stages, requests, traffic, predicted }
 }
 
 fn predict(fitted: &Fitted, stages: &Stages, seconds: f64) -> Predicted {

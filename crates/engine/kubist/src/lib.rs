@@ -3,7 +3,7 @@
 //!
 //! [`Table::create`] or [`Table::open`] give a handle; [`Table::writer`] appends
 //! and commits; [`Table::snapshot`] pins a state, and [`Snapshot::query`] asks
-//! it for any region at any precision.
+//! it for any region, in full or as a sample.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -26,7 +26,7 @@
 //! writer.commit()?;
 //!
 //! // A uniform sample of a region: the records whose priority is below 0.1.
-//! let query = Query::new().between("x", kubist::Value::Float(0.2), kubist::Value::Float(0.4)).precision(0.1);
+//! let query = Query::new().between("x", kubist::Value::Float(0.2), kubist::Value::Float(0.4)).sample(0.1);
 //! let mut found = 0;
 //! for batch in table.snapshot()?.query(&query)? {
 //!     found += batch?.num_rows();

@@ -156,9 +156,9 @@ impl Snapshot {
         count::count(&self.0, query.into())
     }
 
-    /// Streams of growing precision, each record once: first priorities in
+    /// Streams from coarse to fine, each record once: first priorities in
     /// `[0, start)`, then `[start, start * factor)`, and so on up to 1 (or the
-    /// query's own precision). `0 < start <= 1`, `factor > 1`.
+    /// query's own sample). `0 < start <= 1`, `factor > 1`.
     ///
     /// # Errors
     ///

@@ -172,7 +172,7 @@ fn other_absurd_numbers_are_refused_or_harmless() {
     assert_eq!(rows(&found, &per_cell(u64::MAX, 0.5)).unwrap(), 100);
     let tiny = Query { window: Some((0.5, 0.5f64.next_up())), limit: Some(u64::MAX), ..Query::default() };
     assert_eq!(rows(&found, &tiny).unwrap(), 0);
-    assert_eq!(rows(&found, &Query { precision: Some(5e-324), ..Query::default() }).unwrap(), 0);
+    assert_eq!(rows(&found, &Query { sample: Some(5e-324), ..Query::default() }).unwrap(), 0);
     refused(rows(&found, &Query { steps: Some((Some(i64::MAX), Some(i64::MIN))), ..Query::default() }), "steps");
     let of = |aggregate: &str, error: Option<f64>| {
         let aggregates = vec![aggregate.to_string()];

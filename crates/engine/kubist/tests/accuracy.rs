@@ -223,7 +223,7 @@ fn questions_are_about_the_stored_values() {
     // Where all is read a figure is exact.
     let options = EstimateOptions {
         aggregates: vec!["sum(count)".into()],
-        query: Query { precision: Some(1.0), ..Query::default() },
+        query: Query { sample: Some(1.0), ..Query::default() },
         ..EstimateOptions::default()
     };
     let figure = &snapshot.estimate(&options).unwrap().figures[0];

@@ -186,7 +186,7 @@ fn questions_stop_at_any_moment_and_the_next_one_is_answered() {
     interrupt("estimate", all, move |cancel| {
         let options = EstimateOptions {
             aggregates: vec!["mean(x)".into(), "p95(y)".into(), "histogram(x, 20)".into(), "count_distinct(id)".into()],
-            query: Query { precision: Some(1.0), ..Query::default() },
+            query: Query { sample: Some(1.0), ..Query::default() },
             run: run(cancel),
             ..EstimateOptions::default()
         };

@@ -84,13 +84,13 @@ fn around(rng: &mut SmallRng, half: f64) -> Vec<Bound> {
 fn questions(rng: &mut SmallRng) -> Query {
     let half = [0.01, 0.1, 0.6][rng.random_range(0..3)];
     let bounds = if rng.random_bool(0.8) { around(rng, half) } else { vec![] };
-    let precision = [None, Some(0.001), Some(0.1), Some(0.7)][rng.random_range(0..4)];
+    let sample = [None, Some(0.001), Some(0.1), Some(0.7)][rng.random_range(0..4)];
     let window = rng.random_bool(0.2).then(|| {
         let low = rng.random_range(0.0..0.9);
         (low, low + 0.1)
     });
     let limit = rng.random_bool(0.2).then(|| rng.random_range(1..200));
-    Query { bounds, precision, window, limit, ..Query::default() }
+    Query { bounds, sample, window, limit, ..Query::default() }
 }
 
 fn segments(at: &str) -> Vec<std::path::PathBuf> {
@@ -170,9 +170,9 @@ fn samples_of_large_boxes_do_not_read_the_whole_list() {
         let half = [0.002, 0.02, 0.2, 0.5][rng.random_range(0..4)];
         let bounds = around(&mut rng, half);
         let window = rng.random_bool(0.3).then(|| (rng.random_range(0.0..0.3), 0.4));
-        let precision = rng.random_bool(0.3).then_some(0.02).filter(|_| window.is_none());
+        let sample = rng.random_bool(0.3).then_some(0.02).filter(|_| window.is_none());
         let limit = Some([1, 100, 3000, 100_000][rng.random_range(0..4)]);
-        let query = Query { bounds, window, precision, limit, ..Query::default() };
+        let query = Query { bounds, window, sample, limit, ..Query::default() };
         let paged = Table::open(&at).unwrap();
         paged.limit_runs_in_memory(0);
         let paged = paged.snapshot().unwrap();
@@ -200,10 +200,10 @@ fn a_small_question_reads_few_pages() {
     build(&in_tiers, 0);
     let paged = Table::open(&in_tiers).unwrap();
     paged.limit_runs_in_memory(0);
-    let (ids, sample) = ask(&paged.snapshot().unwrap(), &Query { precision: Some(0.0001), ..Query::default() });
+    let (ids, sample) = ask(&paged.snapshot().unwrap(), &Query { sample: Some(0.0001), ..Query::default() });
     assert!(!ids.is_empty() && sample.bytes_read < pages / 4, "{sample:?} of {pages}");
     // What was read once is not read again.
-    let (snapshot, query) = (snapshot(), Query { precision: Some(0.001), ..Query::default() });
+    let (snapshot, query) = (snapshot(), Query { sample: Some(0.001), ..Query::default() });
     let (_, first) = ask(&snapshot, &query);
     let (_, again) = ask(&snapshot, &query);
     assert!(again.bytes_read < first.bytes_read, "{again:?} after {first:?}");

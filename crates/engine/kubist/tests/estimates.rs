@@ -105,7 +105,7 @@ fn wish(aggregates: &[&str]) -> EstimateOptions {
 
 fn all(aggregates: &[&str]) -> EstimateOptions {
     let mut wish = wish(aggregates);
-    wish.query.precision = Some(1.0);
+    wish.query.sample = Some(1.0);
     wish
 }
 
@@ -329,13 +329,13 @@ fn a_sample_says_what_its_records_say() {
     let mut options = wish(&["mean(value)", "sum(x)", "count()", "median(value)", "max(value)"]);
     options.query = Query {
         bounds: bounds((0.1, 0.9), (0.0, 0.32)),
-        precision: Some(0.2),
+        sample: Some(0.2),
         // Something of which the list of runs does not tell.
         filter: Some("value IS NULL OR value > -100".into()),
         ..Query::default()
     };
     let estimate = snapshot.estimate(&options).unwrap();
-    assert_eq!((estimate.stopped, estimate.precision), (Stop::Precision, 0.2));
+    assert_eq!((estimate.stopped, estimate.fraction), (Stop::Sample, 0.2));
     let (mut values, mut rows, mut sum) = (Vec::new(), 0, 0.0);
     for batch in snapshot.query(&options.query).unwrap() {
         let batch = batch.unwrap();
@@ -364,7 +364,7 @@ fn the_tree_counts_boxes() {
     let snapshot = table(&world, &["row"], 0);
     let mut options = wish(&["count()", "sum(x)"]);
     options.query.bounds = bounds((0.05, 0.95), (0.02, 0.97));
-    options.query.precision = Some(0.05);
+    options.query.sample = Some(0.05);
     let estimate = snapshot.estimate(&options).unwrap();
     let inside = |row: &usize| (0.05..=0.95).contains(&world.x[*row]) && (0.02..=0.97).contains(&world.y[*row]);
     let rows: Vec<usize> = (0..ROWS).filter(inside).collect();
@@ -374,7 +374,7 @@ fn the_tree_counts_boxes() {
     // A sum of which the number of terms is known has the error of their mean.
     let (sum, truth) = (figure(&estimate, "sum(x)"), rows.iter().map(|row| world.x[*row]).sum::<f64>());
     assert!((sum.high - sum.low) < 0.06 * truth && (sum.value.unwrap() / truth - 1.0).abs() < 0.06, "{sum:?} {truth}");
-    assert_eq!(snapshot.count(&Query { precision: None, ..options.query.clone() }).unwrap(), rows.len() as u64);
+    assert_eq!(snapshot.count(&Query { sample: None, ..options.query.clone() }).unwrap(), rows.len() as u64);
 }
 
 #[test]
@@ -428,7 +428,7 @@ fn parts_of_a_known_number_take_fewer_records() {
         let estimate = snapshot.estimate(&options).unwrap();
         assert_eq!(estimate.stopped, Stop::Goal);
         let of_least = if group_by.is_empty() { small } else { least };
-        assert!(estimate.precision < 0.75 * alone(of_least), "{} {}", estimate.precision, alone(of_least));
+        assert!(estimate.fraction < 0.75 * alone(of_least), "{} {}", estimate.fraction, alone(of_least));
         assert_eq!(estimate.figures.len(), parts.len());
         for (figure, part) in estimate.figures.iter().zip(parts) {
             assert!(!figure.exact && figure.low <= part && part <= figure.high, "{figure:?} {part}");
@@ -463,7 +463,7 @@ fn nothing_found_is_not_nothing_there() {
     let mut options = wish(&["count()", "mean(value)", "sum(value)"]);
     // Three records in 50,000.
     options.query.filter = Some("row IN (17, 20000, 49999)".into());
-    options.query.precision = Some(0.01);
+    options.query.sample = Some(0.01);
     let estimate = snapshot.estimate(&options).unwrap();
     let count = figure(&estimate, "count()");
     if count.value == Some(0.0) {
@@ -473,7 +473,7 @@ fn nothing_found_is_not_nothing_there() {
         let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         assert!(mean.value.is_none() && mean.high >= largest.min(8.0), "{mean:?}");
     }
-    options.query.precision = None;
+    options.query.sample = None;
     let estimate = snapshot.estimate(&options).unwrap();
     assert!(estimate.figures.iter().all(|figure| figure.exact));
     near(figure(&estimate, "count()").value, 3.0);
@@ -492,7 +492,7 @@ fn alike_values_are_not_certain() {
     world.value = (0..50_000).map(|row| Some(if row % 25_000 == 9 { 101.0 } else { 1.0 })).collect();
     let snapshot = table(&world, &["row"], 3);
     let mut options = wish(&["mean(value)"]);
-    options.query.precision = Some(0.01);
+    options.query.sample = Some(0.01);
     let estimate = snapshot.estimate(&options).unwrap();
     let mean = &estimate.figures[0];
     let truth = 1.0 + 2.0 * 100.0 / 50_000.0;
@@ -547,7 +547,7 @@ fn a_goal_is_not_reached_by_seeing_nothing() {
         let estimate = snapshot.estimate(&EstimateOptions { error: Some(0.01), ..wish(&[aggregate]) }).unwrap();
         assert!(estimate.figures[0].exact && estimate.figures[0].value > Some(0.0), "{aggregate}: {estimate:?}");
         let options =
-            EstimateOptions { query: Query { precision: Some(0.002), ..Query::default() }, ..wish(&[aggregate]) };
+            EstimateOptions { query: Query { sample: Some(0.002), ..Query::default() }, ..wish(&[aggregate]) };
         let seen = snapshot.estimate(&options).unwrap();
         let (seen, truth) = (&seen.figures[0], estimate.figures[0].value.unwrap());
         assert!(seen.low <= truth && truth <= seen.high && seen.low < seen.high, "{aggregate}: {seen:?} {truth}");
@@ -593,8 +593,8 @@ fn questions_that_make_no_sense_are_refused() {
         (with(&|o| o.absolute = Some(Absolute::Number(-1.0))), "absolute must be above 0, found -1"),
         (with(&|o| o.confidence = 1.0), "confidence must be between 0 and 1"),
         (with(&|o| o.query.limit = Some(5)), "takes no limit"),
-        (with(&|o| o.query.precision = Some(0.0)), "precision must be above 0"),
-        (with(&|o| (o.query.window, o.query.precision) = (Some((0.5, 0.6)), Some(0.3))), "precision must be above 0.5"),
+        (with(&|o| o.query.sample = Some(0.0)), "sample must be above 0"),
+        (with(&|o| (o.query.window, o.query.sample) = (Some((0.5, 0.6)), Some(0.3))), "sample must be above 0.5"),
         (with(&|o| o.aggregates = vec!["mean(value)".into(); 65]), "more than 64 at once"),
         (
             EstimateOptions { group_by: vec!["pid".into()], ..wish(&["histogram(x, 65536)"]) },
@@ -624,7 +624,7 @@ fn holds(seeds: u64, steps: i64, identity: &[&str], options: &EstimateOptions, l
         let snapshot = table(&world, identity, seed);
         let truth = *truth.get_or_insert_with(|| {
             let exact = EstimateOptions {
-                query: Query { precision: Some(1.0), ..options.query.clone() },
+                query: Query { sample: Some(1.0), ..options.query.clone() },
                 error: None,
                 ..options.clone()
             };
@@ -650,16 +650,16 @@ fn holds(seeds: u64, steps: i64, identity: &[&str], options: &EstimateOptions, l
     assert!(mean.abs() <= 4.4 * deviation / n.sqrt(), "{what}: errors of {mean} on average lean to a side");
 }
 
-fn sampled(aggregate: &str, precision: f64, filter: Option<&str>) -> EstimateOptions {
+fn sampled(aggregate: &str, sample: f64, filter: Option<&str>) -> EstimateOptions {
     let mut options = wish(&[aggregate]);
-    options.query.precision = Some(precision);
+    options.query.sample = Some(sample);
     options.query.filter = filter.map(str::to_string);
     options
 }
 
 #[test]
 fn intervals_hold_as_often_as_they_say() {
-    for (aggregate, precision, filter) in [
+    for (aggregate, sample, filter) in [
         ("mean(value)", 0.02, None),
         ("sum(value)", 0.03, Some("kind < 4")),
         ("sum(x)", 0.03, None),
@@ -673,7 +673,7 @@ fn intervals_hold_as_often_as_they_say() {
     ] {
         // Counts, shares and quantiles have whole numbers, and err on the safe side.
         let most = if matches!(aggregate, "count()" | "mean(on)" | "median(value)") { 0.99 } else { 0.96 };
-        holds(150, 10, &["row"], &sampled(aggregate, precision, filter), 0.94, most, false);
+        holds(150, 10, &["row"], &sampled(aggregate, sample, filter), 0.94, most, false);
     }
 }
 

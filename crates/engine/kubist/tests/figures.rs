@@ -78,12 +78,12 @@ fn table(batch: &RecordBatch, seed: u64) -> Snapshot {
     table.snapshot().unwrap()
 }
 
-fn wish(aggregates: &[&str], group_by: &[&str], precision: f64) -> EstimateOptions {
+fn wish(aggregates: &[&str], group_by: &[&str], fraction: f64) -> EstimateOptions {
     let texts = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect();
     EstimateOptions {
         aggregates: texts(aggregates),
         group_by: texts(group_by),
-        query: Query { precision: Some(precision), ..Query::default() },
+        query: Query { sample: Some(fraction), ..Query::default() },
         ..EstimateOptions::default()
     }
 }

@@ -88,7 +88,7 @@ fn examined(table: &Table, all: &[Point], seed: u64) -> f64 {
         let inside = |point: &Point| (0..3).all(|d| (ends[d].0..=ends[d].1).contains(&point[d]));
         let expected: Vec<i64> = (0..all.len()).filter(|row| inside(&all[*row])).map(|row| row as i64).collect();
         assert_eq!(found, expected);
-        let half = Query { precision: Some(0.5), ..query };
+        let half = Query { sample: Some(0.5), ..query };
         let sampled: u64 = snapshot.query(&half).unwrap().map(|batch| batch.unwrap().num_rows() as u64).sum();
         assert_eq!(sampled, snapshot.count(&half).unwrap());
         read += stream.stats().rows_read;

@@ -86,7 +86,7 @@ fn questions() -> Vec<Query> {
     let condition = |text: &str| Query { filter: Some(text.into()), ..Default::default() };
     vec![
         Query::default(),
-        Query { precision: Some(0.05), ..Default::default() },
+        Query { sample: Some(0.05), ..Default::default() },
         Query { bounds: vec![bound("x", 0.3, 0.4), bound("y", 0.1, 0.5)], ..Default::default() },
         condition("id = 4711"),
         condition("x * y > 0.9"),

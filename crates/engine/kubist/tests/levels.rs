@@ -102,12 +102,12 @@ fn question(rng: &mut SmallRng) -> Query {
         Bound { column: name.into(), low: Some(Value::Float(middle - half)), high: Some(Value::Float(middle + half)) }
     };
     let bounds = vec![bound("x"), bound("y")];
-    let precision = [None, Some(0.003), Some(0.05), Some(0.3), Some(0.7)][rng.random_range(0..5)];
+    let sample = [None, Some(0.003), Some(0.05), Some(0.3), Some(0.7)][rng.random_range(0..5)];
     let window = rng.random_bool(0.2).then(|| {
         let low = rng.random_range(0.0..0.9);
         (low, low + 0.1)
     });
-    Query { bounds, precision, window, ..Query::default() }
+    Query { bounds, sample, window, ..Query::default() }
 }
 
 fn by_id(id: i64) -> Query {

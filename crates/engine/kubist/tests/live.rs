@@ -271,7 +271,7 @@ fn everybody_at_once() {
                     last = found.len();
                     let half = Query {
                         bounds: vec![Bound { column: "x".into(), low: None, high: Some(Value::Float(0.5)) }],
-                        precision: Some(0.3),
+                        sample: Some(0.3),
                         ..Default::default()
                     };
                     let sample = ids(&snapshot, &half);
@@ -479,8 +479,7 @@ fn the_optimizer_restores_what_a_bulk_build_gives() {
     large.append(&rows(0..20_000)).unwrap();
     large.commit().unwrap();
     let examined = |table: &Table| {
-        let mut stream =
-            table.snapshot().unwrap().query(&Query { precision: Some(0.02), ..Default::default() }).unwrap();
+        let mut stream = table.snapshot().unwrap().query(&Query { sample: Some(0.02), ..Default::default() }).unwrap();
         stream.by_ref().for_each(|batch| drop(batch.unwrap()));
         stream.stats().rows_read as f64
     };

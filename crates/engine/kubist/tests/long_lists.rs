@@ -175,7 +175,7 @@ fn long_lists_answer_as_those_in_memory_do() {
             assert!(ids(&paged(&at), &some) == ids(&held, &some), "{some:?}");
             assert_eq!(snapshot.count(&some).unwrap(), limit.min(expected.len() as u64));
             let first =
-                Query { first: Some(limit), order_by: Some(vec!["n desc".into(), "id".into()]), ..query.clone() };
+                Query { limit: Some(limit), order_by: Some(vec!["n desc".into(), "id".into()]), ..query.clone() };
             assert!(ids(&snapshot, &first) == ids(&held, &first), "{first:?}");
             assert_eq!(snapshot.count(&first).unwrap(), limit.min(expected.len() as u64));
         }

@@ -81,10 +81,10 @@ fn ask(table: &Table, query: &Query) -> (Vec<i64>, Stats) {
 }
 
 /// Pages read by small boxes all over the table; checks that both answer the same.
-fn pages(table: &Table, other: &Table, precision: Option<f64>) -> u64 {
+fn pages(table: &Table, other: &Table, sample: Option<f64>) -> u64 {
     let mut rng = SmallRng::seed_from_u64(3);
     let asked = (0..60).map(|_| {
-        let query = Query { precision, ..small_box([rng.random(), rng.random()], 0.03) };
+        let query = Query { sample, ..small_box([rng.random(), rng.random()], 0.03) };
         let (ids, stats) = ask(table, &query);
         assert_eq!(ids, ask(other, &query).0);
         assert_eq!(ids.len() as u64, table.snapshot().unwrap().count(&query).unwrap());
@@ -289,8 +289,8 @@ fn a_list_that_is_not_held_leads_to_the_same_layout() {
             (other.disk.primary, other.disk.replicas, other.disk.zone_maps, other.disk.lookups),
             "{what}"
         );
-        for precision in [None, Some(0.2)] {
-            pages(&held, &paged, precision);
+        for sample in [None, Some(0.2)] {
+            pages(&held, &paged, sample);
         }
     };
     check("commits");

@@ -331,9 +331,9 @@ fn question(rng: &mut SmallRng, case: &Case) -> (Query, Vec<usize>) {
     }
     if let Some(priorities) = &case.priorities {
         if rng.random_bool(0.5) {
-            let precision = *[0.001, 0.02, 0.3, 0.9, 1.0].choose(rng).unwrap();
-            query.precision = Some(precision);
-            matching.retain(|row| Threshold::from_fraction(precision).admits(priorities[*row]));
+            let sample = *[0.001, 0.02, 0.3, 0.9, 1.0].choose(rng).unwrap();
+            query.sample = Some(sample);
+            matching.retain(|row| Threshold::from_fraction(sample).admits(priorities[*row]));
         }
         if rng.random_bool(0.3) {
             let (low, high) = *[(0.0, 0.1), (0.05, 0.6), (0.5, 1.0)].choose(rng).unwrap();
@@ -373,7 +373,7 @@ fn check(rng: &mut SmallRng, case: &Case, label: &str) -> u64 {
             let expected: Vec<u64> = matching.iter().take(limit as usize).map(|row| priorities[*row]).collect();
             assert_eq!(got, expected, "{label}: {query:?}");
             if limit > 0 && matching.len() > limit as usize {
-                let next = Threshold::from_fraction(stream.precision());
+                let next = Threshold::from_fraction(stream.fraction());
                 assert!(next.to_u128() <= priorities[matching[limit as usize]] as u128, "{label}");
             }
         }
@@ -555,7 +555,7 @@ fn a_million_identical_points() {
     };
     assert_eq!(snapshot.count(at(0.25)).unwrap(), rows as u64);
     assert_eq!(snapshot.count(at(0.26)).unwrap(), 0);
-    let sample = snapshot.count(&Query { precision: Some(0.01), ..at(0.25) }).unwrap();
+    let sample = snapshot.count(&Query { sample: Some(0.01), ..at(0.25) }).unwrap();
     assert!((9_500..10_500).contains(&sample), "{sample}");
     assert_eq!(snapshot.query(Query::default()).unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), rows);
 }

@@ -162,14 +162,14 @@ fn any_order_is_that_of_a_sort_in_memory() {
             query = query.filter("x > 1 OR x IS NULL");
         }
         if random.random_range(0..3) == 0 {
-            query = query.precision(0.3);
+            query = query.sample(0.3);
         }
         let mut expected = sorted(&by_priority(query.clone()), &rows, &terms);
-        let first = (random.random_range(0..2) == 0).then(|| random.random_range(0..3_000));
-        if let Some(first) = first {
-            expected.truncate(first as usize);
+        let limit = (random.random_range(0..2) == 0).then(|| random.random_range(0..3_000));
+        if let Some(limit) = limit {
+            expected.truncate(limit as usize);
         }
-        let asked = Query { first, ..query.order_by(terms.clone()) };
+        let asked = Query { limit, ..query.order_by(terms.clone()) };
         // In memory; in some runs; in more runs than are merged at once.
         for memory_bytes in [None, Some(400_000), Some(10_000)] {
             let run = RunOptions { memory_bytes, ..RunOptions::default() };
@@ -205,7 +205,10 @@ fn trajectories_come_one_after_the_other_in_order_of_time() {
                 found.collect::<Vec<i64>>()
             };
             assert_eq!(paths(Query::new()), expected, "{identity:?} in {memory_bytes:?}");
-            assert_eq!(paths(Query::new().columns(["id"]).first(77)), expected[..77]);
+            assert_eq!(paths(Query::new().columns(["id"]).order_by(terms.clone()).limit(77)), expected[..77]);
+            // Without an order that is asked for a limit draws a sample, of paths too.
+            let sampled: Vec<i64> = by_priority.iter().filter(|id| expected.contains(id)).take(77).copied().collect();
+            assert_eq!(paths(Query::new().columns(["id"]).limit(77)), sorted(&sampled, &rows, &terms));
             let in_reverse = paths(Query::new().order_by(["time desc", "id"]));
             let mut times: Vec<i64> = in_reverse.iter().map(|id| rows[*id as usize].time).collect();
             assert!(times.len() == expected.len() && times.is_sorted_by(|one, other| one >= other));
@@ -235,37 +238,41 @@ fn values_stay_with_their_records_and_columns_of_the_order_need_not_be_asked_for
     assert_eq!(ordered, expected);
     let none = Query::new().order_by(["x"]).columns(Vec::<String>::new());
     assert_eq!(answer(&snapshot, none).num_rows(), 5_000);
-    let with_share = answer(&snapshot, run.of(Query::new().order_by(["x"]).precision(0.5).inclusion("p")));
+    let with_share = answer(&snapshot, run.of(Query::new().order_by(["x"]).sample(0.5).inclusion("p")));
     assert!(with_share["p"].as_primitive::<arrow_array::types::Float64Type>().values().iter().all(|p| *p == 0.5));
-    let no_sample = Query::new().order_by(["x"]).first(5).inclusion("p");
+    let no_sample = Query::new().order_by(["x"]).limit(5).inclusion("p");
     assert!(snapshot.query(no_sample).err().unwrap().to_string().contains("no sample"));
 }
 
 #[test]
-fn a_limit_draws_its_sample_before_it_is_ordered() {
+fn a_limit_takes_the_first_of_an_order_and_without_one_the_lowest_priorities() {
     let rows = rows(4, 4_000);
     let table = made(&rows, 4_000, &["id"]);
     let snapshot = table.snapshot().unwrap();
     let terms = ["x DESC".to_string(), "id".to_string()];
-    let sample = ids(&snapshot, Query::new().limit(500));
-    let ordered = Query::new().limit(500).order_by(terms.clone());
-    assert_eq!(ids(&snapshot, ordered.clone()), sorted(&sample, &rows, &terms));
-    let few = sorted(&sample, &rows, &terms)[..20].to_vec();
-    assert_eq!(ids(&snapshot, ordered.clone().first(20)), few);
-    assert_eq!(snapshot.count(ordered.first(20)).unwrap(), 20);
+    let by_priority = ids(&snapshot, Query::new().limit(u64::MAX));
+    assert_eq!(ids(&snapshot, Query::new().limit(500)), by_priority[..500]);
+    let ordered = Query::new().limit(20).order_by(terms.clone());
+    assert_eq!(ids(&snapshot, ordered.clone()), sorted(&by_priority, &rows, &terms)[..20]);
+    assert_eq!(snapshot.count(ordered.clone()).unwrap(), 20);
+    assert!(snapshot.query(ordered.clone().limit(0)).unwrap().next().is_none());
+    // Of a sample and of cells, which choose before it.
+    let tenth = ids(&snapshot, Query::new().limit(u64::MAX).sample(0.1));
+    assert_eq!(ids(&snapshot, ordered.clone().sample(0.1)), sorted(&tenth, &rows, &terms)[..20]);
     let of_cells = PerCell { rows: 2, widths: vec![("time".into(), 10.0.into())] };
     let cells = Query { per_cell: Some(of_cells), ..Query::default() };
     let chosen = ids(&snapshot, cells.clone());
-    assert_eq!(ids(&snapshot, cells.order_by(terms.clone())), sorted(&chosen, &rows, &terms));
+    let in_order = sorted(&chosen, &rows, &terms);
+    assert_eq!(ids(&snapshot, cells.clone().order_by(terms.clone())), in_order);
+    let first = cells.clone().order_by(terms.clone()).limit(20);
+    assert_eq!(ids(&snapshot, first.clone()), in_order[..20]);
+    assert_eq!(snapshot.count(first).unwrap(), 20);
+    assert_eq!(ids(&snapshot, cells.limit(20)), chosen[..20]);
     // By priority: what a limit of all gives, and its reverse.
-    let by_priority = ids(&snapshot, Query::new().limit(u64::MAX));
     assert_eq!(ids(&snapshot, Query::new().order_by(["priority"])), by_priority);
     let reversed: Vec<i64> = by_priority.iter().rev().copied().collect();
     assert_eq!(ids(&snapshot, Query::new().order_by(["priority desc"])), reversed);
-    assert_eq!(
-        ids(&snapshot, Query::new().limit(7).order_by(["Priority DESC"])),
-        by_priority[..7].iter().rev().copied().collect::<Vec<_>>()
-    );
+    assert_eq!(ids(&snapshot, Query::new().limit(7).order_by(["Priority DESC"])), reversed[..7]);
 }
 
 #[test]
@@ -313,7 +320,6 @@ fn what_cannot_be_ordered_is_refused_in_words() {
         (Query::new().order_by(["x descending"]), "no column `x descending`"),
         (Query::new().order_by(["x", "X desc"]), "\"X desc\" is given twice"),
         (Query::new().order_by(Vec::<String>::new()), "it names no column"),
-        (Query::new().first(3), "first: of which order?"),
         (Query::new().order_by(["\"priority\""]), "no column `priority`"),
     ] {
         let message = refused(query.clone());

@@ -53,7 +53,7 @@ fn inside(low: f64, high: f64) -> Query {
 fn parts_travel_as_text_and_are_read_as_one() {
     let directory = tempfile::tempdir().unwrap();
     let snapshot = table(&directory.path().join("t.kubist")).snapshot().unwrap();
-    let query = Query { precision: Some(0.5), filter: Some("pid < 400".into()), ..inside(0.2, 0.9) };
+    let query = Query { sample: Some(0.5), filter: Some("pid < 400".into()), ..inside(0.2, 0.9) };
     let mut all = numbers(snapshot.query(&query).unwrap(), "n");
     all.sort_unstable();
     for parts in [1, 2, 5, 64] {
@@ -136,7 +136,7 @@ fn probabilities_are_those_of_the_draw() {
         let batches = snapshot.query(&query).unwrap().map(|batch| batch.unwrap());
         batches.flat_map(|batch| batch["p"].as_primitive::<Float64Type>().values().to_vec()).collect()
     };
-    assert!(of(Query { precision: Some(0.25), ..inside(0.1, 0.6) }).iter().all(|p| *p == 0.25));
+    assert!(of(Query { sample: Some(0.25), ..inside(0.1, 0.6) }).iter().all(|p| *p == 0.25));
     assert!(of(Query { window: Some((0.5, 0.75)), ..Query::default() }).iter().all(|p| *p == 0.25));
     let limited = of(Query { limit: Some(2_000), ..Query::default() });
     assert_eq!(limited.len(), 2_000);

@@ -123,7 +123,7 @@ fn questions() -> Vec<Query> {
     };
     vec![
         Query::default(),
-        Query { precision: Some(0.3), ..Query::default() },
+        Query { sample: Some(0.3), ..Query::default() },
         Query { bounds: vec![low("x", 0.2, 0.4), low("y", 0.1, 0.8)], ..Query::default() },
         Query { filter: Some("x + y < 0.7".into()), window: Some((0.1, 0.6)), ..Query::default() },
     ]

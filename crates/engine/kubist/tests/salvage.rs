@@ -97,7 +97,7 @@ fn ids(snapshot: &Snapshot, query: &Query) -> Vec<i64> {
 }
 
 fn sample() -> Query {
-    Query { precision: Some(0.3), ..Default::default() }
+    Query { sample: Some(0.3), ..Default::default() }
 }
 
 fn of_step(step: i64) -> Query {

@@ -110,7 +110,7 @@ fn alike(one: &Snapshot, other: &Snapshot) {
     for query in [
         everything.clone(),
         Query { bounds: vec![range("x", 100, 300), range("y", 0, 500)], ..everything.clone() },
-        Query { precision: Some(0.1), ..everything.clone() },
+        Query { sample: Some(0.1), ..everything.clone() },
         Query { window: Some((0.2, 0.3)), filter: Some("age = 0.5".into()), ..everything.clone() },
         Query { steps: Some((Some(1), Some(2))), ..everything.clone() },
     ] {
@@ -161,7 +161,7 @@ fn a_copy_has_everything_that_the_rows_have() {
         let mut ada = writer(&copy, "ada");
         ada.append(&rows(20_000..27_500)).unwrap();
         ada.commit().unwrap();
-        let half = Query { precision: Some(0.5), ..Default::default() };
+        let half = Query { sample: Some(0.5), ..Default::default() };
         let (old, new): (Vec<i64>, Vec<i64>) =
             ids(&copy.snapshot().unwrap(), &half).into_iter().partition(|id| *id < 20_000);
         assert_eq!(sorted(old), sorted(ids(&snapshot, &half)));

@@ -30,7 +30,7 @@ pub struct Question {
     pub sel: Vec<Bound>,
     pub columns: Option<Vec<String>>,
     /// The share of the positions to sample.
-    pub precision: Option<f64>,
+    pub sample: Option<f64>,
     /// At most so many, of lowest priority: a uniform sample.
     pub limit: Option<u64>,
     /// Leave out what cannot be read, and name it.

@@ -119,8 +119,8 @@ impl Files {
         take: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<Report> {
         let begin = Instant::now();
-        if question.precision.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-            return Err(Error::invalid("a precision lies between 0 and 1"));
+        if question.sample.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+            return Err(Error::invalid("a sample lies between 0 and 1"));
         }
         match question.split {
             Some((part, parts)) if part >= parts => {
@@ -241,7 +241,7 @@ impl<'a> Asking<'a> {
             options,
             rows: true,
             drawn,
-            below: question.precision.map(Threshold::from_fraction),
+            below: question.sample.map(Threshold::from_fraction),
             cancel,
             reads: Reads::default(),
             sorted: Reads::default(),
@@ -259,7 +259,7 @@ impl Asking<'_> {
 
     /// Whether only the number of answers counts, where all of a cell is one.
     fn is_counted(&self) -> bool {
-        !self.rows && self.question.precision.is_none()
+        !self.rows && self.question.sample.is_none()
     }
 
     fn into_report(self, mut report: Report, begin: Instant) -> Result<Report> {
@@ -268,7 +268,7 @@ impl Asking<'_> {
         (report.sorted_bytes, report.sorted_requests) = (count(&self.sorted.bytes), count(&self.sorted.requests));
         report.by_library = count(&self.reads.by_library);
         report.blocks_spared =
-            (self.question.precision.is_none() && self.question.limit.is_none()).then(|| count(&self.spared));
+            (self.question.sample.is_none() && self.question.limit.is_none()).then(|| count(&self.spared));
         report.damaged = self.damaged.into_inner().unwrap_or_else(PoisonError::into_inner);
         let member = &self.files.members[0];
         let grid = &self.grids[0];

@@ -33,7 +33,7 @@ pub struct Index {
     #[arg(long, value_name = "SIZE")]
     pub block: Option<Block>,
     /// The share of the blocks that get a sorted copy, those that most questions hit: 5%
-    #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
+    #[arg(long, value_name = "SHARE", value_parser = parse::fraction)]
     pub sorted: Option<f64>,
     /// Write the indices to this folder: where the data is read-only
     #[arg(long, value_name = "DIR")]
@@ -43,7 +43,7 @@ pub struct Index {
     pub refresh: bool,
     /// Print which size of blocks suits questions that select this share, by the I/O model and the
     /// device as it is measured; the files must be indexed
-    #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
+    #[arg(long, value_name = "SHARE", value_parser = parse::fraction)]
     pub advise: Option<f64>,
     /// Print the outcome as JSON
     #[arg(long)]

@@ -2,18 +2,19 @@
 
 mod files;
 mod model;
+mod question;
 mod read;
 mod show;
 mod write;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 pub use self::files::Index;
 pub use self::model::{Advise, Fit, Model};
-pub use self::read::{Answer, Estimate, Explain, Format, Info, Query, Salvage, Tail, Trajectories, Verify};
+pub use self::question::Question;
+pub use self::read::{Estimate, Explain, Format, Info, Output, Query, Salvage, Tail, Trajectories, Verify};
 pub use self::show::{Aspect, Colormap, Plot, Style, View};
 pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Regrid};
-use crate::parse::{self, Ranges};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -24,8 +25,8 @@ Exit codes:
   4    the operating system or another process said no (full disk, permissions, busy)
   130  interrupted (Ctrl-C): what was committed stays, whole";
 
-/// A store for particles and other point-like records: any region, at any
-/// precision, while it is being written.
+/// A store for particles and other point-like records: any region, in full
+/// or as a sample, while it is being written.
 #[derive(Debug, Parser)]
 #[command(name = "kubist", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub struct Kubist {
@@ -58,23 +59,6 @@ pub enum Command {
     Model(Model),
     /// Print where ParaView's plug-in lies, for Tools > Manage Plugins > Load New
     ParaviewPath,
-}
-
-/// Which records: shared by query, trajectories and plot.
-#[derive(Debug, Args)]
-pub struct Region {
-    /// Closed ranges: x=0.1:0.2,y=:0.5,pid=7 (repeatable; all must hold)
-    ///
-    /// LOW..HIGH where an end has colons itself: time=2024-01-01T10:00..2024-01-01T11:00. An end
-    /// may have a unit where the column has one: x=1cm:2cm
-    #[arg(long = "box", value_name = "RANGES")]
-    pub ranges: Vec<Ranges>,
-    /// An SQL condition: "diameter > 2e-5 AND NOT deposited"
-    #[arg(long = "where", value_name = "SQL")]
-    pub filter: Option<String>,
-    /// The share of the records to sample: 0.01 or 1%
-    #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
-    pub precision: Option<f64>,
 }
 
 #[cfg(test)]

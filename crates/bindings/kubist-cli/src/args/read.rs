@@ -1,13 +1,12 @@
 //! Commands that ask a table.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use kubist::{PerCell, QuerySpec};
 
-use super::Region;
+use super::question::{Question, Region, Selection};
 use crate::location::Location;
-use crate::parse::{self, Goal, OrderBy};
+use crate::parse::{self, Goal};
 
 /// Get the records of a region, all or a sample
 ///
@@ -16,11 +15,11 @@ use crate::parse::{self, Goal, OrderBy};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  kubist query airway.kubist --box x=0.1:0.2,y=:0.5 --precision 1%
+  kubist query airway.kubist --box x=0.1:0.2,y=:0.5 --sample 1%
   kubist query airway.kubist --where 'diameter > 2e-5' --limit 1000 -o big.parquet
   kubist query airway.kubist --box time=0.3 --columns x,y,z,ux --json -o now.arrow
   kubist query airway.kubist --per-cell 1:x=0.001,y=0.001 --format csv | head
-  kubist query airway.kubist --order-by 'diameter desc' --first 10
+  kubist query airway.kubist --order-by 'diameter desc' --limit 10
   kubist query airway.kubist --box x=0:0.1 --count
   kubist query ocean.nc --where 'temperature > 28 AND depth < 50'
   kubist query run_*.nc --where 'temperature > 28' --box lat=-10:10
@@ -32,43 +31,21 @@ pub struct Query {
     /// More files, asked as one with the first
     pub more: Vec<PathBuf>,
     #[command(flatten)]
-    pub region: Region,
-    /// Only records whose priority lies in it: 0:0.01, then 0.01:0.08, ... never repeats one
-    #[arg(long, value_name = "LO:HI", value_parser = parse::window)]
-    pub window: Option<(f64, f64)>,
-    /// At most K records from each cell of a regular grid: 1:x=0.001,y=1mm
-    #[arg(long, value_name = "K:COLUMN=WIDTH,...", value_parser = parse::per_cell)]
-    pub per_cell: Option<PerCell>,
+    pub question: Question,
     /// Print only how many records there are
     #[arg(long, conflicts_with_all = ["output", "format", "columns"])]
     pub count: bool,
     #[command(flatten)]
-    pub answer: Answer,
+    pub output: Output,
 }
 
-/// What comes back of the records, in which order, and where it goes: shared by query and
-/// trajectories.
+/// Where the records go: shared by query and trajectories.
 #[derive(Debug, Args)]
-pub struct Answer {
-    /// The columns to return, in this order
-    #[arg(long, value_delimiter = ',')]
-    pub columns: Option<Vec<String>>,
-    /// At most this many records: those of lowest priority, a uniform sample
-    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub limit: Option<u64>,
-    /// The order of the answer: columns with asc or desc, or priority: 'diameter desc,pid'
-    ///
-    /// NaN and null come last. --limit draws its sample first and then orders it; --first gives
-    /// the first records of all in that order.
-    #[arg(long, value_name = "COLUMNS", value_parser = parse::order_by)]
-    pub order_by: Option<OrderBy>,
-    /// Only the first so many records in the order of the answer: the largest, the earliest
-    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub first: Option<u64>,
+pub struct Output {
     /// Where the records go: a .parquet, .arrow, .arrows or .csv file, or - for standard output;
     /// with the Python package also .las, .laz, .vtp, .fits, and openPMD as .h5 or .bp
-    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
-    pub output: PathBuf,
+    #[arg(short = 'o', long = "output", value_name = "FILE", default_value = "-", hide_default_value = true)]
+    pub path: PathBuf,
     /// What the records become, where the output's name does not say it
     #[arg(long, value_enum)]
     pub format: Option<Format>,
@@ -77,16 +54,10 @@ pub struct Answer {
     pub json: bool,
 }
 
-impl Answer {
-    /// What it says of a question.
-    pub fn spec(&self) -> QuerySpec {
-        QuerySpec {
-            columns: self.columns.clone(),
-            limit: self.limit,
-            order_by: self.order_by.clone().map(|order| order.0),
-            first: self.first,
-            ..QuerySpec::default()
-        }
+impl Output {
+    /// The file that the records go to; none: standard output.
+    pub fn path(&self) -> Option<&Path> {
+        (self.path != Path::new("-")).then_some(self.path.as_path())
     }
 }
 
@@ -113,12 +84,14 @@ pub struct Trajectories {
     #[arg(long, value_name = "COLUMN")]
     pub by: Option<String>,
     #[command(flatten)]
-    pub answer: Answer,
+    pub selection: Selection,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub enum Format {
-    /// For people: 40 records, or as many as --limit or --first says
+    /// For people: 40 records, or as many as --limit says
     Table,
     /// Comma-separated text with a header
     Csv,
@@ -136,29 +109,14 @@ pub enum Format {
 #[command(after_help = "\
 Examples:
   kubist explain airway.kubist --box x=0.1:0.2
-  kubist explain cassandra://host1/science/droplets --precision 1% --fit droplets.fit.json --plot stages.png
+  kubist explain cassandra://host1/science/droplets --sample 1% --fit droplets.fit.json --plot stages.png
 
 Exit codes: see kubist --help")]
 pub struct Explain {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
     #[command(flatten)]
-    pub region: Region,
-    /// The columns to return
-    #[arg(long, value_delimiter = ',')]
-    pub columns: Option<Vec<String>>,
-    /// At most this many records: those of lowest priority, a uniform sample
-    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub limit: Option<u64>,
-    /// The order of the answer: columns with asc or desc, or priority: 'diameter desc,pid'
-    ///
-    /// NaN and null come last. --limit draws its sample first and then orders it; --first gives
-    /// the first records of all in that order.
-    #[arg(long, value_name = "COLUMNS", value_parser = parse::order_by)]
-    pub order_by: Option<OrderBy>,
-    /// Only the first so many records in the order of --order-by: the largest, the earliest
-    #[arg(long, value_name = "RECORDS", requires = "order_by", value_parser = clap::value_parser!(u64).range(1..))]
-    pub first: Option<u64>,
+    pub question: Question,
     /// What `kubist model fit -o` wrote for this location: says how long it should have taken
     #[arg(long, value_name = "FILE")]
     pub fit: Option<PathBuf>,
@@ -183,7 +141,7 @@ Examples:
   kubist estimate airway.kubist 'mean(ux), p95(diameter)' --box x=0.1:0.2 --error 1%
   kubist estimate airway.kubist 'count()' 'mean(deposited)' --group-by kind --within 0.5
   kubist estimate airway.kubist 'mean(sqrt(ux*ux + uy*uy))' --error '0.01 abs' --json
-  kubist estimate airway.kubist 'histogram(diameter, 20)' --precision 1%
+  kubist estimate airway.kubist 'histogram(diameter, 20)' --sample 1%
   kubist estimate ocean.nc 'mean(TEMP)' --where 'DEPTH < 50' --error 1%
 
 Exit codes: see kubist --help")]

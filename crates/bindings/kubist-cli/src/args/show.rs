@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::Region;
+use super::question::Region;
 use crate::location::Location;
 use crate::parse;
 
@@ -12,21 +12,21 @@ use crate::parse;
 ///
 /// Every point is a small disc; where discs meet, their values are averaged, so
 /// that the picture does not depend on the order of the records. Without --color
-/// the colour is the density. The sample is as large as --points allows.
+/// the colour is the density. The sample is as large as --limit allows.
 ///
 /// In an SVG or a PDF axes, words and colour bar are lines and text, and the points
 /// an image of as many pixels as in a PNG. Where both axes have the same unit, and
 /// one unit is as long across as up, a scale bar shows a length.
 ///
 /// --animate draws a picture for each value of a column, all with the same axes,
-/// colours and precision: as .gif, as .mp4 (by ffmpeg, where it is installed), or as
+/// colours and sample: as .gif, as .mp4 (by ffmpeg, where it is installed), or as
 /// PNGs in a new folder.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   kubist plot airway.kubist --axes x,y --color ux -o airway.png
   kubist plot airway.kubist --axes x,z --color diameter --log --box time=0.3 --colormap magma -o now.png
-  kubist plot sky.kubist --axes ra,dec --points 1000000 --size 1600x900 --title Gaia -o sky.png
+  kubist plot sky.kubist --axes ra,dec --limit 1000000 --size 1600x900 --title Gaia -o sky.png
   kubist plot airway.kubist --axes y,x --title 'Droplets at 0.3 s' --box time=0.3 -o figure.pdf
   kubist plot airway.kubist --axes y,x --color ux --style dark --animate time -o airway.gif
   kubist plot storm.kubist --axes lon,lat --animate when --frames 120 --fps 24 -o storm.mp4
@@ -46,9 +46,9 @@ pub struct Plot {
     pub output: PathBuf,
     #[command(flatten)]
     pub region: Region,
-    /// At most this many points, a uniform sample, in each picture [default: 200000, without --precision]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    pub points: Option<u64>,
+    /// At most this many records, a uniform sample, in each picture [default: 200000, without --sample]
+    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
     /// Colours on a logarithmic scale
     #[arg(long)]
     pub log: bool,

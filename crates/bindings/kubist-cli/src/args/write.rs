@@ -323,7 +323,7 @@ pub struct Optimize {
     pub table: Location,
     /// Rewrite a part once this share of its records lies in the wrong cube
     /// (usually 5%, and 50% with --watch, which writes less)
-    #[arg(long, value_name = "SHARE", value_parser = parse::precision)]
+    #[arg(long, value_name = "SHARE", value_parser = parse::fraction)]
     pub debt: Option<f64>,
     /// What to copy into deeper cubes [default: as the table was created]: none, outlook,
     /// outlook(BOOST), full or full(HEIGHT)

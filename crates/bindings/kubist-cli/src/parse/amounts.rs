@@ -4,16 +4,16 @@ use kubist::Absolute;
 use kubist_plot::SIDES;
 
 /// A fraction in (0, 1], plain or in percent.
-pub fn precision(text: &str) -> Result<f64, String> {
-    match fraction(text)? {
-        p if p > 0.0 && p <= 1.0 => Ok(p),
-        _ => Err("a precision lies above 0 and up to 1 (100%)".to_string()),
+pub fn fraction(text: &str) -> Result<f64, String> {
+    match number(text)? {
+        fraction if fraction > 0.0 && fraction <= 1.0 => Ok(fraction),
+        _ => Err("a fraction lies above 0 and up to 1 (100%)".to_string()),
     }
 }
 
 /// A share above 0, plain or in percent.
 pub fn share(text: &str) -> Result<f64, String> {
-    match fraction(text)? {
+    match number(text)? {
         share if share > 0.0 && share.is_finite() => Ok(share),
         _ => Err("a share lies above 0".to_string()),
     }
@@ -61,8 +61,8 @@ pub fn seconds(text: &str) -> Result<std::time::Duration, String> {
 /// `LO:HI`, fractions with `0 <= LO < HI <= 1`; an end left out is 0 or 1.
 pub fn window(text: &str) -> Result<(f64, f64), String> {
     let (low, high) = text.split_once(':').ok_or("expected LO:HI")?;
-    let low = if low.is_empty() { 0.0 } else { fraction(low)? };
-    let high = if high.is_empty() { 1.0 } else { fraction(high)? };
+    let low = if low.is_empty() { 0.0 } else { number(low)? };
+    let high = if high.is_empty() { 1.0 } else { number(high)? };
     if low >= 0.0 && low < high && high <= 1.0 {
         Ok((low, high))
     } else {
@@ -70,7 +70,18 @@ pub fn window(text: &str) -> Result<(f64, f64), String> {
     }
 }
 
-fn fraction(text: &str) -> Result<f64, String> {
+/// A step, or a closed range `LO:HI` of steps, either of them open.
+pub fn steps(text: &str) -> Result<(Option<i64>, Option<i64>), String> {
+    let (low, high) = text.split_once(':').unwrap_or((text, text));
+    let end = |text: &str| match text.trim() {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| format!("{text:?} is not a step: expected 3, 3:7, :7 or 3:")),
+    };
+    Ok((end(low)?, end(high)?))
+}
+
+/// A number, plain or in percent.
+fn number(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let (number, divisor) = match text.strip_suffix('%') {
         Some(percent) => (percent.trim(), 100.0),
@@ -140,10 +151,13 @@ mod tests {
 
     #[test]
     fn fractions_and_windows() {
-        assert_eq!(precision("0.01"), Ok(0.01));
-        assert_eq!(precision("1%"), Ok(0.01));
-        assert_eq!(precision("1"), Ok(1.0));
-        assert!(precision("0").is_err() && precision("1.5").is_err() && precision("nan").is_err());
+        assert_eq!(fraction("0.01"), Ok(0.01));
+        assert_eq!(fraction("1%"), Ok(0.01));
+        assert_eq!(steps("3"), Ok((Some(3), Some(3))));
+        assert_eq!(steps("-3:"), Ok((Some(-3), None)));
+        assert!(steps("first").is_err());
+        assert_eq!(fraction("1"), Ok(1.0));
+        assert!(fraction("0").is_err() && fraction("1.5").is_err() && fraction("nan").is_err());
         assert_eq!(window("0:0.1"), Ok((0.0, 0.1)));
         assert_eq!(window("10%:"), Ok((0.1, 1.0)));
         assert!(window("0.5:0.5").is_err() && window("0.5").is_err() && window("-1:0.5").is_err());

@@ -1,7 +1,7 @@
-//! `kubist plot --animate`: one picture after the other, all with the same axes, colours, precision
+//! `kubist plot --animate`: one picture after the other, all with the same axes, colours, fraction
 //! and size of points.
 //!
-//! First every frame is asked for as many points as a picture bears: the lowest precision at which
+//! First every frame is asked for as many points as a picture bears: the lowest fraction at which
 //! one has them becomes that of all. Nothing but the extents and the fullest frame is kept.
 
 use kubist::{Cancel, QuerySpec, human};
@@ -33,20 +33,20 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
         return Err(Failure::usage(format!("--animate {}: no record there has a value of it", column.name())));
     };
     let pooled = asked.read(asked.query.clone(), cancel)?;
-    let precision = survey.precision;
-    let caption = run.caption(0, &survey.fullest, precision);
-    let mut picture = asked.picture(pooled.points, precision, &caption)?;
+    let fraction = survey.fraction;
+    let caption = run.caption(0, &survey.fullest, fraction);
+    let mut picture = asked.picture(pooled.points, fraction, &caption)?;
     picture.fix_axes(&survey.extents);
     let mut stage = Stage::new(&picture, &survey.fullest);
     drop(survey);
     if asked.color.is_none() {
-        run.each(precision, |points, _| {
+        run.each(fraction, |points, _| {
             stage.settle(&points);
             Ok(())
         })?;
     }
     let mut reel = place.begin(&stage, command.fps, [asked.title(), caption])?;
-    run.each(precision, |points, caption| reel.add(&stage.scene(&points, &caption).canvas()))?;
+    run.each(fraction, |points, caption| reel.add(&stage.scene(&points, &caption).canvas()))?;
     cancel.check()?;
     reel.finish()?;
     let (width, height) = stage.size();
@@ -56,20 +56,20 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
             "width": width,
             "height": height,
             "frames": run.frames.len(),
-            "precision": precision,
+            "fraction": fraction,
             "rows_read": run.rows,
             "bytes_read": run.bytes,
             "seconds": run.progress.seconds(),
         }));
     }
     let frames = human::counted(run.frames.len() as u64, "frame");
-    remark(&format!("{}: {frames}, precision {}", command.output.display(), human::fraction(precision)));
+    remark(&format!("{}: {frames}, fraction {}", command.output.display(), human::fraction(fraction)));
     Ok(())
 }
 
 /// What is known of all frames before one is drawn.
 struct Survey {
-    precision: f64,
+    fraction: f64,
     extents: Extents,
     fullest: Points,
 }
@@ -92,30 +92,30 @@ impl Run<'_> {
         let mut survey: Option<Survey> = None;
         for frame in 0..self.frames.len() {
             let query = self.frames[frame].of(&self.asked.query);
-            let Read { points, precision, .. } = self.read(query)?;
+            let Read { points, fraction, .. } = self.read(query)?;
             let Some(known) = &mut survey else {
                 let mut extents = Extents::default();
                 extents.include(&points);
-                survey = Some(Survey { precision, extents, fullest: points });
+                survey = Some(Survey { fraction, extents, fullest: points });
                 continue;
             };
             known.extents.include(&points);
-            // How many it would have at the same precision.
-            let full = |points: &Points, precision: f64| points.len() as f64 / precision;
-            if full(&points, precision) > full(&known.fullest, known.precision) {
+            // How many it would have at the same fraction.
+            let full = |points: &Points, fraction: f64| points.len() as f64 / fraction;
+            if full(&points, fraction) > full(&known.fullest, known.fraction) {
                 known.fullest = points;
             }
-            known.precision = known.precision.min(precision);
+            known.fraction = known.fraction.min(fraction);
         }
         Ok(survey)
     }
 
-    /// Reads frame after frame at one precision; what is done with each gets its caption too.
-    fn each(&mut self, precision: f64, mut with: impl FnMut(Points, String) -> Result<()>) -> Result<()> {
+    /// Reads frame after frame at one fraction; what is done with each gets its caption too.
+    fn each(&mut self, fraction: f64, mut with: impl FnMut(Points, String) -> Result<()>) -> Result<()> {
         for frame in 0..self.frames.len() {
             let query = self.frames[frame].of(&self.asked.query);
-            let read = self.read(QuerySpec { precision: Some(precision), limit: None, ..query })?;
-            let caption = self.caption(frame, &read.points, precision);
+            let read = self.read(QuerySpec { sample: Some(fraction), limit: None, ..query })?;
+            let caption = self.caption(frame, &read.points, fraction);
             with(read.points, caption)?;
         }
         Ok(())
@@ -134,7 +134,7 @@ impl Run<'_> {
         Ok(read)
     }
 
-    fn caption(&self, frame: usize, points: &Points, precision: f64) -> String {
-        format!("{}: {}", self.frames[frame].label, self.asked.caption(points, precision, false))
+    fn caption(&self, frame: usize, points: &Points, fraction: f64) -> String {
+        format!("{}: {}", self.frames[frame].label, self.asked.caption(points, fraction, false))
     }
 }

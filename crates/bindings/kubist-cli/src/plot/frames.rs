@@ -111,7 +111,7 @@ fn values_of(asked: &Asked, column: &Field, condition: &str, cancel: &Cancel) ->
         columns: Some(vec![column.name().clone()]),
         filter: both(asked.query.filter.as_deref(), condition),
         limit: Some(SAMPLED),
-        precision: None,
+        sample: None,
         ..asked.query.clone()
     };
     let mut values = BTreeSet::new();

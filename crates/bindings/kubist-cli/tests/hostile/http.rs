@@ -87,13 +87,13 @@ fn absurd(random: &mut StdRng) -> (&'static str, String) {
         ["0", "-1", "1e-300", "1e308", "1e999", "18446744073709551615", "NaN", "null", "\"\"", "[]", "{}", "5e-324"];
     let mut of = || *numbers.choose(random).expect("numbers");
     let bodies = [
-        ("query", format!(r#"{{"precision": {}, "limit": {}}}"#, of(), of())),
+        ("query", format!(r#"{{"sample": {}, "limit": {}}}"#, of(), of())),
         ("query", format!(r#"{{"window": [{}, {}]}}"#, of(), of())),
         ("query", format!(r#"{{"per_cell": {{"rows": {}, "widths": {{"x": {}, "y": {}}}}}}}"#, of(), of(), of())),
         ("query", format!(r#"{{"box": {{"x": [{}, {}], "nothing": {}}}}}"#, of(), of(), of())),
         ("query", format!(r#"{{"per_cell": {{"rows": 20000, "widths": {{"x": 1e9}}}}, "limit": {}}}"#, of())),
-        ("trajectories", format!(r#"{{"by": "name", "precision": {}, "limit": {}}}"#, of(), of())),
-        ("histogram", format!(r#"{{"columns": ["x", "y"], "bins": {}, "sample": {}}}"#, of(), of())),
+        ("trajectories", format!(r#"{{"by": "name", "sample": {}, "limit": {}}}"#, of(), of())),
+        ("histogram", format!(r#"{{"columns": ["x", "y"], "bins": {}, "limit": {}}}"#, of(), of())),
         (
             "estimate",
             format!(

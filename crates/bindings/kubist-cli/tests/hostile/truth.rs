@@ -56,7 +56,7 @@ pub fn without(rows: &[String], column: &str) -> Vec<String> {
 pub fn answers(at: &Path) -> Result<Vec<Vec<String>>> {
     let snapshot = Table::open(at.to_str().expect("a path in UTF-8"))?.snapshot()?;
     let has = |column: &str| snapshot.schema().index_of(column).is_ok();
-    let mut queries = vec![Query::default(), Query { precision: Some(0.3), ..Query::default() }];
+    let mut queries = vec![Query::default(), Query { sample: Some(0.3), ..Query::default() }];
     // One by a zone map, one by postings where there are some.
     for (column, filter) in [("y", "y > 300 AND y < 520"), ("name", "name IN ('droplet 3', 'droplet 17')")] {
         if has(column) {

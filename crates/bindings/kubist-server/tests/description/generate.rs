@@ -6,10 +6,18 @@ use serde_json::{Map, Value, json};
 
 use crate::common::resolved;
 
-/// The description with the schemas of a query as the engine declares them.
+/// The description with the schemas of a query as the engine declares them, and all its
+/// parameters in a request for records.
 pub fn with_schemas(mut description: Value) -> Value {
     for (name, schema) in QuerySpec::schemas() {
         description["components"]["schemas"][name] = schema;
+    }
+    let request = &mut description["components"]["schemas"]["QueryRequest"]["properties"];
+    let request = request.as_object_mut().unwrap();
+    request.retain(|name, said| said["$ref"].is_null() || QuerySpec::NAMES.contains(&name.as_str()));
+    for name in QuerySpec::NAMES {
+        let target = format!("#/components/schemas/QuerySpec/properties/{name}");
+        request.entry(*name).or_insert_with(|| json!({ "$ref": target }));
     }
     description
 }
@@ -181,10 +189,6 @@ pub fn example(description: &Value, schema: &Value, with: &[&str]) -> Value {
     for name in
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).chain(with.iter().copied())
     {
-        if name == "first" {
-            // It is of an order.
-            made.insert("order_by".into(), value("order_by", &Value::Null));
-        }
         made.insert(name.to_string(), value(name, &resolved(description, &schema["properties"][name])));
     }
     Value::Object(made)

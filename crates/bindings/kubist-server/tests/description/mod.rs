@@ -1,8 +1,12 @@
 //! What can be asked is declared once, next to `QuerySpec`. The schemas of the HTTP interface,
-//! the page's types and Python's typed dictionaries are written from it: `make generate` is
+//! the page's types, Python's typed dictionaries
+//! and Java's class are written from it: `make generate` is
 //! this test with UPDATE=1, without it the test compares. The server reads what they say.
+//! A request for records has every parameter of a query; which ones the other requests have is said
+//! in openapi.json.
 
 mod generate;
+mod java;
 mod python;
 mod typescript;
 
@@ -41,6 +45,8 @@ fn what_is_generated_is_up_to_date() {
         ),
         ("viewer/src/generated/query.ts", typescript::file(&schemas)),
         ("python/kubist/_spec.py", python::file(&schemas)),
+        ("python/kubist/_asked.py", python::asked(&schemas)),
+        ("spark/core/src/main/java/org/kubist/Query.java", java::file(&schemas)),
     ];
     for (file, made) in files {
         let path = root.join(file);
@@ -63,7 +69,7 @@ fn names(schema: &Value) -> BTreeSet<String> {
 fn each_question_says_of_its_records_what_a_query_can_say() {
     let description = description();
     let spec: BTreeSet<String> = QuerySpec::NAMES.iter().map(|name| name.to_string()).collect();
-    let of_all = ["spec", "box", "where", "precision", "window", "steps"];
+    let of_all = ["spec", "box", "where", "sample", "window", "steps"];
     for (question, schema) in QUESTIONS {
         let path = format!("/v1/tables/{{table}}/{question}");
         let body = &description["paths"][&path]["post"]["requestBody"]["content"]["application/json"]["schema"];
@@ -74,9 +80,11 @@ fn each_question_says_of_its_records_what_a_query_can_say() {
         for (name, said) in schema["properties"].as_object().unwrap() {
             let is_query =
                 said["$ref"].as_str().is_some_and(|target| target.ends_with(&format!("QuerySpec/properties/{name}")));
-            // An histogram's columns are those to look at, and points have columns with origins.
+            // A histogram's columns and limit are of what it counts, and points have columns with origins.
             assert!(
-                is_query || !spec.contains(name) || (name == "columns" && ["histogram", "points"].contains(&question))
+                is_query
+                    || !spec.contains(name)
+                    || matches!((question, &name[..]), ("histogram", "columns" | "limit") | ("points", "columns"))
             );
         }
         if question == "query" {
@@ -142,9 +150,7 @@ fn numbers_outside_of_the_ranges_described_are_refused() {
             for (value, status) in
                 outside.into_iter().map(|value| (value, 400)).chain(inside.into_iter().map(|value| (value, 200)))
             {
-                // With what it cannot do without.
-                let with: &[&str] = if name == "first" { &["first"] } else { &[] };
-                let mut body = generate::example(&description, schema, with);
+                let mut body = generate::example(&description, schema, &[]);
                 body[name] = value;
                 let reply = world.post(&format!("/v1/tables/run/{question}"), &body);
                 if reply.status != status {

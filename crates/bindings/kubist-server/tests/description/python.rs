@@ -1,6 +1,8 @@
 //! The schemas as typed dictionaries of Python.
 
-use super::generate::{Kind, Type};
+use kubist::QuerySpec;
+
+use super::generate::{Field, Kind, Schema, Type};
 use super::typescript::textwrap;
 
 const HEAD: &str = r#""""What can be asked of a table, in the words of JSON.
@@ -41,6 +43,79 @@ pub fn file(schemas: &super::Schemas) -> String {
         is_behind_class = matches!(schema.kind, Kind::Object(_));
     }
     out
+}
+
+const ASKED: &str = r#""""What can be asked of a table, as Python's methods take it.
+
+`make generate` writes this file from crates/core/kubist-types/src/query.rs: changes belong there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from ._arguments import Box, PerCell, Steps
+"#;
+
+/// What chooses among all records of a query, so that no part of it can be read by itself.
+const CHOOSING: [&str; 3] = ["limit", "order_by", "per_cell"];
+
+/// The parameters of a query as methods of Python take them.
+pub fn asked(schemas: &super::Schemas) -> String {
+    let object = |wanted: &str| match schemas.iter().find(|(name, _)| name == wanted) {
+        Some((_, Schema { kind: Kind::Object(object), .. })) => object,
+        _ => panic!("{wanted} is no object"),
+    };
+    let (query, count) = (&object("QuerySpec").fields, &object("CountRequest").fields);
+    let parameters = || QuerySpec::NAMES.iter().filter(|name| **name != "spec");
+    let of_all = |name: &str| name != "box" && count.iter().any(|field| field.name == name);
+    let chooses = |name: &str| CHOOSING.contains(&name);
+    let classes: [(&str, &str, &str, &dyn Fn(&str) -> bool); 4] = [
+        ("Region", "TypedDict", "Which records, beside a box: what all questions take.", &|name| of_all(name)),
+        ("Part", "Region", "What can be asked beside a box of a query that is cut into parts.", &|name| {
+            name != "box" && !of_all(name) && !chooses(name)
+        }),
+        ("Rest", "Part", "What can be asked beside a box.", &|name| chooses(name)),
+        ("Asked", "Rest", "All that can be asked: as for `Table.query`.", &|name| name == "box"),
+    ];
+    let mut out = ASKED.to_string();
+    let field = |name: &str| query.iter().find(|field| field.name == name).unwrap();
+    for (class, base, about, has) in classes {
+        out += &format!("\n\nclass {class}({base}, total=False):\n    \"\"\"{about}\"\"\"\n\n");
+        for name in parameters().filter(|name| has(name)) {
+            out += &format!("    {name}: {} | None\n", parameter(field(name)));
+        }
+    }
+    out += "\n\nKINDS = {\n";
+    for name in parameters().filter(|name| **name != "box") {
+        out += &format!("    \"{name}\": \"{}\",\n", kind(&field(name).of));
+    }
+    out + "}\n\"\"\"What each parameter beside the box is in JSON.\"\"\"\n"
+}
+
+/// The type of a parameter: of some Python takes more than JSON has.
+fn parameter(field: &Field) -> String {
+    match &field.name[..] {
+        "box" => "Box".into(),
+        "per_cell" => "PerCell".into(),
+        "steps" => "Steps".into(),
+        "sample" => "float | str".into(),
+        "order_by" => "str | Sequence[str]".into(),
+        _ => type_text(&field.of),
+    }
+}
+
+fn kind(of: &Type) -> &'static str {
+    match of {
+        Type::Number => "number",
+        Type::Whole => "integer",
+        Type::Text => "text",
+        Type::Boolean => "boolean",
+        Type::List(of) if **of == Type::Text => "names",
+        _ => "other",
+    }
 }
 
 fn text(paragraphs: &[&str], margin: &str) -> String {

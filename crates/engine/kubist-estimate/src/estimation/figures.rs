@@ -88,7 +88,7 @@ impl<P: Population> Estimation<P> {
                         low,
                         high,
                     }),
-                    precision: share,
+                    fraction: share,
                     rows: found.records as u64,
                     exact: share >= 1.0 && found.interval.value.is_some(),
                 }));
@@ -107,7 +107,7 @@ impl<P: Population> Estimation<P> {
                 let Some(all) = value else { continue };
                 if number.is_exact() {
                     (figure.value, figure.low, figure.high) = (Some(all), all, all);
-                    (figure.precision, figure.rows, figure.exact) = (1.0, number.rows as u64, true);
+                    (figure.fraction, figure.rows, figure.exact) = (1.0, number.rows as u64, true);
                 } else if 2.0 * half < figure.high - figure.low {
                     let low = (all - half).floor().max(figure.rows as f64);
                     (figure.value, figure.low, figure.high) = (Some(all.max(low)), low, (all + half).ceil());
@@ -130,7 +130,7 @@ impl<P: Population> Estimation<P> {
                 low,
                 high,
                 own: None,
-                precision: 0.0,
+                fraction: 0.0,
                 rows: 0,
                 exact: false,
             })
@@ -268,7 +268,7 @@ impl<P: Population> Estimation<P> {
                     Own { data_type, value: whole, low: whole, high: whole }
                 });
             }
-            (figure.precision, figure.exact) = (1.0, found.is_some());
+            (figure.fraction, figure.exact) = (1.0, found.is_some());
         }
         Ok(decided)
     }
@@ -356,7 +356,7 @@ impl<P: Population> Estimation<P> {
             figures,
             groups: arrow_array::RecordBatch::try_new_with_options(group_schema, columns, &options)
                 .map_err(Error::kernel)?,
-            precision: share,
+            fraction: share,
             confidence: self.options.confidence,
             units: self.units.clone(),
             bin_units: self.bin_units.clone(),

@@ -101,7 +101,7 @@ impl<P: Population> Estimation<P> {
                 low: value,
                 high: value,
                 own: None,
-                precision: 1.0,
+                fraction: 1.0,
                 rows: *values,
                 exact: true,
                 ..figure.clone()
@@ -113,10 +113,10 @@ impl<P: Population> Estimation<P> {
     /// That the sample ends where the writers let it end.
     pub(super) fn warning_of_thinned(&self) -> Option<String> {
         let below = self.known.as_ref()?.below();
-        let wanted = self.options.query.precision.unwrap_or(1.0);
+        let wanted = self.options.query.sample.unwrap_or(1.0);
         (self.at >= self.end && below < wanted).then(|| {
             format!(
-                "these steps were thinned when they were written: all that was kept is a sample of precision {below}"
+                "these steps were thinned when they were written: all that was kept is a sample of fraction {below}"
             )
         })
     }

@@ -38,7 +38,7 @@ impl<P: Population> Estimation<P> {
     /// Why to stop here, or that it goes on.
     pub(super) fn verdict(&self, figures: &[Figure]) -> Stop {
         if self.at >= self.end {
-            return if self.share() >= 1.0 { Stop::Exact } else { Stop::Precision };
+            return if self.share() >= 1.0 { Stop::Exact } else { Stop::Sample };
         }
         if figures.iter().all(|figure| figure.exact) && !figures.is_empty() {
             return Stop::Exact;

@@ -14,10 +14,10 @@ const PRIORITY: &str = "priority";
 /// What columns of times are called, the most likely first.
 const TIMES: [&str; 8] = ["time", "t", "step", "timestep", "frame", "tick", "epoch", "date"];
 
-/// The order of an answer, and how much of it is wanted.
+/// The order of an answer, and how many of its records are wanted.
 pub(crate) struct Order {
     pub terms: Vec<Term>,
-    /// Only the first so many records.
+    /// Only this many records, the first ones in this order.
     pub first: Option<u64>,
 }
 
@@ -35,18 +35,23 @@ pub(crate) enum By {
 }
 
 impl Order {
-    /// The order that is asked for, if any. Its columns join those that the query reads.
-    pub(super) fn of(schema: &TableSchema, spec: &QuerySpec, read: &mut Vec<usize>) -> Result<Option<Order>> {
-        let Some(names) = &spec.order_by else {
-            return match spec.first {
-                None => Ok(None),
-                Some(_) => Err(Error::invalid(
-                    "first: of which order? Give order_by too; limit draws a uniform sample of a number of records",
-                )),
-            };
+    /// The order of the answer: the query's own, whose first `limit` records are wanted, or else
+    /// `otherwise`. Its columns join those that the query reads.
+    pub(super) fn of(
+        schema: &TableSchema,
+        spec: &QuerySpec,
+        otherwise: Option<&[String]>,
+        read: &mut Vec<usize>,
+    ) -> Result<Option<Order>> {
+        let (names, first) = match (&spec.order_by, otherwise) {
+            (Some(names), _) => (&names[..], spec.limit),
+            (None, Some(names)) => (names, None),
+            (None, None) => return Ok(None),
         };
-        if spec.first.is_some() && spec.inclusion.is_some() {
-            return Err(Error::invalid("inclusion: the first records of an order are no sample; ask without first"));
+        if first.is_some() && spec.inclusion.is_some() {
+            return Err(Error::invalid(
+                "inclusion: the first records of an order are no sample; ask without limit or without order_by",
+            ));
         }
         if names.is_empty() {
             return Err(Error::invalid("order_by: it names no column"));
@@ -59,7 +64,7 @@ impl Order {
             }
             terms.push(term);
         }
-        Ok(Some(Order { terms, first: spec.first }))
+        Ok(Some(Order { terms, first }))
     }
 }
 

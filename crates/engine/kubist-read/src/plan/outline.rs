@@ -84,7 +84,7 @@ impl LogicalPlan {
             method,
             rows,
             order_by: query.spec.order_by.clone(),
-            first: query.spec.first,
+            first: query.order.as_ref().and_then(|order| order.first),
             columns: query.schema().fields().iter().map(|field| field.name().clone()).collect(),
             condition: query.spec.filter.clone(),
             region: schema.dimensions.iter().map(name).zip(query.region.shares()).collect(),

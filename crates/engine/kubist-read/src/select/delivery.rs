@@ -9,5 +9,5 @@ use kubist_types::Stats;
 pub struct Delivery {
     pub batches: VecDeque<RecordBatch>,
     pub stats: Stats,
-    pub precision: f64,
+    pub fraction: f64,
 }

@@ -51,7 +51,7 @@ impl Spilled {
         self.written += bytes.len() as u64;
         if let Some(most) = self.most.filter(|most| self.written > *most) {
             return Err(Error::invalid(format!(
-                "order_by: more than {} MiB of scratch space would be needed: ask for a sample (precision), for less \
+                "order_by: more than {} MiB of scratch space would be needed: ask for a sample, for less \
                  (first, columns), or without an order",
                 most >> 20
             )));

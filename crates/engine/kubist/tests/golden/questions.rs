@@ -78,7 +78,7 @@ impl Which {
         };
         Query {
             bounds: self.bounds.iter().map(bound).collect(),
-            precision: self.precision,
+            sample: self.precision,
             window: self.window,
             limit: self.limit,
             per_cell: self.per_cell.clone().map(|(rows, widths)| PerCell {
@@ -178,7 +178,7 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
             let figure = |figure: &kubist::Figure| {
                 json!({
                     "of": figure.aggregate, "group": groups.get(figure.group), "bin": figure.bin, "value": figure.value,
-                    "precision": figure.precision, "rows": figure.rows, "exact": figure.exact,
+                    "precision": figure.fraction, "rows": figure.rows, "exact": figure.exact,
                 })
             };
             estimate.figures.iter().map(figure).collect::<Vec<_>>().into()

@@ -36,10 +36,9 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Of a question, whose columns, precision and limit an estimate takes from what is estimated.
+    /// Of a question, whose columns, sample and limit an estimate takes from what is estimated.
     pub fn new(files: &Arc<Files>, question: &Question, cancel: &Cancel) -> Positions {
-        let question =
-            Question { precision: None, limit: None, columns: None, skip_damaged: false, ..question.clone() };
+        let question = Question { sample: None, limit: None, columns: None, skip_damaged: false, ..question.clone() };
         let (schema, options) = (files.names(), RunOptions::default());
         Positions { files: files.clone(), question, schema, options, cancel: cancel.clone() }
     }

@@ -151,7 +151,7 @@ impl Asking<'_> {
 
     /// The sample that the question itself asks for.
     pub(super) fn asked(&self) -> Option<Threshold> {
-        self.question.precision.map(Threshold::from_fraction)
+        self.question.sample.map(Threshold::from_fraction)
     }
 
     fn no_more_than_asked(&self, share: f64) -> Option<Threshold> {

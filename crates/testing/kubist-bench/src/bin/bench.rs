@@ -74,9 +74,9 @@ fn queries(at: &str, boxes: usize) {
             of(&|(_, milliseconds)| *milliseconds)
         );
     };
-    for precision in [0.0001, 0.001, 0.01, 0.1] {
-        let query = Query { precision: Some(precision), ..Query::default() };
-        line(&format!("{} % of everything", precision * 100.0), (0..5).map(|_| run(&table, &query)).collect());
+    for sample in [0.0001, 0.001, 0.01, 0.1] {
+        let query = Query { sample: Some(sample), ..Query::default() };
+        line(&format!("{} % of everything", sample * 100.0), (0..5).map(|_| run(&table, &query)).collect());
     }
     let mut rng = SmallRng::seed_from_u64(5);
     for wanted in [1_000_000u64, 100_000, 10_000, 1_000] {
@@ -86,7 +86,7 @@ fn queries(at: &str, boxes: usize) {
             let half = half_width(&table, &centre, wanted);
             let query = Query { bounds: cube_box(&centre, half), ..Query::default() };
             all.push(run(&table, &query));
-            sampled.push(run(&table, &Query { precision: Some(0.01), ..query.clone() }));
+            sampled.push(run(&table, &Query { sample: Some(0.01), ..query.clone() }));
             limited.push(run(&table, &Query { limit: Some(1000), ..query }));
         }
         line(&format!("boxes of {wanted}"), all);
@@ -95,7 +95,7 @@ fn queries(at: &str, boxes: usize) {
     }
     // A box of which 1 % is one to two thousand rows.
     let (centre, half) = ([0.5; 3], half_width(&table, &[0.5; 3], 150_000));
-    let query = Query { bounds: cube_box(&centre, half), precision: Some(0.01), ..Query::default() };
+    let query = Query { bounds: cube_box(&centre, half), sample: Some(0.01), ..Query::default() };
     line("1 % of a box of 150000", (0..9).map(|_| run(&table, &query)).collect());
     let query = Query { filter: Some("a > 1.5".into()), ..Query::default() };
     line("where a > 1.5 (not indexed)", (0..3).map(|_| run(&table, &query)).collect());

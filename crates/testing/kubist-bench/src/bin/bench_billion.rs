@@ -120,7 +120,7 @@ fn ask(at: &str, rows: usize) {
     let (_, first) = run(&table, &Query { limit: Some(100_000), ..Query::default() });
     line("first 100,000 points", first, "ms");
     for wanted in [1_000.0, 100_000.0, 1_000_000.0] {
-        let query = Query { precision: Some((wanted / rows as f64).min(1.0)), ..Query::default() };
+        let query = Query { sample: Some((wanted / rows as f64).min(1.0)), ..Query::default() };
         let times = (0..PLACES).map(|_| run(&table, &query).1).collect();
         line(&format!("a sample of {wanted} of all"), median(times), "ms");
     }

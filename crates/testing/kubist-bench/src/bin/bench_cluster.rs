@@ -143,7 +143,7 @@ fn main() -> Result<(), Failure> {
     let one_by_one = runtime.block_on(write_one_by_one(&session, keyspace, single))?;
     println!("{single} rows as CQL rows, {AT_ONCE} on their way: {one_by_one:.0} rows/s; {:.1}x", written / one_by_one);
 
-    let sample = Query { precision: Some(0.01), ..Query::default() };
+    let sample = Query { sample: Some(0.01), ..Query::default() };
     let times: Vec<f64> = (0..=repeats).map(|_| run(&table, &sample).1).skip(1).collect();
     let sampled = median(times);
     let fresh = run(&Table::open(&at)?, &sample);

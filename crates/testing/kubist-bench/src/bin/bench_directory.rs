@@ -58,7 +58,7 @@ fn read(at: &str) {
         let centre: [f64; 3] = std::array::from_fn(|_| rng.random_range(0.1..0.9));
         cost(label, &table, &Query { bounds: cube_box(&centre, 0.004), ..Query::default() });
     }
-    cost("0.001 % of everything", &table, &Query { precision: Some(1e-5), ..Query::default() });
+    cost("0.001 % of everything", &table, &Query { sample: Some(1e-5), ..Query::default() });
     cost("the 1,000 of lowest priority", &table, &Query { limit: Some(1000), ..Query::default() });
     println!("peak memory of the reader          {:41} MB", peak_memory());
 }

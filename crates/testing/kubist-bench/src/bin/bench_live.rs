@@ -28,8 +28,8 @@ fn ratios(table: &Table, bulk: &Table, boxes: usize) -> Vec<f64> {
         stats.rows_read as f64 / stats.rows_returned.max(1) as f64
     };
     let mut found = Vec::new();
-    for precision in [0.001, 0.01, 0.1] {
-        found.push(ratio(&Query { precision: Some(precision), ..Query::default() }));
+    for sample in [0.001, 0.01, 0.1] {
+        found.push(ratio(&Query { sample: Some(sample), ..Query::default() }));
     }
     let mut rng = SmallRng::seed_from_u64(5);
     for wanted in [1_000_000u64, 100_000, 10_000, 1_000] {

@@ -16,13 +16,13 @@ const POLICIES: [&str; 5] = ["none", "outlook(-1)", "outlook(0)", "outlook(1)", 
 
 /// Medians over `boxes` boxes of about `wanted` rows: pages, bytes and rows examined a
 /// row returned, and milliseconds.
-fn boxes(table: &Table, bulk: &Table, wanted: u64, precision: Option<f64>, boxes: usize) -> [f64; 4] {
+fn boxes(table: &Table, bulk: &Table, wanted: u64, sample: Option<f64>, boxes: usize) -> [f64; 4] {
     let mut rng = SmallRng::seed_from_u64(wanted);
     let mut found: [Vec<f64>; 4] = Default::default();
     for _ in 0..boxes {
         let centre: [f64; 3] = std::array::from_fn(|_| rng.random_range(0.05..0.95));
         let half = half_width(bulk, &centre, wanted);
-        let query = Query { bounds: cube_box(&centre, half), precision, ..Query::default() };
+        let query = Query { bounds: cube_box(&centre, half), sample, ..Query::default() };
         run(table, &query);
         let (stats, ms) = run(table, &query);
         let values = [
@@ -75,8 +75,8 @@ fn main() {
             info.bytes as f64 / (rows as u64 * ROW_BYTES) as f64,
             100.0 * report.rows_copied as f64 / rows as f64
         );
-        for (wanted, precision) in [(1000, None), (10_000, None), (100_000, None), (100_000, Some(0.01))] {
-            let [pages, kib, ratio, ms] = boxes(&table, bulk, wanted, precision, 25);
+        for (wanted, sample) in [(1000, None), (10_000, None), (100_000, None), (100_000, Some(0.01))] {
+            let [pages, kib, ratio, ms] = boxes(&table, bulk, wanted, sample, 25);
             print!(" {pages:6.0} {kib:8.0} {ratio:5.2} {ms:4.1}");
         }
         println!();

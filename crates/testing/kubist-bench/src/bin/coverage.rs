@@ -177,7 +177,7 @@ fn kinds(rows: usize) -> Vec<Kind> {
             change(&mut options);
             kinds.push(Kind { table, title, stored, boxed, options, watched });
         };
-    let share = |n: f64, of: f64| move |options: &mut EstimateOptions| options.query.precision = Some(n / of);
+    let share = |n: f64, of: f64| move |options: &mut EstimateOptions| options.query.sample = Some(n / of);
     // Of a window of priorities the number of records is not known.
     let alone = |n: f64, of: f64| move |options: &mut EstimateOptions| options.query.window = Some((0.0, n / of));
     for boxed in [false, true] {
@@ -429,7 +429,7 @@ fn main() {
                 let truth = *truths.entry(number).or_insert_with(|| {
                     let mut exact = Cell::default();
                     let query =
-                        Query { filter: kind.options.query.filter.clone(), precision: Some(1.0), ..Query::default() };
+                        Query { filter: kind.options.query.filter.clone(), sample: Some(1.0), ..Query::default() };
                     let options =
                         EstimateOptions { query, error: None, absolute: None, tails: None, ..kind.options.clone() };
                     asked(&snapshot, &Kind { options, title: String::new(), watched: false, ..*kind }, 0.0, &mut exact);

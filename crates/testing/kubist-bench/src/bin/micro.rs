@@ -29,7 +29,7 @@ fn main() {
     writer.commit().expect("a durable commit");
     let query = match work.as_str() {
         "box" => Query { bounds: cube_box(&[0.5; 3], 0.2), ..Query::default() },
-        "sample" => Query { precision: Some(0.05), ..Query::default() },
+        "sample" => Query { sample: Some(0.05), ..Query::default() },
         "where" => Query { filter: Some("a > 1.5".into()), ..Query::default() },
         _ => Query::default(),
     };

@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Answers as of one moment, whatever is committed afterwards. Questions are JSON, the same as in
- * Python and over HTTP: {@code {"box": {"x": [0, 1]}, "where": "y > 2", "precision": 0.01}}.
+ * Answers as of one moment, whatever is committed afterwards. Questions have the same
+ * parameters as in Python and over HTTP: {@code new Query().box("x", 0, 1).where("y > 2").sample(0.01)}.
  */
 public final class Snapshot extends Handle {
     private final String token;
@@ -74,32 +74,32 @@ public final class Snapshot extends Handle {
     /**
      * The records that match.
      *
-     * @param query JSON
+     * @param query which records
      * @return their batches
      */
-    public Answer query(String query) {
-        return new Answer(Native.query(number(), Native.bytes(query)));
+    public Answer query(Query query) {
+        return new Answer(Native.query(number(), Native.bytes(query.toString())));
     }
 
     /**
      * How many records match.
      *
-     * @param query JSON
+     * @param query which records
      * @return the count, which is exact
      */
-    public long count(String query) {
-        return Native.count(number(), Native.bytes(query));
+    public long count(Query query) {
+        return Native.count(number(), Native.bytes(query.toString()));
     }
 
     /**
      * About how many records match, from metadata alone: what a condition asks of columns that are no
      * dimensions is not counted in.
      *
-     * @param query JSON, without {@code limit} and {@code per_cell}
+     * @param query which records, without {@code limit} and {@code per_cell}
      * @return a guess, which may be too high or too low
      */
-    public long expected(String query) {
-        return Native.expected(number(), Native.bytes(query));
+    public long expected(Query query) {
+        return Native.expected(number(), Native.bytes(query.toString()));
     }
 
     /**
@@ -114,13 +114,13 @@ public final class Snapshot extends Handle {
     /**
      * Cuts a question into disjoint ones of about equal rows.
      *
-     * @param query JSON, without {@code limit}, {@code per_cell} and {@code order_by}
+     * @param query which records, without {@code limit}, {@code per_cell} and {@code order_by}
      * @param parts how many
      * @return together the records of the question, each once
      */
-    public List<Split> splits(String query, int parts) {
+    public List<Split> splits(Query query, int parts) {
         List<Split> splits = new ArrayList<>();
-        for (Object item : (List<?>) Json.read(Native.text(Native.splits(number(), Native.bytes(query), parts)))) {
+        for (Object item : (List<?>) Json.read(Native.text(Native.splits(number(), Native.bytes(query.toString()), parts)))) {
             Map<?, ?> said = (Map<?, ?>) item;
             List<String> hosts = new ArrayList<>();
             ((List<?>) said.get("hosts")).forEach(host -> hosts.add((String) host));
@@ -133,15 +133,15 @@ public final class Snapshot extends Handle {
      * Aggregates of a sample, with intervals.
      *
      * @param aggregates as {@code mean(x)}
-     * @param query JSON: which records
+     * @param query which records
      * @param error half of each interval is at most this share of its value, above 0; null is 1 %.
      *     What a sample cannot reach is read whole
      * @return a figure an aggregate
      */
-    public List<Figure> estimate(List<String> aggregates, String query, Double error) {
+    public List<Figure> estimate(List<String> aggregates, Query query, Double error) {
         Map<String, Object> goal = new LinkedHashMap<>();
         goal.put("aggregates", aggregates);
-        goal.put("query", Json.read(query));
+        goal.put("query", Json.read(query.toString()));
         goal.put("error", error);
         byte[] answer = Native.estimate(number(), Native.bytes(Json.write(goal)));
         List<Figure> figures = new ArrayList<>();

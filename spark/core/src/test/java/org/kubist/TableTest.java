@@ -169,7 +169,7 @@ class TableTest {
         try (Table table = filled(3000);
                 Snapshot snapshot = table.snapshot()) {
             assertEquals(3000, snapshot.rows());
-            same(rows, read(snapshot.query("{}")));
+            same(rows, read(snapshot.query(new Query())));
             List<String> types = snapshot.fields().stream().map(field -> field.type().kind().toString()).toList();
             assertEquals(
                     List.of("INT64", "FLOAT64", "BOOLEAN", "INT8", "INT16", "INT32", "FLOAT32", "DECIMAL", "STRING",
@@ -208,7 +208,7 @@ class TableTest {
     void questionsAndSplitsHaveTheRowsThatJavaFinds() {
         try (Table table = filled(3000);
                 Snapshot snapshot = table.snapshot()) {
-            String query = "{\"box\": {\"x\": [0.2, 0.6]}, \"where\": \"number > 0\"}";
+            Query query = new Query().box("x", 0.2, 0.6).where("number > 0");
             Map<Long, List<Object>> wanted = new HashMap<>(rows);
             wanted.values().removeIf(row -> (double) row.get(1) < 0.2
                     || (double) row.get(1) > 0.6
@@ -218,8 +218,8 @@ class TableTest {
             assertEquals(wanted.size(), snapshot.count(query));
             long expected = snapshot.expected(query);
             assertTrue(expected > 1000 && expected < 1400, "0.4 of 3000 by place alone is " + expected);
-            assertEquals(0, snapshot.expected("{\"box\": {\"x\": [2, 3]}}"));
-            assertEquals(3000, snapshot.expected("{}"));
+            assertEquals(0, snapshot.expected(new Query().box("x", 2, 3)));
+            assertEquals(3000, snapshot.expected(new Query()));
             Map<Long, List<Object>> ofSplits = new HashMap<>();
             for (Split split : snapshot.splits(query, 5)) {
                 read(table.read(split)).forEach((id, row) -> assertNull(ofSplits.put(id, row)));
@@ -233,9 +233,12 @@ class TableTest {
                 assertEquals((long) wanted.size(), answer.stats().get("rows_returned"));
             }
 
-            long sampled = snapshot.count("{\"precision\": 0.1}");
+            Query largest = new Query().orderBy("x desc").limit(7).columns("x").steps(null, 9L).perCell(100, Map.of("x", 1));
+            assertEquals(7, snapshot.count(largest));
+            assertEquals(largest.toString(), Query.json(largest.toString()).toString());
+            long sampled = snapshot.count(new Query().sample(0.1));
             assertTrue(sampled > 200 && sampled < 400, "a tenth of 3000 is " + sampled);
-            Figure mean = snapshot.estimate(List.of("mean(x)"), "{}", 1e-12).get(0);
+            Figure mean = snapshot.estimate(List.of("mean(x)"), new Query(), 1e-12).get(0);
             double exact = rows.values().stream().mapToDouble(row -> (double) row.get(1)).average().orElseThrow();
             assertTrue(mean.exact() && Math.abs(mean.value() - exact) < 1e-12, mean + " of " + exact);
         }
@@ -282,7 +285,7 @@ class TableTest {
             }
             writer.commit(null, "staged");
             try (Snapshot after = table.snapshot()) {
-                same(rows, read(after.query("{}")));
+                same(rows, read(after.query(new Query())));
             }
         }
     }
@@ -300,9 +303,9 @@ class TableTest {
                 Snapshot snapshot = table.snapshot();
                 Writer first = table.writer("one")) {
             fails(KubistException.Kind.EXISTS, "t.kubist", () -> Table.create(location(), COLUMNS));
-            fails(KubistException.Kind.INVALID_INPUT, "nosuch", () -> snapshot.query("{\"where\": \"nosuch > 1\"}"));
-            fails(KubistException.Kind.INVALID_INPUT, "precision", () -> snapshot.count("{\"precision\": 1.5}"));
-            fails(KubistException.Kind.INVALID_INPUT, "unknown field", () -> snapshot.query("{\"colour\": 1}"));
+            fails(KubistException.Kind.INVALID_INPUT, "nosuch", () -> snapshot.query(new Query().where("nosuch > 1")));
+            fails(KubistException.Kind.INVALID_INPUT, "sample", () -> snapshot.count(new Query().sample(1.5)));
+            fails(KubistException.Kind.INVALID_INPUT, "unknown field", () -> snapshot.query(Query.json("{\"colour\": 1}")));
             fails(KubistException.Kind.BUSY, "one", () -> table.writer("one"));
             fails(KubistException.Kind.INVALID_INPUT, "token", () -> table.at("yesterday"));
             try (Rows batch = new Rows(snapshot.fields())) {
@@ -311,7 +314,7 @@ class TableTest {
                 put(batch, tooLarge);
                 fails(KubistException.Kind.INVALID_INPUT, "\"small\"", () -> first.append(batch));
             }
-            Answer closed = snapshot.query("{}");
+            Answer closed = snapshot.query(new Query());
             closed.close();
             closed.close();
             fails(KubistException.Kind.EXPIRED, "closed", closed::next);
@@ -325,7 +328,7 @@ class TableTest {
     void anInterruptStopsAQuestion() {
         try (Table table = filled(100);
                 Snapshot snapshot = table.snapshot();
-                Answer answer = snapshot.query("{}")) {
+                Answer answer = snapshot.query(new Query())) {
             Thread.currentThread().interrupt();
             fails(KubistException.Kind.CANCELLED, "interrupted", answer::next);
             assertTrue(Thread.interrupted());
@@ -348,7 +351,7 @@ class TableTest {
 
     private static void ask(Snapshot snapshot, int times) {
         for (int time = 0; time < times; time++) {
-            Answer answer = snapshot.query("{\"precision\": 0.5}");
+            Answer answer = snapshot.query(new Query().sample(0.5));
             // Half of them are left before their end.
             Batch batch = answer.next();
             batch.close();
@@ -393,7 +396,7 @@ class TableTest {
 
     private static void readAll(Snapshot snapshot, int times, int count) {
         for (int time = 0; time < times; time++) {
-            try (Answer answer = snapshot.query("{}")) {
+            try (Answer answer = snapshot.query(new Query())) {
                 int read = 0;
                 for (Batch batch = answer.next(); batch != null; batch = answer.next()) {
                     read += batch.rows();

@@ -3,7 +3,6 @@ package org.kubist.spark;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -23,7 +22,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.kubist.Figure;
-import org.kubist.Json;
+import org.kubist.Query;
 import scala.Option;
 import scala.Tuple3;
 import scala.collection.immutable.Seq;
@@ -59,7 +58,7 @@ final class EstimateFunction extends AbstractFunction1<Seq<Expression>, LogicalP
         }
 
         InternalRow[] rows() {
-            String query = where == null ? "{}" : Json.write(Map.of("where", where));
+            Query query = where == null ? new Query() : new Query().where(where);
             List<InternalRow> rows = new ArrayList<>();
             for (Figure figure : moment.snapshot().estimate(aggregates, query, error)) {
                 rows.add(new GenericInternalRow(new Object[] {

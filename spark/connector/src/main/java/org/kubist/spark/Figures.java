@@ -23,6 +23,7 @@ import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructType;
 import org.kubist.Field;
 import org.kubist.Figure;
+import org.kubist.Query;
 import org.kubist.Snapshot;
 
 /**
@@ -92,7 +93,7 @@ record Figures(StructType readSchema, InternalRow row, String description) imple
                 Field field = column(function.children()[0], fields);
                 type = Types.ofSpark(field.type());
                 String aggregate = (least ? "min(" : "max(") + quoted(field) + ")";
-                Figure figure = snapshot.estimate(List.of(aggregate), "{}", EXACT).get(0);
+                Figure figure = snapshot.estimate(List.of(aggregate), new Query(), EXACT).get(0);
                 if (!figure.exact()) {
                     return null;
                 }
@@ -110,7 +111,7 @@ record Figures(StructType readSchema, InternalRow row, String description) imple
     }
 
     private static long count(Snapshot snapshot, Question question) {
-        return question.specs(null, null).stream().mapToLong(snapshot::count).sum();
+        return question.queries(null, null).stream().mapToLong(snapshot::count).sum();
     }
 
     /** An exact extreme as Spark keeps it; without any value it is null. */

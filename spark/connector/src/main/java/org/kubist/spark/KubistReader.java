@@ -15,6 +15,7 @@ import org.kubist.Answer;
 import org.kubist.Batch;
 import org.kubist.Field;
 import org.kubist.KubistException;
+import org.kubist.Query;
 import org.kubist.Snapshot;
 import org.kubist.Split;
 import org.kubist.Table;
@@ -107,7 +108,7 @@ final class KubistReader implements PartitionReader<ColumnarBatch> {
             return table.read(part.split());
         }
         try (Snapshot snapshot = table.at(part.token())) {
-            return snapshot.query(part.split().text());
+            return snapshot.query(Query.json(part.split().text()));
         }
     }
 

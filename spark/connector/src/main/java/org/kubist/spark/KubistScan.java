@@ -13,6 +13,7 @@ import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructType;
+import org.kubist.Query;
 import org.kubist.Snapshot;
 import org.kubist.Split;
 
@@ -77,7 +78,7 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics {
     /** Counting what conditions select may read much: where they say a part of space, the index knows about how many. */
     private long expected(Snapshot snapshot) {
         if (!question.where().isEmpty()) {
-            return question.limit(-1).specs(null, null).stream().mapToLong(snapshot::expected).sum();
+            return question.limit(-1).queries(null, null).stream().mapToLong(snapshot::expected).sum();
         }
         return (long) Math.ceil(snapshot.rows() * question.sampled());
     }
@@ -107,18 +108,18 @@ final class KubistScan implements Scan, Batch, SupportsReportStatistics {
     static InputPartition[] planned(
             KubistTable table, Snapshot snapshot, StructType columns, Question question, long rows) {
         String location = table.options().location();
-        List<String> specs = question.specs(columns, table.options().inclusion());
+        List<Query> queries = question.queries(columns, table.options().inclusion());
         if (question.limit() >= 0) {
             // A limit takes the lowest priorities of all: one task finds them.
-            Split whole = new Split(specs.get(0), rows, List.of());
+            Split whole = new Split(queries.get(0).toString(), rows, List.of());
             return new InputPartition[] {new KubistReader.Part(location, whole, snapshot.token())};
         }
         List<InputPartition> planned = new ArrayList<>();
         int parts = parts(table, rows);
-        for (int index = 0; index < specs.size(); index++) {
+        for (int index = 0; index < queries.size(); index++) {
             // Windows share the parts by their widths, and each has one at least.
             int of = (int) Math.max(1, Math.round(parts * question.share(index)));
-            for (Split split : snapshot.splits(specs.get(index), of)) {
+            for (Split split : snapshot.splits(queries.get(index), of)) {
                 planned.add(new KubistReader.Part(location, split, null));
             }
         }

@@ -85,7 +85,7 @@ final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNo
         }
         try (Snapshot now = table.moment().table().snapshot()) {
             Question steps = question.steps(((Step) start).step + 1, ((Step) end).step);
-            long rows = now.count(steps.specs(null, null).get(0));
+            long rows = now.count(steps.queries(null, null).get(0));
             return KubistScan.planned(table, now, columns, steps, rows);
         }
     }

@@ -1,12 +1,10 @@
 package org.kubist.spark;
 
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.types.StructType;
-import org.kubist.Json;
+import org.kubist.Query;
 
 /**
  * What was pushed down to a scan.
@@ -41,9 +39,9 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
         return windows == null ? 1 : windows.stream().mapToDouble(Question::width).sum();
     }
 
-    /** Which part of the sample one of {@link #specs} asks for. */
-    double share(int spec) {
-        return windows == null ? 1 : width(windows.get(spec)) / sampled();
+    /** Which part of the sample one of {@link #queries} asks for. */
+    double share(int query) {
+        return windows == null ? 1 : width(windows.get(query)) / sampled();
     }
 
     private static double width(double[] window) {
@@ -58,34 +56,35 @@ record Question(List<String> where, List<double[]> windows, int limit, long[] st
         return new Question(where, windows, limit, new long[] {first, last});
     }
 
-    /** As JSON of the engine, one for each window. With columns null it is of all of them. */
-    List<String> specs(StructType columns, String inclusion) {
-        Map<String, Object> spec = new LinkedHashMap<>();
+    /** As queries of the engine, one for each window. With columns null they are of all of them. */
+    List<Query> queries(StructType columns, String inclusion) {
+        if (windows == null) {
+            return List.of(query(columns, inclusion));
+        }
+        return windows.stream()
+                .map(window -> query(columns, inclusion).window(window[0], window[1]))
+                .toList();
+    }
+
+    private Query query(StructType columns, String inclusion) {
+        Query query = new Query();
         if (!where.isEmpty()) {
-            spec.put("where", joined(where));
+            query.where(joined(where));
         }
         if (limit >= 0) {
-            spec.put("limit", limit);
+            query.limit(limit);
         }
         if (steps != null) {
-            spec.put("steps", List.of(steps[0], steps[1]));
+            query.steps(steps[0], steps[1]);
         }
         if (columns != null) {
             List<String> names = new ArrayList<>(List.of(columns.fieldNames()));
             if (inclusion != null && names.remove(inclusion)) {
-                spec.put("inclusion", inclusion);
+                query.inclusion(inclusion);
             }
-            spec.put("columns", names);
+            query.columns(names.toArray(String[]::new));
         }
-        if (windows == null) {
-            return List.of(Json.write(spec));
-        }
-        List<String> specs = new ArrayList<>();
-        for (double[] window : windows) {
-            spec.put("window", List.of(window[0], window[1]));
-            specs.add(Json.write(spec));
-        }
-        return specs;
+        return query;
     }
 
     /** A list of many values has no place in a plan that people read. */

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.kubist.Figure;
+import org.kubist.Query;
 import org.kubist.Snapshot;
 import org.kubist.Table;
 import org.kubist.Writer;
@@ -115,7 +116,7 @@ class CatalogTest {
         List<Figure> wanted;
         try (Table table = Table.open(folder.resolve("airway").toString());
                 Snapshot snapshot = table.snapshot()) {
-            wanted = snapshot.estimate(List.of("mean(x)", "count(*)"), "{\"where\": \"kind < 3\"}", 0.05);
+            wanted = snapshot.estimate(List.of("mean(x)", "count(*)"), new Query().where("kind < 3"), 0.05);
         }
         for (String named : List.of("k.airway", "seen", folder.resolve("airway").toString())) {
             var found = spark.sql("SELECT * FROM kubist_estimate('" + named + "', 'mean(x), count(*)', 'kind < 3', 0.05)");

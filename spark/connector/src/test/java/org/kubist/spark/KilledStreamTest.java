@@ -21,6 +21,7 @@ import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 import org.kubist.Answer;
 import org.kubist.Batch;
+import org.kubist.Query;
 import org.kubist.Rows;
 import org.kubist.Snapshot;
 import org.kubist.Table;
@@ -188,7 +189,7 @@ class KilledStreamTest {
         TreeMap<Long, Integer> found = new TreeMap<>();
         try (Table table = Table.open(at("sink"));
                 Snapshot now = table.snapshot();
-                Answer answer = now.query("{\"columns\": [\"id\"]}")) {
+                Answer answer = now.query(new Query().columns("id"))) {
             for (Batch batch = answer.next(); batch != null; batch = answer.next()) {
                 for (int row = 0; row < batch.rows(); row++) {
                     found.merge(batch.column(0).getLong(row), 1, Integer::sum);

@@ -22,6 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.kubist.Answer;
 import org.kubist.Batch;
+import org.kubist.Query;
 import org.kubist.Snapshot;
 import org.kubist.Table;
 
@@ -68,11 +69,11 @@ class SamplesTest {
         return ids;
     }
 
-    private static TreeSet<Long> asked(String spec) {
+    private static TreeSet<Long> asked(Query query) {
         TreeSet<Long> ids = new TreeSet<>();
         try (Table table = Table.open(location);
                 Snapshot snapshot = table.snapshot();
-                Answer answer = snapshot.query(spec)) {
+                Answer answer = snapshot.query(query)) {
             for (Batch batch = answer.next(); batch != null; batch = answer.next()) {
                 for (int row = 0; row < batch.rows(); row++) {
                     ids.add(batch.column(0).getLong(row));
@@ -96,8 +97,7 @@ class SamplesTest {
             double share = (1 + random.nextInt(60)) / 100.0;
             spark.conf().set("spark.sql.codegen.wholeStage", round % 2 == 0);
             double low = random.nextInt(80) / 100.0;
-            TreeSet<Long> wanted =
-                    asked("{\"where\": \"x > " + low + "\", \"precision\": " + share + ", \"columns\": [\"id\"]}");
+            TreeSet<Long> wanted = asked(new Query().where("x > " + low).sample(share).columns("id"));
             String condition = "x > " + low + "D";
             List<Dataset<Row>> ways = List.of(
                     table().filter(condition).sample(share, random.nextLong()),
@@ -121,9 +121,10 @@ class SamplesTest {
         TreeSet<Long> ids = new TreeSet<>();
         double share = 0;
         while (windows.find()) {
-            String window = "[" + windows.group(1) + ", " + windows.group(2) + "]";
-            ids.addAll(asked("{\"where\": \"" + where + "\", \"window\": " + window + ", \"columns\": [\"id\"]}"));
-            share += Double.parseDouble(windows.group(2)) - Double.parseDouble(windows.group(1));
+            double low = Double.parseDouble(windows.group(1));
+            double high = Double.parseDouble(windows.group(2));
+            ids.addAll(asked(new Query().where(where).window(low, high).columns("id")));
+            share += high - low;
         }
         assertEquals(wanted, share, 1e-12, plan);
         return ids;

@@ -25,6 +25,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.kubist.KubistException;
+import org.kubist.Query;
 import org.kubist.Snapshot;
 import org.kubist.Table;
 import org.kubist.Writer;
@@ -340,7 +341,7 @@ class WritingTest {
         write(numbers(10), "planned");
         try (Table table = Table.open(at("planned"));
                 Snapshot snapshot = table.snapshot()) {
-            var part = new KubistReader.Part(at("planned"), snapshot.splits("{\"columns\": [\"id\", \"x\"]}", 1).get(0), null);
+            var part = new KubistReader.Part(at("planned"), snapshot.splits(new Query().columns("id", "x"), 1).get(0), null);
             for (String other : List.of("x DOUBLE, id BIGINT", "id BIGINT", "id INT, x DOUBLE")) {
                 var factory = new KubistReader.Factory(StructType.fromDDL(other));
                 fails("planned", () -> factory.createColumnarReader(part));

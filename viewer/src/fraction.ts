@@ -1,7 +1,7 @@
 /**
- * The precision that a budget of points allows.
+ * The fraction that a budget of points allows.
  *
- * A view is made of regions. A region of `records` records that is drawn at precision p takes
+ * A view is made of regions. A region of `records` records that is drawn at fraction p takes
  * about records * p points. Each region asks for a multiple of a common level, its
  * importance; the level is the greatest with which all regions together fit the budget.
  */
@@ -15,7 +15,7 @@ interface Region {
   /** About how many records it has in view. */
   records: number;
   importance: number;
-  /** The precision at which it is drawn and stays drawn. */
+  /** The fraction at which it is drawn and stays drawn. */
   kept: number;
 }
 

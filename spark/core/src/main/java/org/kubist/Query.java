@@ -1,0 +1,174 @@
+package org.kubist;
+
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Which records are asked for; without a word all of them. Its parameters and their meaning are the
+ * same in Python, for the command and over HTTP.
+ *
+ * <p>{@code make generate} writes this file from crates/core/kubist-types/src/query.rs: changes belong
+ * there.
+ */
+public final class Query {
+    private final Map<String, Object> said;
+
+    /** All records. */
+    public Query() {
+        this(new LinkedHashMap<>());
+    }
+
+    private Query(Map<String, Object> said) {
+        this.said = said;
+    }
+
+    /**
+     * A query that is written as JSON already.
+     *
+     * @param text as {@code {"box": {"x": [0, 1]}, "where": "y > 2", "sample": 0.01}}
+     * @return the query
+     */
+    public static Query json(String text) {
+        if (!(Json.read(text) instanceof Map<?, ?> map)) {
+            throw new KubistException(KubistException.Kind.INVALID_INPUT, "a query is an object of JSON: " + text);
+        }
+        Map<String, Object> said = new LinkedHashMap<>();
+        map.forEach((name, value) -> said.put((String) name, value));
+        return new Query(said);
+    }
+
+    /**
+     * Only records with a value in a closed range, in addition to the ranges before.
+     *
+     * @param column its name
+     * @param low a number, text or a boolean; null is open
+     * @param high the same
+     * @return this query
+     */
+    public Query box(String column, Object low, Object high) {
+        @SuppressWarnings("unchecked")
+        Map<String, Object> box = (Map<String, Object>) said.computeIfAbsent("box", name -> new LinkedHashMap<>());
+        box.put(column, Arrays.asList(low, high));
+        return this;
+    }
+
+    /**
+     * In (0, 1]: only records whose priority is below it, a uniform sample of that fraction.
+     *
+     * @param value a number
+     * @return this query
+     */
+    public Query sample(double value) {
+        return put("sample", value);
+    }
+
+    /**
+     * Only records with <code>low &lt;= priority &lt; high</code>, where <code>0 &lt;= low &lt; high &lt;=
+     * 1</code>.
+     *
+     * @param low the lower end
+     * @param high the upper end
+     * @return this query
+     */
+    public Query window(double low, double high) {
+        return put("window", List.of(low, high));
+    }
+
+    /**
+     * At most this many records. With <code>order_by</code> they are the first in that order, the largest
+     * or the earliest. Without it they are those of lowest priority, a uniform sample. It comes last:
+     * <code>sample</code>, <code>window</code> and <code>per_cell</code> choose before it.
+     *
+     * @param value a whole number
+     * @return this query
+     */
+    public Query limit(long value) {
+        return put("limit", value);
+    }
+
+    /**
+     * The order of the answer: columns, each with <code>asc</code> (the default) or <code>desc</code>
+     * behind it, or <code>priority</code>. NaN comes behind all numbers and null behind NaN, whichever the
+     * direction. Equal records follow each other by priority. Without it records come in no order, but
+     * under <code>limit</code> and <code>per_cell</code> by priority, and trajectories one after the
+     * other, each in order of time.
+     *
+     * @param values in their order
+     * @return this query
+     */
+    public Query orderBy(String... values) {
+        return put("order_by", List.of(values));
+    }
+
+    /**
+     * Only the records of lowest priority in each cell of a regular grid. It applies before
+     * <code>order_by</code> and <code>limit</code>.
+     *
+     * @param rows of a cell at most
+     * @param widths column to the width of a cell: a number, or text with a unit
+     * @return this query
+     */
+    public Query perCell(long rows, Map<String, ?> widths) {
+        return put("per_cell", Map.of("rows", rows, "widths", widths));
+    }
+
+    /**
+     * The columns to return, in this order; without it all.
+     *
+     * @param values in their order
+     * @return this query
+     */
+    public Query columns(String... values) {
+        return put("columns", List.of(values));
+    }
+
+    /**
+     * An SQL condition over any columns.
+     *
+     * @param value text
+     * @return this query
+     */
+    public Query where(String value) {
+        return put("where", value);
+    }
+
+    /**
+     * Only records of complete steps in this closed range; <code>null</code> is an open end.
+     *
+     * @param low the lower end; null is open
+     * @param high the upper end; null is open
+     * @return this query
+     */
+    public Query steps(Long low, Long high) {
+        return put("steps", Arrays.asList(low, high));
+    }
+
+    /**
+     * The name of one more column: the probability with which each record came into the answer, whatever
+     * the others drew. It is null where a limit kept only some of several records of one priority: these
+     * have no part in an estimate.
+     *
+     * @param value text
+     * @return this query
+     */
+    public Query inclusion(String value) {
+        return put("inclusion", value);
+    }
+
+    private Query put(String name, Object value) {
+        said.put(name, value);
+        return this;
+    }
+
+    /**
+     * The query as JSON.
+     *
+     * @return JSON
+     */
+    @Override
+    public String toString() {
+        return Json.write(said);
+    }
+}
