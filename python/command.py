@@ -18,6 +18,7 @@ loader = ExtensionFileLoader("kubist._kubist", library)
 spec = spec_from_file_location("kubist._kubist", library, loader=loader)
 assert spec is not None
 module = module_from_spec(spec)
+loader.exec_module(module)
 # The command has handlers of its own. A signal that is ignored stays so.
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,7 +1,8 @@
-"""Builds what a wheel carries beside Python files: the extension module, which has the command in it.
+"""Builds what a wheel has beside Python files: the extension module, with the command in it.
 
-The cargo call is that of `make build`, so that a wheel made after it compiles nothing. Needs Rust, and for the explorer page Node.js; what is installed needs neither.
-KUBIST_PROFILE=dev packs a build without optimisations, which takes a fraction of the time.
+The cargo call is that of `make build`, so that a wheel made after it compiles nothing. Needs Rust,
+and for the explorer page Node.js; what is installed needs neither. KUBIST_PROFILE=dev packs a build
+without optimisations, which takes a fraction of the time.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
     python scripts/run_tests.py check|test|all [--minutes N]
 
 `STEPS` lists what is run: in which tiers, with which command, on which services. After the builds
-two steps run at once, one for each core; what a step prints is shown when it ends. Campaigns follow,
-one at a time. If a build fails nothing else runs; tests run to their end, whatever fails. After N
-minutes no step begins, and a step that still runs is ended and has failed.
+two steps run at once, one for each core; what a step prints is shown when it ends. Campaigns
+follow, one at a time. If a build fails nothing else runs; tests run to their end, whatever fails.
+After N minutes no step begins, and a step that still runs is ended and has failed.
 
-The last lines are a table of seconds, as docs/testing.md has it, and `N passed, N failed, N skipped`.
-The exit code is 0 only if tests ran in each step and none failed. A step whose service or program
-cannot be had on this machine counts as one skipped test.
+The last lines are a table of seconds, as docs/testing.md has it, and `N passed, N failed, N
+skipped`. The exit code is 0 only if tests ran in each step and none failed. A step whose service or
+program cannot be had on this machine counts as one skipped test.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def build(name: str, *command: str) -> Step:
 
 
 def campaign(name: str, target: str, counts: bool = True) -> Step:
-    """What takes long, or needs large or rare programs: the Makefile says how, and installs them."""
+    """What takes long, or needs rare programs: the Makefile says how, and installs them."""
     return Step(name, ["make", target], (ALL,), stage=CAMPAIGNS, counts=counts)
 
 
@@ -210,6 +211,7 @@ class Run:
         self.answers: dict[str, int] = {}
         self.deadline = time.monotonic() + 60 * minutes
         self.seconds: list[tuple[str, float]] = []
+        self.running: set[subprocess.Popen[str]] = set()
         self.starting = threading.Lock()
         self.printing = threading.Lock()
 
@@ -279,22 +281,28 @@ class Run:
     def ended(
         self, command: list[str], variables: dict[str, str], to: int | None
     ) -> tuple[int, str]:
-        """The exit code of a command, which is ended at the deadline, and what it wrote to a pipe."""
+        """The exit code of a command, ended at the deadline, and what it wrote to a pipe."""
         # A group of its own, so that all of it can be ended.
         process = subprocess.Popen(
             command, cwd=ROOT, env=os.environ | variables, stdin=subprocess.DEVNULL, stdout=to,
             stderr=to and subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
+        self.running.add(process)
         try:
             output, _ = process.communicate(timeout=max(0, self.deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, _ = process.communicate()
             output = f"{output or ''}\nended: there was no time left"
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
+        self.running.discard(process)
         return process.returncode, output or ""
+
+    def stop(self, *_: object) -> None:
+        """Ends what runs, and begins nothing more; for Ctrl-C."""
+        self.deadline = 0.0
+        for process in list(self.running):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
 
     def started(self, name: str) -> int:
         """What starting a service answered, which is tried once."""
@@ -318,6 +326,8 @@ def main() -> int:
     asked = parser.parse_args()
     begin = time.monotonic()
     run = Run(asked.tier, asked.minutes)
+    for interruption in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(interruption, run.stop)
     total = run.all()
     # What the caller did before, as "packages=12 environment=34".
     parts = [part.split("=") for part in os.environ.get("EARLIER_STEPS", "").split()]

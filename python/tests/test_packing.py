@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import urllib.request
@@ -52,7 +51,7 @@ def serves_the_page(command: Path, path: Path, env: dict[str, str] | None = None
                 with urllib.request.urlopen(url + name.removeprefix("index.html")) as page:
                     assert page.read() == (ROOT / "viewer" / "dist" / name).read_bytes(), name
         finally:
-            server.send_signal(signal.SIGINT)
+            server.terminate()
     assert server.returncode == 0
 
 

@@ -21,12 +21,9 @@ import kubist
 
 EXAMPLES = ROOT / "examples/simulations"
 NAMES = ("pid", "x", "y", "time", "diameter", "rank", "deposited")
-
-
 # Two are the quick test of each language.
-RANKS = [
-    pytest.param(1, marks=pytest.mark.release), 2, pytest.param(4, marks=pytest.mark.release)
-]  # fmt: skip
+RANKS = [2, *(pytest.param(ranks, marks=pytest.mark.release) for ranks in (1, 4))]
+
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
