@@ -56,7 +56,7 @@ def stored(rows: Rows, compression: str, scratch: Path) -> float:
     """Bytes a record of a table."""
     at = scratch / "table.kubist"
     dimensions, identity = list(rows.domain), ["pid", "time"]
-    table = kubist.create(at, rows.table, dimensions, identity=identity, compression=compression)
+    table = kubist.create(at, rows.table, dimensions, identity=identity, storage={"compression": compression})
     with table:
         taken = table.info().bytes_per_row
     kubist.drop(at)

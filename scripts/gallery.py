@@ -46,7 +46,14 @@ def mdanalysis(folder: Path) -> Any:
     kubist.ingest(table, data / "water_m2.xtc", topology=data / "water_m2.pdb")
     title = "M2 receptor and water: atoms in a slab of 8 Å, all 20 frames"
     return kubist.open(table).plot(
-        "x", "z", box={"y": (-4, 4)}, limit=400_000, log=True, size=SIZE, title=title, style="dark"
+        "x",
+        "z",
+        box={"y": (-4, 4)},
+        limit=400_000,
+        log=True,
+        size=SIZE,
+        title=title,
+        style={"theme": "dark"},
     )
 
 
@@ -64,7 +71,7 @@ def lidar(folder: Path) -> Any:
     kubist.ingest(folder / "site.kubist", folder / "autzen.laz")
     title = "110,000 points of a LiDAR scan by height in feet"
     return kubist.open(folder / "site.kubist").plot(
-        "x", "y", "z", size=SIZE, title=title, colormap="turbo", style="dark"
+        "x", "y", "z", size=SIZE, title=title, style={"colormap": "turbo", "theme": "dark"}
     )
 
 
@@ -97,8 +104,7 @@ def astropy(folder: Path) -> Any:
         log=True,
         size=SIZE,
         title=title,
-        colormap="inferno",
-        style="dark",
+        style={"colormap": "inferno", "theme": "dark"},
     )
 
 
@@ -144,8 +150,7 @@ def gadget(folder: Path) -> Any:
         log=True,
         size=SIZE,
         title=title,
-        colormap="magma",
-        style="dark",
+        style={"colormap": "magma", "theme": "dark"},
     )
 
 
@@ -154,11 +159,18 @@ def openfoam(folder: Path) -> Any:
     files = sorted((ROOT / "examples" / "airway" / "steps").glob("*.parquet"))
     command = ["kubist", "ingest", str(folder / "case.kubist"), *map(str, files)]
     command += ["--dimensions", "x,y,z,time", "--identity", "pid,time"]
-    command += ["--unit", "x=m,y=m,ux=m/s"]
+    command += ["--create", "units=x=m,y=m,ux=m/s"]
     subprocess.run(command, check=True)
     title = "Droplets in an airway by their speed along it"
     return kubist.open(folder / "case.kubist").plot(
-        "y", "x", "ux", where="NOT deposited", limit=200_000, size=SIZE, title=title, style="dark"
+        "y",
+        "x",
+        "ux",
+        where="NOT deposited",
+        limit=200_000,
+        size=SIZE,
+        title=title,
+        style={"theme": "dark"},
     )
 
 

@@ -18,7 +18,7 @@ function airway(directory) {
   const steps = join(root, "examples/airway/steps");
   const files = readdirSync(steps).sort().map((name) => join(steps, name));
   const units = "x=m,y=m,z=m,time=s,ux=m/s,uy=m/s,uz=m/s,diameter=m";
-  run("ingest", table, ...files, "--dimensions", "x,y,z,time", "--identity", "pid,time", "--unit", units);
+  run("ingest", table, ...files, "--dimensions", "x,y,z,time", "--identity", "pid,time", "--create", `units=${units}`);
   run("optimize", table);
   return table;
 }

@@ -30,9 +30,7 @@ PICTURES = {
         "--size",
         "720x460",
         "--style",
-        "dark",
-        "--colormap",
-        "inferno",
+        "theme=dark,colormap=inferno",
         "--animate",
         "time",
     ],
@@ -76,7 +74,7 @@ def main() -> None:
         table = folder / "demo" / "airway.kubist"
         table.parent.mkdir()
         steps = sorted((AIRWAY / "steps").glob("*.parquet"))
-        dimensions = ["--dimensions", "x,y,z,time", "--identity", "pid,time", "--unit", UNITS]
+        dimensions = ["--dimensions", "x,y,z,time", "--identity", "pid,time", "--create", f"units={UNITS}"]
         kubist("ingest", table, *steps, *dimensions)
         for file, options in PICTURES.items():
             kubist("plot", table, *LOOK, *options, "-o", DOCS / file)

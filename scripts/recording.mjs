@@ -41,7 +41,7 @@ try {
   const table = join(directory, "airway.kubist");
   const files = readdirSync(STEPS).sort().map((name) => join(STEPS, name));
   const units = "x=m,y=m,z=m,time=s,ux=m/s,diameter=m";
-  run("ingest", table, files[0], "--dimensions", "x,y,z,time", "--identity", "pid,time", "--unit", units, "--domain", "x=0:0.22,y=-0.21:0.21,z=0:0.02,time=0:1");
+  run("ingest", table, files[0], "--dimensions", "x=0:0.22,y=-0.21:0.21,z=0:0.02,time=0:1", "--identity", "pid,time", "--create", `units=${units}`);
   const server = await serve([table]);
   const page = await browser.newPage({ viewport: SIZE });
   const encoder = await browser.newPage();

@@ -105,7 +105,7 @@ def commit(task: Figures) -> Figures:
         batches[0].schema,
         dimensions={name: (0, 1) for name in "xyz"},
         exist_ok=True,
-        **({"shared": True} if task.get("shared") else {}),
+        storage={"shared": bool(task.get("shared"))},
     )
     with table.writer(name=task["name"]) as writer:
         # The first commit makes the segment and the grid.

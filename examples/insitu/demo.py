@@ -134,7 +134,7 @@ def picture(command: str, solver: Solver, table: kubist.Table, file: Path) -> No
     """The droplets of the last step, coloured by their size."""
     last = table.query(steps=max(table.snapshot().complete_steps()), columns=["time"], limit=1)
     when = last.to_arrow()["time"][0].as_py()
-    asked = ["--axes", "x,y", "--color", "d", "--colormap", "turbo", "--style", "dark"]
+    asked = ["--axes", "x,y", "--color", "d", "--style", "colormap=turbo,theme=dark"]
     asked += ["--where", f"time >= {when!r}", "--title", f"Droplets at {when:g} s"]
     subprocess.run(
         [command, "plot", solver.table, *asked, "-o", file], check=True, stdout=subprocess.DEVNULL

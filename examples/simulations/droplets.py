@@ -40,8 +40,7 @@ def main(path: str, steps: int, n: int, mode: str, checkpoint: int | None) -> No
         path,
         np.zeros(0, dtype=COLUMNS),
         dimensions={"x": (0, 1), "y": (0, 1), "time": (0, 1)},
-        identity=["pid", "time"],
-        units={"x": "m"},
+        create={"identity": ["pid", "time"], "units": {"x": "m"}},
         mode=mode,
         restart_after=checkpoint,
     ) as run:

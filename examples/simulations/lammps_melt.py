@@ -49,7 +49,8 @@ def main(path: str, steps: int = 400, cells: int = 10, dump: str | None = None) 
     # Atoms leave the box between two neighbour lists: the domain shapes the index, nothing else.
     domains = {"x": (0, length), "y": (0, length), "z": (0, length), "time": (0, float(steps))}
     with kubist.mpi.open(
-        MPI.COMM_WORLD, path, np.zeros(0, ATOM), dimensions=domains, identity=["id", "time"]
+        MPI.COMM_WORLD, path, np.zeros(0, ATOM), dimensions=domains,
+        create={"identity": ["id", "time"]},
     ) as run:
 
         def write(caller, step, atoms, tag, x, force) -> None:

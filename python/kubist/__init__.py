@@ -33,7 +33,7 @@ Keep:
 
 >>> t.add_column("age", "float64", default=0.0, unit="s")    # old rows have the default
 >>> t.set_unit("x", "m"); t.set_metadata({"solver": "alya"}); t.units, t.metadata
->>> s.copy_to("backup.kubist")                    # domains=..., capacity=... for another grid
+>>> s.copy_to("backup.kubist")                    # dimensions=..., capacity=... for another grid
 >>> t.info().disk                                 # what takes the space
 >>> kubist.drop("old.kubist")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from ._asked import Region
 
@@ -52,6 +53,78 @@ if TYPE_CHECKING:
     Column = Sequence[object] | np.ndarray[Any, Any]
     Rows = ArrowStream | ArrowArray | Mapping[str, Column] | np.ndarray[Any, Any]
     """Whatever hands them out as Arrow, a dict of columns, a structured array."""
+
+
+class Storage(TypedDict, total=False):
+    """How a new table is stored: as for `kubist.create`."""
+
+    compression: str | None
+    replication: str | None
+    shared: bool
+
+
+class Create(TypedDict, total=False):
+    """What a new table gets beside dimensions and identity: as for `kubist.create`."""
+
+    lookup: Sequence[str] | None
+    capacity: int | None
+    seed: int
+    units: Mapping[str, str] | None
+    accuracy: Mapping[str, float | str] | None
+    metadata: Mapping[str, Any] | None
+    storage: Storage | None
+
+
+class CreateForRanks(Create, total=False):
+    """What `kubist.mpi.open` makes a table with beside its columns and dimensions."""
+
+    identity: Sequence[str] | None
+
+
+class Keep(TypedDict, total=False):
+    """Which records of a step are kept: as for `kubist.mpi.open`."""
+
+    when_full: Literal["block", "thin", "fail"]
+    budget_rows_per_step: int | None
+    budget_bytes_per_step: int | None
+    budget_bytes: int | None
+    budget_steps: int | None
+    always_keep: str | None
+    persist_when: str | None
+    whole_paths: bool | None
+
+
+class Read(TypedDict, total=False):
+    """How files are read: as for `kubist.ingest`."""
+
+    format: str | None
+    topology: str | os.PathLike[str] | None
+    time: float | None
+    columns: Sequence[str] | None
+    types: Mapping[str, str] | None
+    delimiter: str | None
+    names: Sequence[str] | None
+    max_record: int | None
+    max_columns: int | None
+    max_inflation: int | None
+    max_batch: int | None
+
+
+class Writing(TypedDict, total=False):
+    """How a writer works: as for `kubist.Table.writer`."""
+
+    name: str | None
+    memory_bytes: int | None
+    optimize: bool
+
+
+class Style(TypedDict, total=False):
+    """How a plot looks: as for `Table.plot`."""
+
+    colormap: str
+    theme: Literal["paper", "dark"]
+    aspect: Literal["auto", "equal", "fill"]
+    point_size: float | None
 
 
 class Goal(Region, total=False):

@@ -103,8 +103,7 @@ class InDirectory(Looks, Generic[Opened]):
         self,
         path: str | os.PathLike[str],
         *,
-        dimensions: Sequence[str] | None = None,
-        domains: Mapping[str, Domain] | None = None,
+        dimensions: Mapping[str, Domain] | Sequence[str] | None = None,
         capacity: int | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Opened:
@@ -117,10 +116,9 @@ class InDirectory(Looks, Generic[Opened]):
 
         Args:
             path: Where the copy will be; nothing may be there yet.
-            dimensions: Other columns to index, of those that the table was created
-                with; None: the same.
-            domains: Other domains of dimensions, as in `create`; those that are not
-                named keep their grid.
+            dimensions: The columns to index, with the domains of their values, as in `create`,
+                of the columns that the table was created with. Domains that are not given are
+                learned from a sample of all records. None: the same grid.
             capacity: How many records a cube wants to keep; None: as here.
             progress: Called now and then with the records done and in total.
 
@@ -128,13 +126,12 @@ class InDirectory(Looks, Generic[Opened]):
             The copy, open.
 
         Example:
-            >>> t.copy_to("better.kubist", domains={"x": (0, 0.2), "z": "quantile"})
+            >>> t.copy_to("better.kubist", dimensions={"x": (0, 0.2), "z": "quantile"})
         """
         location = location_of(path)
         self._pinned().copy_to(
             location,
-            dimensions=None if dimensions is None else _box.names("dimensions", dimensions),
-            domains=[] if domains is None else _box.dimensions(domains),
+            dimensions=None if dimensions is None else _box.dimensions(dimensions),
             capacity=None if capacity is None else _box.count("capacity", capacity, most=2**32 - 1),
             progress=progress,
         )

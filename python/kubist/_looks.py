@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, cast
 
 from . import _box, _describe, _picture
-from ._arguments import Goal
+from ._arguments import Goal, Style
 from ._asked import Rest
 from ._errors import InvalidInput
 from ._libraries import need
-from ._options import checked_options
+from ._options import checked_options, group
 from ._questions import Questions
 from ._result import Result
 from ._shown import html_notes
@@ -97,11 +97,9 @@ class Looks(Questions):
         limit: int | None = None,
         log: bool = False,
         range: tuple[float | None, float | None] | None = None,
-        colormap: str = "viridis",
         size: tuple[int, int] | None = None,
-        point_size: float | None = None,
         title: str | None = None,
-        style: str = "paper",
+        style: Style | None = None,
     ) -> Picture:
         """A picture of records as points, as ``kubist plot`` draws it; no other library is needed.
 
@@ -116,11 +114,15 @@ class Looks(Questions):
                 most.
             log: Colours by the logarithm.
             range: The values at both ends of the colours; None leaves an end to the data.
-            colormap: viridis, magma, inferno, plasma, cividis, turbo, coolwarm or gray.
             size: Pixels across and up; text and lines grow with it.
-            point_size: The radius of a point in pixels.
             title: A line above the picture.
-            style: paper (dark axes on white) or dark.
+            style: How it looks, as ``{"colormap": "magma", "theme": "dark"}``:
+            ``colormap``: viridis (the default), magma, inferno, plasma, cividis, turbo, coolwarm or
+            gray.
+            ``theme``: paper (dark axes on white, the default) or dark.
+            ``aspect``: Whether one unit is as long across as up: auto (the default: yes for
+            spatial axes of one unit), equal or fill.
+            ``point_size``: The radius of a point in pixels.
 
         Raises:
             InvalidInput: As for `query`; a column that cannot be drawn.
@@ -152,11 +154,9 @@ class Looks(Questions):
             color=color,
             log=log,
             range=range,
-            colormap=colormap,
             size=size,
-            point_size=point_size,
             title=title,
-            style=style,
+            style=cast("Style", group("plot", "style", style, Style)),
         )
 
     @checked_options(Rest)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
+
+from ._errors import InvalidInput
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 
@@ -61,6 +63,19 @@ def _by_name(name: str, value: Any) -> inspect.Parameter:
     annotation = getattr(value, "__forward_arg__", value)
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=None, annotation=annotation)
+
+
+def group(function: str, name: str, given: object, kind: type) -> dict[str, Any]:
+    """Options that are given as one dict: those of a typed dict; an unknown one is a `TypeError`."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"{name}: expected a dict of options, not {given!r}")
+    known = list(kind.__annotations__)
+    refuse_unknown(
+        f"`{name}` of {function}", [str(key) for key in given if key not in known], known
+    )
+    return dict(given)
 
 
 def refuse_unknown(function: str, unknown: Iterable[str], known: Sequence[str]) -> None:

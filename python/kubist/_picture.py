@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _box, _kubist
+from ._errors import InvalidInput
 
 if TYPE_CHECKING:
+    from ._arguments import Style
     from ._result import Result
+
+_ASPECTS = {"auto": None, "equal": True, "fill": False}
 
 POINTS = 200_000
 """Points that a picture bears, if the user has no wish."""
@@ -60,29 +64,31 @@ def draw(
     color: str | None,
     log: bool,
     range: tuple[float | None, float | None] | None,
-    colormap: str,
     size: tuple[int, int] | None,
-    point_size: float | None,
     title: str | None,
-    style: str,
+    style: Style,
 ) -> Picture:
     """Draws what a query of these columns answers."""
     stream = result._read()
     points = _kubist.Picture(stream.schema(), x, y, color)
     while (batch := stream.next_batch()) is not None:
         points.add(batch)
+    aspect = style.get("aspect", "auto")
+    if aspect not in _ASPECTS:
+        raise InvalidInput(f"aspect: expected auto, equal or fill, not {aspect!r}")
+    radius = style.get("point_size")
     drawing = {
         "ends": [_ends(box, x), _ends(box, y), (None, None) if range is None else list(range)],
         "log": bool(log),
-        "colormap": colormap,
+        "colormap": style.get("colormap", "viridis"),
         "title": title,
         "region": _region(box, where),
         "rows": rows if not box and where is None else None,
         "fraction": stream.fraction(),
         "size": None if size is None else _size(size),
-        "radius": None if point_size is None else _box.finite("point_size", point_size, low=0.1),
-        "equal_aspect": None,
-        "style": style,
+        "radius": None if radius is None else _box.finite("point_size", radius, low=0.1),
+        "equal_aspect": _ASPECTS[aspect],
+        "theme": style.get("theme", "paper"),
     }
     return Picture(points.draw(stream.schema(), json.dumps(drawing)))
 

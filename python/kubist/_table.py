@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _box, _kubist
+from ._arguments import Storage
 from ._data import Data, is_schema
 from ._directory import InDirectory, location_of
 from ._errors import InvalidInput, Refused
@@ -21,7 +22,7 @@ from ._figures import (
     parse,
 )
 from ._libraries import is_a, need
-from ._options import checked_options
+from ._options import checked_options, group
 from ._tunnel import Tunnel
 from ._view import View
 from ._writer import Writer, append
@@ -44,13 +45,11 @@ def create(
     capacity: int | None = None,
     seed: int = 0,
     exist_ok: bool = False,
-    replication: str | None = None,
     units: Mapping[str, str] | None = None,
     metadata: Mapping[str, Any] | None = None,
     lookup: Sequence[str] | None = None,
-    compression: str | None = None,
     accuracy: Mapping[str, float | str] | None = None,
-    shared: bool = False,
+    storage: Storage | None = None,
 ) -> Table:
     """Creates a table at ``path``.
 
@@ -76,10 +75,6 @@ def create(
         exist_ok: Open a table that is already there, if its columns, dimensions,
             identity, lookup and seed agree, instead of raising; data is then appended.
             Columns may have been added since, and their metadata stays.
-        replication: What `Table.optimize` copies into deeper cubes, which makes
-            small boxes cheaper and the table larger: ``"none"``, ``"outlook(B)"``
-            or ``"full"``. None: the default, ``"outlook(-1)"``. docs/replication.md
-            has figures.
         units: Units of columns, ``{"x": "m"}``. They stand in the columns' Arrow
             metadata under ``unit``, in ``schema`` and in answers; a unit that is
             there already counts too. One that is not known is kept as text, with a `UserWarning`.
@@ -89,17 +84,21 @@ def create(
             ``["pid"]`` a query ``where="pid = 17"`` or ``"pid in (17, 18)"``, joined
             by AND with whatever else, reads only where those particles are; for a few
             percent of storage. Said at creation only; any type that can be an identity.
-        compression: How hard numbers are pressed: ``"fast"`` to write, ``"small"`` on disk,
-            or ``"balanced"``, the default. `Table.optimize` changes it; docs/storage.md has
-            figures.
         accuracy: How far stored values may be from those that are given, by column: a number in
             the column's unit, text with another unit (``"1um"``), or a part of each value
             (``"1e-4 rel"``). No stored value is further from its given one; it takes fewer
             bytes, and is what all questions find. Said at creation only; of integers and floats
             that are neither in ``identity`` nor in ``lookup``. docs/storage.md has figures.
-        shared: Several machines write to the directory, which is on NFS, Lustre, GPFS or
-            the like: locks are not relied on (docs/where.md). The table remembers it. Where
-            the file system says that it is such a one, a new table is shared in any case.
+        storage: How it is stored, as ``{"compression": "small", "shared": True}``:
+            ``compression``: How hard numbers are compressed: ``"fast"`` to write, ``"small"`` on
+            disk, or ``"balanced"``, the default. `Table.alter` changes it; docs/storage.md has
+            figures.
+            ``replication``: What `Table.optimize` copies into deeper cubes, which makes small
+            boxes cheaper and the table larger: ``"none"``, ``"outlook(B)"`` or ``"full"``. The
+            default is ``"outlook(-1)"``; docs/replication.md has figures.
+            ``shared``: Several machines write to the directory, which is on NFS, Lustre, GPFS or
+            the like: locks are not relied on (docs/where.md). The table remembers it. Where the
+            file system says that it is such a one, a new table is shared in any case.
 
     Returns:
         The table, open.
@@ -117,6 +116,8 @@ def create(
         ...     identity=["pid", "time"],
         ... )
     """
+    stored = group("create", "storage", storage, Storage)
+    compression, replication = stored.get("compression"), stored.get("replication")
     data = None if is_schema(data_or_schema) else Data(data_or_schema)
     table = Table(
         _kubist.Table.create(
@@ -133,7 +134,7 @@ def create(
             units=_box.units(units),
             metadata=_box.metadata(metadata),
             exist_ok=bool(exist_ok),
-            shared=bool(shared),
+            shared=bool(stored.get("shared")),
         )
     )
     if data is not None:
@@ -405,15 +406,27 @@ class Table(InDirectory["Table"]):
             raise InvalidInput(f"{column!r} is not a column name")
         self._table.set_metadata(_box.metadata(values), column=column)
 
-    def share(self) -> None:
-        """Makes it a table that several machines may write to, for good.
+    @checked_options()
+    def alter(self, *, compression: str | None = None, shared: bool = False) -> None:
+        """Changes settings of the table; those that are not given stay.
 
-        Its directory is on a file system that all of them have mounted (docs/where.md).
-        Writers at work are refused at their next commit, and can be opened again. Nothing
-        happens if it is one already.
+        Args:
+            compression: How hard numbers are compressed in records that are written from now on,
+                as for `kubist.create`. ``optimize(recompress=True)`` rewrites the records that
+                are there.
+            shared: Several machines may write to it from now on, for good. Its directory is on a
+                file system that all of them have mounted (docs/where.md). Running writers are
+                refused at their next commit, and can be opened again.
+
+        Example:
+            >>> t.alter(compression="small")
+            >>> t.optimize(recompress=True)
         """
         self._check()
-        self._table.share()
+        if compression is not None:
+            self._table.set_compression(str(compression))
+        if shared:
+            self._table.share()
 
     def declare_writers(self, writers: Sequence[str] | int, *, after: int | None = None) -> None:
         """Declares the writers that every step waits for, by name or by their number.
@@ -450,7 +463,7 @@ class Table(InDirectory["Table"]):
         self,
         debt_share: float = 0.05,
         replication: str | None = None,
-        compression: str | None = None,
+        recompress: bool = False,
     ) -> OptimizeReport:
         """Restores the layout after many small commits, while others read and write.
 
@@ -459,25 +472,24 @@ class Table(InDirectory["Table"]):
         Args:
             debt_share: Rewrites a part of the tree once this share of its records is
                 not where a fresh build would put it.
-            replication: What to copy into deeper cubes, as for `kubist.create`.
+            replication: What to copy into deeper cubes this time, as for `kubist.create`.
                 None: as the table was created.
-            compression: Presses numbers so hard from here on, as for `kubist.create`, and
-                writes records anew that are pressed otherwise. None: leaves them.
+            recompress: Rewrite the records that use another compression than the table;
+                `alter` changes the table's.
         """
         self._check()
         policy = None if replication is None else str(replication)
-        how = None if compression is None else str(compression)
         share = _box.number("debt_share", debt_share, low=0)
-        report = self._table.optimize(debt_share=share, replication=policy, compression=how)
+        report = self._table.optimize(
+            debt_share=share, replication=policy, recompress=bool(recompress)
+        )
         return parse(OptimizeReport, report)
 
     @checked_options()
     def regrid(
         self,
-        dimensions: Sequence[str] | None = None,
+        dimensions: Mapping[str, Domain] | Sequence[str] | None = None,
         *,
-        domain: Mapping[str, Domain] | None = None,
-        kind: str | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Regridded:
         """Gives the table another grid and moves all records to it.
@@ -486,24 +498,19 @@ class Table(InDirectory["Table"]):
         with their next commit. Stopped, it can be finished by `optimize`.
 
         Args:
-            dimensions: The columns to index: any that can be, also columns that were added
-                later; None: the same.
-            domain: Where their values lie, as in `create`. Those that are not named are
-                learned from a sample of all records.
-            kind: How learned domains are divided: ``linear`` or ``quantile``; None: as before.
+            dimensions: The columns to index, with the domains of their values, as in `create`:
+                any that can be, also columns that were added later. Domains that are not given
+                are learned from a sample of all records. None: the same columns, with domains
+                learned and divided as before.
             progress: Called now and then with the records placed anew and those left.
 
         Example:
-            >>> t.regrid(domain={"x": (0, 0.2)})
-            >>> t.regrid(["time", "x", "y", "z"], kind="quantile")
+            >>> t.regrid({"x": (0, 0.2), "y": None, "z": "quantile"})
+            >>> t.regrid(["time", "x", "y", "z"])
         """
         self._check()
-        if kind not in (None, "linear", "quantile"):
-            raise InvalidInput(f"kind: a domain is divided by 'linear' or 'quantile', not {kind!r}")
         report = self._table.regrid(
-            dimensions=None if dimensions is None else _box.names("dimensions", dimensions),
-            domains=[] if domain is None else _box.dimensions(domain),
-            kind=kind,
+            dimensions=None if dimensions is None else _box.dimensions(dimensions),
             progress=progress,
         )
         return Regridded.parse(report)

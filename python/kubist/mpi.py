@@ -3,7 +3,8 @@
 >>> from mpi4py import MPI
 >>> import kubist.mpi
 >>> with kubist.mpi.open(
-...     MPI.COMM_WORLD, "run.kubist", schema, dimensions={"x": (0, 1)}, identity=["pid", "time"]
+...     MPI.COMM_WORLD, "run.kubist", schema, dimensions={"x": (0, 1)},
+...     create={"identity": ["pid", "time"]},
 ... ) as run:
 ...     for step in range(1, 1001):
 ...         particles.move()
@@ -36,9 +37,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _box, _errors, _kubist
+from ._arguments import CreateForRanks, Keep
 from ._data import Data, is_schema
 from ._errors import Error, InvalidInput
-from ._table import Table, create
+from ._options import checked_options, group
+from ._table import Table
+from ._table import create as create_table
 from ._table import open as open_table
 
 if TYPE_CHECKING:
@@ -257,81 +261,73 @@ class Run:
             self.close()
 
 
+@checked_options()
 def open(
     comm: Any,
     path: str | os.PathLike[str],
     schema: Rows | ArrowSchema | None = None,
     dimensions: Mapping[str, Domain] | Sequence[str] | None = None,
     *,
+    create: CreateForRanks | None = None,
     mode: Literal["auto", "rank", "node", "dedicated"] = "auto",
     queue: int = 2,
-    when_full: Literal["block", "thin", "fail"] = "block",
+    keep: Keep | None = None,
     timeout: float = 60.0,
     lane_bytes: int = 16 << 20,
     restart_after: int | None = None,
     collective_seconds: float = 600.0,
-    budget_rows_per_step: int | None = None,
-    budget_bytes_per_step: int | None = None,
-    budget_bytes: int | None = None,
-    budget_steps: int | None = None,
-    always_keep: str | None = None,
-    persist_when: str | None = None,
-    whole_paths: bool | None = None,
-    **options: Any,
 ) -> Run:
     """Opens a table for all ranks of ``comm``, collectively.
 
     Args:
         comm: A communicator of mpi4py; all its ranks call this.
         path: Where the table is, or will be.
-        schema, dimensions, options: As for `create`; the first rank makes the table, if it is
-            not there. Without a schema it must be.
+        schema, dimensions: As for `kubist.create`; the first rank makes the table, if it is not
+            there. Without a schema it must be.
+        create: What else a new table gets: ``identity``, ``lookup``, ``capacity``, ``seed``,
+            ``units``, ``accuracy``, ``metadata``, ``storage``, as for `kubist.create`.
         mode: Who commits: each rank, a thread of the first of each node, or the last of each node,
             which is dedicated to it (see `Run.solvers`). ``auto``: each rank, if a node has at
             most 4, otherwise one of each node. Here, and for ``lane_bytes`` and
             ``restart_after``, the first rank's word counts.
         queue: Steps that wait to be committed while the solver goes on; 0, with ``"rank"``: a
             step is durable when `Run.write` returns.
-        when_full: What `Run.write` does when the queue is full: wait up to ``timeout``; keep
-            fewer of the step's records (``thin``); or raise `Busy`, and the step is abandoned.
+        keep: Which records of a step are kept (docs/simulations.md):
+            ``when_full``: What `Run.write` does when the queue is full: wait up to ``timeout``
+            (``"block"``, the default); keep fewer of the step's records (``"thin"``); or raise
+            `Busy`, and the step is abandoned (``"fail"``).
+            ``budget_rows_per_step``, ``budget_bytes_per_step``: Records of all ranks that are kept
+            of a step, or bytes of their values, at most: those of lowest priority.
+            ``budget_bytes``, ``budget_steps``: Bytes that are kept of so many steps together.
+            ``always_keep``: A condition on columns; these records are kept whatever their
+            priority.
+            ``persist_when``: A condition on ``max(x)``, ``min(x)``, ``count()`` and ``count(x)`` of
+            all records: a step for which it does not hold is abandoned.
+            ``whole_paths``: Whether what is kept of an identity in one step was kept in all before.
+            By default so, unless one of several identity columns is a dimension; not beside
+            ``"thin"``, where a rank may keep less than the others.
         timeout: Seconds to wait: for room, for the writers of an attempt that just ended.
         lane_bytes: Memory of each rank in the node's ring.
         restart_after: A step of a checkpoint: later ones are taken back before the first.
         collective_seconds: How long a collective call waits for other ranks, beside its own
             time. After that it raises `Unavailable`, and no collective call is possible.
-        budget_rows_per_step, budget_bytes_per_step: Records of all ranks that are kept of a step,
-            or bytes of their values, at most: those of lowest priority.
-        budget_bytes, budget_steps: Bytes that are kept of so many steps together.
-        always_keep: A condition on columns; these records are kept whatever their priority.
-        persist_when: A condition on ``max(x)``, ``min(x)``, ``count()`` and ``count(x)`` of all
-            records: a step for which it does not hold is abandoned.
-        whole_paths: Whether what is kept of an identity in one step was kept in all before. By
-            default so, unless one of several identity columns is a dimension; not beside
-            ``when_full="thin"``, where a rank may keep less than the others.
 
     Raises:
         Error: The same in all ranks, of the class and with the message of the rank that failed.
     """
     from mpi4py import MPI
 
+    made = group("open", "create", create, CreateForRanks)
+    keeping = {"when_full": "block"} | group("open", "keep", keep, Keep)
+
     def check() -> None:
         if mode not in ("auto", "rank", "node", "dedicated"):
             raise InvalidInput(f"mode must be auto, rank, node or dedicated, not {mode!r}")
-        if when_full not in ("block", "thin", "fail"):
+        if (when_full := keeping["when_full"]) not in ("block", "thin", "fail"):
             raise InvalidInput(f"when_full must be block, thin or fail, not {when_full!r}")
 
     _Together(comm, collective_seconds).agree(check)
     mode, lane_bytes, restart_after = comm.bcast((mode, lane_bytes, restart_after))
-    budget = {
-        "budget_rows_per_step": budget_rows_per_step,
-        "budget_bytes_per_step": budget_bytes_per_step,
-        "budget_bytes": budget_bytes,
-        "budget_steps": budget_steps,
-        "always_keep": always_keep,
-        "persist_when": persist_when,
-        "whole_paths": whole_paths,
-    }
-    keeping = {"when_full": when_full} | budget
     comm = comm.Dup()
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     if mode == "auto":
@@ -355,7 +351,7 @@ def open(
         if schema is None:
             table = open_table(path)
         else:
-            table = create(path, _columns(schema), dimensions or {}, exist_ok=True, **options)
+            table = create_table(path, _columns(schema), dimensions or {}, exist_ok=True, **made)
         if restart_after is None:
             table.declare_writers(writers)
         return table
@@ -365,7 +361,8 @@ def open(
     table = agree(first if comm.rank == 0 else None)
     table = agree(None if comm.rank == 0 else lambda: open_table(path)) or table
     run = Run(ranks, table, mode, None if solvers == MPI.COMM_NULL else solvers)
-    run._together = any(value is not None for value in comm.allreduce(list(budget.values())))
+    has_budget = any(value is not None for name, value in keeping.items() if name != "when_full")
+    run._together = bool(comm.allreduce(int(has_budget)))
     if mode == "rank":
 
         def alone() -> _kubist.StepWriter:

@@ -35,7 +35,7 @@ struct Drawing {
     size: Option<(u32, u32)>,
     radius: Option<f32>,
     equal_aspect: Option<bool>,
-    style: String,
+    theme: String,
 }
 
 /// An end in the column's unit, or text with another unit.
@@ -144,7 +144,7 @@ impl Picture {
             caption: caption.clone(),
             size: drawing.size,
             radius: drawing.radius,
-            style: drawing.style.parse::<Style>().map_err(|error| invalid(py, &format!("style: {error}")))?,
+            style: drawing.theme.parse::<Style>().map_err(|error| invalid(py, &format!("theme: {error}")))?,
             scale_bar: kubist_plot::scale_bar(fields[0], fields[1]),
         };
         let scene = py.detach(|| kubist_plot::draw_picture(&picture));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kubist::{
     Cancel, Compression, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn, OptimizeOptions,
-    QuerySpec, Replication, ScaleKind, SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
+    QuerySpec, Replication, SnapshotToken, TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use pyo3::prelude::*;
 
@@ -289,35 +289,32 @@ impl Table {
     }
 
     /// The report as JSON.
-    #[pyo3(signature = (*, debt_share, replication, compression))]
+    #[pyo3(signature = (*, debt_share, replication, recompress))]
     fn optimize(
         &self,
         py: Python<'_>,
         debt_share: f64,
         replication: Option<&str>,
-        compression: Option<&str>,
+        recompress: bool,
     ) -> PyResult<String> {
         let cancel = Cancel::default();
-        let (replication, compression) = (policy(py, replication)?, compression_of(py, compression)?);
+        let replication = policy(py, replication)?;
         let default = OptimizeOptions::default();
-        let options = OptimizeOptions { debt_share, replication, compression, cancel: cancel.clone(), ..default };
+        let options = OptimizeOptions { debt_share, replication, recompress, cancel: cancel.clone(), ..default };
         as_json(run(py, &cancel, || self.0.get()?.optimize(&options, &mut |_, _| {}))?)
     }
 
     /// Another grid, and all rows moved to it; `progress(placed, left)` in rows. The report as
     /// JSON.
-    #[pyo3(signature = (*, dimensions, domains, kind, progress))]
+    #[pyo3(signature = (*, dimensions, progress))]
     fn regrid(
         &self,
         py: Python<'_>,
-        dimensions: Option<Vec<String>>,
-        domains: Vec<(String, String, End, End)>,
-        kind: Option<&str>,
+        dimensions: Option<Vec<(String, String, End, End)>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
-        let (domains, cancel) = (with_domains(domains), Cancel::default());
-        let kind = kind.map(|kind| if kind == "quantile" { ScaleKind::Quantile } else { ScaleKind::Linear });
-        let options = GridOptions { dimensions, domains, kind, cancel: cancel.clone(), ..GridOptions::default() };
+        let (dimensions, cancel) = (dimensions.map(with_domains), Cancel::default());
+        let options = GridOptions { dimensions, cancel: cancel.clone(), ..GridOptions::default() };
         as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.regrid(&options, tell))?)
     }
 
@@ -333,6 +330,12 @@ impl Table {
         let retention = Duration::try_from_secs_f64(retention_seconds)
             .map_err(|error| exception(py, kubist::Error::Invalid(format!("retention: {error}"))))?;
         as_json(run(py, &Cancel::default(), || self.0.get()?.clean(retention))?)
+    }
+
+    /// Of the runs that are written from now on.
+    fn set_compression(&self, py: Python<'_>, compression: &str) -> PyResult<()> {
+        let compression = compression_of(py, Some(compression))?.unwrap_or_default();
+        run(py, &Cancel::default(), || self.0.get()?.set_compression(compression))
     }
 
     /// Makes it a table of several machines.
@@ -450,18 +453,17 @@ impl Snapshot {
     }
 
     /// Copies all rows into a new table; `progress(done, total)` in rows. The report as JSON.
-    #[pyo3(signature = (location, *, dimensions, domains, capacity, progress))]
+    #[pyo3(signature = (location, *, dimensions, capacity, progress))]
     fn copy_to(
         &self,
         py: Python<'_>,
         location: &str,
-        dimensions: Option<Vec<String>>,
-        domains: Vec<(String, String, End, End)>,
+        dimensions: Option<Vec<(String, String, End, End)>>,
         capacity: Option<u32>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
-        let (domains, cancel) = (with_domains(domains), Cancel::default());
-        let options = CopyOptions { dimensions, domains, capacity, cancel: cancel.clone(), ..CopyOptions::default() };
+        let (dimensions, cancel) = (dimensions.map(with_domains), Cancel::default());
+        let options = CopyOptions { dimensions, capacity, cancel: cancel.clone(), ..CopyOptions::default() };
         as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.copy_to(location, &options, tell))?)
     }
 

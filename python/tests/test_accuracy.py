@@ -83,7 +83,7 @@ def test_files_for_a_table_that_is_there_must_ask_for_its_bounds(tmp_path):
         options = {"dimensions": ["x"], "identity": ["pid"], **options}
         return kubist.ingest(tmp_path / "t", tmp_path / name, **options)
 
-    ingest("a.npz", accuracy=BOUNDS)
+    ingest("a.npz", create={"accuracy": BOUNDS})
     for wrong, message in [
         ({"x": 1e-6}, "x has the accuracy 0.001, not 1e-6"),
         ({"pid": 1}, "pid has the accuracy of every bit, not 1"),
@@ -92,8 +92,8 @@ def test_files_for_a_table_that_is_there_must_ask_for_its_bounds(tmp_path):
         ({"x": True}, "expected a number or text"),
     ]:
         with pytest.raises(kubist.Error, match=message):
-            ingest("b.npz", accuracy=wrong)
-    ingest("b.npz", accuracy={"x": "0.001", "u": "1e-3 rel"})
+            ingest("b.npz", create={"accuracy": wrong})
+    ingest("b.npz", create={"accuracy": {"x": "0.001", "u": "1e-3 rel"}})
     within(kubist.open(tmp_path / "t"), pa.concat_tables([rows(), rows(5000)]))
 
 

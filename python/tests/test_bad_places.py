@@ -37,7 +37,7 @@ def rows(first: int, count: int) -> pa.Table:
 
 
 def shared(path: Path) -> kubist.Table:
-    table = kubist.create(path, rows(0, 1).schema, ["x"], identity=["id"], shared=True)
+    table = kubist.create(path, rows(0, 1).schema, ["x"], identity=["id"], storage={"shared": True})
     table.append(rows(0, ROWS))
     return table
 
@@ -69,7 +69,7 @@ for change in [
     lambda: table.set_metadata({"a": 1}),
     lambda: table.add_column("z", "int64"),
     lambda: kubist.drop(location),
-    lambda: kubist.create(location + "-other", rows(0, 1).schema, ["x"], shared=True),
+    lambda: kubist.create(location + "-other", rows(0, 1).schema, ["x"], storage={"shared": True}),
 ]:
     try:
         change()
@@ -103,7 +103,7 @@ def test_without_permission_it_answers_and_refuses_changes_or_says_so(path: Path
     path.chmod(0)
     script = """
 def create(location):
-    kubist.create(location, rows(0, 1).schema, ["x"], shared=True)
+    kubist.create(location, rows(0, 1).schema, ["x"], storage={"shared": True})
 
 for call in [kubist.open, kubist.drop, create]:
     try:
@@ -122,7 +122,7 @@ def test_a_full_file_system_loses_nothing_and_goes_on_with_room(path: Path) -> N
     folder = path.parent
     script = """
 import os
-table = kubist.create(location, rows(0, 1).schema, ["x"], identity=["id"], shared=True)
+table = kubist.create(location, rows(0, 1).schema, ["x"], identity=["id"], storage={"shared": True})
 table.append(rows(0, ROWS))
 committed, failed = ROWS, 0
 while failed < 3:

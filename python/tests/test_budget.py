@@ -61,7 +61,7 @@ def compute(run, comm):
 path, mode, options = sys.argv[1:]
 with kubist.mpi.open(
     MPI.COMM_WORLD, path, np.zeros(0, dtype=kinds), dimensions={"x": (0, 1), "time": (0, 8)},
-    identity=["pid", "time"], mode=mode, **json.loads(options),
+    create={"identity": ["pid", "time"]}, mode=mode, keep=json.loads(options),
 ) as run:
     if run.solvers is not None:
         compute(run, run.solvers)
@@ -78,8 +78,13 @@ comm, path = MPI.COMM_WORLD, sys.argv[1]
 pid = np.arange(1000)
 rows = {"d": pid * 1e-7 + 0.5e-7, "pid": pid}
 with kubist.mpi.open(
-    comm, path, rows, dimensions={"d": (0, 1e-4)}, identity=["pid"], units={"d": "m"},
-    budget_rows_per_step=100, always_keep="d > '99 um'", persist_when="max(d) > '60 um'",
+    comm, path, rows, dimensions={"d": (0, 1e-4)},
+    create={"identity": ["pid"], "units": {"d": "m"}},
+    keep={
+        "budget_rows_per_step": 100,
+        "always_keep": "d > '99 um'",
+        "persist_when": "max(d) > '60 um'",
+    },
 ) as run:
     run.write(1, None if comm.rank else rows)
     run.write(2, None if comm.rank else {"d": rows["d"] / 2, "pid": pid})

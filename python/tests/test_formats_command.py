@@ -31,14 +31,17 @@ def test_the_command_reads_what_python_reads(path: Path) -> None:
     assert "steps       3, 0 of them in the table already" in shown.stdout
     assert not path.exists()
     done = run(
-        "ingest", path, MELT, "--json", "--unit", "x=sigma", "--domain", "x=-1:5", "--set", "run=7"
+        *["ingest", path, MELT, "--json", "--dimensions", "x=-1:5,y,z,step"],
+        *["--create", "units=x=sigma", "--create", "metadata=run=7"],
     )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["rows"], report["created"], report["skipped"]) == (96, True, 0)
     table = kubist.open(path)
     assert (table.units, table.metadata["run"]) == ({"x": "sigma"}, 7)
-    assert [d.column for d in table.info().dimensions] == ["x", "y", "z", "step"]
+    dimensions = table.info().dimensions
+    assert [d.column for d in dimensions] == ["x", "y", "z", "step"]
+    assert (dimensions[0].low, dimensions[0].high) == (-1, 5)
     again = json.loads(run("ingest", path, MELT, "--json").stdout)
     assert (again["rows"], again["skipped"]) == (0, 3)
 
@@ -50,7 +53,7 @@ def test_commits_of_so_many_records_are_refused_where_a_step_is_one(path: Path) 
 
 
 def test_a_folder_through_the_command(path: Path) -> None:
-    done = run("ingest", path, DATA / "openfoam" / "decomposed", "--follow", "--patience", "0.1")
+    done = run("ingest", path, DATA / "openfoam" / "decomposed", "--follow=0.1")
     assert done.returncode == 0, done.stderr
     assert len(kubist.open(path)) == 62
 

@@ -107,7 +107,7 @@ def test_a_las_file_that_ends_early(tmp_path: Path) -> None:
     ]:
         (tmp_path / "wrong.las").write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
         with pytest.raises(kubist.InvalidInput, match=rf"wrong\.las: {wrong}"):
-            kubist.ingest(tmp_path / "t.kubist", tmp_path / "wrong.las", format="las")
+            kubist.ingest(tmp_path / "t.kubist", tmp_path / "wrong.las", read={"format": "las"})
 
 
 # FITS
@@ -321,7 +321,7 @@ def test_a_trajectory_with_its_topology(tmp_path: Path) -> None:
     mda = need("MDAnalysis")
     data = need("MDAnalysisTests.datafiles")
     table = tmp_path / "run.kubist"
-    report = kubist.ingest(table, data.XTC, topology=data.GRO)
+    report = kubist.ingest(table, data.XTC, read={"topology": data.GRO})
     theirs = mda.Universe(data.GRO, data.XTC, to_guess=())
     assert report.rows == theirs.atoms.n_atoms * len(theirs.trajectory)
     importlib.import_module("kubist.mdanalysis")
@@ -331,9 +331,9 @@ def test_a_trajectory_with_its_topology(tmp_path: Path) -> None:
         assert a.positions.tobytes() == b.positions.tobytes()
         assert (a.time, a.data["step"]) == (b.time, b.data["step"])
         np.testing.assert_array_equal(a.dimensions, b.dimensions)
-    assert kubist.ingest(table, data.XTC, topology=data.GRO).rows == 0
+    assert kubist.ingest(table, data.XTC, read={"topology": data.GRO}).rows == 0
     with pytest.raises(kubist.InvalidInput, match="same number of atoms"):
-        kubist.ingest(tmp_path / "other.kubist", data.XTC, topology=data.PSF)
+        kubist.ingest(tmp_path / "other.kubist", data.XTC, read={"topology": data.PSF})
 
 
 def test_a_trajectory_that_grows(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_a_trajectory_that_grows(tmp_path: Path) -> None:
     file, table = tmp_path / "run.xtc", tmp_path / "run.kubist"
     for frames in (3, 3, 7):
         universe.atoms.write(str(file), frames=universe.trajectory[:frames])
-        kubist.ingest(table, file, topology=data.PSF)
+        kubist.ingest(table, file, read={"topology": data.PSF})
         assert len(kubist.open(table)) == frames * len(universe.atoms)
     importlib.import_module("kubist.mdanalysis")
     ours, theirs = (
@@ -360,7 +360,7 @@ def test_a_trajectory_that_is_cut_off(tmp_path: Path) -> None:
     file = tmp_path / "run.trr"
     file.write_bytes(Path(data.TRR).read_bytes()[:-100_000])
     with pytest.raises(kubist.InvalidInput, match=r"run\.trr|frame 9"):
-        kubist.ingest(tmp_path / "run.kubist", file, topology=data.GRO)
+        kubist.ingest(tmp_path / "run.kubist", file, read={"topology": data.GRO})
 
 
 # What is said otherwise, and what is missing
@@ -393,7 +393,7 @@ def test_a_folder_is_followed(tmp_path: Path) -> None:
         if any("p_2" in line for line in seen):
             (folder / "p_3.vtp").write_bytes(pieces[3])
 
-    report = kubist.ingest(table, folder, follow=True, patience=2.5, progress=happens)
+    report = kubist.ingest(table, folder, follow=2.5, progress=happens)
     assert report.rows == 4 * 30
     assert np.unique(rows(table, "time")["time"]).tolist() == pytest.approx([0, 0.1, 0.2, 0.3])
 
@@ -406,23 +406,20 @@ def test_what_the_format_says_can_be_overridden(tmp_path: Path) -> None:
     kubist.ingest(
         tmp_path / "t.kubist",
         file,
-        dimensions=["x", "time"],
+        dimensions={"x": (0, 1), "time": None},
         identity=["q"],
-        domains={"x": (0, 1)},
-        units={"x": "m"},
-        types={"q": "int64"},
-        columns=["q", "x", "time"],
-        time=2.5,
-        metadata={"site": "here"},
+        create={"units": {"x": "m"}, "metadata": {"site": "here"}},
+        read={"types": {"q": "int64"}, "columns": ["q", "x", "time"], "time": 2.5},
     )
     table = kubist.open(tmp_path / "t.kubist")
     info = table.info()
     assert [d.column for d in info.dimensions] == ["x", "time"]
+    assert (info.dimensions[0].low, info.dimensions[0].high) == (0, 1)
     assert (info.identity, table.units, table.metadata["site"]) == (["q"], {"x": "m"}, "here")
     assert table.schema.field("q").type == pa.int64()
     assert table.query().to_numpy()["time"].tolist() == [2.5] * 10
     with pytest.raises(kubist.InvalidInput, match="no column 'w'; the columns are x, y, z, q"):
-        kubist.ingest(tmp_path / "u.kubist", file, columns=["w"])
+        kubist.ingest(tmp_path / "u.kubist", file, read={"columns": ["w"]})
 
 
 def test_a_missing_library_is_named(tmp_path: Path, run_python: Callable[..., Any]) -> None:
@@ -457,7 +454,7 @@ def test_what_is_of_no_known_format(tmp_path: Path) -> None:
     with pytest.raises(
         kubist.InvalidInput, match="format: 'word' is none of parquet, arrow, npz, las"
     ):
-        kubist.ingest(tmp_path / "t.kubist", strange, format="word")
+        kubist.ingest(tmp_path / "t.kubist", strange, read={"format": "word"})
     (tmp_path / "empty.las").touch()
     with pytest.raises(kubist.InvalidInput, match="the file is empty"):
         kubist.ingest(tmp_path / "t.kubist", tmp_path / "empty.las")

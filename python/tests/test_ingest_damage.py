@@ -165,10 +165,10 @@ def test_a_unit_that_is_none(tmp_path: Path) -> None:
         "v": "m//s",
     }
     right = {"ra": "deg", "v": "m/s"}
-    kubist.ingest(tmp_path / "t.kubist", tmp_path / "sky.fits", units=right)
+    kubist.ingest(tmp_path / "t.kubist", tmp_path / "sky.fits", create={"units": right})
     assert kubist.open(tmp_path / "t.kubist").units == {"dec": "deg", **right}
     with pytest.raises(kubist.InvalidInput, match=r"sky\.fits: there is no column 'w'"):
-        kubist.ingest(tmp_path / "u.kubist", tmp_path / "sky.fits", units={"w": "m"})
+        kubist.ingest(tmp_path / "u.kubist", tmp_path / "sky.fits", create={"units": {"w": "m"}})
     # Of a table that is there nothing is passed over either, before a record is written.
     refused = {"w": "there is no column 'w'", "v": "column v is in m/s, not in m: set_unit"}
     for asked, told in refused.items():
@@ -177,11 +177,11 @@ def test_a_unit_that_is_none(tmp_path: Path) -> None:
                 kubist.ingest(
                     tmp_path / "t.kubist",
                     tmp_path / "sky.fits",
-                    units={asked: "m"},
+                    create={"units": {asked: "m"}},
                     dry_run=dry_run,
                 )
     assert len(kubist.open(tmp_path / "t.kubist")) == 50
-    assert kubist.ingest(tmp_path / "t.kubist", tmp_path / "sky.fits", units=right).skipped == 1
+    assert kubist.ingest(tmp_path / "t.kubist", tmp_path / "sky.fits", create={"units": right}).skipped == 1
 
 
 def test_frames_of_other_numbers_of_atoms_are_points_and_no_universe(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_trajectories_that_break_off(tmp_path: Path) -> None:
         file = tmp_path / f"{name}.xtc"
         file.write_bytes(damaged)
         with pytest.raises(kubist.InvalidInput, match=rf"{name}\.xtc: {told}"):
-            kubist.ingest(table, file, topology=data.GRO)
+            kubist.ingest(table, file, read={"topology": data.GRO})
         assert not table.exists()
     universe = mda.Universe(data.PSF, data.DCD)
     with mda.Writer(str(tmp_path / "nan.dcd"), universe.atoms.n_atoms) as writer:
@@ -268,7 +268,7 @@ def test_trajectories_that_break_off(tmp_path: Path) -> None:
                 ts.positions[7, 1] = np.nan
             writer.write(universe.atoms)
     with pytest.raises(kubist.InvalidInput, match=r"nan\.dcd: .*\(frame 4, atom 7\): y is nan"):
-        kubist.ingest(table, tmp_path / "nan.dcd", topology=data.PSF)
+        kubist.ingest(table, tmp_path / "nan.dcd", read={"topology": data.PSF})
     assert len(kubist.open(table)) == 0
 
 
@@ -278,11 +278,11 @@ def test_what_a_table_has_of_a_trajectory_is_counted(tmp_path: Path) -> None:
     import MDAnalysisTests.datafiles as data
 
     table = tmp_path / "t.kubist"
-    assert kubist.ingest(table, data.XTC, topology=data.GRO).skipped == 0
-    plan = kubist.ingest(table, data.XTC, topology=data.GRO, dry_run=True)
+    assert kubist.ingest(table, data.XTC, read={"topology": data.GRO}).skipped == 0
+    plan = kubist.ingest(table, data.XTC, read={"topology": data.GRO}, dry_run=True)
     assert isinstance(plan, kubist.ingesting.Plan)
     assert (plan.steps, plan.known) == (1, 1)
-    report = kubist.ingest(table, data.XTC, topology=data.GRO)
+    report = kubist.ingest(table, data.XTC, read={"topology": data.GRO})
     assert (report.skipped, report.rows) == (1, 0)
 
 
@@ -307,12 +307,12 @@ def test_a_trajectory_whose_last_frame_is_being_written(
         return look(ingestion)
 
     monkeypatch.setattr(Ingestion, "look", growing)
-    asked: dict[str, Any] = {"topology": data.GRO, "follow": True}
-    report = kubist.ingest(table, file, patience=2.5, **asked)
+    read = {"topology": data.GRO}
+    report = kubist.ingest(table, file, read=read, follow=2.5)
     assert (report.rows, report.skipped, report.failed) == (476_810, 0, {})
     states.append(whole[:-9])
     with pytest.raises(kubist.InvalidInput, match=r"g\.xtc: frame 9, .* is cut off"):
-        kubist.ingest(table, file, patience=0.5, **asked)
+        kubist.ingest(table, file, read=read, follow=0.5)
 
 
 def test_xyz_of_atoms_that_are_no_elements(tmp_path: Path) -> None:

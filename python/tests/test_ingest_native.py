@@ -61,11 +61,12 @@ def write(path: Path) -> Path:
 def test_both_doors_make_the_same_table(tmp_path: Path, ending: str) -> None:
     file = write(tmp_path / f"a.{ending}")
     options: dict[str, Any] = {"dimensions": ["x", "y"], "identity": ["pid"]}
-    options["types"] = {"y": "float32"}
-    flags = ["--dimensions", "x,y", "--identity", "pid", "--types", "y=float32"]
+    read: dict[str, Any] = {"types": {"y": "float32"}}
+    options["read"] = read
+    flags = ["--dimensions", "x,y", "--identity", "pid", "--read", "types=y=float32"]
     if ending == "dat":
-        options |= {"delimiter": "space", "names": list(FRAME.columns)}
-        flags += ["--delimiter", "space", "--names", ",".join(FRAME.columns)]
+        read |= {"delimiter": "space", "names": list(FRAME.columns)}
+        flags += ["--read", "delimiter=space", "--read", "names=" + ",".join(FRAME.columns)]
     plan = kubist.ingest(tmp_path / "t", file, dry_run=True, **options)
     assert (plan.dimensions, plan.identity, plan.steps) == (["x", "y"], ["pid"], 1)
     assert not (tmp_path / "t").exists()
@@ -134,9 +135,8 @@ def test_time_and_columns_can_be_said(tmp_path: Path) -> None:
         tmp_path / "t",
         file,
         dimensions=["x", "time"],
-        columns=["pid", "x", "time"],
-        time=2.5,
-        units={"x": "m", "time": "s"},
+        read={"columns": ["pid", "x", "time"], "time": 2.5},
+        create={"units": {"x": "m", "time": "s"}},
     )
     table = kubist.open(tmp_path / "t")
     assert table.columns == ["pid", "x", "time"] and table.units == {"x": "m", "time": "s"}
@@ -154,12 +154,12 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
         "short.csv": ("pid,x,y,kind\n1,0.1,0.1,a\n2,0.1\n", "number of fields for line 3"),
         "bare.csv": ("1,0.1,0.1,7\n", "the first line holds numbers, and names of columns are"),
         "cut.parquet": ("PAR1 and no more", "cut.parquet"),
-        "long.csv": ("pid,x,y,kind\n1,0.1,0.1," + "a" * 200 + "\n", "--max-record"),
+        "long.csv": ("pid,x,y,kind\n1,0.1,0.1," + "a" * 200 + "\n", "max_record"),
     }  # fmt: skip
     for name, (text, message) in wrong.items():
         (tmp_path / name).write_text(text)
         with pytest.raises(kubist.InvalidInput) as raised:
-            kubist.ingest(target, tmp_path / name, max_record=100)
+            kubist.ingest(target, tmp_path / name, read={"max_record": 100})
         said = str(raised.value)
         assert message in said and said.count(name) == 1 and "\n" not in said, said
     assert len(kubist.open(target)) == ROWS
@@ -167,17 +167,17 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     report = kubist.ingest(target, [tmp_path / "typo.csv", tmp_path / "good.csv"], keep_going=True)
     assert report.rows == 1 and list(report.failed) == [str(tmp_path / "typo.csv")]
     with pytest.raises(kubist.InvalidInput, match="delimiter: a delimiter is one ASCII character"):
-        kubist.ingest(target, tmp_path / "good.csv", delimiter=";;")
+        kubist.ingest(target, tmp_path / "good.csv", read={"delimiter": ";;"})
     with pytest.raises(kubist.InvalidInput, match="csv does not say which columns are positions"):
         kubist.ingest(tmp_path / "u", tmp_path / "good.csv")
 
 
 def test_any_name_can_be_said_to_be_text(tmp_path: Path) -> None:
     (tmp_path / "stars.asc").write_text("pid|x\n1|0.5\n")
-    kubist.ingest(tmp_path / "t", tmp_path / "stars.asc", format="csv", dimensions=["x"])
+    kubist.ingest(tmp_path / "t", tmp_path / "stars.asc", read={"format": "csv"}, dimensions=["x"])
     assert kubist.open(tmp_path / "t").query().to_arrow().to_pylist() == [{"pid": 1, "x": 0.5}]
     done = command(
-        "ingest", tmp_path / "u", tmp_path / "stars.asc", "--format", "csv", "--dimensions", "x"
+        "ingest", tmp_path / "u", tmp_path / "stars.asc", "--read", "format=csv", "--dimensions", "x"
     )
     assert done.returncode == 0, done.stderr
 

@@ -105,7 +105,7 @@ def test_a_snapshot_of_swifts_own_library(tmp_path: Path) -> None:
     info = kubist.open(table).info()
     assert [d.column for d in info.dimensions] == ["x", "y", "z"], "they say no time"
     assert info.identity == ["ParticleIDs"]
-    dated = kubist.ingest(tmp_path / "dated.kubist", file, time=0.5, dry_run=True)
+    dated = kubist.ingest(tmp_path / "dated.kubist", file, read={"time": 0.5}, dry_run=True)
     assert (dated.dimensions, dated.identity) == (["x", "y", "z", "time"], ["ParticleIDs", "time"])
     assert kubist.open(table).metadata["gadget"]["header"]["NumPart_ThisFile"][:2] == [count, count]
     snapshot = swiftsimio.load(str(file))

@@ -81,14 +81,14 @@ def test_frames_are_numbered_by_one_ingestion_at_a_time(tmp_path: Path) -> None:
     import MDAnalysisTests.datafiles as data
 
     table = tmp_path / "t.kubist"
-    topology = {"topology": data.PSF}
+    topology = {"read": {"topology": data.PSF}}
     shutil.copy(data.DCD, tmp_path / "a.dcd")
     shutil.copy(data.DCD, tmp_path / "b.dcd")
     with begun(table, tmp_path / "a.dcd", **topology):
         told = r"b\.dcd: the frames of .*t\.kubist are being numbered by another ingestion: wait"
         for again in (False, True):
             with pytest.raises(kubist.Busy, match=told):
-                kubist.ingest(table, tmp_path / "b.dcd", writer="mine", again=again, **topology)
+                kubist.ingest(table, tmp_path / "b.dcd", writer={"name": "mine"}, again=again, **topology)
     kubist.ingest(table, tmp_path / "b.dcd", **topology)
     frames = np.unique(rows(table, "frame", where="atom = 0")["frame"])
     assert frames.tolist() == list(range(2 * 98))

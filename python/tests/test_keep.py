@@ -136,7 +136,7 @@ def test_a_copy(path: Path, tmp_path: Path, identity: list[str] | None) -> None:
     t.add_column("age", "int32", default=3)
     told: list[tuple[int, int]] = []
     copy = t.copy_to(tmp_path / "copy", progress=lambda done, total: told.append((done, total)))
-    wide = t.snapshot(step=1).copy_to(tmp_path / "wide", domains={"x": (0, 8)}, capacity=100)
+    wide = t.snapshot(step=1).copy_to(tmp_path / "wide", dimensions={"x": (0, 8)}, capacity=100)
     assert all(done <= total == 3000 for done, total in told if total)
     assert copy.schema.equals(t.schema, check_metadata=True)
     assert (copy.units, copy.metadata) == (t.units, t.metadata)
@@ -149,8 +149,8 @@ def test_a_copy(path: Path, tmp_path: Path, identity: list[str] | None) -> None:
     assert (len(copy), len(t)) == (4000, 3000)
     with pytest.raises(kubist.TableExists, match="copy"):
         t.copy_to(tmp_path / "copy")
-    with pytest.raises(kubist.InvalidInput, match="dimensions are x"):
-        t.copy_to(tmp_path / "no", domains={"id": None})
+    with pytest.raises(kubist.InvalidInput, match="age"):
+        t.copy_to(tmp_path / "no", dimensions={"x": None, "age": None})
 
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt

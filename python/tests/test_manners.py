@@ -181,8 +181,8 @@ def test_a_long_ingest_says_how_far_it_is(tmp_path: Path) -> None:
     values = "".join(f"{index / 1_000_000},{index}\n" for index in range(1_000_000))
     source.write_text(f"x,id\n{values}")
     # Many commits, so that it takes long enough to be told.
-    command = [COMMAND, "ingest", tmp_path / "t.kubist", source, "--dimensions", "x"]
-    command += ["--domain", "x=0:1", "--commit-rows", "1000"]
+    command = [COMMAND, "ingest", tmp_path / "t.kubist", source, "--dimensions", "x=0:1"]
+    command += ["--commit-rows", "1000"]
     inner, outer = pty.openpty()
     fcntl.ioctl(outer, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
     arguments = [str(argument) for argument in command]
@@ -319,7 +319,8 @@ def pixels(png: bytes) -> bytes:
     [
         ({"x": "kind"}, "kind.*cannot be drawn"),
         ({"x": "speed", "y": "y"}, "speed"),
-        ({"colormap": "jet"}, "colormap: expected viridis"),
+        ({"style": {"colormap": "jet"}}, "colormap: expected viridis"),
+        ({"style": {"aspect": "wide"}}, "aspect: expected auto, equal or fill"),
         ({"size": (1, "a")}, "size: expected a whole number"),
         ({"size": "big"}, "size: expected a pair .pixels across, pixels up., not 'big'"),
     ],

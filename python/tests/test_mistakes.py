@@ -44,6 +44,10 @@ OPTIONS: list[tuple[Callable[[kubist.Table], Any], str]] = [
     (lambda t: t.query(zzz=1), "query() has no option `zzz`; its options are box, sample, .*, per_cell$"),
     (lambda t: kubist.create("t", {"x": [1.0]}, dimension=["x"]), "create() .* did you mean `dimensions`?"),
     (lambda t: kubist.ingest("t", "a.las", dimension=["x"]), "ingest() .* did you mean `dimensions`?"),
+    (
+        lambda t: kubist.ingest("t", "a.las", read={"topolgy": "a.pdb"}),
+        "`read` of ingest() has no option `topolgy`; did you mean `topology`?",
+    ),
     (lambda t: kubist.connect("http://localhost", tabel="t"), "connect() .* did you mean `table`?"),
 ]  # fmt: skip
 
@@ -111,7 +115,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     ):
         kubist.ingest(tmp_path / "t", tmp_path / "tiel.laz")
     with pytest.raises(FileNotFoundError, match=r"zzz\.pdb does not exist$"):
-        kubist.ingest(tmp_path / "t", tmp_path / "tile.laz", topology=tmp_path / "zzz.pdb")
+        kubist.ingest(tmp_path / "t", tmp_path / "tile.laz", read={"topology": tmp_path / "zzz.pdb"})
     assert not (tmp_path / "t").exists()
 
 
@@ -210,16 +214,16 @@ def test_a_topology_that_comes_later(tmp_path: Path) -> None:
     importlib.import_module("kubist.mdanalysis")
     assert "topology" not in kubist.open(table).metadata
     topology = str(tmp_path / "top.gro")
-    asked = {"table": str(table), "files": [frames], "topology": topology}
+    asked = {"table": str(table), "files": [frames], "read": {"topology": topology}}
     told = subprocess.run(
         [sys.executable, "-m", "kubist.ingesting",
-         json.dumps(asked | {"json": False, "domain": {}, "identity": []})],
+         json.dumps(asked | {"json": False, "dimensions": [], "identity": []})],
         capture_output=True, text=True, check=True,
         env=os.environ | {"PYTHONPATH": str(PACKAGE)},
     ).stderr  # fmt: skip
     assert "nothing new in " in told
     assert "the topology was put into the table, which had none" in told
-    report = kubist.ingest(table, frames, topology=topology)
+    report = kubist.ingest(table, frames, read={"topology": topology})
     assert isinstance(report, kubist.ingesting.Report)
     assert (report.rows, report.topology_added) == (0, False)
     universe = mda.Universe(str(table))
@@ -285,13 +289,13 @@ def test_a_unit_that_is_not_known_is_told_at_every_door(path: Path, tmp_path: Pa
         tmp_path / "in.csv",
         "--dimensions",
         "x",
-        "--unit",
-        "x=secnd,y=m",
+        "--create",
+        "units=x=secnd,y=m",
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr.count("is not known") == 1
     report = kubist.ingest(
-        tmp_path / "v", tmp_path / "in.csv", dimensions=["x"], units={"x": "secnd"}
+        tmp_path / "v", tmp_path / "in.csv", dimensions=["x"], create={"units": {"x": "secnd"}}
     )
     assert len(report.notes) == 1 and "did you mean `second`" in report.notes[0]
 

@@ -335,7 +335,7 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campai
     point = tmp_path / "mounted"
     point.mkdir()
     identity = ["writer", "commit", "row"]
-    kubist.create(files / "t.kubist", at_work.SCHEMA, ["x"], identity=identity, shared=True).close()
+    kubist.create(files / "t.kubist", at_work.SCHEMA, ["x"], identity=identity, storage={"shared": True}).close()
     played = Campaign(tmp_path / "server", point, SEED)
     yield played
     played.close()

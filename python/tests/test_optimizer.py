@@ -29,7 +29,7 @@ def asked(table):
 
 
 def test_copies_make_small_boxes_cheaper_and_change_nothing(tmp_path):
-    table = make(tmp_path / "t", replication="outlook(0)")
+    table = make(tmp_path / "t", storage={"replication": "outlook(0)"})
     assert table.info().replication == "outlook(0)"
     assert table.info().replica_rows == 0
     before, cost = asked(table)
@@ -44,7 +44,7 @@ def test_copies_make_small_boxes_cheaper_and_change_nothing(tmp_path):
 
 
 def test_a_policy_can_be_chosen_for_one_run(tmp_path):
-    table = make(tmp_path / "t", replication="none")
+    table = make(tmp_path / "t", storage={"replication": "none"})
     assert table.optimize().rows_copied == 0
     assert table.optimize(replication="full").rows_copied > 0
 
@@ -56,12 +56,15 @@ def test_the_default_copies_little(tmp_path):
 
 
 def test_a_table_is_written_anew_in_fewer_bytes(tmp_path):
-    table = make(tmp_path / "t", compression="fast")
+    table = make(tmp_path / "t", storage={"compression": "fast"})
     # Replicas go with the records that they copy, and are made again.
     copies = table.optimize().rows_copied
     before, answer = table.info(), asked(table)[0]
     assert before.compression == "fast"
-    report = table.optimize(compression="small")
+    table.alter(compression="small")
+    assert table.optimize().rewrites == 0
+    assert table.info().bytes == before.bytes
+    report = table.optimize(recompress=True)
     assert report.rows_rewritten == 20_000
     assert report.rows_copied == copies
     after = table.info()
@@ -69,7 +72,7 @@ def test_a_table_is_written_anew_in_fewer_bytes(tmp_path):
     assert after.bytes < before.bytes
     assert asked(table)[0] == answer
     assert table.verify(deep=True).findings == []
-    assert table.optimize(compression="small").rewrites == 0
+    assert table.optimize(recompress=True).rewrites == 0
     # A table that is there keeps its own.
     again = make(tmp_path / "t", exist_ok=True)
     assert again.info().compression == "small"
@@ -77,17 +80,17 @@ def test_a_table_is_written_anew_in_fewer_bytes(tmp_path):
 
 def test_a_compression_that_there_is_not_is_refused_by_name(tmp_path):
     with pytest.raises(kubist.InvalidInput, match="fast, balanced, small"):
-        make(tmp_path / "t", compression="tiny")
+        make(tmp_path / "t", storage={"compression": "tiny"})
     table = make(tmp_path / "t")
     assert table.info().compression == "balanced"
     with pytest.raises(kubist.InvalidInput, match="fast, balanced, small"):
-        table.optimize(compression="zip")
+        table.alter(compression="zip")
 
 
 @pytest.mark.parametrize("policy", ["", "some", "outlook(", "full(-1)", "outlook(nan)"])
 def test_a_bad_policy_is_refused_by_name(tmp_path, policy):
     with pytest.raises(kubist.InvalidInput, match="replication is none, outlook"):
-        make(tmp_path / "t", replication=policy)
+        make(tmp_path / "t", storage={"replication": policy})
     assert not (tmp_path / "t").exists()
 
 
@@ -115,7 +118,7 @@ def test_another_grid_changes_no_answer(tmp_path):
     table = make(tmp_path / "t")
     before = asked(table)[0]
     told = []
-    done = table.regrid(["y"], domain={"y": (-1, 3)}, progress=lambda *rows: told.append(rows))
+    done = table.regrid({"y": (-1, 3)}, progress=lambda *rows: told.append(rows))
     assert (done.grid, done.optimized.rows_moved) == (1, 20_000)
     # Short work may end before it is due. Copies are made when all has moved.
     written = done.optimized.rows_rewritten + done.optimized.rows_copied
@@ -125,7 +128,7 @@ def test_another_grid_changes_no_answer(tmp_path):
     assert [(each.column, each.low, each.high) for each in info.dimensions] == [("y", -1, 3)]
     assert asked(table)[0] == before
     table.append({"id": np.arange(20_000, 20_100), "x": np.zeros(100), "y": np.zeros(100)})
-    assert table.regrid(["id", "x", "y"], kind="quantile").grid == 2
+    assert table.regrid({"id": None, "x": "quantile", "y": "quantile"}).grid == 2
     assert asked(kubist.open(tmp_path / "t"))[0] == before
     assert not table.verify(deep=True).findings
 

@@ -58,7 +58,7 @@ def test_a_class_has_a_colour_and_no_average(
     table: kubist.Table, column: str, classes: int
 ) -> None:
     palette = [BLUE, ORANGE, GREEN][:classes]
-    picture = table.plot("x", "y", column, point_size=3, size=(500, 400))
+    picture = table.plot("x", "y", column, size=(500, 400), style={"point_size": 3})
     found = colors(picture)
     assert not [color for color in found if not any(near(color, one) for one in palette)]
     assert not near((143, 123, 97), ORANGE) and not near((143, 123, 97), BLUE), "half of each"
@@ -71,9 +71,9 @@ def test_a_class_has_a_colour_and_no_average(
 
 @pytest.mark.parametrize("column", ["share", "many"])
 def test_numbers_are_drawn_as_before(table: kubist.Table, column: str) -> None:
-    found = colors(table.plot("x", "y", column, point_size=3, size=(500, 400)))
+    found = colors(table.plot("x", "y", column, size=(500, 400), style={"point_size": 3}))
     assert len(found) > 100
-    whole = colors(table.plot("x", "y", "species", range=(0, 6), point_size=3, size=(500, 400)))
+    whole = colors(table.plot("x", "y", "species", range=(0, 6), size=(500, 400), style={"point_size": 3}))
     assert len(whole) > 100, "with ends that are given"
 
 

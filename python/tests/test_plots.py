@@ -231,8 +231,8 @@ def test_only_what_there_is(table: kubist.Table, tmp_path: Path) -> None:
     assert "name a file that ends in .png, .svg or .pdf, not .jpeg" in refused.stderr
     with pytest.raises(kubist.InvalidInput, match=r"mine\.tiff: .* not \.tiff"):
         table.plot("x", "y").save(tmp_path / "mine.tiff")
-    with pytest.raises(kubist.InvalidInput, match="style: expected paper or dark"):
-        table.plot("x", "y", style="neon")
+    with pytest.raises(kubist.InvalidInput, match="theme: expected paper or dark"):
+        table.plot("x", "y", style={"theme": "neon"})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -241,8 +241,8 @@ def test_styles_sizes_and_the_bar_of_lengths(table: kubist.Table, tmp_path: Path
         picture = table.plot("x", up, **how)  # type: ignore[arg-type]
         return ElementTree.fromstring(picture.save(tmp_path / "a.svg").read_text("utf-8"))
 
-    for style, paper in (("paper", 255), ("dark", 19)):
-        page = decoded(table.plot("x", "y", style=style, size=(300, 200)).png).astype(int).mean(2)
+    for theme, paper in (("paper", 255), ("dark", 19)):
+        page = decoded(table.plot("x", "y", style={"theme": theme}, size=(300, 200)).png).astype(int).mean(2)
         # The words at the side, above the points, can be read on their ground.
         assert abs(page[0, 0] - paper) < 3 and np.abs(page[:, :40] - page[0, 0]).max() > 180
     small, large = drawn(size=(1500, 1000)), drawn(size=(3000, 2000))
@@ -304,10 +304,8 @@ def test_an_animation_has_a_picture_for_each_value_all_of_one_look(
         "300x220",
         "--limit",
         "2000",
-        "--point-size",
-        "1",
     ]
-    look += ["--color", "u <&>", "--range=-9:9", "--aspect", "fill"]
+    look += ["--color", "u <&>", "--range=-9:9", "--style", "aspect=fill,point_size=1"]
     done = plot(table, tmp_path / "frames/", "--animate", "T", "--json", *look)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -326,7 +324,7 @@ def test_an_animation_has_a_picture_for_each_value_all_of_one_look(
     counts = [int((picture[50:] != shown[3][50:]).any(2).sum()) for picture in shown]
     assert min(counts[:3]) > 500, "the steps differ"
     gif = tmp_path / "a.gif"
-    assert plot(table, gif, "--animate", "t", "--fps", "5", *look).returncode == 0
+    assert plot(table, gif, "--animate", "t", "--style", "fps=5", *look).returncode == 0
     played = frames(gif.read_bytes())
     assert [delay for delay, _ in played] == [20] * 4
     assert len({pixels for _, pixels in played}) == 4
@@ -351,7 +349,7 @@ def test_equal_parts_show_each_record_once(tmp_path: Path) -> None:
     with kubist.create(tmp_path / "t", rows, ["x", "y"]) as t:
         for column in ("n", "when"):
             to = tmp_path / column
-            options = ["--box", "x=0:1,y=0:1", "--frames", "5", "--point-size", "1.5"]
+            options = ["--box", "x=0:1,y=0:1", "--frames", "5", "--style", "point_size=1.5"]
             done = plot(t, to, "--animate", column, "--size", "240x200", "--color", "n", *options)
             assert done.returncode == 0, done.stderr
             shown = [decoded(file.read_bytes()) for file in sorted(to.iterdir())]

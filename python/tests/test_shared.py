@@ -38,6 +38,8 @@ def ids(table: kubist.Table) -> list[int]:
     return sorted(table.query().to_arrow()["id"].to_pylist())
 
 
+SHARED = {"shared": True}
+
 WRITER = """
 import sys
 import numpy as np
@@ -62,7 +64,7 @@ def write(path: Path, name: str, end: int) -> subprocess.Popen[str]:
 
 def test_a_table_remembers_that_it_is_shared(tmp_path: Path) -> None:
     path = tmp_path / "t.kubist"
-    table = kubist.create(path, rows(0, 100), ["x"], identity=["id"], shared=True)
+    table = kubist.create(path, rows(0, 100), ["x"], identity=["id"], storage=SHARED)
     assert table.info().shared and "several machines" in repr(table.info())
     again = kubist.open(path)
     again.append(rows(100, 200))
@@ -81,8 +83,8 @@ def test_a_table_of_one_machine_becomes_shared_under_its_writer(tmp_path: Path) 
     writer.append(rows(10, 20))
     writer.commit()
     other = kubist.open(path)
-    other.share()
-    other.share()
+    other.alter(shared=True)
+    other.alter(shared=True)
     writer.append(rows(20, 30))
     with pytest.raises(kubist.Refused, match="several machines"):
         writer.commit()
@@ -96,7 +98,7 @@ def test_a_table_of_one_machine_becomes_shared_under_its_writer(tmp_path: Path) 
 
 def test_a_writer_that_is_killed_gives_its_name_back_on_its_machine(tmp_path: Path) -> None:
     path = tmp_path / "t.kubist"
-    table = kubist.create(path, rows(0, 0).schema, ["x"], identity=["id"], shared=True)
+    table = kubist.create(path, rows(0, 0).schema, ["x"], identity=["id"], storage=SHARED)
     with write(path, "w", 100_000) as killed:
         assert killed.stdout is not None
         acknowledged = [int(killed.stdout.readline()) for _ in range(5)]
@@ -112,7 +114,7 @@ def test_a_writer_that_is_killed_gives_its_name_back_on_its_machine(tmp_path: Pa
 
 def test_several_processes_write_at_once(tmp_path: Path) -> None:
     path = tmp_path / "t.kubist"
-    table = kubist.create(path, rows(0, 0).schema, ["x"], shared=True)
+    table = kubist.create(path, rows(0, 0).schema, ["x"], storage=SHARED)
     writers = [write(path, f"w{number}", 8) for number in range(3)]
     for writer in writers:
         _, errors = writer.communicate(timeout=120)
@@ -123,14 +125,14 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
 def test_the_command_makes_tables_shared(tmp_path: Path) -> None:
     file, one, other = tmp_path / "rows.parquet", tmp_path / "one.kubist", tmp_path / "other.kubist"
     pq.write_table(rows(0, 50), file)
-    assert command("ingest", one, file, "--dimensions", "x", "--shared").returncode == 0
+    assert command("ingest", one, file, "--dimensions", "x", "--create", "shared").returncode == 0
     assert json.loads(command("info", one, "--json").stdout)["shared"]
     assert "several machines" in command("info", one).stdout
     assert command("ingest", other, file, "--dimensions", "x").returncode == 0
-    refused = command("ingest", other, file, "--shared")
+    refused = command("ingest", other, file, "--create", "shared")
     assert refused.returncode == 2 and "kubist alter" in refused.stderr
     assert command("alter", other, "--shared").returncode == 0
-    assert command("ingest", other, file, "--shared", "--again").returncode == 0
+    assert command("ingest", other, file, "--create", "shared", "--again").returncode == 0
     assert kubist.open(other).info().rows == 100 and kubist.open(other).info().shared
     lines = command("tail", other, "--json", "--changes", 0, "--every", 2).stdout.splitlines()
     assert json.loads(lines[0])["rows"] == 100
@@ -140,21 +142,21 @@ def test_agreeing_wants_a_shared_table(tmp_path: Path) -> None:
     path = tmp_path / "t.kubist"
     kubist.create(path, rows(0, 10), ["x"])
     with pytest.raises(kubist.TableExists, match="--shared"):
-        kubist.create(path, rows(0, 10).schema, ["x"], exist_ok=True, shared=True)
+        kubist.create(path, rows(0, 10).schema, ["x"], exist_ok=True, storage=SHARED)
 
 
 def test_a_folder_without_permission_says_so(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")
     path = tmp_path / "t.kubist"
-    kubist.create(path, rows(0, 10), ["x"], shared=True)
+    kubist.create(path, rows(0, 10), ["x"], storage=SHARED)
     (path / "logs").chmod(0o500)
     with pytest.raises(PermissionError, match="logs"):
         kubist.open(path).append(rows(10, 20))
 
 
 def test_watching_looks_no_more_often_than_asked(tmp_path: Path) -> None:
-    table = kubist.create(tmp_path / "t.kubist", rows(0, 10), ["x"], shared=True)
+    table = kubist.create(tmp_path / "t.kubist", rows(0, 10), ["x"], storage=SHARED)
     seen = table.watch(every=0.05, timeout=30)
     assert next(seen).info().rows == 10
     table.append(rows(10, 20))
@@ -172,7 +174,7 @@ def heeds_signals(process: subprocess.Popen[str]) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 @pytest.mark.parametrize("program", ["info", "query", "verify", "clean", "python"])
 def test_who_waits_for_other_machines_can_be_interrupted(tmp_path, monkeypatch, program):
-    table = kubist.create(tmp_path / "t", rows(0, 100), ["x"], identity=["id"], shared=True)
+    table = kubist.create(tmp_path / "t", rows(0, 100), ["x"], identity=["id"], storage=SHARED)
     table.append(rows(100, 200))
     table.close()
     entry = sorted((tmp_path / "t/logs").glob("*.entries/*"))[-1]

@@ -496,8 +496,9 @@ while rank == 1 and called == "open":
     signal.pause()
 try:
     run = kubist.mpi.open(
-        MPI.COMM_WORLD, path, rows, dimensions={"x": (0, 1)}, identity=["pid"],
-        mode=["auto", "rank", "node"][int(mode)], collective_seconds=1.0, budget_rows_per_step=3,
+        MPI.COMM_WORLD, path, rows, dimensions={"x": (0, 1)}, create={"identity": ["pid"]},
+        mode=["auto", "rank", "node"][int(mode)], collective_seconds=1.0,
+        keep={"budget_rows_per_step": 3},
     )
     while rank == 1:
         signal.pause()

@@ -33,7 +33,7 @@ def test_parts_are_disjoint_and_together_everything(path: Path, seed: int) -> No
         world.dimensions,
         identity=["id"],
         capacity=64,
-        replication=replication,
+        storage={"replication": replication},
     )
     for first in range(0, world.rows, 500):
         t.append(world.take(range(first, first + 500)))

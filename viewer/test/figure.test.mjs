@@ -25,7 +25,7 @@ describe("a figure", { skip }, () => {
       return [k, 0.1 + away * Math.cos(angle), 0.05 + away * Math.sin(angle), 0.01 * ((k * 0.7548777) % 1), (k % 97) / 10, angle < Math.PI ? "upper" : "lower"].join();
     });
     writeFileSync(join(directory, "ring.csv"), `id,x,y,z,speed,side\n${lines.join("\n")}\n`);
-    run("ingest", table, join(directory, "ring.csv"), "--dimensions", "x,y,z", "--identity", "id", "--unit", "x=m,y=m,z=m,speed=m/s");
+    run("ingest", table, join(directory, "ring.csv"), "--dimensions", "x,y,z", "--identity", "id", "--create", "units=x=m,y=m,z=m,speed=m/s");
     server = await serve([table]);
     browser = await launch();
   });

@@ -21,7 +21,7 @@ describe("the second view", { skip }, () => {
     table = join(directory, "airway.kubist");
     const steps = join(root, "examples/airway/steps");
     const files = readdirSync(steps).sort().slice(-12).map((name) => join(steps, name));
-    run("ingest", table, ...files, "--dimensions", "x,y,z,time", "--identity", "pid,time", "--unit", "ux=m/s");
+    run("ingest", table, ...files, "--dimensions", "x,y,z,time", "--identity", "pid,time", "--create", "units=ux=m/s");
     server = await serve([table]);
     const text = await (await fetch(`${server.url}v1/tables/airway/query`, {
       method: "POST",

@@ -36,11 +36,11 @@ describe("the first look", { skip }, () => {
     const line = (_, k) => `${9223372036854775807n + BigInt(7919 * k)},2023-11-${14 + (k % 5)}T0${k % 10}:00:00,${(k * 0.37) % 11},${"abcdefghijkl"[k % 12]}`;
     const lines = Array.from({ length: 3000 }, line);
     writeFileSync(join(directory, "series.csv"), `id,time,level,kind\n${lines.join("\n")}\n`);
-    run("ingest", made("series"), join(directory, "series.csv"), "--dimensions", "time,level", "--identity", "id", "--types", "id=uint64,time=timestamp[us]");
+    run("ingest", made("series"), join(directory, "series.csv"), "--dimensions", "time,level", "--identity", "id", "--read", "types=id=uint64,time=timestamp[us]");
     // Discs whose diameters are a column, far from each other; and a sheet of even distances.
     const discs = [[1, 1, 0.2], [3, 1, 0.4], [1, 3, 0.8], [3, 3, 0.1]].map((disc, k) => [k, ...disc, 0.5].join());
     writeFileSync(join(directory, "discs.csv"), `id,x,y,wide,z\n${discs.join("\n")}\n`);
-    run("ingest", made("discs"), join(directory, "discs.csv"), "--dimensions", "x,y", "--identity", "id", "--domain", "x=0:4,y=0:4");
+    run("ingest", made("discs"), join(directory, "discs.csv"), "--dimensions", "x=0:4,y=0:4", "--identity", "id");
     const sheet = Array.from({ length: 3600 }, (_, k) => `${k},${(k % 60) + 0.5},${Math.floor(k / 60) + 0.5}`);
     writeFileSync(join(directory, "sheet.csv"), `id,x,y\n${sheet.join("\n")}\n`);
     run("ingest", made("sheet"), join(directory, "sheet.csv"), "--dimensions", "x,y", "--identity", "id");

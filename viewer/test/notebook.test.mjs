@@ -49,7 +49,7 @@ describe("the widget in JupyterLab", { skip }, () => {
     directory = mkdtempSync(join(tmpdir(), "kubist-notebook-"));
     table = join(directory, "airway.kubist");
     const files = readdirSync(steps).sort().map((name) => join(steps, name));
-    run("ingest", table, ...files, "--dimensions", "x,y,z,time", "--domain", "x=0:0.22,y=-0.21:0.21,z=0:0.02,time=0:1", "--identity", "pid,time");
+    run("ingest", table, ...files, "--dimensions", "x=0:0.22,y=-0.21:0.21,z=0:0.02,time=0:1", "--identity", "pid,time");
     let opened = `kubist.open(${JSON.stringify(table)})`;
     if (process.env.PAGE) {
       server = await serve([table]);

@@ -19,10 +19,10 @@ describe("the page", { skip }, () => {
     directory = mkdtempSync(join(tmpdir(), "kubist-page-"));
     table = join(directory, "airway.kubist");
     const files = readdirSync(steps).sort().map((name) => join(steps, name));
-    const domains = "x=0:0.22,y=-0.21:0.21,z=0:0.02,time=0:1";
+    const dimensions = "x=0:0.22,y=-0.21:0.21,z=0:0.02,time=0:1";
     const unit = ["x", "y", "z"].map((axis) => `${axis}=m`).concat("time=s", "ux=m/s", "diameter=m").join(",");
     // The last step comes later: from a running simulation.
-    run("ingest", table, ...files.slice(0, -1), "--dimensions", "x,y,z,time", "--domain", domains, "--identity", "pid,time", "--unit", unit);
+    run("ingest", table, ...files.slice(0, -1), "--dimensions", dimensions, "--identity", "pid,time", "--create", `units=${unit}`);
     server = await serve([table]);
     browser = await launch();
   });

@@ -10,19 +10,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from .. import _box
+from .._arguments import Create, Read, Writing
 from .._errors import InvalidInput
-from .._options import checked_options
+from .._options import checked_options, group
 from .._progress import Shown, Told
 from .driver import Ingestion, checked, follow
 from .report import Asked, Plan, Report
 
 if TYPE_CHECKING:
-    from .._arguments import Domain
+    from .._arguments import Domain, Seconds
 
 __all__ = ["Plan", "Report", "ingest"]
+
+LIMITS = ("max_record", "max_columns", "max_inflation", "max_batch")
+"""Options of `read` that bound what a file may hold."""
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -32,36 +36,15 @@ def ingest(
     table: str | os.PathLike[str],
     files: Paths,
     *,
-    format: str | None = None,
-    topology: str | os.PathLike[str] | None = None,
-    time: float | None = None,
-    dimensions: Sequence[str] | None = None,
+    dimensions: Mapping[str, Domain] | Sequence[str] | None = None,
     identity: Sequence[str] | None = None,
-    lookup: Sequence[str] | None = None,
-    domains: Mapping[str, Domain] | None = None,
-    capacity: int | None = None,
-    seed: int | None = None,
-    replication: str | None = None,
-    compression: str | None = None,
-    accuracy: Mapping[str, float | str] | None = None,
-    types: Mapping[str, str] | None = None,
-    units: Mapping[str, str] | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    columns: Sequence[str] | None = None,
-    delimiter: str | None = None,
-    names: Sequence[str] | None = None,
-    writer: str | None = None,
-    optimize: bool = False,
-    memory_bytes: int | None = None,
-    max_record: int | None = None,
-    max_columns: int | None = None,
-    max_inflation: int | None = None,
-    max_batch: int | None = None,
+    create: Create | None = None,
+    read: Read | None = None,
+    writer: Writing | None = None,
     dry_run: bool = False,
     again: bool = False,
     keep_going: bool = False,
-    follow: bool = False,
-    patience: float | None = None,
+    follow: bool | Seconds = False,
     progress: Callable[[str], object] | None = None,
 ) -> Report | Plan:
     """Puts files into a table, which is made if there is none; what it has already is skipped.
@@ -76,27 +59,29 @@ def ingest(
             gzipped), NPZ, trajectories (all that MDAnalysis reads), openPMD, H5MD, H5Part,
             GADGET, AREPO, SWIFT, LAMMPS dumps, OpenFOAM cases, VTK, LAS, LAZ, COPC, FITS, PLY,
             XYZ, arrays of netCDF, HDF5 and NumPy.
-        format: What they are, where name and first bytes do not say it.
-        topology: What the atoms of a trajectory are: a file that MDAnalysis reads.
-        time: The time of the files, where they do not say it.
-        dimensions, identity, lookup, domains, capacity, seed, replication, compression, accuracy,
-            metadata: Of a new table, as for `kubist.create`; None: what the format says. Parquet,
-            Arrow, CSV and NPZ do not say their dimensions.
-        types, units: Of columns, where the format's own are not wanted.
-        columns: The columns to take; None: all.
-        delimiter: Between the fields of CSV: a character, ``"tab"``, or ``"space"`` for runs of
-            blanks; None: seen from the first line.
-        names: Of the columns of CSV that has no line with names.
-        writer: The writer's name, under which commits are known.
-        optimize, memory_bytes: As for `kubist.Table.writer`.
-        max_record, max_columns, max_inflation, max_batch: What a file of Parquet, Arrow, CSV or
-            NPZ may hold, as the options of the command: bytes of a record, columns, bytes of
+        dimensions, identity: Of a new table, as for `kubist.create`; None: as the format says.
+            Parquet, Arrow, CSV and NPZ do not say their dimensions.
+        create: What else a new table gets: ``lookup``, ``capacity``, ``seed``, ``units``,
+            ``accuracy``, ``metadata``, ``storage``, as for `kubist.create`.
+        read: How the files are read:
+            ``format``: What they are, where name and first bytes do not say it.
+            ``topology``: What the atoms of a trajectory are: a file that MDAnalysis reads.
+            ``time``: The time of the files, where they do not say it.
+            ``columns``: The columns to take; without it all.
+            ``types``: Of columns of a new table, where the files' own are not wanted.
+            ``delimiter``: Between the fields of CSV: a character, ``"tab"``, or ``"space"`` for
+            runs of blanks; without it as the first line shows.
+            ``names``: Of the columns of CSV that has no line with names.
+            ``max_record``, ``max_columns``, ``max_inflation``, ``max_batch``: What a file of
+            Parquet, Arrow, CSV or NPZ may hold at most: bytes of a record, columns, bytes of
             records for each byte of the file, bytes that are read as one.
+        writer: How it is written: ``name``, ``memory_bytes``, ``optimize``, as for
+            `kubist.Table.writer`.
         dry_run: Only look: returns a `Plan`.
         again: Take files and steps that the table has already once more.
         keep_going: Go on with the next file where one cannot be read.
-        follow: Go on, for files and steps that a running simulation adds.
-        patience: With ``follow``: end when nothing has come for so many seconds; None: never.
+        follow: Go on, for files and steps that a running simulation adds: True: until it is
+            stopped; a time, in seconds or as ``"10 min"``: until nothing has come for so long.
         progress: Called with a line of text now and then; None: shown on a terminal as one
             line, in a notebook as a bar, elsewhere as a line every ten seconds at most.
 
@@ -110,46 +95,41 @@ def ingest(
 
     Example:
         >>> kubist.ingest("sky.kubist", "snapshots/", dry_run=True)
-        >>> kubist.ingest("run.kubist", "traj.xtc", topology="top.pdb").rows
+        >>> kubist.ingest("run.kubist", "traj.xtc", read={"topology": "top.pdb"}).rows
         >>> kubist.ingest("air.kubist", "step_*.parquet", dimensions=["x", "y", "z"])
     """
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     if not paths:
         raise InvalidInput("files: there are none")
-    limits = {
-        "max_record": max_record,
-        "max_columns": max_columns,
-        "max_inflation": max_inflation,
-        "max_batch": max_batch,
-    }
+    made = group("ingest", "create", create, Create)
+    reading = group("ingest", "read", read, Read)
+    topology = reading.get("topology")
     asked = checked(
         Asked(
-            format=format,
+            format=reading.get("format"),
             topology=None if topology is None else Path(topology),
-            time=time,
-            dimensions=dimensions or (),
+            time=reading.get("time"),
+            dimensions=_dimensions(dimensions),
             identity=identity,
-            lookup=lookup or (),
-            domains=domains or {},
-            capacity=capacity,
-            seed=seed,
-            replication=replication,
-            compression=compression,
-            accuracy=dict(_box.accuracy(accuracy)),
-            types=types or {},
-            units=units or {},
-            metadata=metadata or {},
-            columns=columns,
-            delimiter=delimiter,
-            names=names,
-            limits={name: most for name, most in limits.items() if most is not None},
-            writer=writer,
-            optimize=optimize,
-            memory_bytes=memory_bytes,
+            lookup=made.get("lookup") or (),
+            capacity=made.get("capacity"),
+            seed=made.get("seed"),
+            storage=made.get("storage"),
+            accuracy=dict(_box.accuracy(made.get("accuracy"))),
+            types=reading.get("types") or {},
+            units=made.get("units") or {},
+            metadata=made.get("metadata") or {},
+            columns=reading.get("columns"),
+            delimiter=reading.get("delimiter"),
+            names=reading.get("names"),
+            limits={name: reading[name] for name in LIMITS if reading.get(name) is not None},
+            writer=cast("Writing", group("ingest", "writer", writer, Writing)),
             again=bool(again),
         )
     )
-    if again and follow:
+    following = follow is not False
+    patience = None if isinstance(follow, bool) else _box.seconds("follow", follow)
+    if again and following:
         raise InvalidInput("again: with follow files are looked at over and over: leave one out")
     ingestion = Ingestion(
         table,
@@ -161,13 +141,21 @@ def ingest(
     try:
         if dry_run:
             return ingestion.plan(ingestion.look())
-        if follow:
+        if following:
             _follow(ingestion, patience)
         else:
             ingestion.take(ingestion.look())
     finally:
         ingestion.close()
     return ingestion.report
+
+
+def _dimensions(given: Mapping[str, Domain] | Sequence[str] | None) -> dict[str, Domain]:
+    """Names with their domains; None: as the format says, or else learned."""
+    if given is None:
+        return {}
+    _box.dimensions(given)
+    return dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)
 
 
 _follow = follow

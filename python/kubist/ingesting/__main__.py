@@ -14,7 +14,6 @@ from typing import Any
 from .. import _errors
 from .._shown import counted
 from . import Plan, Report, ingest
-from .driver import domain_of
 
 USAGE, EXISTENCE, SYSTEM, UNSOUND, INTERRUPTED = 2, 3, 4, 1, 130
 
@@ -22,7 +21,8 @@ USAGE, EXISTENCE, SYSTEM, UNSOUND, INTERRUPTED = 2, 3, 4, 1, 130
 def main(text: str) -> int:
     asked: dict[str, Any] = json.loads(text)
     as_json = asked.pop("json")
-    asked["domains"] = {k: domain_of(v) for k, v in asked.pop("domain").items()}
+    # A list, because dimensions have an order.
+    asked["dimensions"] = {name: _domain(text) for name, text in asked["dimensions"]}
     asked["identity"] = asked["identity"] or None
     try:
         done = ingest(**asked)
@@ -46,6 +46,21 @@ def main(text: str) -> int:
     for message in failed.values():
         _tell(message, USAGE)
     return USAGE if failed else 0
+
+
+def _domain(text: str | None) -> Any:
+    """A domain as it is written on the command line."""
+    if text is None or text == "quantile":
+        return text
+    low, _, high = text.partition("..")
+    return (_end(low), _end(high))
+
+
+def _end(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _sum_up(done: Report) -> None:

@@ -242,9 +242,7 @@ class Ingestion:
             self._check_columns(self._table)
         self._check_atoms(self._table, sources)
         self._schema = self._table.schema
-        self._writer = self._table.writer(
-            self.asked.writer, memory_bytes=self.asked.memory_bytes, optimize=self.asked.optimize
-        )
+        self._writer = self._table.writer(**self.asked.writer)
         columns = json.loads(self._table._pinned().columns())
         added = frozenset(column["name"] for column in columns if column["added"])
         self._state = State(schema=self._schema, added=added)
@@ -278,8 +276,8 @@ class Ingestion:
             )
         schema = self._columns_of(sources)
         self.report.notes += self._notes(sources, schema)
-        domains = {name: source.domains.get(name) for name in dimensions}
-        domains.update({k: v for k, v in self.asked.domains.items() if k in domains})
+        asked = self.asked.dimensions
+        domains = {name: asked.get(name) or source.domains.get(name) for name in dimensions}
         return _table.create(
             self.location,
             schema,
@@ -288,8 +286,7 @@ class Ingestion:
             lookup=lookup,
             capacity=self.asked.capacity or source.capacity,
             seed=self.asked.seed or 0,
-            replication=self.asked.replication,
-            compression=self.asked.compression,
+            storage=self.asked.storage,
             accuracy=self.asked.accuracy,
             metadata={**source.metadata, "format": source.format, **self.asked.metadata},
             exist_ok=True,
@@ -562,23 +559,6 @@ def follow(ingestion: Ingestion, patience: float | None) -> None:
                     raise InvalidInput(message)
             return
         clock.sleep(LOOK_SECONDS)
-
-
-def domain_of(text: str) -> Any:
-    """A domain as it is written on the command line."""
-    if text == "learned":
-        return None
-    if text == "quantile":
-        return "quantile"
-    low, _, high = text.partition("..")
-    return (_end(low), _end(high))
-
-
-def _end(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def checked(asked: Asked) -> Asked:

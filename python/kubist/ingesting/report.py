@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._arguments import Writing
+
 if TYPE_CHECKING:
-    from .._arguments import Domain
+    from .._arguments import Domain, Storage
 
 
 @dataclass
@@ -18,14 +20,12 @@ class Asked:
     format: str | None = None
     topology: Path | None = None
     time: float | None = None
-    dimensions: Sequence[str] = ()
+    dimensions: Mapping[str, Domain] = field(default_factory=dict)
     identity: Sequence[str] | None = None
     lookup: Sequence[str] = ()
-    domains: Mapping[str, Domain] = field(default_factory=dict)
     capacity: int | None = None
     seed: int | None = None
-    replication: str | None = None
-    compression: str | None = None
+    storage: Storage | None = None
     accuracy: Mapping[str, float | str] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
@@ -34,9 +34,7 @@ class Asked:
     delimiter: str | None = None
     names: Sequence[str] | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
-    writer: str | None = None
-    optimize: bool = False
-    memory_bytes: int | None = None
+    writer: Writing = field(default_factory=Writing)
     again: bool = False
 
 

@@ -299,8 +299,13 @@ KubistStatus kubist_retract_after(const struct KubistTable *table,
                                   int64_t step,
                                   uint64_t *rows);
 
+// Changes settings of the table, {"compression": "small", "shared": true}: the compression of what is
+// written from now on (kubist_optimize with "recompress" rewrites the rest), and whether several machines write to it.
+KubistStatus kubist_alter(const struct KubistTable *table,
+                          const char *settings);
+
 // Improves the layout, so that questions read less. Options: {"debt_share": 0.1, "replication":
-// "none", "compression": "small"}. `report`, if it is not null, is given JSON, for kubist_string_free.
+// "none", "recompress": true}. `report`, if it is not null, is given JSON, for kubist_string_free.
 KubistStatus kubist_optimize(const struct KubistTable *table,
                              const char *options,
                              char **report);

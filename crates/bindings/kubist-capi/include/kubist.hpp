@@ -251,6 +251,8 @@ class Table {
     return Refine(refine);
   }
 
+  void alter(const std::string &settings) { check(kubist_alter(table_.get(), settings.c_str())); }
+
   std::string optimize(const std::string &options = "") {
     char *report = nullptr;
     check(kubist_optimize(table_.get(), options.c_str(), &report));

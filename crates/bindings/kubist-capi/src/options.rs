@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::{
-    Compression, Declared, Dimension, Domain, EstimateOptions, Metadata, OptimizeOptions, QuerySpec, Replication,
-    RunOptions, TableOptions, Value, WriterOptions,
+    Compression, Declared, Dimension, EstimateOptions, Metadata, OptimizeOptions, QuerySpec, Replication, RunOptions,
+    TableOptions, Value, WriterOptions,
 };
 use kubist_insitu::{BudgetOptions, Failure, Kind, Result, StepOptions, WhenFull};
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
@@ -66,15 +66,6 @@ struct WholeColumn {
     nullable: bool,
 }
 
-/// Where a dimension's values lie: null learns it, `[low, high]` gives it.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Where {
-    Ends(f64, f64),
-    Named(String),
-    Learned(()),
-}
-
 /// A bound of errors: a number in the column's unit, or text.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a bound of errors is a number or text")]
@@ -88,7 +79,8 @@ enum Bound {
 #[serde(deny_unknown_fields)]
 pub struct Create {
     columns: InOrder<Column>,
-    dimensions: InOrder<Where>,
+    #[serde(deserialize_with = "kubist::dimensions_from_json")]
+    dimensions: Vec<Dimension>,
     #[serde(default)]
     identity: Vec<String>,
     #[serde(default)]
@@ -96,8 +88,8 @@ pub struct Create {
     capacity: Option<u32>,
     #[serde(default)]
     seed: u64,
-    replication: Option<String>,
-    compression: Option<String>,
+    #[serde(default)]
+    storage: Storage,
     #[serde(default)]
     accuracy: InOrder<Bound>,
     #[serde(default)]
@@ -105,7 +97,14 @@ pub struct Create {
     /// Creating what is there, and agrees, opens it: every rank of a job may create.
     #[serde(default = "yes")]
     exist_ok: bool,
-    #[serde(default)]
+}
+
+/// How a new table is stored.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Storage {
+    replication: Option<String>,
+    compression: Option<String>,
     shared: bool,
 }
 
@@ -140,27 +139,14 @@ impl Create {
             units.extend(column.unit.map(|unit| (name.clone(), unit)));
             fields.push(Field::new(&name, data_type(&name, &column.data_type)?, column.nullable));
         }
-        let dimensions = self.dimensions.0.into_iter().map(|(column, place)| {
-            let domain = match place {
-                Where::Ends(low, high) => Domain::Linear(Value::Float(low), Value::Float(high)),
-                Where::Learned(()) => Domain::Learned,
-                Where::Named(name) if name == "quantile" => Domain::Quantile,
-                Where::Named(name) => {
-                    let message =
-                        format!("dimension {column:?}: {name:?} is neither null, [low, high] nor \"quantile\"");
-                    return Err(Failure::invalid(message));
-                }
-            };
-            Ok(Dimension { column, domain })
-        });
-        let replication = self.replication.map(|policy| policy.parse::<Replication>()).transpose();
-        let compression = compression(self.compression.as_deref())?;
+        let replication = self.storage.replication.map(|policy| policy.parse::<Replication>()).transpose();
+        let compression = compression(self.storage.compression.as_deref())?;
         let accuracy = self.accuracy.0.into_iter().map(|(column, bound)| match bound {
             Bound::Number(bound) => (column, Value::Float(bound)),
             Bound::Text(text) => (column, Value::Text(text)),
         });
         let options = TableOptions {
-            dimensions: dimensions.collect::<Result<_>>()?,
+            dimensions: self.dimensions,
             identity: self.identity,
             lookup: self.lookup,
             capacity: self.capacity,
@@ -171,7 +157,7 @@ impl Create {
             units,
             metadata: self.metadata,
             exist_ok: self.exist_ok,
-            shared: self.shared,
+            shared: self.storage.shared,
         };
         Ok((Arc::new(Schema::new(fields)), options))
     }
@@ -339,26 +325,42 @@ impl Own {
     }
 }
 
+/// Which settings of a table change.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Altering {
+    compression: Option<String>,
+    pub shared: bool,
+}
+
+impl Altering {
+    /// # Errors
+    ///
+    /// `Invalid` for a compression that there is not.
+    pub fn compression(&self) -> Result<Option<Compression>> {
+        compression(self.compression.as_deref())
+    }
+}
+
 /// How far the optimizer goes.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Optimizing {
     debt_share: Option<f64>,
     replication: Option<String>,
-    compression: Option<String>,
+    recompress: bool,
 }
 
 impl Optimizing {
     /// # Errors
     ///
-    /// `Invalid` for a policy or a compression that there is not.
+    /// `Invalid` for a policy that there is not.
     pub fn into_engine(self) -> Result<OptimizeOptions> {
         let replication = self.replication.map(|policy| policy.parse::<Replication>()).transpose();
         let replication = replication.map_err(|error| Failure::invalid(error.to_string()))?;
-        let compression = compression(self.compression.as_deref())?;
         let default = OptimizeOptions::default();
         let debt_share = self.debt_share.unwrap_or(default.debt_share);
-        Ok(OptimizeOptions { debt_share, replication, compression, ..default })
+        Ok(OptimizeOptions { debt_share, replication, recompress: self.recompress, ..default })
     }
 }
 

@@ -3,12 +3,12 @@
 use std::ffi::c_char;
 
 use kubist::Table;
-use kubist_insitu::{await_other_writers, Failure, Level, Patience, Result};
+use kubist_insitu::{Failure, Level, Patience, Result, await_other_writers};
 
 use crate::hooks::{Call, Hooks, KubistHooks};
 use crate::log::tell;
-use crate::options::{Create, Dropping, Optimizing, Own, Writers};
-use crate::status::{guarded, KubistStatus};
+use crate::options::{Altering, Create, Dropping, Optimizing, Own, Writers};
+use crate::status::{KubistStatus, guarded};
 use crate::text::{hand_out, json, set, text};
 
 /// An open table. Threads may share it; each process opens its own.
@@ -185,8 +185,25 @@ pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i
     })
 }
 
+/// Changes settings of the table, {"compression": "small", "shared": true}: the compression of what is
+/// written from now on (kubist_optimize with "recompress" rewrites the rest), and whether several machines write to it.
+#[no_mangle]
+pub unsafe extern "C" fn kubist_alter(table: *const KubistTable, settings: *const c_char) -> KubistStatus {
+    guarded!({
+        // SAFETY: as the caller of the interface promises.
+        let (table, settings): (_, Altering) = unsafe { (handle("table", table)?, json("settings", settings)?) };
+        if let Some(compression) = settings.compression()? {
+            table.table.set_compression(compression)?;
+        }
+        if settings.shared {
+            table.table.share()?;
+        }
+        Ok(())
+    })
+}
+
 /// Improves the layout, so that questions read less. Options: {"debt_share": 0.1, "replication":
-/// "none", "compression": "small"}. `report`, if it is not null, is given JSON, for kubist_string_free.
+/// "none", "recompress": true}. `report`, if it is not null, is given JSON, for kubist_string_free.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_optimize(
     table: *const KubistTable,

@@ -1,4 +1,4 @@
-//! `kubist alter`: columns that come later, units, and metadata.
+//! `kubist alter`: columns that come later, settings, units, and metadata.
 
 use std::collections::BTreeMap;
 
@@ -23,9 +23,9 @@ pub fn run(command: &args::Alter, cancel: &Cancel) -> Result<()> {
         return Err(Failure::usage("--of says what --set and --unset are about, and neither is given"));
     }
     let changes = !command.add_column.is_empty() || !units.is_empty() || !command.no_unit.is_empty();
-    if !changes && values.is_empty() && !command.shared {
+    if !changes && values.is_empty() && !command.shared && command.compression.is_none() {
         return Err(Failure::usage(
-            "nothing to change: see --add-column, --unit, --no-unit, --set, --unset and --shared",
+            "nothing to change: see --add-column, --unit, --no-unit, --set, --unset, --compression and --shared",
         ));
     }
     let mut bounds: BTreeMap<&String, &String> = BTreeMap::new();
@@ -41,6 +41,10 @@ pub fn run(command: &args::Alter, cancel: &Cancel) -> Result<()> {
     if command.shared {
         table.share_with(cancel)?;
         report("several machines may write to it".into());
+    }
+    if let Some(compression) = command.compression {
+        table.set_compression(compression)?;
+        report(format!("compression {compression} for records written from now on"));
     }
     for column in &command.add_column {
         let parse::ColumnText { name, data_type, default } = column;

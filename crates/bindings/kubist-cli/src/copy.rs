@@ -14,8 +14,10 @@ pub fn run(command: &args::Copy, cancel: &Cancel) -> Result<()> {
         snapshot = snapshot.at_step(step)?;
     }
     let options = CopyOptions {
-        dimensions: command.dimensions.clone(),
-        domains: parse::domains(&command.domain, &snapshot.schema())?,
+        dimensions: match &command.dimensions[..] {
+            [] => None,
+            given => Some(parse::dimensions(given, &snapshot.schema())?),
+        },
         capacity: command.capacity,
         memory_bytes: command.memory,
         cancel: cancel.clone(),

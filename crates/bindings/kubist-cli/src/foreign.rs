@@ -18,17 +18,19 @@ use serde_json::{Value, json};
 
 use crate::args;
 use crate::failure::{Failure, Kind, Result};
+use crate::ingest::Asked;
+use crate::parse::Reading;
 use crate::python;
 
 /// Endings of files that the package writes.
 pub const ENDINGS: [&str; 8] = ["las", "laz", "vtp", "fits", "h5", "bp", "bp4", "bp5"];
 
 /// Whether the Python package is to do it.
-pub fn is_wanted(command: &args::Ingest) -> bool {
-    let asked = command.format.is_some() || command.topology.is_some() || command.time.is_some();
+pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
+    let asked = reading.format.is_some() || reading.topology.is_some() || reading.time.is_some();
     asked
         || command.dry_run
-        || command.follow
+        || command.follow.is_some()
         || command.keep_going
         || command.files.iter().any(|file| {
             // A pattern that the shell has left alone.
@@ -37,7 +39,7 @@ pub fn is_wanted(command: &args::Ingest) -> bool {
 }
 
 /// Becomes the package's own command; comes back only where that fails.
-pub fn become_it(command: &args::Ingest) -> Failure {
+pub fn become_it(command: &args::Ingest, asked: &Asked) -> Failure {
     let file = command.files.first().map_or_else(String::new, |file| file.display().to_string());
     if command.commit_rows.is_some() {
         return Failure::usage(format!(
@@ -47,7 +49,7 @@ pub fn become_it(command: &args::Ingest) -> Failure {
     match package(&file, "kubist.ingesting") {
         Err(failure) => failure,
         Ok((python, module)) => {
-            let error = Command::new(&python).args(["-m", &module, &question(command).to_string()]).exec();
+            let error = Command::new(&python).args(["-m", &module, &question(command, asked).to_string()]).exec();
             Failure::io(&python, &error)
         }
     }
@@ -123,49 +125,26 @@ fn ended(path: &Path, mut child: Child) -> Failure {
 }
 
 /// What was asked, as `kubist.ingesting` reads it.
-fn question(command: &args::Ingest) -> Value {
-    let pairs = |units: &[(String, String)]| -> Value {
-        units.iter().map(|(column, unit)| (column.clone(), json!(unit))).collect::<serde_json::Map<_, _>>().into()
-    };
-    let units: Vec<_> = command.unit.iter().flat_map(|units| units.0.clone()).collect();
-    let accuracy: Vec<_> = command.accuracy.iter().flat_map(|bounds| bounds.0.clone()).collect();
-    let domains: Vec<_> = command.domain.iter().flat_map(|domains| domains.as_text()).collect();
-    let types: Vec<_> = command.types.iter().flat_map(|types| &types.0).collect();
-    let types: Vec<_> = types.iter().map(|(column, kind)| (column.clone(), kind.to_string().to_lowercase())).collect();
-    let set: serde_json::Map<_, _> = command.set.iter().cloned().collect();
+fn question(command: &args::Ingest, asked: &Asked) -> Value {
+    // As a list, because they are in order.
+    let dimensions: Vec<_> =
+        command.dimensions.iter().map(|dimension| (&dimension.column, dimension.domain())).collect();
     json!({
         "table": &*command.table,
         "files": command.files,
-        "format": command.format,
-        "topology": command.topology,
-        "time": command.time,
+        "dimensions": dimensions,
+        "identity": command.identity,
+        "create": asked.new.as_json(),
+        "read": asked.reading.as_json(),
+        "writer": asked.writing.as_json(),
         "dry_run": command.dry_run,
-        "follow": command.follow,
-        "patience": command.patience,
         "again": command.again,
         "keep_going": command.keep_going,
-        "dimensions": command.dimensions,
-        "identity": command.identity,
-        "lookup": command.lookup,
-        "domain": pairs(&domains),
-        "capacity": command.capacity,
-        "seed": command.seed,
-        "replication": command.replication.map(|policy| policy.to_string()),
-        "compression": command.compression.map(|compression| compression.name()),
-        "accuracy": pairs(&accuracy),
-        "types": pairs(&types),
-        "units": pairs(&units),
-        "metadata": set,
-        "columns": command.columns,
-        "delimiter": command.delimiter.map(|delimiter| delimiter.to_string()),
-        "names": command.names,
-        "max_record": command.max_record,
-        "max_columns": command.max_columns,
-        "max_inflation": command.max_inflation,
-        "max_batch": command.max_batch,
-        "writer": command.writer,
-        "optimize": command.optimize,
-        "memory_bytes": command.memory,
+        "follow": match command.follow {
+            None => json!(false),
+            Some(None) => json!(true),
+            Some(Some(time)) => json!(time.as_secs_f64()),
+        },
         "json": command.json,
     })
 }

@@ -24,27 +24,47 @@ use crate::args;
 use crate::failure::{Failure, Kind, Result, absent};
 use crate::location::Location;
 use crate::output::{print_json, remark, tell_units};
+use crate::parse::{Group, NewTable, Reading, Writing};
 use crate::progress::Progress;
 use crate::{foreign, human, info, parse};
 
 /// How soon Ctrl-C is noticed while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
-    if foreign::is_wanted(command) {
-        return Err(foreign::become_it(command));
+/// The options of the command that come in groups.
+pub struct Asked {
+    pub new: NewTable,
+    pub reading: Reading,
+    pub writing: Writing,
+}
+
+impl Asked {
+    fn of(command: &args::Ingest) -> Result<Asked> {
+        Ok(Asked {
+            new: NewTable::of(&command.create)?,
+            reading: Reading::of(&command.read)?,
+            writing: Writing::of(&command.writer)?,
+        })
     }
+}
+
+pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
+    let asked = Asked::of(command)?;
+    if foreign::is_wanted(command, &asked.reading) {
+        return Err(foreign::become_it(command, &asked));
+    }
+    let Asked { reading, writing, .. } = &asked;
     let usual = Limits::default();
     let limits = Limits {
-        record_bytes: command.max_record.map_or(usual.record_bytes, |bytes| bytes as u64),
-        columns: command.max_columns.unwrap_or(usual.columns),
-        inflation: command.max_inflation.unwrap_or(usual.inflation),
-        batch_bytes: command.max_batch.map_or(usual.batch_bytes, |bytes| bytes as u64),
+        record_bytes: reading.max_record.map_or(usual.record_bytes, |bytes| bytes as u64),
+        columns: reading.max_columns.unwrap_or(usual.columns),
+        inflation: reading.max_inflation.unwrap_or(usual.inflation),
+        batch_bytes: reading.max_batch.map_or(usual.batch_bytes, |bytes| bytes as u64),
     };
     let options = Options {
-        columns: command.columns.clone(),
-        delimiter: command.delimiter,
-        names: command.names.clone(),
+        columns: reading.columns.clone(),
+        delimiter: reading.delimiter,
+        names: reading.names.clone(),
         text: false,
         limits,
     };
@@ -56,13 +76,13 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
         }
     };
     let inputs: Vec<Input> = command.files.iter().map(look).collect::<Result<_>>()?;
-    let (table, created) = open_or_create(command, &inputs)?;
+    let (table, created) = open_or_create(command, &asked, &inputs)?;
     let columns = Columns::of(&table)?;
     inputs.iter().try_for_each(|input| fit::check(input, &columns.of_input(input)))?;
     let options = WriterOptions {
-        name: command.writer.clone(),
-        memory_bytes: command.memory,
-        optimize: command.optimize,
+        name: writing.name.clone(),
+        memory_bytes: writing.memory_bytes,
+        optimize: writing.optimize,
         cancel: cancel.clone(),
     };
     let mut ingestion = Ingestion {
@@ -90,10 +110,10 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
 }
 
 /// The table, and whether it is new.
-fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bool)> {
+fn open_or_create(command: &args::Ingest, asked: &Asked, inputs: &[Input]) -> Result<(Table, bool)> {
     match Table::open(&command.table) {
         Ok(table) => {
-            agrees(command, &table)?;
+            agrees(command, asked, &table)?;
             return Ok((table, false));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -105,23 +125,25 @@ fn open_or_create(command: &args::Ingest, inputs: &[Input]) -> Result<(Table, bo
             message: format!("there is no table at {}; --dimensions makes a new one", command.table),
         });
     }
-    let types = command.types.as_ref().map_or(&[][..], |types| &types.0);
+    let Asked { new, reading, .. } = asked;
+    let types = reading.types.as_ref().map_or(&[][..], |types| &types.0);
     let schema = fit::common(&inputs.iter().collect::<Vec<_>>(), types)?;
-    check_texts(&command.dimensions, &schema, inputs)?;
+    let names: Vec<String> = command.dimensions.iter().map(|dimension| dimension.column.clone()).collect();
+    check_texts(&names, &schema, inputs)?;
     let options = TableOptions {
-        dimensions: parse::dimensions(&command.dimensions, &command.domain, &schema)?,
+        dimensions: parse::dimensions(&command.dimensions, &schema)?,
         identity: command.identity.clone(),
-        lookup: command.lookup.clone(),
-        capacity: command.capacity,
-        seed: command.seed.unwrap_or(0),
-        replication: command.replication.unwrap_or_default(),
-        compression: command.compression.unwrap_or_default(),
-        accuracy: bounds(command).map(|(column, bound)| (column.clone(), Value::Text(bound.clone()))).collect(),
-        units: command.unit.iter().flat_map(|units| units.0.clone()).collect(),
-        metadata: command.set.iter().cloned().collect(),
+        lookup: new.lookup.clone(),
+        capacity: new.capacity,
+        seed: new.seed.unwrap_or(0),
+        replication: new.replication.unwrap_or_default(),
+        compression: new.compression.unwrap_or_default(),
+        accuracy: new.accuracy.iter().map(|(column, bound)| (column.clone(), Value::Text(bound.clone()))).collect(),
+        units: new.units.clone(),
+        metadata: new.metadata.clone(),
         // Another process may have made the same table meanwhile.
         exist_ok: true,
-        shared: command.shared,
+        shared: new.shared,
     };
     let table = Table::create(&command.table, schema, &options)?;
     let schema = table.schema()?;
@@ -147,42 +169,39 @@ fn check_texts(dimensions: &[String], schema: &Schema, inputs: &[Input]) -> Resu
     Ok(())
 }
 
-/// Columns with the bounds of their errors.
-fn bounds(command: &args::Ingest) -> impl Iterator<Item = &(String, String)> {
-    command.accuracy.iter().flat_map(|bounds| &bounds.0)
-}
-
 /// What was said about a new table must hold for the one that is here, so that
 /// the same command can be run again for the next files.
-fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
+fn agrees(command: &args::Ingest, asked: &Asked, table: &Table) -> Result<()> {
+    let Asked { new, reading, .. } = asked;
     let info = table.snapshot()?.about()?;
     let differs = |what: &str, here: &dyn Display, asked: &dyn Display| {
         Failure::usage(format!("the table {} has {what} {here}, not {asked}", command.table))
     };
     let dimensions: Vec<String> = info.dimensions.iter().map(|dimension| dimension.column.clone()).collect();
-    if !command.dimensions.is_empty() && command.dimensions != dimensions {
-        return Err(differs("the dimensions", &dimensions.join(","), &command.dimensions.join(",")));
+    let named: Vec<String> = command.dimensions.iter().map(|dimension| dimension.column.clone()).collect();
+    if !named.is_empty() && named != dimensions {
+        return Err(differs("the dimensions", &dimensions.join(","), &named.join(",")));
     }
     if !command.identity.is_empty() && command.identity != info.identity {
         return Err(differs("the identity", &info.identity.join(","), &command.identity.join(",")));
     }
-    if !command.lookup.is_empty() && command.lookup != info.lookup {
-        return Err(differs("the lookup", &info.lookup.join(","), &command.lookup.join(",")));
+    if !new.lookup.is_empty() && new.lookup != info.lookup {
+        return Err(differs("the lookup", &info.lookup.join(","), &new.lookup.join(",")));
     }
-    if let Some(capacity) = command.capacity.filter(|capacity| *capacity != info.capacity) {
+    if let Some(capacity) = new.capacity.filter(|capacity| *capacity != info.capacity) {
         return Err(differs("the capacity", &info.capacity, &capacity));
     }
-    if let Some(seed) = command.seed.filter(|seed| *seed != info.seed) {
+    if let Some(seed) = new.seed.filter(|seed| *seed != info.seed) {
         return Err(differs("the seed", &info.seed, &seed));
     }
-    if let Some(policy) = command.replication.filter(|policy| policy.to_string() != info.replication) {
+    if let Some(policy) = new.replication.filter(|policy| policy.to_string() != info.replication) {
         return Err(differs("the replication", &info.replication, &policy));
     }
-    if let Some(compression) = command.compression.filter(|compression| compression.name() != info.compression) {
+    if let Some(compression) = new.compression.filter(|compression| compression.name() != info.compression) {
         return Err(differs("the compression", &info.compression, &compression));
     }
     let schema = table.schema()?;
-    for (column, bound) in bounds(command) {
+    for (column, bound) in &new.accuracy {
         let asked = table.accuracy(column, &Value::Text(bound.clone()))?.to_string();
         let name = parse::column(&schema, column)?.name();
         let here = info.columns.iter().find(|here| here.name == *name).and_then(|here| here.accuracy.clone());
@@ -191,23 +210,23 @@ fn agrees(command: &args::Ingest, table: &Table) -> Result<()> {
             return Err(differs(&format!("the accuracy of column {column:?}"), &here, &asked));
         }
     }
-    if command.shared && !info.shared {
+    if new.shared && !info.shared {
         let what = format!("the table {} is not shared: kubist alter {0} --shared", command.table);
         return Err(Failure::usage(what));
     }
-    for (column, unit) in command.unit.iter().flat_map(|units| &units.0) {
+    for (column, unit) in &new.units {
         let here = info.columns.iter().find(|here| here.name == *column).and_then(|here| here.unit.clone());
         if here.as_ref() != Some(unit) {
             return Err(differs(&format!("the column {column:?} in"), &here.as_deref().unwrap_or("no unit"), unit));
         }
     }
-    for (key, value) in &command.set {
+    for (key, value) in &new.metadata {
         if info.metadata.get(key) != Some(value) {
             let here = info.metadata.get(key).cloned().unwrap_or_default();
             return Err(differs(&format!("the metadata {key:?} as"), &here, value));
         }
     }
-    for (column, data_type) in command.types.iter().flat_map(|types| &types.0) {
+    for (column, data_type) in reading.types.iter().flat_map(|types| &types.0) {
         let here = parse::column(&schema, column)?.data_type();
         if here != data_type {
             return Err(differs(&format!("the column {column:?} as"), here, data_type));

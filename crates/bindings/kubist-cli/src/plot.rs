@@ -12,12 +12,13 @@ use std::path::Path;
 use arrow_schema::{Field, Schema};
 use kubist::{Cancel, Meant, QuerySpec, RunOptions, Snapshot, Stats, Table, Value, human};
 
-use kubist_plot::{Axis, Coloring, Colormap, Format, Picture, Points, RADII, Scale, Style};
+use kubist_plot::{Axis, Coloring, Colormap, Format, Picture, Points, Scale};
 
-use crate::args::{self, Aspect};
+use crate::args;
 use crate::cost::cost;
 use crate::failure::{Failure, Result};
 use crate::output::{PendingFile, print_json, remark};
+use crate::parse::{Aspect, Drawing, Group};
 use crate::{parse, picture};
 
 /// Points that a picture bears, if the user has no wish.
@@ -47,6 +48,7 @@ struct Asked<'a> {
     x: Field,
     y: Field,
     color: Option<Field>,
+    look: Drawing,
     /// Of all that is drawn.
     query: QuerySpec,
 }
@@ -60,7 +62,11 @@ impl<'a> Asked<'a> {
         let (x, y) = (parse::column(&schema, across)?, parse::column(&schema, up)?);
         let color = command.color.as_deref().map(|name| parse::column(&schema, name)).transpose()?;
         let query = question(command, &schema, [x, y], color)?;
-        Ok(Asked { command, snapshot, x: x.clone(), y: y.clone(), color: color.cloned(), query })
+        let look = Drawing::of(&command.style)?;
+        if look.fps.is_some() && command.animate.is_none() {
+            return Err(Failure::usage("--style fps: an animation wants --animate COLUMN"));
+        }
+        Ok(Asked { command, snapshot, x: x.clone(), y: y.clone(), color: color.cloned(), look, query })
     }
 
     /// One picture.
@@ -116,7 +122,7 @@ impl<'a> Asked<'a> {
     }
 
     fn picture(&self, points: Points, fraction: f64, caption: &str) -> Result<Picture> {
-        let Asked { command, x, y, color, .. } = self;
+        let Asked { command, look, x, y, color, .. } = self;
         let coloring = Coloring {
             label: color.as_ref().map_or(String::new(), kubist_plot::label),
             scale: match color.as_ref().map(kubist_plot::scale).transpose()? {
@@ -127,14 +133,14 @@ impl<'a> Asked<'a> {
                 scale => scale.unwrap_or(Scale::Linear),
             },
             ends: command.range.unwrap_or_default(),
-            map: colormap(command.colormap),
+            map: look.colormap.unwrap_or(Colormap::Viridis),
             kind: color.as_ref().map(kubist_plot::kind).unwrap_or_default(),
         };
         Ok(Picture {
             x: self.axis(x)?,
             y: self.axis(y)?,
             color: coloring,
-            equal_aspect: match command.aspect {
+            equal_aspect: match look.aspect.unwrap_or_default() {
                 Aspect::Equal => true,
                 Aspect::Fill => false,
                 Aspect::Auto => kubist_plot::suits_equal_aspect(x, y, &points),
@@ -144,11 +150,8 @@ impl<'a> Asked<'a> {
             title: command.title.clone(),
             caption: caption.to_string(),
             size: command.size,
-            radius: command.point_size,
-            style: match command.style {
-                args::Style::Paper => Style::Paper,
-                args::Style::Dark => Style::Dark,
-            },
+            radius: look.point_size,
+            style: look.theme.unwrap_or_default(),
             scale_bar: kubist_plot::scale_bar(x, y),
         })
     }
@@ -200,9 +203,6 @@ fn question(command: &args::Plot, schema: &Schema, axes: [&Field; 2], color: Opt
     for field in axes.into_iter().chain(color) {
         kubist_plot::scale(field)?;
     }
-    if command.point_size.is_some_and(|radius| !RADII.contains(&radius)) {
-        return Err(Failure::usage("--point-size lies between 0.1 and 100 pixels"));
-    }
     let mut columns: Vec<String> = Vec::new();
     for field in axes.into_iter().chain(color) {
         if !columns.contains(field.name()) {
@@ -229,17 +229,4 @@ fn number(field: &Field, end: &Value) -> Option<f64> {
         _ => None,
     };
     number.filter(|number| number.is_finite())
-}
-
-fn colormap(named: args::Colormap) -> Colormap {
-    match named {
-        args::Colormap::Viridis => Colormap::Viridis,
-        args::Colormap::Magma => Colormap::Magma,
-        args::Colormap::Inferno => Colormap::Inferno,
-        args::Colormap::Plasma => Colormap::Plasma,
-        args::Colormap::Cividis => Colormap::Cividis,
-        args::Colormap::Turbo => Colormap::Turbo,
-        args::Colormap::Coolwarm => Colormap::Coolwarm,
-        args::Colormap::Gray => Colormap::Gray,
-    }
 }

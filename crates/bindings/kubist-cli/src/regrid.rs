@@ -1,4 +1,4 @@
-//! `kubist regrid`: other dimensions, domains or scales for a table that has rows.
+//! `kubist regrid`: other dimensions or domains for a table that has rows.
 
 use kubist::{Cancel, GridOptions, Table};
 
@@ -11,9 +11,10 @@ use crate::{human, parse};
 pub fn run(command: &args::Regrid, cancel: &Cancel) -> Result<()> {
     let table = Table::open(&command.table)?;
     let options = GridOptions {
-        dimensions: command.dimensions.clone(),
-        domains: parse::domains(&command.domain, table.schema()?.as_ref())?,
-        kind: command.kind.map(Into::into),
+        dimensions: match &command.dimensions[..] {
+            [] => None,
+            given => Some(parse::dimensions(given, table.schema()?.as_ref())?),
+        },
         cancel: cancel.clone(),
         ..GridOptions::default()
     };

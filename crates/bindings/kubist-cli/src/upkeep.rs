@@ -19,7 +19,7 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
     let options = OptimizeOptions {
         debt_share: command.debt.unwrap_or(usual.debt_share),
         replication: command.replication,
-        compression: command.compression,
+        recompress: command.recompress,
         cancel: cancel.clone(),
         ..usual
     };

@@ -115,30 +115,28 @@ fn a_table_is_made_by_ends_with_units() {
     let workdir = Workdir::new();
     let batch = particles(0, 2000);
     workdir.save("a.parquet", &batch);
-    let ingest = |domain: &str| {
-        let table = format!("t{}", domain.len());
-        let asked = ["ingest", &table, "a.parquet", "--dimensions", "x,y", "--unit", "x=m", "--domain", domain];
+    let ingest = |dimensions: &str| {
+        let table = format!("t{}", dimensions.len());
+        let asked = ["ingest", &table, "a.parquet", "--dimensions", dimensions, "--create", "units=x=m"];
         (workdir.run_of(&asked), table)
     };
-    let (made, in_units) = ingest("x=0cm:100 cm");
+    let (made, in_units) = ingest("x=0cm:100 cm,y");
     made.ok();
-    let (made, plain) = ingest("x=0:1");
+    let (made, plain) = ingest("x=0:1,y");
     made.ok();
     let dimensions = |table: &str| workdir.run_of(&["info", table, "--json"]).ok().json()["dimensions"].clone();
     assert_eq!(dimensions(&in_units), dimensions(&plain));
-    ingest("x=0s:1 s").0.fails(2, &["dimension \"x\": column `x` is in m, and cannot be compared with 0 s"]);
-    ingest("y=0cm:1 cm").0.fails(2, &["dimension \"y\": column `y` has no unit, so 0 cm cannot stand beside it"]);
-    workdir.run_of(&["regrid", &plain, "--domain", "x=0mm:2000mm"]).ok();
+    ingest("x=0s:1 s,y").0.fails(2, &["dimension \"x\": column `x` is in m, and cannot be compared with 0 s"]);
+    ingest("x,y=0cm:1 cm").0.fails(2, &["dimension \"y\": column `y` has no unit, so 0 cm cannot stand beside it"]);
+    workdir.run_of(&["regrid", &plain, "--dimensions", "x=0mm:2000mm,y"]).ok();
     // Columns are found in any letter case, as everywhere.
-    let loud = ["ingest", "loud", "a.parquet", "--dimensions", "X,y", "--unit", "x=m", "--domain", "x=0:1"];
+    let loud = ["ingest", "loud", "a.parquet", "--dimensions", "X=0:1,y", "--create", "units=x=m"];
     workdir.run_of(&loud).ok();
     assert_eq!(dimensions("loud"), dimensions(&in_units));
+    workdir.run_of(&["ingest", "twice", "a.parquet", "--dimensions", "x=0:1,X=0:2"]).fails(2, &["twice"]);
     workdir
-        .run_of(&["ingest", "twice", "a.parquet", "--dimensions", "x,y", "--domain", "x=0:1,X=0:2"])
-        .fails(2, &["--domain X: given twice"]);
-    workdir
-        .run_of(&["ingest", "none", "a.parquet", "--dimensions", "x,y", "--domain", "q=0:1"])
-        .fails(2, &["--domain: no column `q`"]);
+        .run_of(&["ingest", "none", "a.parquet", "--dimensions", "x,q=0:1"])
+        .fails(2, &["--dimensions: no column `q`"]);
 }
 
 #[test]
@@ -194,20 +192,21 @@ fn numbers_are_pressed_as_asked_and_info_says_what_columns_take() {
         columns.as_array().unwrap().iter().map(|column| column["bytes_per_row"].as_f64().unwrap()).sum()
     };
     for how in ["fast", "balanced", "small"] {
-        workdir.run(&format!("ingest {how} {ingest} --compression {how}")).ok();
+        workdir.run(&format!("ingest {how} {ingest} --create compression={how}")).ok();
         assert_eq!(workdir.run_of(&["info", how, "--json"]).ok().json()["compression"], how);
     }
     assert!(held("small") <= held("balanced") && held("balanced") < held("fast"));
     assert!(columns("small")["columns"].to_string().contains("\"pco\""));
     assert!(!columns("balanced")["columns"].to_string().contains("\"pco\""));
     // Whoever says otherwise of a table that is there is told so.
-    let told = workdir.run(&format!("ingest fast {ingest} --compression small")).fails(2, &[]).err;
+    let told = workdir.run(&format!("ingest fast {ingest} --create compression=small")).fails(2, &[]).err;
     assert!(told.contains("has the compression fast, not small"), "{told}");
-    let told = workdir.run(&format!("ingest new {ingest} --compression tiny")).fails(2, &[]).err;
+    let told = workdir.run(&format!("ingest new {ingest} --create compression=tiny")).fails(2, &[]).err;
     assert!(told.contains("fast, balanced, small"), "{told}");
 
     let sizes = held("small");
-    workdir.run("optimize fast --compression small").ok();
+    workdir.run("alter fast --compression small").ok();
+    workdir.run("optimize fast --recompress").ok();
     assert_eq!(workdir.run_of(&["info", "fast", "--json"]).ok().json()["compression"], "small");
     assert!((held("fast") - sizes).abs() < 0.1 * sizes, "{} and {sizes} bytes", held("fast"));
     workdir.run("query fast -o fast.parquet").ok();
@@ -230,7 +229,7 @@ fn numbers_are_pressed_as_asked_and_info_says_what_columns_take() {
 fn bounds_of_errors_are_said_at_the_creation_and_shown() {
     let workdir = Workdir::new();
     workdir.save("in.parquet", &particles(0, 5000));
-    let ingest = "in.parquet --dimensions x,y,z --identity pid --unit x=m";
+    let ingest = "in.parquet --dimensions x,y,z --identity pid --create units=x=m";
     workdir.run(&format!("ingest exact {ingest}")).ok();
     let bounded: Vec<&str> = ["ingest", "t"]
         .into_iter()
@@ -240,9 +239,9 @@ fn bounds_of_errors_are_said_at_the_creation_and_shown() {
     workdir.run_of(&bounded).ok();
     // Once more, for the next files.
     workdir.run_of(&bounded).ok();
-    let told = workdir.run(&format!("ingest t {ingest} --accuracy y=1e-4")).fails(2, &[]).err;
+    let told = workdir.run(&format!("ingest t {ingest} --create accuracy=y=1e-4")).fails(2, &[]).err;
     assert!(told.contains("0.001") && told.contains("1e-4") && told.contains("\"y\""), "{told}");
-    let told = workdir.run(&format!("ingest new {ingest} --accuracy x=-1")).fails(2, &[]).err;
+    let told = workdir.run(&format!("ingest new {ingest} --create accuracy=x=-1")).fails(2, &[]).err;
     assert!(told.contains("\"x\"") && told.contains("-1"), "{told}");
 
     let shown = workdir.run("info t").ok().out;

@@ -15,7 +15,7 @@ const MANY: i64 = 5000;
 fn every_input_format_gives_the_same_records() {
     let workdir = Workdir::new();
     let batch = particles(0, MANY);
-    let options = "--dimensions x,y,z --identity pid --types x=float32,y=float32,z=float32";
+    let options = "--dimensions x,y,z --identity pid --read types=x=float32,y=float32,z=float32";
     for ending in ["parquet", "arrow", "arrows", "csv"] {
         workdir.save(&format!("in.{ending}"), &batch);
         workdir.run(&format!("ingest {ending}.kubist in.{ending} {options}")).ok();
@@ -243,14 +243,18 @@ fn files_are_appended_one_commit_each() {
         workdir.save(&format!("{part}.parquet"), &particles(part * 1000, 1000));
     }
     let made = workdir.run(
-        "ingest t 0.parquet --dimensions x,y,z --identity pid --domain x=0:1,y=0:1 --domain z=quantile --seed 7 --json",
+        "ingest t 0.parquet --dimensions x=0:1,y=0:1 --dimensions z=quantile --identity pid --create seed=7 --json",
     );
     let made = made.ok().json();
     assert_eq!((&made["created"], &made["rows"]), (&true.into(), &1000.into()));
     let told = workdir.run("ingest t 1.parquet 2.parquet").ok();
     assert!(told.err.contains("t: 2,000 records from 2 files in "), "{}", told.err);
     // The same command can be run again for the next file.
-    workdir.run("ingest t 3.parquet --dimensions x,y,z --identity pid --seed 7 --commit-rows 300 --writer late").ok();
+    workdir
+        .run(
+            "ingest t 3.parquet --dimensions x,y,z --identity pid --create seed=7 --commit-rows 300 --writer name=late",
+        )
+        .ok();
     let info = workdir.run("info t --json").ok().json();
     assert_eq!(info["rows"], 4000);
     let commits: u64 =
@@ -268,9 +272,9 @@ fn a_file_is_ingested_once_unless_it_is_asked_for_again() {
     workdir.save("a.parquet", &particles(0, 1000));
     workdir.save("b.csv", &particles(1000, 1000));
     let count = || workdir.run("query t --count").ok().out;
-    workdir.run("ingest t a.parquet --dimensions x,y,z --identity pid --writer one").ok();
+    workdir.run("ingest t a.parquet --dimensions x,y,z --identity pid --writer name=one").ok();
     // Whoever wrote it, and however it is named.
-    let told = workdir.run("ingest t ./a.parquet b.csv b.csv --writer other").ok().err;
+    let told = workdir.run("ingest t ./a.parquet b.csv b.csv --writer name=other").ok().err;
     assert!(told.contains("t: 1,000 records from 1 file in "), "{told}");
     assert!(told.contains("; 2 files were ingested already (--again takes them again)"), "{told}");
     let told = workdir.run("ingest t a.parquet").ok().err;
@@ -307,17 +311,19 @@ fn what_was_committed_of_a_file_is_not_taken_again() {
 fn columns_can_be_chosen_and_types_widen() {
     let workdir = Workdir::new();
     workdir.save("a.parquet", &particles(0, 100));
-    workdir.run("ingest t a.parquet --dimensions x,y --columns x,y,pid --types x=float64").ok();
+    workdir.run("ingest t a.parquet --dimensions x,y --read columns=x,y,pid --read types=x=float64").ok();
     let columns = workdir.run("info t --json").ok().json()["columns"].clone();
     let columns: Vec<_> =
         columns.as_array().unwrap().iter().map(|c| (c["name"].clone(), c["data_type"].clone())).collect();
     let pair = |name: &str, data_type: &str| (name.into(), data_type.into());
     assert_eq!(columns, [pair("x", "Float64"), pair("y", "Float32"), pair("pid", "Int64")]);
-    workdir.run("ingest t a.parquet").fails(2, &["a.parquet: the table has no column \"z\" (Float32); --columns"]);
-    workdir.run("ingest t a.parquet --columns pid,y,x --again").ok();
+    workdir
+        .run("ingest t a.parquet")
+        .fails(2, &["a.parquet: the table has no column \"z\" (Float32); read option columns"]);
+    workdir.run("ingest t a.parquet --read columns=pid,y,x --again").ok();
     assert_eq!(workdir.run("query t --count").ok().out, "200\n");
     workdir
-        .run("ingest t2 a.parquet --dimensions x --types x=int64")
+        .run("ingest t2 a.parquet --dimensions x --read types=x=int64")
         .fails(2, &["a.parquet: column \"x\" is Float32, which does not fit the table's Int64 without loss"]);
 }
 
@@ -379,7 +385,7 @@ fn a_plot_is_a_picture() {
     let told = workdir.run("plot t --axes x,y --color z -o a.png --limit 1000").ok();
     assert!(told.err.starts_with("a.png: 1,000 records, fraction 0."), "{}", told.err);
     assert_eq!(size("a.png").0, 1200);
-    let options = "--box x=0.2:0.6 --sample 50% --log --colormap magma --size 640x480 --style dark --json";
+    let options = "--box x=0.2:0.6 --sample 50% --log --size 640x480 --style colormap=magma,theme=dark --json";
     let cost = workdir.run(&format!("plot t --axes x,y --color z -o b.png {options}")).ok().json();
     assert_eq!(size("b.png"), (640, 480));
     assert_eq!((&cost["width"], &cost["fraction"]), (&640.into(), &0.5.into()));
@@ -427,14 +433,14 @@ fn wrong_usage_and_wrong_input_are_code_2() {
         ("estimate t mean(x) --within soon", "is no time, as 2, '2 s' or '500 ms'"),
         ("estimate t mean(x) --confidence 100%", "confidence must be between 0 and 1"),
         ("ingest t2 source.parquet --dimensions w", "no column `w`"),
-        ("ingest t2 source.parquet --dimensions x --domain y=0:1", "\"y\" is not among the dimensions"),
-        ("ingest t2 source.parquet --dimensions x --domain x=1:0", "x"),
+        ("ingest t2 source.parquet --dimensions x=0:", "a domain has two ends"),
+        ("ingest t2 source.parquet --dimensions x=1:0", "x"),
         ("ingest t2 source.parquet --dimensions x --identity w", "w"),
-        ("ingest t2 source.parquet --dimensions x --memory lots", "is not a size"),
+        ("ingest t2 source.parquet --dimensions x --writer memory_bytes=lots", "is not a size"),
         ("ingest t source.parquet --dimensions x,y", "has the dimensions x,y,z, not x,y"),
         ("ingest t source.parquet --identity x", "has the identity pid, not x"),
-        ("ingest t source.parquet --seed 3", "has the seed 0, not 3"),
-        ("plot t --axes x,y -o p.png --colormap rainbow", "rainbow"),
+        ("ingest t source.parquet --create seed=3", "has the seed 0, not 3"),
+        ("plot t --axes x,y -o p.png --style colormap=rainbow", "rainbow"),
         ("nonsense", "nonsense"),
     ] {
         workdir.run(arguments).fails(2, &[part]);
@@ -480,7 +486,7 @@ fn drift_is_refused_before_anything_is_written() {
     workdir.save("wide.arrow", &wide.unwrap());
     for (file, parts) in [
         ("missing.parquet", ["column \"z\" is missing", "the table has it as Float32"]),
-        ("extra.csv", ["the table has no column \"mass\"", "--columns"]),
+        ("extra.csv", ["the table has no column \"mass\"", "read option columns"]),
         ("short.csv", ["incorrect number of fields for line 3", "expected 6 got 2"]),
         ("wide.arrow", ["column \"x\" is Float64", "does not fit the table's Float32 without loss"]),
     ] {

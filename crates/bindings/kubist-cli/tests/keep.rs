@@ -10,13 +10,13 @@ fn columns_units_and_metadata_come_later() {
     let workdir = Workdir::new();
     let batch = particles(0, 2000);
     workdir.save("in.parquet", &batch);
-    let ingest = "ingest t in.parquet --dimensions x,y,z --identity pid --unit x=m,y=m --set run=7";
+    let ingest = "ingest t in.parquet --dimensions x,y,z --identity pid --create units=x=m,y=m --create metadata=run=7";
     workdir.run(ingest).ok();
     // The same command goes on; another unit or value does not fit.
     workdir.run(&format!("{ingest} --again")).ok();
-    workdir.run("ingest t in.parquet --unit x=mm").fails(2, &["\"x\"", "m, not mm"]);
-    workdir.run("ingest t in.parquet --set run=8").fails(2, &["\"run\"", "7, not 8"]);
-    workdir.run("ingest new in.parquet --dimensions x --unit q=m").fails(2, &["\"q\"", "they are pid, x"]);
+    workdir.run("ingest t in.parquet --create units=x=mm").fails(2, &["\"x\"", "m, not mm"]);
+    workdir.run("ingest t in.parquet --create metadata=run=8").fails(2, &["\"run\"", "7, not 8"]);
+    workdir.run("ingest new in.parquet --dimensions x --create units=q=m").fails(2, &["\"q\"", "they are pid, x"]);
 
     let altered = workdir
         .run_of(&[
@@ -96,7 +96,7 @@ fn a_copy_and_another_grid() {
     workdir.run("alter t --add-column age:int32=3 --unit x=m --set run=a").ok();
     let told = workdir.run("copy t same").ok();
     assert!(told.err.contains("same: 3,000 records from t in "), "{}", told.err);
-    let copied = workdir.run("copy t other --domain x=0:8,y=quantile --capacity 100 --json").ok().json();
+    let copied = workdir.run("copy t other --dimensions x=0:8,y=quantile,z --capacity 100 --json").ok().json();
     assert_eq!(copied["rows"], 3000);
     workdir.run("copy same turned --dimensions z --memory 64KiB").ok();
     let sample = |table: &str| workdir.run(&format!("query {table} --limit 50")).ok().out;
@@ -114,7 +114,6 @@ fn a_copy_and_another_grid() {
     assert_eq!(info("turned")["dimensions"].as_array().unwrap().len(), 1);
     workdir.run("copy t same").fails(3, &["same already exists"]);
     workdir.run("copy nowhere new").fails(3, &["nowhere"]);
-    workdir.run("copy t new --domain pid=0:1").fails(2, &["\"pid\"", "x, y, z"]);
     workdir.run("copy t new --dimensions age").fails(2, &["\"age\" was added later"]);
     workdir.run("copy t new --step 4").fails(2, &["step 4 is not complete"]);
     assert!(!workdir.path("new").exists());
@@ -128,7 +127,7 @@ fn another_grid_for_a_table_that_has_rows() {
     workdir.run("alter t --add-column age:int32=3").ok();
     let sample = || workdir.run("query t --limit 50 --columns pid,x").ok().out;
     let before = sample();
-    let told = workdir.run("regrid t --dimensions age,y,x --domain x=0:8,y=quantile").ok();
+    let told = workdir.run("regrid t --dimensions age,y=quantile,x=0:8").ok();
     assert!(told.err.contains("t: grid 1; 3,000 records moved to it"), "{}", told.err);
     let info = || workdir.run("info t --json").ok().json();
     assert_eq!((&info()["grid"], &info()["rows_to_move"]), (&1.into(), &0.into()));
@@ -137,10 +136,9 @@ fn another_grid_for_a_table_that_has_rows() {
         (dimension(0, "column"), dimension(1, "scale"), dimension(2, "high")),
         ("age".into(), "quantile".into(), 8.0.into())
     );
-    assert_eq!(workdir.run("regrid t --kind quantile --json").ok().json()["grid"], 2);
+    assert_eq!(workdir.run("regrid t --json").ok().json()["grid"], 2);
     assert_eq!(sample(), before);
     workdir.run("verify t --deep").ok();
-    workdir.run("regrid t --domain z=0:1").fails(2, &["\"z\"", "age, y, x"]);
     workdir.run("regrid t --dimensions nope").fails(2, &["nope"]);
     workdir.run("regrid nowhere").fails(3, &["nowhere"]);
 }
@@ -243,9 +241,13 @@ fn the_disk_is_accounted_for() {
 fn the_optimizer_copies_what_the_table_says() {
     let workdir = Workdir::new();
     workdir.save("in.parquet", &particles(0, 5000));
-    workdir.run("ingest t in.parquet --dimensions x,y --identity pid --capacity 64 --replication full").ok();
-    workdir.run("ingest t in.parquet --replication none").fails(2, &["replication full, not none"]);
-    workdir.run("ingest u in.parquet --dimensions x --replication most").fails(2, &["none, outlook, outlook(BOOST)"]);
+    workdir
+        .run("ingest t in.parquet --dimensions x,y --identity pid --create capacity=64 --create replication=full")
+        .ok();
+    workdir.run("ingest t in.parquet --create replication=none").fails(2, &["replication full, not none"]);
+    workdir
+        .run("ingest u in.parquet --dimensions x --create replication=most")
+        .fails(2, &["none, outlook, outlook(BOOST)"]);
     let info = workdir.run("info t").ok().out;
     assert!(info.contains("0 copied into deeper cubes (replication full)"), "{info}");
     let report = workdir.run("optimize t --json").ok().json();
@@ -261,9 +263,13 @@ fn the_optimizer_copies_what_the_table_says() {
 fn records_are_looked_up() {
     let workdir = Workdir::new();
     workdir.save("in.parquet", &particles(0, 5000));
-    workdir.run("ingest t in.parquet --dimensions x,y --identity pid --capacity 64 --lookup kind,pid").ok();
-    workdir.run("ingest t in.parquet --lookup pid").fails(2, &["the lookup kind,pid, not pid"]);
-    workdir.run("ingest u in.parquet --dimensions x --lookup none").fails(2, &["lookup column \"none\" is not in"]);
+    workdir
+        .run("ingest t in.parquet --dimensions x,y --identity pid --create capacity=64 --create lookup=kind,pid")
+        .ok();
+    workdir.run("ingest t in.parquet --create lookup=pid").fails(2, &["the lookup kind,pid, not pid"]);
+    workdir
+        .run("ingest u in.parquet --dimensions x --create lookup=none")
+        .fails(2, &["lookup column \"none\" is not in"]);
     let info = workdir.run("info t").ok().out;
     assert!(info.contains("\nlookup      kind, pid\n") && info.contains(", lookups "), "{info}");
     let cost = |filter: &str| workdir.run_of(&["query", "t", "--json", "-o", "a.csv", "--where", filter]).ok().json();

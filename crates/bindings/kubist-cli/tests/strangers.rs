@@ -60,31 +60,32 @@ fn text_without_names_and_between_blanks() {
         found.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     workdir.write("a.csv", "1,0.5,-3\n2,1.5,4\n");
-    let expected = "a.csv: the first line holds numbers, and names of columns are expected: --names gives them";
+    let expected =
+        "a.csv: the first line holds numbers, and names of columns are expected: read option names gives them";
     workdir.run("ingest t a.csv --dimensions ra").fails(2, &[expected]);
-    workdir.run("ingest t a.csv --dimensions ra --names hip,ra,dec").ok();
+    workdir.run("ingest t a.csv --dimensions ra --read names=hip,ra,dec").ok();
     assert_eq!(columns("t"), ["hip,ra,dec", "1,0.5,-3", "2,1.5,4"]);
     workdir
-        .run("ingest u a.csv --dimensions ra --names hip,ra")
+        .run("ingest u a.csv --dimensions ra --read names=hip,ra")
         .fails(2, &["a.csv: 2 names were given, and the first line has 3 fields"]);
-    workdir.run("ingest u a.csv --dimensions ra --names ra,ra,dec").fails(2, &["two columns are named \"ra\""]);
+    workdir.run("ingest u a.csv --dimensions ra --read names=ra,ra,dec").fails(2, &["two columns are named \"ra\""]);
     // As catalogues have it, and with names.
     workdir.write("hip.dat", "     1   0.5  -3  \n\t 2\t 1.5   4\n\n");
     let expected = "hip.dat: the first line holds numbers between blanks, and names of columns are expected";
-    workdir.run("ingest v hip.dat --dimensions ra").fails(2, &[expected, "--delimiter space"]);
-    workdir.run("ingest v hip.dat --dimensions ra --delimiter space --names hip,ra,dec").ok();
+    workdir.run("ingest v hip.dat --dimensions ra").fails(2, &[expected, "read option delimiter=space"]);
+    workdir.run("ingest v hip.dat --dimensions ra --read delimiter=space --read names=hip,ra,dec").ok();
     assert_eq!(columns("v"), columns("t"));
     workdir.write("named.txt", "hip  ra    kind\n1  0.5  \"two  words\"\n2 1.5 x\n");
-    workdir.run("ingest w named.txt --dimensions ra --delimiter space").ok();
+    workdir.run("ingest w named.txt --dimensions ra --read delimiter=space").ok();
     assert_eq!(columns("w"), ["hip,ra,kind", "1,0.5,two  words", "2,1.5,x"]);
     gzip(&workdir, "hip.dat.gz", |out| (0..70_000).for_each(|row| writeln!(out, "  {row}   0.25  7").unwrap()));
-    workdir.run("ingest x hip.dat.gz --dimensions ra --delimiter space --names hip,ra,dec").ok();
+    workdir.run("ingest x hip.dat.gz --dimensions ra --read delimiter=space --read names=hip,ra,dec").ok();
     assert_eq!(workdir.run("query x --count").ok().out, "70000\n");
     workdir.write("short.dat", "1 2 3\n4 5\n");
     workdir
-        .run("ingest y short.dat --dimensions b --delimiter space --names a,b,c")
+        .run("ingest y short.dat --dimensions b --read delimiter=space --read names=a,b,c")
         .fails(2, &["short.dat", "incorrect number of fields", "expected 3 got 2"]);
-    workdir.run("ingest y a.csv --delimiter ;;").fails(2, &["one ASCII character, tab, or space"]);
+    workdir.run("ingest y a.csv --read delimiter=;;").fails(2, &["one ASCII character, tab, or space"]);
 }
 
 #[test]
@@ -95,19 +96,19 @@ fn text_that_inflates_without_end() {
         let lines = format!("1,{}\n", "a".repeat(1000)).repeat(1000);
         (0..300).for_each(|_| out.write_all(lines.as_bytes()).unwrap());
     });
-    refused(&workdir, "lines.csv.gz", "", &["--max-inflation"]);
+    refused(&workdir, "lines.csv.gz", "", &["max_inflation"]);
     gzip(&workdir, "blank.csv.gz", |out| {
         out.write_all(b"x,kind\n").unwrap();
         mebibytes(out, b'\n', 300);
     });
-    refused(&workdir, "blank.csv.gz", "", &["--max-inflation"]);
+    refused(&workdir, "blank.csv.gz", "", &["max_inflation"]);
     gzip(&workdir, "header.csv.gz", |out| mebibytes(out, b'a', 100));
-    refused(&workdir, "header.csv.gz", "", &["line 1", "--max-record"]);
+    refused(&workdir, "header.csv.gz", "", &["line 1", "max_record"]);
     gzip(&workdir, "quote.csv.gz", |out| {
         out.write_all(b"x,kind\n1,a\n2,\"b\n").unwrap();
         mebibytes(out, b'\n', 100);
     });
-    refused(&workdir, "quote.csv.gz", "", &["quotes that begin in line 3", "--max-record"]);
+    refused(&workdir, "quote.csv.gz", "", &["quotes that begin in line 3", "max_record"]);
 }
 
 #[test]
@@ -132,15 +133,15 @@ fn records_and_columns_beyond_the_limits() {
     let workdir = Workdir::new();
     let names: Vec<String> = (0..1_000_000).map(|column| format!("c{column}")).collect();
     workdir.write("wide.csv", names.join(",") + "\n" + &"1,".repeat(999_999) + "1\n");
-    refused(&workdir, "wide.csv", "", &["--max-columns"]);
+    refused(&workdir, "wide.csv", "", &["max_columns"]);
     workdir.write("fields.csv", format!("x,kind\n{}\n", ",".repeat(5_000_000)));
-    refused(&workdir, "fields.csv", "", &["line 2", "--max-columns"]);
+    refused(&workdir, "fields.csv", "", &["line 2", "max_columns"]);
     workdir.write("long.csv", format!("x,kind\n1,{}\n", "a".repeat(20 << 20)));
-    refused(&workdir, "long.csv", "", &["line 2", "--max-record"]);
+    refused(&workdir, "long.csv", "", &["line 2", "max_record"]);
     // What is allowed is taken, or judged by the table.
     workdir.write("some.csv", "x,kind\n2,a long line\n");
-    refused(&workdir, "some.csv", "--max-record 8", &["line 2", "--max-record"]);
-    workdir.run("ingest t some.csv --max-record 1k").ok();
+    refused(&workdir, "some.csv", "--read max_record=8", &["line 2", "max_record"]);
+    workdir.run("ingest t some.csv --read max_record=1k").ok();
 }
 
 /// A table with a column of text, of which the file holds one value and many names of it.
@@ -157,9 +158,9 @@ fn a_long_value_that_is_used_a_hundred_thousand_times() {
     let workdir = Workdir::new();
     let batch = one_value(1 << 20, 100_000);
     workdir.save("shared.arrow", &batch);
-    refused(&workdir, "shared.arrow", "", &["--max-inflation"]);
+    refused(&workdir, "shared.arrow", "", &["max_inflation"]);
     workdir.save("shared.arrows", &batch);
-    refused(&workdir, "shared.arrows", "", &["--max-inflation"]);
+    refused(&workdir, "shared.arrows", "", &["max_inflation"]);
     let properties = parquet::file::properties::WriterProperties::builder()
         .set_dictionary_page_size_limit(8 << 20)
         .set_statistics_enabled(parquet::file::properties::EnabledStatistics::None)
@@ -168,7 +169,7 @@ fn a_long_value_that_is_used_a_hundred_thousand_times() {
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
     writer.write(&batch.slice(0, 2000)).unwrap();
     writer.close().unwrap();
-    refused(&workdir, "shared.parquet", "", &["--max-inflation"]);
+    refused(&workdir, "shared.parquet", "", &["max_inflation"]);
 }
 
 #[test]
@@ -201,8 +202,8 @@ fn numpy_texts_of_a_quarter_of_a_megabyte() {
     zip.add("x", "<f8", rows, 8);
     zip.add("kind", "<U65536", rows, 4 * 65_536);
     workdir.write("texts.npz", zip.finish());
-    refused(&workdir, "texts.npz", "", &["--max-inflation"]);
-    refused(&workdir, "texts.npz", "--max-record 100k", &["--max-record"]);
+    refused(&workdir, "texts.npz", "", &["max_inflation"]);
+    refused(&workdir, "texts.npz", "--read max_record=100k", &["max_record"]);
     let mut zip = Zip::default();
     zip.add("x", "<f8", 10, 8);
     zip.declared = 1 << 50;
@@ -246,9 +247,9 @@ fn names_and_values_do_nothing_to_the_terminal() {
         assert!(!text.contains(acts), "{text:?}");
     };
     workdir.write("evil.csv", format!("x,{name}\n1,{esc}value\n2,b\n"));
-    let unit = format!("x=m{esc}");
+    let unit = format!("units=x=m{esc}");
     let set = format!("key{esc}=value{esc}\nline");
-    let made = ["ingest", "t", "evil.csv", "--dimensions", "x", "--unit", &unit, "--set", &set];
+    let made = ["ingest", "t", "evil.csv", "--dimensions", "x", "--create", &unit, "--create", &set];
     workdir.run_of(&made).ok();
     tame(&workdir.run("info t").ok().out);
     tame(&workdir.run("query t --format table").ok().out);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::{Field, Schema};
 use jni_sys::{jbyteArray, jlong};
-use kubist::{Declared, Dimension, Domain, Metadata, Snapshot, SnapshotToken, Table, TableOptions, Value};
+use kubist::{Declared, Dimension, Metadata, Snapshot, SnapshotToken, Table, TableOptions, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::handles::{held, hold};
@@ -24,20 +24,13 @@ struct NewColumn {
     unit: Option<String>,
 }
 
-/// A dimension; without ends its domain is learned.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NewDimension {
-    column: String,
-    domain: Option<(f64, f64)>,
-}
-
 /// How a table is made.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Create {
     columns: Vec<NewColumn>,
-    dimensions: Vec<NewDimension>,
+    #[serde(deserialize_with = "kubist::dimensions_from_json")]
+    dimensions: Vec<Dimension>,
     #[serde(default)]
     identity: Vec<String>,
     #[serde(default)]
@@ -63,15 +56,8 @@ impl Create {
             fields.push(Field::new(&column.name, data_type, column.nullable));
             units.extend(column.unit.map(|unit| (column.name, unit)));
         }
-        let dimension = |said: NewDimension| Dimension {
-            column: said.column,
-            domain: match said.domain {
-                Some((low, high)) => Domain::Linear(Value::Float(low), Value::Float(high)),
-                None => Domain::Learned,
-            },
-        };
         let options = TableOptions {
-            dimensions: self.dimensions.into_iter().map(dimension).collect(),
+            dimensions: self.dimensions,
             identity: self.identity,
             lookup: self.lookup,
             capacity: self.capacity,

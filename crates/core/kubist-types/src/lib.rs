@@ -6,6 +6,7 @@
 
 pub mod cancel;
 pub mod compression;
+pub mod dimensions;
 pub mod error;
 pub mod human;
 pub mod info;
@@ -21,6 +22,7 @@ pub mod type_names;
 
 pub use cancel::Cancel;
 pub use compression::Compression;
+pub use dimensions::dimensions_from_json;
 pub use error::{Error, ErrorKind, Result};
 pub use info::ColumnInfo;
 pub use metadata::Metadata;

@@ -15,6 +15,13 @@ pub struct Dimension {
     pub domain: Domain,
 }
 
+impl Dimension {
+    /// A dimension whose domain is learned.
+    pub fn learned(column: impl Into<String>) -> Dimension {
+        Dimension { column: column.into(), domain: Domain::Learned }
+    }
+}
+
 /// Where the values of a dimension lie. Values outside are kept and found all
 /// the same; a domain only shapes the grid.
 #[derive(Clone, Debug, PartialEq)]

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use self::described::described;
 pub use self::words::bounds;
+pub(crate) use self::words::end;
 use crate::options::Value;
 
 /// The number of the form below. What a later one says is refused, never half understood.

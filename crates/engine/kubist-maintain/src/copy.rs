@@ -30,12 +30,11 @@ use kubist_format::header::version_of_new;
 use kubist_read::count::{rows, stored_rows};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
-use kubist_types::options::{Dimension, Domain, TableOptions, Value, WriterOptions};
+use kubist_types::options::{Dimension, TableOptions, Value, WriterOptions};
 use kubist_write::writer::Writer;
 
 use crate::drop::{drop_in, vacant_for_copy};
 use crate::learn::{ScaleKind, sample};
-use crate::regrid::check_domains;
 use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::snapshot::Snapshot;
@@ -45,23 +44,14 @@ use kubist_write::unfinished::Unfinished;
 /// What is to be different in a copy.
 #[derive(Clone, Debug, Default)]
 pub struct CopyOptions {
-    /// The dimensions, of the columns of the table's creation; `None`: the same.
-    pub dimensions: Option<Vec<String>>,
-    /// Domains of some dimensions. The others keep the grid that they have, and new
-    /// dimensions learn theirs from a sample of all rows.
-    pub domains: Vec<Dimension>,
+    /// The dimensions of its grid, of the columns of the table's creation. Domains that are not given are learned
+    /// from a sample of all rows. `None`: the grids of the table.
+    pub dimensions: Option<Vec<Dimension>>,
     pub capacity: Option<u32>,
     /// As of [`WriterOptions`].
     pub memory_bytes: Option<usize>,
     /// Stops the copy; nothing of it is left then.
     pub cancel: Cancel,
-}
-
-impl CopyOptions {
-    /// Is nothing said of the grid?
-    fn keeps_grids(&self) -> bool {
-        self.dimensions.is_none() && self.domains.is_empty()
-    }
 }
 
 /// What a copy took.
@@ -130,26 +120,16 @@ fn copy_planned(
 
 fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     let (core, schema) = (&snapshot.core, &snapshot.view.schema);
-    if options.keeps_grids() {
-        return plan_same(snapshot, options);
-    }
-    let own: Vec<String> = schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone()).collect();
-    let names = options.dimensions.clone().unwrap_or_else(|| own.clone());
-    check_domains(&names, &options.domains)?;
+    let Some(dimensions) = &options.dimensions else { return plan_same(snapshot, options) };
     let is_added = |name: &&String| core.created.user.index_of(name).is_err() && schema.user.index_of(name).is_ok();
-    if let Some(name) = names.iter().find(is_added) {
+    if let Some(name) = dimensions.iter().map(|dimension| &dimension.column).find(is_added) {
         return Err(Error::invalid(format!(
             "column {name:?} was added later, so a copy cannot begin with it as a dimension: copy the table as it is, \
              then regrid the copy"
         )));
     }
-    let given = |name: &String| options.domains.iter().find(|dimension| dimension.column == *name);
-    let dimension = |column: &String| Dimension {
-        column: column.clone(),
-        domain: given(column).map_or(Domain::Learned, |dimension| dimension.domain.clone()),
-    };
     let asked = TableOptions {
-        dimensions: names.iter().map(dimension).collect(),
+        dimensions: dimensions.clone(),
         identity: core.header.identity.clone(),
         capacity: Some(options.capacity.unwrap_or(core.header.capacity)),
         seed: core.header.seed,
@@ -169,28 +149,16 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     if plan.header.identity.is_empty() {
         plan.header.writer_tag = format!("{}:", unix_ms());
     }
-    let frame = core.newest_frame(schema)?;
-    let mut scales: Vec<Option<Scale>> = Vec::new();
-    for (name, planned) in names.iter().zip(&mut plan.header.dimensions) {
-        let kept = own.iter().position(|column| column == name).filter(|_| given(name).is_none());
-        scales.push(match (kept.zip(frame.as_ref()), planned.domain) {
-            (Some((d, frame)), _) => {
-                let scale = frame.scales[d].clone();
-                planned.scale = if ScaleKind::of(&scale) == ScaleKind::Quantile { "quantile" } else { "linear" }.into();
-                Some(scale)
-            }
-            (None, Some((low, high))) => Some(Scale::linear(low, high).map_err(Error::invalid)?),
-            (None, None) => None,
-        });
-    }
+    let given = |(low, high)| Scale::linear(low, high).map_err(Error::invalid);
+    let planned = plan.header.dimensions.iter();
+    let mut scales =
+        planned.map(|dimension| dimension.domain.map(given).transpose()).collect::<Result<Vec<Option<Scale>>>>()?;
     // Learned here and not by the writer, to whom rows come in the order of space.
-    let open: Vec<usize> = (0..names.len()).filter(|d| scales[*d].is_none()).collect();
+    let open: Vec<usize> = (0..scales.len()).filter(|d| scales[*d].is_none()).collect();
     if !open.is_empty() && rows(snapshot)? > 0 {
-        let columns = open.iter().map(|d| names[*d].clone()).collect();
+        let columns = open.iter().map(|d| dimensions[*d].column.clone()).collect();
         for (d, values) in open.into_iter().zip(sample(snapshot, columns, &options.cancel)?) {
-            let kind =
-                if plan.header.dimensions[d].scale == "quantile" { ScaleKind::Quantile } else { ScaleKind::Linear };
-            scales[d] = Some(kind.learn(&values));
+            scales[d] = Some(ScaleKind::to_learn(&dimensions[d].domain).learn(&values));
         }
     }
     plan.scales = scales.into_iter().collect();
@@ -228,7 +196,7 @@ fn copy_alterations(snapshot: &Snapshot, table: &Core, options: &CopyOptions) ->
         // Every step of a copy is whole, and of one writer.
         let stays = match alteration {
             Alteration::Writers(_) => false,
-            Alteration::Grid(_) => options.keeps_grids(),
+            Alteration::Grid(_) => options.dimensions.is_none(),
             _ => true,
         };
         if stays {

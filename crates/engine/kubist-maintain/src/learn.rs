@@ -6,7 +6,7 @@ use kubist_catalog::snapshot::Snapshot;
 use kubist_index::grid::Scale;
 use kubist_read::request::RunOptions;
 use kubist_read::stream::QueryStream;
-use kubist_types::{Cancel, QuerySpec, Result};
+use kubist_types::{Cancel, Domain, QuerySpec, Result};
 
 /// Rows that a scale is learned from.
 const LEARNED_ROWS: u64 = 1 << 16;
@@ -23,6 +23,14 @@ impl ScaleKind {
         match scale {
             Scale::Linear { .. } => ScaleKind::Linear,
             Scale::Quantile { .. } => ScaleKind::Quantile,
+        }
+    }
+
+    /// How a domain that is to be learned is divided.
+    pub fn to_learn(domain: &Domain) -> ScaleKind {
+        match domain {
+            Domain::Quantile => ScaleKind::Quantile,
+            Domain::Learned | Domain::Linear(..) => ScaleKind::Linear,
         }
     }
 

@@ -128,8 +128,8 @@ pub fn optimize_at(core: &Arc<Core>, options: &OptimizeOptions, pace: &mut Pace<
         let when = if options.one_round { When::Grown } else { When::Now };
         report.new_grid = follow_data(core, &snapshot, when, &options.cancel)?;
     }
-    if let Some(compression) = options.compression {
-        recompress(core, compression, options, &mut |written| {
+    if options.recompress {
+        recompress(core, options, &mut |written| {
             report.rewrites += 1;
             report.rows_rewritten += written.rows;
             report.bytes_written += written.bytes;

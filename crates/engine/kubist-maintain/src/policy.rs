@@ -1,6 +1,6 @@
 //! The policy of the optimizer: how far it goes, and what it leaves to other optimizers.
 
-use kubist_types::{Cancel, Compression, Replication};
+use kubist_types::{Cancel, Replication};
 
 /// Stored bytes that are rewritten at once, in memory.
 const BYTES_AT_ONCE: u64 = 512 << 20;
@@ -24,9 +24,8 @@ pub struct OptimizeOptions {
     pub follow_data: bool,
     /// Which records to copy downwards; `None`: as the table says.
     pub replication: Option<Replication>,
-    /// Presses the numbers of the table so hard from here on, and writes runs anew that are
-    /// pressed otherwise; `None`: leaves them as they are.
-    pub compression: Option<Compression>,
+    /// Rewrites the runs that use another compression than the table.
+    pub recompress: bool,
     /// Merges small lookups once there are more than so many: each question for a value asks all of them.
     pub few_lookups: usize,
     pub cancel: Cancel,
@@ -41,7 +40,7 @@ impl Default for OptimizeOptions {
             one_round: false,
             follow_data: true,
             replication: None,
-            compression: None,
+            recompress: false,
             few_lookups: 32,
             cancel: Cancel::default(),
         }

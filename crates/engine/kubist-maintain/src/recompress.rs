@@ -1,7 +1,7 @@
 //! Runs written anew where they are: the same rows of the same cubes, in other encodings.
 //!
-//! A table goes on in its newest compression; older runs stay as they were written, and are read
-//! as such, until somebody asks for this. Nothing moves, so that no answer changes and the
+//! Writers use the compression that the table has now; older runs stay as they were written until
+//! this rewrites them. Nothing moves, so that no answer changes and the
 //! layout needs no judging; only copies of these rows are made again afterwards, because a
 //! replica counts only while the runs that it copies live.
 
@@ -17,7 +17,7 @@ use kubist_index::cube::CubeId;
 use kubist_index::layout::Placement;
 use kubist_index::state::Run;
 use kubist_read::runs::read_run;
-use kubist_types::{Cancel, Compression, Error, Result};
+use kubist_types::{Cancel, Error, Result};
 use kubist_write::build::{EncodedRun, SortedRows};
 use kubist_write::keys::LookupColumns;
 use kubist_write::output::{DEFAULT_MEMORY, Output};
@@ -35,7 +35,7 @@ const HELD: usize = 1 << 16;
 
 type Primaries = Vec<Arc<Run<Location>>>;
 
-/// Writes all runs anew that are of another compression, group by group, and calls `done` after
+/// Rewrites all runs that use another compression than the table, group by group, and calls `done` after
 /// each. Runs that somebody else replaces meanwhile are left to whoever does.
 ///
 /// # Errors
@@ -43,11 +43,10 @@ type Primaries = Vec<Arc<Run<Location>>>;
 /// `Cancelled`; `Damaged`; as of [`Core::view`]; a storage error; what `done` returns. What was published before stays.
 pub fn recompress(
     core: &Arc<Core>,
-    compression: Compression,
     options: &OptimizeOptions,
     done: &mut dyn FnMut(Written) -> Result<()>,
 ) -> Result<()> {
-    core.set_compression(compression)?;
+    let compression = core.view(&options.cancel)?.schema.compression;
     let mut from = Some(CubeId::root(0));
     while let Some(first) = from {
         let (view, (primary, next)) =
@@ -56,7 +55,7 @@ pub fn recompress(
         for looked_at in primary.chunks(LOOKED_AT) {
             options.cancel.check()?;
             let (maps, _) = snapshot.zone_maps(looked_at.iter(), true)?;
-            let other = looked_at.iter().zip(maps).filter(|(_, map)| map.compression != Some(compression));
+            let other = looked_at.iter().zip(maps).filter(|(_, map)| map.compression != compression);
             let other: Vec<Arc<Run<Location>>> = other.map(|(run, _)| run.clone()).collect();
             let mut rest = &other[..];
             while let Some(first) = rest.first() {

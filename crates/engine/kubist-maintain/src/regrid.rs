@@ -16,7 +16,7 @@ use kubist_catalog::create::scale_of;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::alteration::{GridDimension, NewGrid};
 use kubist_index::fit::{has_left, outgrown};
-use kubist_types::{Cancel, Dimension, Domain, Error, Result};
+use kubist_types::{Cancel, Dimension, Error, Result};
 
 use crate::learn::{ScaleKind, sample, sample_of};
 #[cfg(doc)]
@@ -25,12 +25,9 @@ use crate::policy::OptimizeOptions;
 /// What a new grid is to be.
 #[derive(Clone, Debug)]
 pub struct GridOptions {
-    /// Its dimensions: any columns of the table that can be; `None`: those of the newest grid.
-    pub dimensions: Option<Vec<String>>,
-    /// Domains of some of them. The others are learned from a sample of all rows.
-    pub domains: Vec<Dimension>,
-    /// How learned domains are divided; `None`: as in the newest grid, new ones evenly.
-    pub kind: Option<ScaleKind>,
+    /// Its dimensions: any columns of the table that can be. Domains that are not given are learned from a sample
+    /// of all rows. `None`: the columns of the newest grid, with domains learned and divided as they are there.
+    pub dimensions: Option<Vec<Dimension>>,
     /// The share of a core that the move of rows may take, as of [`OptimizeOptions`].
     pub core_share: f64,
     /// Stops it. What has moved by then stays where it is.
@@ -39,7 +36,7 @@ pub struct GridOptions {
 
 impl Default for GridOptions {
     fn default() -> Self {
-        GridOptions { dimensions: None, domains: Vec::new(), kind: None, core_share: 1.0, cancel: Cancel::default() }
+        GridOptions { dimensions: None, core_share: 1.0, cancel: Cancel::default() }
     }
 }
 
@@ -105,24 +102,19 @@ pub fn follow_data(core: &Arc<Core>, snapshot: &Snapshot, when: When, cancel: &C
 fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewGrid> {
     let (core, schema) = (&snapshot.core, &snapshot.view.schema);
     let newest = schema.newest_grid();
-    let same = || schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone()).collect();
-    let own = |name: &String| schema.own_name(name).map(str::to_string);
+    let own = |given: &Dimension| schema.own_name(&given.column).map(str::to_string);
     let names: Vec<String> = match &options.dimensions {
-        Some(names) => names.iter().map(own).collect::<Result<_>>()?,
-        None => same(),
+        Some(dimensions) => dimensions.iter().map(own).collect::<Result<_>>()?,
+        None => schema.dimensions.iter().map(|column| schema.user_field(*column).name().clone()).collect(),
     };
-    let of_dimension = |given: &Dimension| Ok(Dimension { column: own(&given.column)?, domain: given.domain.clone() });
-    let domains: Vec<Dimension> = options.domains.iter().map(of_dimension).collect::<Result<_>>()?;
-    check_domains(&names, &domains)?;
+    let domain = |d: usize| options.dimensions.as_ref().map(|dimensions| &dimensions[d].domain);
     let frame = core.frame(schema, newest)?;
     let mut scales = Vec::new();
-    for name in &names {
+    for (d, name) in names.iter().enumerate() {
         let column = schema.column(name)?;
         let data_type = schema.stored.field(column).data_type();
-        let given = domains.iter().find(|dimension| dimension.column == *name);
-        scales.push(
-            given.map(|given| scale_of(&schema.with_unit(column), data_type, &given.domain)).transpose()?.flatten(),
-        );
+        let scale = domain(d).map(|domain| scale_of(&schema.with_unit(column), data_type, domain));
+        scales.push(scale.transpose()?.flatten());
     }
     let open: Vec<usize> = (0..names.len()).filter(|d| scales[*d].is_none()).collect();
     if !open.is_empty() {
@@ -132,38 +124,12 @@ fn plan(snapshot: &Snapshot, options: &GridOptions, reason: &str) -> Result<NewG
                 let why = "the table has no values of it to learn one from";
                 return Err(Error::invalid(format!("give a domain of {:?}: {why}", names[d])));
             }
-            let column = schema.column(&names[d])?;
-            let before = frame.as_ref().and_then(|frame| {
-                let d = frame.dimensions.iter().position(|dimension| *dimension == column)?;
-                Some(ScaleKind::of(&frame.scales[d]))
-            });
-            let given = domains.iter().find(|dimension| dimension.column == names[d]);
-            let asked = given.filter(|given| given.domain == Domain::Quantile).map(|_| ScaleKind::Quantile);
-            let kind = asked.or(options.kind).or(before).unwrap_or(ScaleKind::Linear);
-            scales[d] = Some(kind.learn(&values));
+            // Without dimensions they are those of the frame, in its order.
+            let before = || frame.as_ref().map_or(ScaleKind::Linear, |frame| ScaleKind::of(&frame.scales[d]));
+            scales[d] = Some(domain(d).map_or_else(before, ScaleKind::to_learn).learn(&values));
         }
     }
     let dimensions = names.into_iter().zip(scales.into_iter().flatten());
     let dimensions = dimensions.map(|(column, scale)| GridDimension { column, scale }).collect();
     Ok(next_grid(schema, dimensions, snapshot.view.rows(), reason))
-}
-
-/// Each domain is of a dimension, and given once.
-///
-/// # Errors
-///
-/// `Invalid` names the column that is no dimension, or is given twice.
-pub fn check_domains(names: &[String], domains: &[Dimension]) -> Result<()> {
-    for (number, Dimension { column, .. }) in domains.iter().enumerate() {
-        if !names.contains(column) {
-            return Err(Error::invalid(format!(
-                "the domain of {column:?} is given, but the dimensions are {}",
-                names.join(", ")
-            )));
-        }
-        if domains[..number].iter().any(|earlier| earlier.column == *column) {
-            return Err(Error::invalid(format!("the domain of {column:?} is given twice")));
-        }
-    }
-    Ok(())
 }

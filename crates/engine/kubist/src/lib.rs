@@ -75,7 +75,6 @@ pub use kubist_maintain::column_use::{ColumnUse, ColumnsUse};
 pub use kubist_maintain::copy::{Copied, CopyOptions};
 pub use kubist_maintain::disk_use::DiskUse;
 pub use kubist_maintain::drop::Dropped;
-pub use kubist_maintain::learn::ScaleKind;
 pub use kubist_maintain::optimize::OptimizeReport;
 pub use kubist_maintain::policy::OptimizeOptions;
 pub use kubist_maintain::regrid::GridOptions;
@@ -97,7 +96,7 @@ pub use kubist_types::type_names::data_type;
 pub use kubist_types::{
     Accuracy, Bound, Cancel, ColumnInfo, ColumnSum, CommitOptions, Compression, Dimension, Domain, Error, ErrorKind,
     Metadata, PerCell, QuerySpec, Replication, Result, SpecVersion, Stats, TableOptions, Thinned, Value, Width,
-    WriterOptions,
+    WriterOptions, dimensions_from_json,
 };
 pub use kubist_write::writer::{Committed, Writer};
 pub use snapshot::Snapshot;

@@ -28,7 +28,7 @@ use kubist_read::stream::QueryStream;
 use kubist_repair::salvage::{self, SalvageReport};
 use kubist_repair::verify::{self, VerifyOptions, VerifyReport};
 use kubist_store::Store;
-use kubist_types::{Accuracy, Cancel, Error, Metadata, Result, TableOptions, Value, WriterOptions};
+use kubist_types::{Accuracy, Cancel, Compression, Error, Metadata, Result, TableOptions, Value, WriterOptions};
 use kubist_write::writer::{Behind, Writer};
 
 use crate::explain::HandleTraffic;
@@ -394,6 +394,16 @@ impl Table {
         self.core.set_unit(column, unit)
     }
 
+    /// Sets the compression of the runs that are written from now on. Older runs keep theirs until
+    /// [`Table::optimize`] rewrites them ([`OptimizeOptions::recompress`]).
+    ///
+    /// # Errors
+    ///
+    /// A storage error.
+    pub fn set_compression(&self, compression: Compression) -> Result<()> {
+        self.core.set_compression(compression)
+    }
+
     /// Makes it a table that several machines may write to, for good: its directory is on a file
     /// system that all of them have mounted. Writers at work are refused at their next commit,
     /// and can be opened again. Nothing happens if it is one already.
@@ -443,7 +453,7 @@ impl Table {
         optimize::optimize(&self.core, options, progress)
     }
 
-    /// Gives the table another grid, of other dimensions, domains or scales, and moves all
+    /// Gives the table another grid, of other dimensions or domains, and moves all
     /// rows to it. Calls `progress` as [`Table::optimize`] does. Writers go on meanwhile and
     /// take up the new grid with their next commit, and answers are the same at any moment.
     /// If the moving is stopped, [`Table::optimize`] goes on with it.

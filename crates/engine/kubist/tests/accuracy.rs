@@ -163,8 +163,9 @@ fn values_are_rounded_once_and_never_again() {
 
     table.optimize(&OptimizeOptions::default(), &mut |_, _| {}).unwrap();
     assert_eq!(stored(&table), wanted);
-    let small = OptimizeOptions { compression: Some(kubist::Compression::Small), ..OptimizeOptions::default() };
-    table.optimize(&small, &mut |_, _| {}).unwrap();
+    table.set_compression(kubist::Compression::Small).unwrap();
+    let all = OptimizeOptions { recompress: true, ..OptimizeOptions::default() };
+    table.optimize(&all, &mut |_, _| {}).unwrap();
     assert_eq!(stored(&table), wanted);
     sound(&table);
 
@@ -173,7 +174,8 @@ fn values_are_rounded_once_and_never_again() {
     };
     let snapshot = table.snapshot().unwrap();
     let same = CopyOptions::default();
-    let other = CopyOptions { dimensions: Some(vec!["speed".into(), "x".into()]), ..CopyOptions::default() };
+    let other =
+        CopyOptions { dimensions: Some(["speed", "x"].map(Dimension::learned).into()), ..CopyOptions::default() };
     for options in [same, other] {
         let store = in_memory("copy");
         snapshot.copy_in(store.clone(), &options, &mut |_, _| {}).unwrap();

@@ -114,8 +114,8 @@ impl Model {
                     let process = machine.process();
                     process.kill_after(random.random_range(0..400));
                     let domain = Domain::Linear(Value::Int(0), Value::Int(random.random_range(1..1000)));
-                    let domains = vec![Dimension { column: "x".into(), domain }];
-                    let options = GridOptions { domains, ..Default::default() };
+                    let x = Dimension { column: "x".into(), domain };
+                    let options = GridOptions { dimensions: Some(vec![x]), ..Default::default() };
                     let _ = open_on(process, plant).and_then(|table| table.regrid(&options, &mut |_, _| {}));
                 }
                 4 => {

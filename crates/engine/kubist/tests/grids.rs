@@ -9,8 +9,8 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::store::{MemoryStore, Store};
 use kubist::{
-    Bound, Cancel, Dimension, Domain, Error, ErrorKind, GridOptions, OptimizeOptions, Query, ScaleKind, Table,
-    TableOptions, Value, VerifyOptions, WriterOptions,
+    Bound, Cancel, Dimension, Domain, Error, ErrorKind, GridOptions, OptimizeOptions, Query, Table, TableOptions,
+    Value, VerifyOptions, WriterOptions,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -216,7 +216,7 @@ fn a_writer_that_holds_an_older_grid_loses_nothing() {
     let options = WriterOptions { memory_bytes: Some(1), name: Some("late".into()), ..Default::default() };
     let mut late = table.writer(&options).unwrap();
     late.append(&batch(all.len(), &points)).unwrap();
-    let options = GridOptions { dimensions: Some(vec!["y".into(), "x".into()]), ..Default::default() };
+    let options = GridOptions { dimensions: Some(["y", "x"].map(Dimension::learned).into()), ..Default::default() };
     let done = table.regrid(&options, &mut |_, _| {}).unwrap();
     assert_eq!((done.grid, done.optimized.rows_moved), (1, 3000));
     late.commit().unwrap();
@@ -243,7 +243,8 @@ fn a_snapshot_keeps_its_grid_and_its_rows() {
     commit(&table, 0, &all);
     let before = table.snapshot().unwrap();
     let token = before.token();
-    let options = GridOptions { kind: Some(ScaleKind::Quantile), ..Default::default() };
+    let by_quantiles = ["x", "y", "t"].map(|name| Dimension { column: name.into(), domain: Domain::Quantile });
+    let options = GridOptions { dimensions: Some(by_quantiles.into()), ..Default::default() };
     table.regrid(&options, &mut |_, _| {}).unwrap();
     for snapshot in [before, table.at(&token).unwrap()] {
         let info = snapshot.info().unwrap();
@@ -251,6 +252,10 @@ fn a_snapshot_keeps_its_grid_and_its_rows() {
     }
     let info = table.snapshot().unwrap().info().unwrap();
     assert_eq!((info.about.grid, info.about.rows, &info.about.dimensions[1].scale[..]), (1, 5000, "quantile"));
+    // Without dimensions the next grid is divided as this one.
+    table.regrid(&GridOptions::default(), &mut |_, _| {}).unwrap();
+    let info = table.snapshot().unwrap().info().unwrap();
+    assert_eq!((info.about.grid, &info.about.dimensions[1].scale[..]), (2, "quantile"));
 }
 
 #[test]
@@ -275,7 +280,7 @@ fn two_optimizers_and_a_regrid_at_once() {
         }
         scope.spawn(|| {
             for names in [vec!["x", "y"], vec!["t"], vec!["y", "t", "x"]] {
-                let dimensions = Some(names.iter().map(|name| name.to_string()).collect());
+                let dimensions = Some(names.into_iter().map(Dimension::learned).collect());
                 let done = table.regrid(&GridOptions { dimensions, ..Default::default() }, &mut |_, _| {});
                 assert!(matches!(done, Ok(_) | Err(Error::Busy(_))), "{done:?}");
             }
@@ -290,24 +295,21 @@ fn two_optimizers_and_a_regrid_at_once() {
 #[test]
 fn bad_grids_are_refused() {
     let (_, table) = table(|_| Domain::Learned);
-    let names = |names: &[&str]| Some(names.iter().map(|name| name.to_string()).collect::<Vec<_>>());
-    let refused = |options: GridOptions, why: &str| match table.regrid(&options, &mut |_, _| {}) {
+    let learned = |names: &[&str]| Some(names.iter().map(|name| Dimension::learned(*name)).collect());
+    let refused = |dimensions: Option<Vec<Dimension>>, why: &str| match table
+        .regrid(&GridOptions { dimensions, ..Default::default() }, &mut |_, _| {})
+    {
         Err(error) if error.kind() == ErrorKind::InvalidInput => {
             assert!(error.to_string().contains(why), "{error}");
         }
         other => panic!("{other:?}"),
     };
-    refused(GridOptions::default(), "no values of it to learn");
-    refused(GridOptions { dimensions: names(&["nope"]), ..Default::default() }, "nope");
-    let domain =
-        |low, high| vec![Dimension { column: "x".into(), domain: Domain::Linear(Value::Int(low), Value::Int(high)) }];
-    refused(
-        GridOptions { dimensions: names(&["t"]), domains: domain(0, 1), ..Default::default() },
-        "the dimensions are t",
-    );
-    refused(GridOptions { dimensions: names(&["x"]), domains: domain(1, 0), ..Default::default() }, "low < high");
-    refused(GridOptions { dimensions: names(&["x", "x"]), domains: domain(0, 1), ..Default::default() }, "twice");
-    refused(GridOptions { dimensions: names(&[]), ..Default::default() }, "1 to 8");
+    refused(None, "no values of it to learn");
+    refused(learned(&["nope"]), "nope");
+    let x = |low, high| Dimension { column: "x".into(), domain: Domain::Linear(Value::Int(low), Value::Int(high)) };
+    refused(Some(vec![x(1, 0)]), "low < high");
+    refused(Some(vec![x(0, 1), x(0, 1)]), "twice");
+    refused(learned(&[]), "1 to 8");
     let cancel = Cancel::default();
     cancel.set();
     let stopped = table.regrid(&GridOptions { cancel, ..Default::default() }, &mut |_, _| {});

@@ -169,9 +169,8 @@ fn regrid(table: &Table, random: &mut StdRng) -> kubist::Result<()> {
         column: name.to_string(),
         domain: Domain::Linear(Value::Int(0), Value::Int(random.random_range(1..100))),
     };
-    let domains = names.iter().map(domain).collect();
-    let dimensions = Some(names.iter().map(|name| name.to_string()).collect());
-    table.regrid(&GridOptions { dimensions, domains, ..Default::default() }, &mut |_, _| {}).map(drop)
+    let dimensions = Some(names.iter().map(domain).collect());
+    table.regrid(&GridOptions { dimensions, ..Default::default() }, &mut |_, _| {}).map(drop)
 }
 
 fn keep(table: &Table, random: &mut StdRng, known: &Known) -> std::result::Result<(), Wrong> {

@@ -312,9 +312,12 @@ fn a_list_that_is_not_held_leads_to_the_same_layout() {
     assert_eq!(one, other);
     assert!(one.rows > 0 && one.runs_rewritten > 0, "{one:?}");
     check("steps taken back");
-    optimized(&OptimizeOptions { compression: Some(Compression::Small), rows_at_once: 2_000, ..none.clone() });
+    for table in both {
+        table.set_compression(Compression::Small).unwrap();
+    }
+    optimized(&OptimizeOptions { recompress: true, rows_at_once: 2_000, ..none.clone() });
     check("another compression");
-    let dimensions = Some(vec!["y".into(), "x".into()]);
+    let dimensions = Some(["y", "x"].map(Dimension::learned).into());
     let options = GridOptions { dimensions, ..Default::default() };
     for table in both {
         table.regrid(&options, &mut |_, _| {}).unwrap();

@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
 use kubist::{
     Bound, Cancel, Compression, Dimension, Domain, Error, GridOptions, NewColumn, OptimizeOptions, PerCell, Query,
-    ScaleKind, Table, TableOptions, Value, VerifyOptions, WriterOptions,
+    Table, TableOptions, Value, VerifyOptions, WriterOptions,
 };
 use kubist_index::priority::{Threshold, is_identity_type, priorities};
 use rand::rngs::SmallRng;
@@ -149,20 +149,16 @@ fn regrid(rng: &mut SmallRng, table: &Table, schema: &Schema) {
     let can = |field: &&Arc<Field>| kubist_index::order::is_dimension_type(field.data_type());
     let names: Vec<String> = schema.fields().iter().filter(can).map(|field| field.name().clone()).collect();
     let count = rng.random_range(1..=8.min(names.len()));
-    let dimensions: Vec<String> = names.choose_multiple(rng, count).cloned().collect();
-    let given = dimensions.iter().filter(|_| rng.random_bool(0.5));
-    let domain =
-        |name: &String| Dimension { column: name.clone(), domain: Domain::Linear(Value::Int(-3), Value::Int(17)) };
-    let mut options = GridOptions {
-        domains: given.map(domain).collect(),
-        dimensions: Some(dimensions),
-        kind: *[None, Some(ScaleKind::Linear), Some(ScaleKind::Quantile)].choose(rng).unwrap(),
-        cancel: Cancel::default(),
-        ..GridOptions::default()
+    let chosen: Vec<String> = names.choose_multiple(rng, count).cloned().collect();
+    let mut domain = || match rng.random_range(0..4) {
+        0 => Domain::Learned,
+        1 => Domain::Quantile,
+        _ => Domain::Linear(Value::Int(-3), Value::Int(17)),
     };
+    let dimensions = chosen.into_iter().map(|column| Dimension { column, domain: domain() }).collect();
+    let mut options = GridOptions { dimensions: Some(dimensions), cancel: Cancel::default(), ..GridOptions::default() };
     if rng.random_bool(0.3) {
         options.dimensions = None;
-        options.domains.clear();
     }
     if rng.random_bool(0.4) {
         // As soon as it is published, and at most one part has moved.

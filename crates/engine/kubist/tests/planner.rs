@@ -42,7 +42,7 @@ fn table() -> Table {
     let column = || Arc::new(Float64Array::from(vec![0.5])) as ArrayRef;
     writer.append(&RecordBatch::try_new(schema, vec![column(), column()]).unwrap()).unwrap();
     writer.commit().unwrap();
-    table.regrid(&GridOptions { domains: dimensions, ..Default::default() }, &mut |_, _| {}).unwrap();
+    table.regrid(&GridOptions { dimensions: Some(dimensions), ..Default::default() }, &mut |_, _| {}).unwrap();
     table
 }
 

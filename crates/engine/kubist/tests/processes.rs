@@ -148,11 +148,7 @@ fn regrid(table: &Table) {
         column: name.to_string(),
         domain: Domain::Linear(Value::Int(0), Value::Int(1 + before as i128 % 5)),
     };
-    let options = GridOptions {
-        dimensions: Some(names.iter().map(|name| name.to_string()).collect()),
-        domains: names.iter().map(domain).collect(),
-        ..GridOptions::default()
-    };
+    let options = GridOptions { dimensions: Some(names.iter().map(domain).collect()), ..GridOptions::default() };
     match table.regrid(&options, &mut |_, _| {}) {
         // Another process gave it one meanwhile, or holds what is to be read.
         Ok(_) | Err(Error::Busy(_) | Error::SnapshotExpired { .. }) => {}

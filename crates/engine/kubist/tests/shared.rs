@@ -97,7 +97,7 @@ fn a_column_and_a_grid_of_another_machine_are_never_missing() {
         }
         let domain =
             |column: &str| Dimension { column: column.into(), domain: Domain::Linear(Value::Int(0), Value::Int(2)) };
-        let grid = GridOptions { domains: vec![domain("x"), domain("y")], ..Default::default() };
+        let grid = GridOptions { dimensions: Some(vec![domain("x"), domain("y")]), ..Default::default() };
         one.regrid(&grid, &mut |_, _| {}).unwrap();
         for _ in 0..40 {
             let snapshot = other.snapshot().unwrap();

@@ -187,35 +187,37 @@ fn a_copy_can_have_another_grid() {
     let snapshot = table.snapshot().unwrap();
     let given = |column: &str, domain| Dimension { column: column.into(), domain };
     let between = |low, high| Domain::Linear(Value::Int(low), Value::Int(high));
-    for (dimensions, domains, capacity) in [
-        (None, vec![given("x", between(0, 2000))], None),
-        (None, vec![given("x", Domain::Quantile)], Some(500)),
-        (Some(vec!["y".into(), "x".into()]), vec![given("y", between(0, 1))], None),
-        (Some(vec!["y".into()]), vec![], Some(16)),
+    for (dimensions, capacity) in [
+        (vec![given("x", between(0, 2000))], None),
+        (vec![given("x", Domain::Quantile)], Some(500)),
+        (vec![given("y", between(0, 1)), Dimension::learned("x")], None),
+        (vec![Dimension::learned("y")], Some(16)),
     ] {
         let store = Arc::new(MemoryStore::new("copy"));
-        let options = CopyOptions { dimensions, domains, capacity, ..Default::default() };
+        let options = CopyOptions { dimensions: Some(dimensions.clone()), capacity, ..Default::default() };
         snapshot.copy_in(store.clone(), &options, &mut |_, _| {}).unwrap();
         let copy = Table::open_in(store).unwrap();
         sound(&copy);
         alike(&snapshot, &copy.snapshot().unwrap());
         let info = copy.snapshot().unwrap().info().unwrap();
         assert_eq!(info.about.capacity, capacity.unwrap_or(64));
-        for (d, dimension) in info.about.dimensions.iter().enumerate() {
-            match options.domains.iter().find(|given| given.column == dimension.column) {
-                Some(Dimension { domain: Domain::Linear(_, Value::Int(high)), .. }) => {
-                    assert_eq!(dimension.high, Some(*high as f64))
-                }
-                Some(_) => assert_eq!(dimension.scale, "quantile"),
+        assert_eq!(info.about.dimensions.len(), dimensions.len());
+        for (dimension, given) in info.about.dimensions.iter().zip(&dimensions) {
+            assert_eq!(dimension.column, given.column);
+            match given.domain {
+                Domain::Linear(_, Value::Int(high)) => assert_eq!(dimension.high, Some(high as f64)),
+                Domain::Quantile => assert_eq!(dimension.scale, "quantile"),
                 // Learned from all rows, not from the first ones.
-                None => assert!(dimension.low.unwrap() <= 20.0 && dimension.high.unwrap() >= 990.0, "{d}"),
+                _ => assert!(dimension.low.unwrap() <= 20.0 && dimension.high.unwrap() >= 990.0, "{dimension:?}"),
             }
         }
     }
     for (options, part) in [
-        (CopyOptions { dimensions: Some(vec!["age".into()]), ..Default::default() }, "was added later"),
-        (CopyOptions { dimensions: Some(vec!["z".into()]), ..Default::default() }, "\"z\" is not in the data"),
-        (CopyOptions { domains: vec![given("y", Domain::Learned)], ..Default::default() }, "dimensions are x"),
+        (CopyOptions { dimensions: Some(vec![Dimension::learned("age")]), ..Default::default() }, "was added later"),
+        (
+            CopyOptions { dimensions: Some(vec![Dimension::learned("z")]), ..Default::default() },
+            "\"z\" is not in the data",
+        ),
         (CopyOptions { capacity: Some(3), ..Default::default() }, "capacity"),
     ] {
         let error = snapshot.copy_in(Arc::new(MemoryStore::new("no")), &options, &mut |_, _| {}).unwrap_err();

@@ -468,7 +468,11 @@ mod tests {
             let small = Columns::open(&path, false, Limits { batch_bytes: 10, ..Limits::default() }).unwrap();
             let held = vec![(0, bytes)];
             assert!(
-                small.read(0, &DataType::Int16, &table, &ranges, held).unwrap_err().to_string().contains("--max-batch")
+                small
+                    .read(0, &DataType::Int16, &table, &ranges, held)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("read option max_batch")
             );
         }
     }

@@ -134,13 +134,13 @@ fn header(text: &Text, limits: &Limits) -> Result<Vec<String>> {
     let by_blanks = text.delimiter != Delimiter::Blanks && found.len() == 1 && found[0].contains([' ', '\t']);
     if found.iter().all(|field| is_number(field)) {
         return refused(
-            "the first line holds numbers, and names of columns are expected: --names gives them".to_string(),
+            "the first line holds numbers, and names of columns are expected: read option names gives them".to_string(),
         );
     }
     if by_blanks && found[0].split_whitespace().all(is_number) {
         return refused(
-            "the first line holds numbers between blanks, and names of columns are expected: --delimiter space takes \
-             runs of blanks as delimiters, and --names gives the names"
+            "the first line holds numbers between blanks, and names of columns are expected: read option delimiter=space takes \
+             runs of blanks as delimiters, and names gives the names"
                 .to_string(),
         );
     }

@@ -41,7 +41,7 @@ impl Error {
         Error { kind: Kind::Invalid, message: message.to_string(), source: None }
     }
 
-    /// `what` is more than `limit`, which the option `--max-...` of this name sets.
+    /// `what` is more than `limit`, which the option of this name sets.
     pub(crate) fn limit(what: impl Display, limit: impl Display, option: &str) -> Error {
         let message = format!("{what}, and the limit is {limit} ({option} sets it)");
         Error { kind: Kind::Limit, message, source: None }
@@ -136,9 +136,9 @@ mod tests {
 
     #[test]
     fn our_own_words_survive_a_foreign_reader() {
-        let limit = Error::limit("line 3 has 9 bytes", 8, "--max-record");
+        let limit = Error::limit("line 3 has 9 bytes", 8, "read option max_record");
         let error = Error::io(Path::new("a.csv"), limit.into());
-        let message = "a.csv: line 3 has 9 bytes, and the limit is 8 (--max-record sets it)";
+        let message = "a.csv: line 3 has 9 bytes, and the limit is 8 (read option max_record sets it)";
         assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Limit, message));
     }
 }

@@ -48,7 +48,7 @@ pub fn common(inputs: &[&Input], types: &[(String, DataType)]) -> Result<SchemaR
     }
     for (column, data_type) in types {
         let Some(field) = fields.iter_mut().find(|field| field.name() == column) else {
-            return Err(Error::invalid(format!("--types {column}: {} has no such column", first.path.display())));
+            return Err(Error::invalid(format!("types: {column}: {} has no such column", first.path.display())));
         };
         *field = field.clone().with_data_type(data_type.clone());
     }
@@ -119,7 +119,7 @@ fn same_columns(input: &Input, expected: &Fields, owner: &str) -> Result<()> {
     }
     if let Some(field) = input.fields.iter().find(|field| expected.find(field.name()).is_none()) {
         return Err(Error::invalid(format!(
-            "{path}: {owner} no column {:?} ({}); --columns chooses which to take",
+            "{path}: {owner} no column {:?} ({}); read option columns chooses which to take",
             field.name(),
             field.data_type()
         )));
@@ -282,7 +282,7 @@ mod tests {
         let input = csv(folder.path(), "a.csv", "pid\n1\n");
         assert!(message(&input).ends_with("a.csv: column \"x\" is missing (the table has it as Float32)"));
         let input = csv(folder.path(), "a.csv", "pid,x,y\n1,2,3\n");
-        assert!(message(&input).contains("a.csv: the table has no column \"y\" (Int64); --columns"));
+        assert!(message(&input).contains("a.csv: the table has no column \"y\" (Int64); read option columns"));
         let input = csv(folder.path(), "a.csv", "pid,x\n1,hello\n");
         assert!(check(&input, &table).is_ok(), "text is judged value by value");
         let mut input = input;

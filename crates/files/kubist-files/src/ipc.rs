@@ -82,7 +82,7 @@ fn failed(error: kubist_ipc::Error) -> Error {
         kubist_ipc::Error::Damaged(why) => damaged(why),
         kubist_ipc::Error::Invalid(why) => Error::invalid(why),
         kubist_ipc::Error::TooLarge { what, bytes, most } => {
-            Error::limit(format!("{what} takes {bytes} bytes"), format!("{most} bytes"), "--max-batch")
+            Error::limit(format!("{what} takes {bytes} bytes"), format!("{most} bytes"), "read option max_batch")
         }
     }
 }
@@ -272,7 +272,7 @@ mod tests {
         let x = Arc::new(Float64Array::from(vec![0.5; 1000]));
         let batch = RecordBatch::try_from_iter([("x", x as _)]).unwrap();
         for (compression, says) in
-            [(CompressionType::LZ4_FRAME, "cannot inflate"), (CompressionType::ZSTD, "--max-batch")]
+            [(CompressionType::LZ4_FRAME, "cannot inflate"), (CompressionType::ZSTD, "read option max_batch")]
         {
             let whole = packed(&batch, Some(compression), Layout::File);
             let at = whole.windows(8).position(|window| window == 8000i64.to_le_bytes()).unwrap();

@@ -40,7 +40,7 @@ impl Default for Limits {
 impl Limits {
     pub(crate) fn check_columns(&self, columns: usize) -> Result<()> {
         match columns > self.columns {
-            true => Err(Error::limit(format!("it has {columns} columns"), self.columns, "--max-columns")),
+            true => Err(Error::limit(format!("it has {columns} columns"), self.columns, "read option max_columns")),
             false => Ok(()),
         }
     }
@@ -50,7 +50,7 @@ impl Limits {
             true => Err(Error::limit(
                 format!("a record takes {bytes} bytes"),
                 format!("{} bytes", self.record_bytes),
-                "--max-record",
+                "read option max_record",
             )),
             false => Ok(()),
         }
@@ -61,7 +61,7 @@ impl Limits {
             true => Err(Error::limit(
                 format!("{what} takes {bytes} bytes"),
                 format!("{} bytes", self.batch_bytes),
-                "--max-batch",
+                "read option max_batch",
             )),
             false => Ok(()),
         }
@@ -73,7 +73,7 @@ impl Limits {
             true => Err(Error::limit(
                 format!("more than {inflated} bytes of data come from {bytes} bytes of file"),
                 format!("{} for each", self.inflation),
-                "--max-inflation",
+                "read option max_inflation",
             )),
             false => Ok(()),
         }
@@ -144,7 +144,7 @@ mod tests {
         let limits = Limits { record_bytes: 1000, ..Limits::default() };
         assert!(limits.pieces(&same_value(900, 10), &mut |_, _| Ok(())).is_ok());
         let error = limits.pieces(&same_value(1001, 10), &mut |_, _| Ok(())).unwrap_err();
-        assert!(error.to_string().contains("--max-record"), "{error}");
+        assert!(error.to_string().contains("read option max_record"), "{error}");
     }
 
     #[test]

@@ -222,7 +222,7 @@ mod tests {
         deep.push(0);
         assert!(check_tree(&deep, &limits).unwrap_err().to_string().contains("too deep"));
         let wide: Vec<i64> = std::iter::once(20_000).chain(std::iter::repeat_n(0, 20_000)).collect();
-        assert!(check_tree(&wide, &limits).unwrap_err().to_string().contains("--max-columns"));
+        assert!(check_tree(&wide, &limits).unwrap_err().to_string().contains("read option max_columns"));
     }
 
     #[test]

@@ -185,7 +185,7 @@ mod tests {
         }
         // What it inflates to is bounded, too.
         let error = outcome.unwrap_err().to_string();
-        assert!(rows < 300 && error.contains("--max-inflation"), "{rows}: {error}");
+        assert!(rows < 300 && error.contains("read option max_inflation"), "{rows}: {error}");
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl<R: Read> Records<R> {
                     self.record_fields += 1;
                     if self.record_fields > self.limits.columns {
                         let what = format!("line {} has more fields than a file may have columns", self.record_line);
-                        return Err(Error::limit(what, self.limits.columns, "--max-columns"));
+                        return Err(Error::limit(what, self.limits.columns, "read option max_columns"));
                     }
                 }
                 State::Outside => {
@@ -187,7 +187,7 @@ impl<R: Read> Records<R> {
         Err(Error::limit(
             format!("the record that begins in line {} is longer than a record may be{quote}", self.record_line),
             format!("{} bytes", self.limits.record_bytes),
-            "--max-record",
+            "read option max_record",
         ))
     }
 }

@@ -13,7 +13,7 @@ pub use self::files::Index;
 pub use self::model::{Advise, Fit, Model};
 pub use self::question::Question;
 pub use self::read::{Estimate, Explain, Format, Info, Output, Query, Salvage, Tail, Trajectories, Verify};
-pub use self::show::{Aspect, Colormap, Plot, Style, View};
+pub use self::show::{Plot, View};
 pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Regrid};
 
 const EXIT_CODES: &str = "\
@@ -63,7 +63,30 @@ pub enum Command {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{Args, CommandFactory};
+
+    const ALL_HAVE: [&str; 3] = ["help", "version", "json"];
+    const MOST: usize = 12;
+
+    fn ids(command: &clap::Command) -> Vec<&str> {
+        command.get_arguments().map(|argument| argument.get_id().as_str()).collect()
+    }
+
+    /// The options of a question count as one, and those that all commands have are not counted.
+    fn check(command: &clap::Command) {
+        let question = super::Question::augment_args(clap::Command::new("question"));
+        let question = ids(&question);
+        let all = ids(command);
+        let own: Vec<&&str> = all.iter().filter(|id| !question.contains(id) && !ALL_HAVE.contains(id)).collect();
+        let shared = usize::from(all.iter().any(|id| question.contains(id)));
+        assert!(own.len() + shared <= MOST, "{} has {} options of its own: {own:?}", command.get_name(), own.len());
+        command.get_subcommands().for_each(check);
+    }
+
+    #[test]
+    fn a_command_has_few_options() {
+        check(&super::Kubist::command());
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::question::Region;
 use crate::location::Location;
-use crate::parse;
+use crate::parse::{self, Entry};
 
 /// Draw a picture of a region
 ///
@@ -23,13 +23,22 @@ use crate::parse;
 /// PNGs in a new folder.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Options of --style:
+  colormap=magma  viridis, magma, inferno, plasma, cividis, turbo, coolwarm (blue over grey to red, for values
+                  around a middle) or gray [default: viridis]
+  theme=dark      dark axes on white paper, or light ones on dark [default: paper]
+  aspect=equal    whether one unit is as long across as up: auto (yes for spatial axes of one unit), equal
+                  or fill [default: auto]
+  point_size=2    a point's radius in pixels [default: smaller the more points]
+  fps=24          pictures a second, in a .gif or .mp4 [default: 10]
+
 Examples:
   kubist plot airway.kubist --axes x,y --color ux -o airway.png
-  kubist plot airway.kubist --axes x,z --color diameter --log --box time=0.3 --colormap magma -o now.png
+  kubist plot airway.kubist --axes x,z --color diameter --log --box time=0.3 --style colormap=magma -o now.png
   kubist plot sky.kubist --axes ra,dec --limit 1000000 --size 1600x900 --title Gaia -o sky.png
   kubist plot airway.kubist --axes y,x --title 'Droplets at 0.3 s' --box time=0.3 -o figure.pdf
-  kubist plot airway.kubist --axes y,x --color ux --style dark --animate time -o airway.gif
-  kubist plot storm.kubist --axes lon,lat --animate when --frames 120 --fps 24 -o storm.mp4
+  kubist plot airway.kubist --axes y,x --color ux --style theme=dark --animate time -o airway.gif
+  kubist plot storm.kubist --axes lon,lat --animate when --frames 120 --style fps=24 -o storm.mp4
 
 Exit codes: see kubist --help")]
 pub struct Plot {
@@ -55,20 +64,12 @@ pub struct Plot {
     /// What the colours span: 0:5, :5 or 0: [default: nearly all values; arrows mark those beyond]
     #[arg(long, value_name = "LO:HI", value_parser = parse::number_range, allow_hyphen_values = true)]
     pub range: Option<(Option<f64>, Option<f64>)>,
-    #[arg(long, value_enum, default_value_t = Colormap::Viridis)]
-    pub colormap: Colormap,
     /// Width and height in pixels; text and lines grow with it [default: 1200 wide, as high as the data asks]
     #[arg(long, value_name = "WxH", value_parser = parse::size)]
     pub size: Option<(u32, u32)>,
-    /// Whether one unit is as long across as up; auto: yes for spatial axes of one unit
-    #[arg(long, value_enum, default_value_t = Aspect::Auto)]
-    pub aspect: Aspect,
-    /// A point's radius in pixels [default: smaller the more points]
-    #[arg(long, value_name = "PIXELS")]
-    pub point_size: Option<f32>,
-    /// Dark axes on white paper, or light ones on dark
-    #[arg(long, value_enum, default_value_t = Style::Paper)]
-    pub style: Style,
+    /// How it looks, as colormap=magma,theme=dark; listed below
+    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = parse::grouped)]
+    pub style: Vec<Entry>,
     /// A line above the picture
     #[arg(long)]
     pub title: Option<String>,
@@ -78,38 +79,9 @@ pub struct Plot {
     /// So many pictures, of equal parts of that column [default: one for each value]
     #[arg(long, value_name = "N", requires = "animate", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub frames: Option<u32>,
-    /// Pictures a second, in a .gif or .mp4
-    #[arg(long, value_name = "N", default_value_t = 10.0, requires = "animate", value_parser = parse::frame_rate)]
-    pub fps: f64,
     /// Print the cost and what was drawn as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-pub enum Colormap {
-    Viridis,
-    Magma,
-    Inferno,
-    Plasma,
-    Cividis,
-    Turbo,
-    /// Blue over grey to red, for values around a middle
-    Coolwarm,
-    Gray,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-pub enum Style {
-    Paper,
-    Dark,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-pub enum Aspect {
-    Auto,
-    Equal,
-    Fill,
 }
 
 /// Look at tables in the browser

@@ -1,18 +1,18 @@
 //! Commands that change what is stored.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use kubist::{Compression, Replication};
-use kubist_files::Delimiter;
 
 use crate::location::Location;
-use crate::parse::{self, Bounds, Domains, Types, Units};
+use crate::parse::{self, Bounds, DimensionText, Entry, Units};
 
 /// Put files into a table; makes the table if there is none
 ///
 /// Reads Parquet, Arrow IPC (files and streams), CSV (also TSV, blanks, also gzipped; names of columns
-/// in the first line or by --names) and NPZ (arrays of one length are columns, an array u of shape
+/// in the first line or by --read names) and NPZ (arrays of one length are columns, an array u of shape
 /// (n,k) gives u_0 to u_{k-1}, a single number is repeated). Every file is checked
 /// against the table before the first one is read. Each file is committed when it
 /// is read: it is then in the table whole, and survives whatever comes after. A file that was
@@ -26,13 +26,49 @@ use crate::parse::{self, Bounds, Domains, Types, Units};
 /// the order of time.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Options of --create, for a new table (each its own --create KEY=VALUE):
+  lookup=pid,kind    columns by whose values records are found without a scan (--where 'pid = 17')
+  units=x=m,v=m/s    units of columns
+  accuracy=x=1um     how far stored values may be from the given ones: x=1e-6, 'ux=1e-4 rel' or x=1um; a
+                     number is in the column's unit, with rel it is a part of each value
+  metadata=run=7     something to keep with the table, as JSON or else text
+  capacity=4096      how many records a cube wants to keep
+  seed=7             decides which records a sample holds [default: 0]
+  compression=small  how hard numbers are compressed: fast, balanced or small [default: balanced];
+                     kubist alter changes it
+  replication=full   what the optimizer copies into deeper cubes: none, outlook, outlook(BOOST), full or
+                     full(HEIGHT) [default: outlook(-1)]; copies make small boxes cheaper
+  shared             several machines write to it: its directory is on NFS, Lustre, GPFS or the like, and
+                     locks are not relied on; where the file system says so a new table is shared anyway
+
+Options of --read:
+  columns=x,y        the columns to take; the others are left out
+  types=pid=int64    column types of a new table, where the files' own are not wanted
+  delimiter=space    between the fields of a CSV file: a character, tab, or space for runs of blanks
+                     [default: seen from the first line]
+  names=hip,ra,dec   the columns of CSV files whose first line is a record already
+  format=lammps      what the files are, where their names and first bytes do not say it
+  topology=top.pdb   what the atoms of a trajectory are: a file that MDAnalysis reads; kept with the table
+  time=2.5           the time of the files, where they do not say it
+  max_record=16MiB   how long a record may be, in a file: its line, or its values; this bound and the next
+                     three keep a damaged or hostile file from taking all memory
+  max_columns=10000  how many columns a file may have
+  max_inflation=100  how many bytes of records a byte of a file may become, past 256 MiB
+  max_batch=1GiB     how much may have to be read as one: a batch of Arrow IPC, inflated, or the pages of
+                     Parquet that are read at once
+
+Options of --writer:
+  name=late          the writer's name [default: the first free one of writer-1, writer-2, ...]
+  memory_bytes=1GiB  how much of a commit is held in memory before it spills to disk
+  optimize           restore the layout behind the commits, with a part of one core
+
 Examples:
   kubist ingest airway.kubist step_*.parquet --dimensions x,y,z,time --identity pid,time
   kubist ingest airway.kubist step_28.csv
-  kubist ingest sky.kubist stars.dat --delimiter space --names hip,ra,dec --dimensions ra,dec
-  kubist ingest sky.kubist stars.npz --dimensions ra,dec --domain ra=0:360,dec=-90:90 --unit ra=deg,dec=deg
-  kubist ingest run.kubist out.parquet --dimensions x,y,z --domain z=quantile --columns x,y,z,vel_0
-  kubist ingest run.kubist traj.xtc --topology top.pdb
+  kubist ingest sky.kubist stars.dat --read delimiter=space --read names=hip,ra,dec --dimensions ra,dec
+  kubist ingest sky.kubist stars.npz --dimensions ra=0:360,dec=-90:90 --create units=ra=deg,dec=deg
+  kubist ingest run.kubist out.parquet --dimensions x,y,z=quantile --read columns=x,y,z,vel_0
+  kubist ingest run.kubist traj.xtc --read topology=top.pdb
   kubist ingest sky.kubist 'snapshot_*.hdf5' --dry-run
   kubist ingest case.kubist case/ --follow
 
@@ -43,133 +79,46 @@ pub struct Ingest {
     /// The files, in the order they are committed; folders and patterns for what Python reads
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// What the files are, where their names and first bytes do not say it
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<String>,
-    /// What the atoms of a trajectory are: a file that MDAnalysis reads; kept with the table
-    #[arg(long, value_name = "FILE")]
-    pub topology: Option<PathBuf>,
-    /// The time of the files, where they do not say it
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub time: Option<f64>,
+    /// 1 to 8 columns to index, of a new table, with the domains of their values: x=0:1,y,z=quantile
+    ///
+    /// A domain that is not given is learned from the first commit and widened; with =quantile by
+    /// quantiles, for skewed values. Records outside are kept and found all the same.
+    #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
+    pub dimensions: Vec<DimensionText>,
+    /// The columns that tell records apart, of a new table: what a sample keeps or drops together
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub identity: Vec<String>,
+    /// What else a new table gets, as compression=small; listed below (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::grouped)]
+    pub create: Vec<Entry>,
+    /// How the files are read, as delimiter=space; listed below (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::grouped)]
+    pub read: Vec<Entry>,
+    /// How the table is written to, as name=late; listed below (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::grouped)]
+    pub writer: Vec<Entry>,
+    /// A commit after this many records, and at each file's end [default: one commit per file]
+    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub commit_rows: Option<u64>,
     /// Only show what would be taken: columns, units, identity, dimensions, steps
     #[arg(long)]
     pub dry_run: bool,
-    /// Go on: take what a running simulation adds, until interrupted
-    #[arg(long)]
-    pub follow: bool,
-    /// With --follow: end when nothing has come for so many seconds
-    #[arg(long, value_name = "SECONDS", requires = "follow")]
-    pub patience: Option<f64>,
+    /// Go on: take what a running simulation adds, until interrupted, or until nothing has come for
+    /// a time: --follow=10min
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, value_parser = parse::seconds)]
+    pub follow: Option<Option<Duration>>,
     /// Take files and steps that the table has already once more
     #[arg(long, conflicts_with = "follow")]
     pub again: bool,
     /// Go on with the next file where one cannot be read; nothing of that one is written
     #[arg(long)]
     pub keep_going: bool,
-    /// 1 to 8 columns to index, of a new table
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    pub dimensions: Vec<String>,
-    /// The columns that tell records apart, of a new table: what a sample keeps or drops together
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    pub identity: Vec<String>,
-    /// Columns by whose values records are found without a scan, of a new table
-    ///
-    /// A query with --where "pid = 17", or with a list of values, joined by AND with
-    /// whatever else, then reads only where such records are.
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    pub lookup: Vec<String>,
-    /// Where a dimension's values lie: x=0:1, z=quantile or t=learned (repeatable)
-    ///
-    /// Records outside are kept and found all the same. Without it a domain is
-    /// learned from the first commit and widened.
-    #[arg(long, value_name = "DOMAIN")]
-    pub domain: Vec<Domains>,
-    /// How many records a cube wants to keep, of a new table
-    #[arg(long, value_name = "RECORDS")]
-    pub capacity: Option<u32>,
-    /// Decides which records a sample holds, of a new table [default: 0]
-    #[arg(long)]
-    pub seed: Option<u64>,
-    /// What the optimizer copies into deeper cubes, of a new table: none, outlook, outlook(BOOST),
-    /// full or full(HEIGHT) [default: outlook(-1)]
-    ///
-    /// Copies make small boxes cheaper and the table larger.
-    #[arg(long, value_name = "POLICY")]
-    pub replication: Option<Replication>,
-    /// How hard numbers are pressed, of a new table: fast, balanced or small [default: balanced]
-    ///
-    /// `small` takes fewer bytes, and more time to write. `kubist optimize --compression` changes it.
-    #[arg(long, value_name = "HOW")]
-    pub compression: Option<Compression>,
-    /// How far stored values may be from the given ones, of a new table: x=1e-6, 'ux=1e-4 rel' or
-    /// x=1um (repeatable)
-    ///
-    /// A number is in the column's unit; with `rel` it is a part of each value. Stored values are
-    /// never further from the given ones, and take fewer bytes.
-    #[arg(long, value_name = "BOUNDS")]
-    pub accuracy: Vec<Bounds>,
-    /// Several machines write to it, of a new table: its directory is on NFS, Lustre, GPFS or the
-    /// like, and locks are not relied on
-    ///
-    /// Where the file system says that it is such a one, a new table is shared without it.
-    #[arg(long)]
-    pub shared: bool,
-    /// Column types of a new table, where the files' own are not wanted: pid=int64,x=float32
-    #[arg(long, value_name = "TYPES")]
-    pub types: Option<Types>,
-    /// Units of columns, of a new table: x=m,v=m/s (repeatable)
-    #[arg(long, value_name = "UNITS")]
-    pub unit: Vec<Units>,
-    /// Something to keep with a new table, as JSON or else text (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::entry)]
-    pub set: Vec<(String, serde_json::Value)>,
-    /// The columns to take; the others are left out
-    #[arg(long, value_delimiter = ',')]
-    pub columns: Option<Vec<String>>,
-    /// Between the fields of a CSV file: a character, tab, or space for runs of blanks
-    /// [default: seen from the first line]
-    #[arg(long)]
-    pub delimiter: Option<Delimiter>,
-    /// The columns of CSV files whose first line is a record already
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    pub names: Option<Vec<String>>,
-    /// The writer's name [default: the first free one of writer-1, writer-2, ...]
-    #[arg(long, value_name = "NAME")]
-    pub writer: Option<String>,
-    /// One commit per file (the default)
-    #[arg(long, conflicts_with = "commit_rows")]
-    pub commit_each_file: bool,
-    /// A commit after this many records, and at each file's end
-    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub commit_rows: Option<u64>,
-    /// Restore the layout behind the commits, with a part of one core
-    #[arg(long)]
-    pub optimize: bool,
-    /// How much of a commit is held in memory before it spills to disk, like 256MiB
-    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
-    pub memory: Option<usize>,
-    /// How long a record may be, in a file: its line, or its values [default: 16MiB]
-    ///
-    /// This limit and the next three keep a damaged or hostile file from taking all memory.
-    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
-    pub max_record: Option<usize>,
-    /// How many columns a file may have [default: 10000]
-    #[arg(long, value_name = "COLUMNS")]
-    pub max_columns: Option<usize>,
-    /// How many bytes of records a byte of a file may become, past 256 MiB [default: 100]
-    #[arg(long, value_name = "FACTOR")]
-    pub max_inflation: Option<u64>,
-    /// How much may have to be read as one: a batch of Arrow IPC, inflated, or the pages of
-    /// Parquet that are read at once [default: 1GiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
-    pub max_batch: Option<usize>,
     /// Print what was done as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Add columns to a table, or change its units and metadata
+/// Add columns to a table, or change its settings, units and metadata
 ///
 /// Records that are there, and records of files that lack an added column, have its
 /// default. Readers and writers at work see the change at their next step. Columns
@@ -181,6 +130,7 @@ Examples:
   kubist alter airway.kubist --unit x=m,diameter=um --no-unit pid
   kubist alter airway.kubist --set solver=alya --set 'inlet={\"flow\": 0.5}' --unset draft
   kubist alter airway.kubist --of x --set axis=streamwise
+  kubist alter airway.kubist --compression small
   kubist alter /lustre/run.kubist --shared
 
 Exit codes: see kubist --help")]
@@ -212,6 +162,12 @@ pub struct Alter {
     /// What --set and --unset are about: this column instead of the table
     #[arg(long, value_name = "COLUMN")]
     pub of: Option<String>,
+    /// How hard numbers are compressed in records that are written from now on: fast, balanced or
+    /// small
+    ///
+    /// kubist optimize --recompress rewrites the records that are there.
+    #[arg(long, value_name = "HOW")]
+    pub compression: Option<Compression>,
     /// From now on several machines may write to the table's directory; this stays so
     #[arg(long)]
     pub shared: bool,
@@ -226,7 +182,7 @@ pub struct Alter {
 #[command(after_help = "\
 Examples:
   kubist copy airway.kubist backup.kubist
-  kubist copy airway.kubist better.kubist --domain x=0:0.2,z=quantile --capacity 4096
+  kubist copy airway.kubist better.kubist --dimensions x=0:0.2,y,z=quantile --capacity 4096
   kubist copy airway.kubist by_time.kubist --dimensions time,x,y,z
 
 Exit codes: see kubist --help")]
@@ -235,13 +191,11 @@ pub struct Copy {
     pub table: Location,
     /// Where the copy will be, a directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; nothing may be there yet
     pub other: Location,
-    /// The columns to index [default: the same]
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    pub dimensions: Option<Vec<String>>,
-    /// Where a dimension's values lie: x=0:1, z=quantile or t=learned (repeatable)
-    /// [default: the same grid]
-    #[arg(long, value_name = "DOMAIN")]
-    pub domain: Vec<Domains>,
+    /// The columns to index, with the domains of their values: x=0:1,y,z=quantile [default: the same grid]
+    ///
+    /// A domain that is not given is learned from a sample of all records.
+    #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
+    pub dimensions: Vec<DimensionText>,
     /// How many records a cube wants to keep [default: the same]
     #[arg(long, value_name = "RECORDS")]
     pub capacity: Option<u32>,
@@ -256,7 +210,7 @@ pub struct Copy {
     pub json: bool,
 }
 
-/// Give a table another grid: other columns to index, other domains, other scales
+/// Give a table another grid: other columns to index, other domains
 ///
 /// All records move to the new grid, while others may write and read; answers stay the same.
 /// It can be stopped at any moment: kubist optimize goes on with the moving.
@@ -264,44 +218,22 @@ pub struct Copy {
 #[command(after_help = "\
 Examples:
   kubist regrid airway.kubist
-  kubist regrid airway.kubist --domain x=0:0.2
-  kubist regrid airway.kubist --dimensions time,x,y,z --kind quantile
+  kubist regrid airway.kubist --dimensions x=0:0.2,y,z
+  kubist regrid airway.kubist --dimensions time,x=quantile,y=quantile
 
 Exit codes: see kubist --help")]
 pub struct Regrid {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The columns to index [default: the same]
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    pub dimensions: Option<Vec<String>>,
-    /// Where a dimension's values lie: x=0:1, z=quantile or t=learned (repeatable)
-    /// [default: learned from a sample of all records]
-    #[arg(long, value_name = "DOMAIN")]
-    pub domain: Vec<Domains>,
-    /// How learned domains are divided [default: as before]
-    #[arg(long, value_enum)]
-    pub kind: Option<Kind>,
+    /// The columns to index, with the domains of their values: x=0:1,y,z=quantile [default: the
+    /// same columns, domains learned and divided as before]
+    ///
+    /// A domain that is not given is learned from a sample of all records.
+    #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
+    pub dimensions: Vec<DimensionText>,
     /// Print what was done as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// How a learned domain is divided.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub enum Kind {
-    /// Evenly
-    Linear,
-    /// Into parts of as many records each
-    Quantile,
-}
-
-impl From<Kind> for kubist::ScaleKind {
-    fn from(kind: Kind) -> kubist::ScaleKind {
-        match kind {
-            Kind::Linear => kubist::ScaleKind::Linear,
-            Kind::Quantile => kubist::ScaleKind::Quantile,
-        }
-    }
 }
 
 /// Improve the layout after many small commits
@@ -315,7 +247,7 @@ Examples:
   kubist optimize airway.kubist
   kubist optimize airway.kubist --watch --debt 50%
   kubist optimize airway.kubist --replication outlook
-  kubist optimize airway.kubist --compression small
+  kubist alter airway.kubist --compression small; kubist optimize airway.kubist --recompress
 
 Exit codes: see kubist --help")]
 pub struct Optimize {
@@ -329,10 +261,10 @@ pub struct Optimize {
     /// outlook(BOOST), full or full(HEIGHT)
     #[arg(long, value_name = "POLICY")]
     pub replication: Option<Replication>,
-    /// Press numbers so hard from here on, and write records anew that are pressed otherwise:
-    /// fast, balanced or small
-    #[arg(long, value_name = "HOW")]
-    pub compression: Option<Compression>,
+    /// Rewrite the records that use another compression than the table
+    /// (kubist alter --compression sets it)
+    #[arg(long)]
+    pub recompress: bool,
     /// Go on as the table grows, with a part of one core, until interrupted
     #[arg(long)]
     pub watch: bool,

@@ -15,10 +15,14 @@ use crate::output::{print_json, remark};
 use crate::parse;
 use crate::progress::Progress;
 
+/// Pictures a second, unless --style says otherwise.
+const PER_SECOND: f64 = 10.0;
+
 pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
     let command = asked.command;
     let place = Place::new(&command.output)?;
-    if matches!(place, Place::Gif(_)) && command.fps > Film::MOST_PER_SECOND {
+    let fps = asked.look.fps.unwrap_or(PER_SECOND);
+    if matches!(place, Place::Gif(_)) && fps > Film::MOST_PER_SECOND {
         let most = Film::MOST_PER_SECOND;
         remark(&format!("note: a .gif has {most} pictures a second at most, as this one; an .mp4 may have more"));
     }
@@ -45,7 +49,7 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
             Ok(())
         })?;
     }
-    let mut reel = place.begin(&stage, command.fps, [asked.title(), caption])?;
+    let mut reel = place.begin(&stage, fps, [asked.title(), caption])?;
     run.each(fraction, |points, caption| reel.add(&stage.scene(&points, &caption).canvas()))?;
     cancel.check()?;
     reel.finish()?;

@@ -14,7 +14,7 @@ use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch,
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use kubist::{
     CommitOptions, Compression, CopyOptions, Declared, Dimension, Domain, GridOptions, Metadata, NewColumn,
-    OptimizeOptions, Replication, ScaleKind, Table, TableOptions, Value, WriterOptions,
+    OptimizeOptions, Replication, Table, TableOptions, Value, WriterOptions,
 };
 
 use super::questions::{Ask, Which};
@@ -620,7 +620,6 @@ fn grids(at: &str) {
         accuracy: None,
     };
     table.add_column(&column).expect("an added column");
-    let of = |names: &[&str]| Some(names.iter().map(|name| name.to_string()).collect());
     // So little memory that rows are distributed by the grid of the moment.
     let late = |name: &str, rows: Range<u64>| {
         let options = WriterOptions { name: Some(name.into()), memory_bytes: Some(1), ..Default::default() };
@@ -630,13 +629,13 @@ fn grids(at: &str) {
     };
     let mut by_first = late("rank-1", 900..1100);
     let second = GridOptions {
-        dimensions: of(&["heat", "age", "x"]),
-        domains: vec![linear("heat", 0, 1000), linear("x", -10, 40)],
+        dimensions: Some(vec![linear("heat", 0, 1000), Dimension::learned("age"), linear("x", -10, 40)]),
         ..Default::default()
     };
     table.regrid(&second, &mut |_, _| {}).expect("a second grid");
     let mut by_second = late("rank-2", 1100..1500);
-    let third = GridOptions { dimensions: of(&["y"]), kind: Some(ScaleKind::Quantile), ..Default::default() };
+    let y = Dimension { column: "y".into(), domain: Domain::Quantile };
+    let third = GridOptions { dimensions: Some(vec![y]), ..Default::default() };
     table.regrid(&third, &mut |_, _| {}).expect("a third grid");
     by_first.commit().expect("a commit by the first grid");
     by_second.commit().expect("a commit by the second grid");

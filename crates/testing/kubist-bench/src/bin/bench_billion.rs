@@ -162,7 +162,8 @@ fn rewrite(at: &str, rows: usize, most: usize) {
         return;
     }
     let begin = Instant::now();
-    let options = OptimizeOptions { compression: Some(Compression::Small), ..OptimizeOptions::default() };
+    Table::open(at).expect("a table").set_compression(Compression::Small).expect("a table that can be written");
+    let options = OptimizeOptions { recompress: true, ..OptimizeOptions::default() };
     behind(at, &options);
     line("rewriting all of it as `small`", rows as f64 / begin.elapsed().as_secs_f64() / 1e6, "M rows/s");
     line("peak memory of rewriting", memory(), "MB");

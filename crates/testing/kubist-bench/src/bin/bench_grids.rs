@@ -268,8 +268,8 @@ fn scenario(at: &str, name: &str, steps: &[Vec<[f64; 3]>]) {
     // Commits beside a move of everything, to one more grid; then as many to a copy on which
     // nobody works, because a commit takes the longer, the more small ones went before.
     let (alone, last) = (copied(&table), steps.last().expect("a step"));
-    let domains = DIMENSIONS.map(|name| Dimension { column: name.to_string(), domain: Domain::Quantile }).into();
-    let grid = GridOptions { domains, core_share: CORE_SHARE, ..GridOptions::default() };
+    let by_quantiles = DIMENSIONS.map(|name| Dimension { column: name.to_string(), domain: Domain::Quantile });
+    let grid = GridOptions { dimensions: Some(by_quantiles.into()), core_share: CORE_SHARE, ..GridOptions::default() };
     let regrid =
         || assert!(table.regrid(&grid, &mut |_, _| {}).expect("moved").optimized.rows_moved >= all.len() as u64);
     let (commits, beside) = beside(regrid, &mut committing(&table, last, all.len()));

@@ -31,9 +31,10 @@ public final class Table extends Handle {
      *
      * @param location as of {@link #open}
      * @param options JSON: {@code {"columns": [{"name": "x", "type": "float64"}, ...], "dimensions":
-     *     [{"column": "x", "domain": [0, 1]}], "identity": [...], "lookup": [...], "capacity": n,
+     *     {"x": [0, 1], "y": null}, "identity": [...], "lookup": [...], "capacity": n,
      *     "seed": n, "accuracy": {"x": "1e-6", "u": "1e-4 rel"}}}; columns may have a {@code "unit"};
-     *     {@code "accuracy"} is how far stored values may be from the given ones
+     *     {@code "dimensions"} are the columns to index with the domains of their values: a pair, null to learn it, or
+     *     {@code "quantile"}; {@code "accuracy"} is how far stored values may be from the given ones
      * @return the table
      * @throws KubistException {@code EXISTS} if something is there
      */

@@ -38,7 +38,7 @@ class TableTest {
               {"name": "day", "type": "date", "nullable": true},
               {"name": "moment", "type": "timestamp[ms]", "nullable": true},
               {"name": "price", "type": "Decimal128(30, 2)", "nullable": true}],
-             "dimensions": [{"column": "x", "domain": [0, 1]}], "identity": ["id"], "capacity": 256}
+             "dimensions": {"x": [0, 1]}, "identity": ["id"], "capacity": 256}
             """;
 
     @TempDir Path folder;
@@ -198,7 +198,7 @@ class TableTest {
         logger.addHandler(handler);
         String columns = "[{\"name\": \"x\", \"type\": \"float64\", \"unit\": \"metr\"},"
                 + " {\"name\": \"u\", \"type\": \"float64\", \"unit\": \"m/s\"}]";
-        Table.create(location(), "{\"columns\": " + columns + ", \"dimensions\": [{\"column\": \"x\"}]}").close();
+        Table.create(location(), "{\"columns\": " + columns + ", \"dimensions\": [\"x\"]}").close();
         logger.removeHandler(handler);
         assertEquals(1, told.size());
         assertTrue(told.get(0).startsWith("WARNING " + location() + ": column \"x\": the unit `metr` is not known"));
@@ -368,7 +368,7 @@ class TableTest {
         String columns =
                 "{\"columns\": [{\"name\": \"id\", \"type\": \"int64\"}, {\"name\": \"x\", \"type\": \"float64\"},"
                         + " {\"name\": \"y\", \"type\": \"float64\"}, {\"name\": \"z\", \"type\": \"float64\"}],"
-                        + " \"dimensions\": [{\"column\": \"x\", \"domain\": [0, 1]}], \"identity\": [\"id\"]}";
+                        + " \"dimensions\": {\"x\": [0, 1]}, \"identity\": [\"id\"]}";
         int count = 320_000;
         try (Table table = Table.create(location(), columns);
                 Snapshot empty = table.snapshot();

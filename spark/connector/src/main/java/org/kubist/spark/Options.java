@@ -24,7 +24,7 @@ final class Options {
 
     static final Set<String> READ = Set.of("seed", "inclusion", "partitions", "snapshot", "versionasof", "step");
     static final Set<String> WRITE = Set.of("staging", "writer");
-    static final Set<String> CREATE = Set.of("dimensions", "domain", "identity", "lookup", "capacity", "accuracy");
+    static final Set<String> CREATE = Set.of("dimensions", "identity", "lookup", "capacity", "accuracy");
     /** What Spark adds on its own, and options of streams. */
     private static final Set<String> OF_SPARK =
             Set.of("path", "checkpointlocation", "queryname", "provider", "owner", "location", "is_managed_location");
@@ -164,29 +164,39 @@ final class Options {
         return bounds;
     }
 
+    /** The columns to index, with the domains of their values: {@code x=0:1,y,z=quantile}. */
+    private Map<String, Object> dimensions() {
+        Map<String, Object> dimensions = new LinkedHashMap<>();
+        for (String text : names("dimensions")) {
+            String[] parts = text.split("=", 2);
+            Object domain = parts.length == 1 ? null : domain(text, parts[1].trim());
+            if (dimensions.containsKey(parts[0].trim())) {
+                throw invalid("option dimensions: " + parts[0].trim() + " is there twice");
+            }
+            dimensions.put(parts[0].trim(), domain);
+        }
+        return dimensions;
+    }
+
+    private static Object domain(String dimension, String domain) {
+        if (domain.equals("quantile")) {
+            return domain;
+        }
+        try {
+            String[] ends = domain.split(":", -1);
+            if (ends.length == 2) {
+                return List.of(Double.valueOf(ends[0].trim()), Double.valueOf(ends[1].trim()));
+            }
+        } catch (NumberFormatException error) {
+            // Said below.
+        }
+        throw invalid("option dimensions: \"" + dimension + "\" is not as x, x=0:1 or x=quantile");
+    }
+
     /** How a new table is made, but for its columns: as JSON's object. */
     Map<String, Object> creation() {
-        Map<String, List<Double>> domains = new LinkedHashMap<>();
-        for (String text : names("domain")) {
-            String[] parts = text.split("[=:]");
-            try {
-                domains.put(parts[0].trim(), List.of(Double.valueOf(parts[1].trim()), Double.valueOf(parts[2].trim())));
-            } catch (NumberFormatException | ArrayIndexOutOfBoundsException error) {
-                throw invalid("option domain: \"" + text + "\" is not as x=0:1");
-            }
-        }
-        List<Map<String, Object>> dimensions = new ArrayList<>();
-        for (String name : names("dimensions")) {
-            Map<String, Object> dimension = new LinkedHashMap<>();
-            dimension.put("column", name);
-            dimension.put("domain", domains.remove(name));
-            dimensions.add(dimension);
-        }
-        if (!domains.isEmpty()) {
-            throw invalid("option domain: " + domains.keySet() + " are not among the dimensions");
-        }
         Map<String, Object> creation = new LinkedHashMap<>();
-        creation.put("dimensions", dimensions);
+        creation.put("dimensions", dimensions());
         creation.put("identity", names("identity"));
         creation.put("lookup", names("lookup"));
         Map<String, String> accuracy = accuracy();

@@ -69,12 +69,9 @@ final class Overwriting {
         for (String kept : List.of("identity", "lookup", "capacity", "seed", "metadata")) {
             creation.put(kept, info.get(kept));
         }
-        List<Map<String, Object>> dimensions = new ArrayList<>();
+        List<Object> dimensions = new ArrayList<>();
         for (Object said : (List<?>) info.get("dimensions")) {
-            Map<String, Object> dimension = new LinkedHashMap<>();
-            dimension.put("column", ((Map<?, ?>) said).get("column"));
-            dimension.put("domain", null);
-            dimensions.add(dimension);
+            dimensions.add(((Map<?, ?>) said).get("column"));
         }
         creation.put("dimensions", dimensions);
         Map<Object, Map<?, ?>> known = new LinkedHashMap<>();

@@ -35,7 +35,7 @@ class KilledStreamTest {
     private static final int ROWS_OF_A_STEP = 5000;
     private static final String TABLE =
             "{\"columns\": [{\"name\": \"id\", \"type\": \"int64\"}, {\"name\": \"x\", \"type\": \"float64\"}],"
-                    + " \"dimensions\": [{\"column\": \"x\", \"domain\": [0, 1]}], \"identity\": [\"id\"]}";
+                    + " \"dimensions\": {\"x\": [0, 1]}, \"identity\": [\"id\"]}";
 
     @TempDir(cleanup = CleanupMode.ON_SUCCESS)
     Path folder;

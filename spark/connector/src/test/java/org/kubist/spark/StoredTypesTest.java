@@ -62,7 +62,7 @@ class StoredTypesTest {
         String location = folder.resolve("t").toString();
         Table.create(location, Json.write(Map.of(
                         "columns", columns,
-                        "dimensions", List.of(Map.of("column", "x", "domain", List.of(0, 1))),
+                        "dimensions", Map.of("x", List.of(0, 1)),
                         "identity", List.of("id"),
                         "capacity", 128)))
                 .close();

@@ -133,7 +133,7 @@ class WritingTest {
     @Test
     void catalogsMakeFillAndDropTables() {
         spark.sql("CREATE TABLE k.made (id BIGINT NOT NULL, x DOUBLE NOT NULL, c STRING)"
-                + " TBLPROPERTIES (dimensions = 'x', domain = 'x=0:1', identity = 'id')");
+                + " TBLPROPERTIES (dimensions = 'x=0:1', identity = 'id')");
         spark.sql("INSERT INTO k.made VALUES (1, 0.5, 'a'), (2, 0.7, NULL)");
         assertEquals(List.of("1|0.5|a|", "2|0.7|null|"), Session.sorted(spark.sql("SELECT * FROM k.made")));
         String token;

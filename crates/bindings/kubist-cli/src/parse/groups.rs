@@ -1,0 +1,358 @@
+//! Options that are given in groups: `--create compression=small --create shared`.
+//!
+//! A group is what one call of the Python package takes as a dict, with the same names. Each option of a group is
+//! an argument of its own, because values have commas.
+
+use std::path::PathBuf;
+
+use kubist::{Compression, Metadata, Replication, nearest};
+use kubist_files::Delimiter;
+use kubist_plot::{Colormap, RADII, Style};
+use serde_json::{Value, json};
+
+use super::amounts::{bytes, frame_rate};
+use super::columns::{Bounds, Types, Units};
+use crate::failure::{Failure, Result};
+
+/// `KEY=VALUE`, or `KEY` alone for what is on or off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    key: String,
+    value: Option<String>,
+}
+
+/// One option of a group, as it is written.
+pub fn grouped(text: &str) -> Result<Entry, String> {
+    let (key, value) = match text.split_once('=') {
+        Some((key, value)) => (key.trim(), Some(value.trim().to_string())),
+        None => (text.trim(), None),
+    };
+    match key.is_empty() || value.as_ref().is_some_and(String::is_empty) {
+        true => Err("expected KEY=VALUE".to_string()),
+        false => Ok(Entry { key: key.to_string(), value }),
+    }
+}
+
+/// Options that are read from entries.
+pub trait Group: Default {
+    /// How the command line calls it.
+    const OPTION: &'static str;
+    /// The names of its options.
+    const KEYS: &'static [&'static str];
+
+    /// Sets one of them.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the value.
+    fn set(&mut self, entry: &Entry) -> Result<(), String>;
+
+    /// All entries of a command line.
+    ///
+    /// # Errors
+    ///
+    /// An unknown name, with those that may be meant; a wrong value.
+    fn of(entries: &[Entry]) -> Result<Self> {
+        let mut group = Self::default();
+        for entry in entries {
+            let failed = |why: String| Failure::usage(format!("{} {}: {why}", Self::OPTION, entry.key));
+            if !Self::KEYS.contains(&entry.key.as_str()) {
+                let keys = Self::KEYS.join(", ");
+                return Err(failed(match nearest(&entry.key, Self::KEYS.iter().copied()).first() {
+                    Some(meant) => format!("there is no such option; did you mean {meant}? They are {keys}"),
+                    None => format!("there is no such option; they are {keys}"),
+                }));
+            }
+            group.set(entry).map_err(failed)?;
+        }
+        Ok(group)
+    }
+}
+
+impl Entry {
+    fn text(&self) -> Result<&str, String> {
+        self.value.as_deref().ok_or_else(|| format!("expected {}=VALUE", self.key))
+    }
+
+    fn names(&self) -> Result<Vec<String>, String> {
+        Ok(self.text()?.split(',').map(|name| name.trim().to_string()).collect())
+    }
+
+    fn parsed<T: std::str::FromStr>(&self) -> Result<T, String>
+    where
+        T::Err: std::fmt::Display,
+    {
+        let text = self.text()?;
+        text.parse().map_err(|error: T::Err| format!("{text:?}: {error}"))
+    }
+
+    fn is_on(&self) -> Result<bool, String> {
+        match self.value.as_deref() {
+            None | Some("true") => Ok(true),
+            Some("false") => Ok(false),
+            Some(other) => Err(format!("expected true or false, not {other:?}")),
+        }
+    }
+}
+
+fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), String> {
+    match slot.replace(value) {
+        Some(_) => Err("given twice".to_string()),
+        None => Ok(()),
+    }
+}
+
+/// What a new table gets beside dimensions and identity.
+#[derive(Debug, Default, PartialEq)]
+pub struct NewTable {
+    pub lookup: Vec<String>,
+    pub capacity: Option<u32>,
+    pub seed: Option<u64>,
+    pub units: Vec<(String, String)>,
+    pub accuracy: Vec<(String, String)>,
+    pub metadata: Metadata,
+    pub compression: Option<Compression>,
+    pub replication: Option<Replication>,
+    pub shared: bool,
+}
+
+impl Group for NewTable {
+    const OPTION: &'static str = "--create";
+    const KEYS: &'static [&'static str] =
+        &["lookup", "capacity", "seed", "units", "accuracy", "metadata", "compression", "replication", "shared"];
+
+    fn set(&mut self, entry: &Entry) -> Result<(), String> {
+        match entry.key.as_str() {
+            "lookup" => self.lookup.extend(entry.names()?),
+            "capacity" => once(&mut self.capacity, entry.parsed()?)?,
+            "seed" => once(&mut self.seed, entry.parsed()?)?,
+            "units" => self.units.extend(entry.parsed::<Units>()?.0),
+            "accuracy" => self.accuracy.extend(entry.parsed::<Bounds>()?.0),
+            "metadata" => self.metadata.extend([super::columns::entry(entry.text()?)?]),
+            "compression" => once(&mut self.compression, entry.parsed()?)?,
+            "replication" => once(&mut self.replication, entry.parsed()?)?,
+            _ => self.shared = entry.is_on()?,
+        }
+        Ok(())
+    }
+}
+
+impl NewTable {
+    /// As the Python package takes it.
+    pub fn as_json(&self) -> Value {
+        json!({
+            "lookup": self.lookup,
+            "capacity": self.capacity,
+            "seed": self.seed,
+            "units": pairs(&self.units),
+            "accuracy": pairs(&self.accuracy),
+            "metadata": self.metadata,
+            "storage": {
+                "compression": self.compression.map(|compression| compression.name()),
+                "replication": self.replication.map(|policy| policy.to_string()),
+                "shared": self.shared,
+            },
+        })
+    }
+}
+
+/// How files are read.
+#[derive(Debug, Default, PartialEq)]
+pub struct Reading {
+    pub format: Option<String>,
+    pub topology: Option<PathBuf>,
+    pub time: Option<f64>,
+    pub columns: Option<Vec<String>>,
+    pub types: Option<Types>,
+    pub delimiter: Option<Delimiter>,
+    pub names: Option<Vec<String>>,
+    pub max_record: Option<usize>,
+    pub max_columns: Option<usize>,
+    pub max_inflation: Option<u64>,
+    pub max_batch: Option<usize>,
+}
+
+impl Group for Reading {
+    const OPTION: &'static str = "--read";
+    const KEYS: &'static [&'static str] = &[
+        "format",
+        "topology",
+        "time",
+        "columns",
+        "types",
+        "delimiter",
+        "names",
+        "max_record",
+        "max_columns",
+        "max_inflation",
+        "max_batch",
+    ];
+
+    fn set(&mut self, entry: &Entry) -> Result<(), String> {
+        match entry.key.as_str() {
+            "format" => once(&mut self.format, entry.parsed()?),
+            "topology" => once(&mut self.topology, entry.parsed()?),
+            "time" => once(&mut self.time, entry.parsed()?),
+            "columns" => once(&mut self.columns, entry.names()?),
+            "types" => once(&mut self.types, entry.parsed()?),
+            "delimiter" => once(&mut self.delimiter, entry.parsed()?),
+            "names" => once(&mut self.names, entry.names()?),
+            "max_record" => once(&mut self.max_record, bytes(entry.text()?)?),
+            "max_columns" => once(&mut self.max_columns, entry.parsed()?),
+            "max_inflation" => once(&mut self.max_inflation, entry.parsed()?),
+            _ => once(&mut self.max_batch, bytes(entry.text()?)?),
+        }
+    }
+}
+
+impl Reading {
+    /// As the Python package takes it.
+    pub fn as_json(&self) -> Value {
+        let types = self.types.iter().flat_map(|types| &types.0);
+        let types: Vec<_> = types.map(|(column, kind)| (column.clone(), kind.to_string().to_lowercase())).collect();
+        json!({
+            "format": self.format,
+            "topology": self.topology,
+            "time": self.time,
+            "columns": self.columns,
+            "types": pairs(&types),
+            "delimiter": self.delimiter.map(|delimiter| delimiter.to_string()),
+            "names": self.names,
+            "max_record": self.max_record,
+            "max_columns": self.max_columns,
+            "max_inflation": self.max_inflation,
+            "max_batch": self.max_batch,
+        })
+    }
+}
+
+/// How a table is written to.
+#[derive(Debug, Default, PartialEq)]
+pub struct Writing {
+    pub name: Option<String>,
+    pub memory_bytes: Option<usize>,
+    pub optimize: bool,
+}
+
+impl Group for Writing {
+    const OPTION: &'static str = "--writer";
+    const KEYS: &'static [&'static str] = &["name", "memory_bytes", "optimize"];
+
+    fn set(&mut self, entry: &Entry) -> Result<(), String> {
+        match entry.key.as_str() {
+            "name" => once(&mut self.name, entry.parsed()?),
+            "memory_bytes" => once(&mut self.memory_bytes, bytes(entry.text()?)?),
+            _ => {
+                self.optimize = entry.is_on()?;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Writing {
+    /// As the Python package takes it.
+    pub fn as_json(&self) -> Value {
+        json!({ "name": self.name, "memory_bytes": self.memory_bytes, "optimize": self.optimize })
+    }
+}
+
+/// Whether one unit is as long across as up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Aspect {
+    /// For spatial axes of one unit.
+    #[default]
+    Auto,
+    Equal,
+    Fill,
+}
+
+/// How a plot looks.
+#[derive(Debug, Default)]
+pub struct Drawing {
+    pub colormap: Option<Colormap>,
+    pub theme: Option<Style>,
+    pub aspect: Option<Aspect>,
+    pub point_size: Option<f32>,
+    pub fps: Option<f64>,
+}
+
+impl Group for Drawing {
+    const OPTION: &'static str = "--style";
+    const KEYS: &'static [&'static str] = &["colormap", "theme", "aspect", "point_size", "fps"];
+
+    fn set(&mut self, entry: &Entry) -> Result<(), String> {
+        match entry.key.as_str() {
+            "colormap" => once(&mut self.colormap, entry.parsed()?),
+            "theme" => once(&mut self.theme, entry.parsed()?),
+            "aspect" => {
+                let aspect = match entry.text()? {
+                    "auto" => Aspect::Auto,
+                    "equal" => Aspect::Equal,
+                    "fill" => Aspect::Fill,
+                    other => return Err(format!("expected auto, equal or fill, not {other:?}")),
+                };
+                once(&mut self.aspect, aspect)
+            }
+            "point_size" => {
+                let radius = entry.parsed()?;
+                match RADII.contains(&radius) {
+                    true => once(&mut self.point_size, radius),
+                    false => Err("a radius lies between 0.1 and 100 pixels".to_string()),
+                }
+            }
+            _ => once(&mut self.fps, frame_rate(entry.text()?)?),
+        }
+    }
+}
+
+fn pairs(pairs: &[(String, String)]) -> Value {
+    pairs.iter().map(|(column, text)| (column.clone(), json!(text))).collect::<serde_json::Map<_, _>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<G: Group>(texts: &[&str]) -> Result<G> {
+        let entries = texts.iter().map(|text| grouped(text)).collect::<Result<Vec<_>, _>>();
+        G::of(&entries.map_err(Failure::usage)?)
+    }
+
+    #[test]
+    fn options_of_a_group() {
+        let new: NewTable = read(&[
+            "lookup=pid,kind",
+            "units=x=m,v=m/s",
+            "units=d=um",
+            "metadata=run=7",
+            "compression=small",
+            "shared",
+        ])
+        .unwrap();
+        assert_eq!(new.lookup, ["pid", "kind"]);
+        assert_eq!(new.units.len(), 3);
+        assert_eq!((&new.metadata["run"], new.compression, new.shared), (&7.into(), Some(Compression::Small), true));
+        let reading: Reading = read(&["columns=x,time", "time=-2.5", "types=x=float32", "max_record=1k"]).unwrap();
+        assert_eq!((reading.columns.unwrap().len(), reading.time, reading.max_record), (2, Some(-2.5), Some(1000)));
+        let writing: Writing = read(&["name=late", "optimize=true", "memory_bytes=64KiB"]).unwrap();
+        assert_eq!(writing, Writing { name: Some("late".into()), memory_bytes: Some(65536), optimize: true });
+    }
+
+    #[test]
+    fn a_wrong_option_says_what_is_wrong() {
+        for (text, why) in [
+            ("lokup=pid", "--create lokup: there is no such option; did you mean lookup? They are lookup, capacity"),
+            ("capacity", "--create capacity: expected capacity=VALUE"),
+            ("capacity=many", "--create capacity: \"many\": invalid digit"),
+            ("compression=tiny", "fast, balanced, small"),
+            ("shared=perhaps", "expected true or false"),
+            ("=7", "expected KEY=VALUE"),
+            ("seed=", "expected KEY=VALUE"),
+        ] {
+            let failure = read::<NewTable>(&[text]).unwrap_err();
+            assert!(failure.message.contains(why), "{text}: {}", failure.message);
+        }
+        assert!(read::<NewTable>(&["seed=1", "seed=2"]).unwrap_err().message.contains("given twice"));
+    }
+}
