@@ -89,21 +89,21 @@ def of_kubist(folder: Path, bound: float) -> int:
 
     # As in a process that has not asked before; the records come, not only their number.
     files = kubist.indexing.FileIndex([folder / "data.h5"], None)
-    return len(files.query(f"v > {bound!r}").to_numpy()["v"])
+    return len(files.query(where=f"v > {bound!r}").to_numpy()["v"])
 
 
 def of_kubist_sorted(folder: Path, bound: float) -> int:
     import kubist
 
     files = kubist.indexing.FileIndex([folder / "data.h5"], folder / "sorted")
-    return len(files.query(f"v > {bound!r}").to_numpy()["v"])
+    return len(files.query(where=f"v > {bound!r}").to_numpy()["v"])
 
 
 def of_kubist_parquet(folder: Path, bound: float) -> int:
     import kubist
 
     files = kubist.indexing.FileIndex([folder / "data.parquet"], None)
-    return len(files.query(f"v > {bound!r}", columns=["row_index", "v"]).to_numpy()["v"])
+    return len(files.query(where=f"v > {bound!r}", columns=["row_index", "v"]).to_numpy()["v"])
 
 
 def of_adios2(folder: Path, bound: float) -> int:
@@ -194,7 +194,7 @@ def write(folder: Path, values: np.ndarray) -> dict[str, Any]:
             into.mkdir(exist_ok=True)
         drop(folder / "data.h5")
         begin = time.perf_counter()
-        index = kubist.index(folder / "data.h5", sorted=share, into=into).about()
+        index = kubist.index(folder / "data.h5", sorted=share, into=into).info()
         label = "sorted" if share else "plain"
         figures[f"{label}_seconds"] = time.perf_counter() - begin
         figures[f"{label}_share"] = index["index_bytes"] / index["bytes"]

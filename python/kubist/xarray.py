@@ -32,7 +32,7 @@ class Accessor:
 
         Args:
             condition: As of `FileIndex.query`.
-            asked: ``isel``, ``sel``, ``sample``, ``limit``: as of `FileIndex.query`.
+            asked: ``isel``, ``box``, ``sample``, ``limit``: as of `FileIndex.query`.
 
         Raises:
             InvalidInput: If the dataset is not all of one file in its order, as far as coordinates
@@ -40,7 +40,7 @@ class Accessor:
         """
         files = self._open()
         names = set(map(str, self._dataset.sizes))
-        found = files.query(condition, **asked)
+        found = files.query(where=condition, **asked)
         indexed = [name for name in found.to_arrow().column_names if name.endswith("_index")]
         axes = [name.removesuffix("_index") for name in indexed]
         if not set(axes) <= names:
@@ -61,7 +61,7 @@ class Accessor:
             self._files = index(source)
         lengths = {
             axis: length
-            for each in self._files.about()["variables"]
+            for each in self._files.info()["variables"]
             for axis, length in zip(each["dimensions"], each["shape"], strict=True)
         }
         for axis, length in self._dataset.sizes.items():

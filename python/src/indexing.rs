@@ -9,7 +9,7 @@ use kubist_blocks::{Block, BuildOptions, Device, Library, Positions, Question, R
 use pyo3::prelude::*;
 use serde::Deserialize;
 
-use crate::arrow::Batches;
+use crate::arrow::{Batches, Schema};
 use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
 use crate::estimate::{Estimated, Estimates, Figures, figures};
@@ -95,6 +95,16 @@ impl Files {
         let cancel = Cancel::default();
         let open = if any { kubist_blocks::Files::open_any } else { kubist_blocks::Files::open };
         run(py, &cancel, || open(&paths, into.as_deref(), Some(&library), &cancel)).map(|files| Files(Arc::new(files)))
+    }
+
+    /// The columns that a question can name.
+    fn schema(&self) -> Schema {
+        Schema(self.0.names())
+    }
+
+    /// Their names.
+    fn columns(&self) -> Vec<String> {
+        self.0.names().fields().iter().map(|field| field.name().clone()).collect()
     }
 
     /// The columns of an answer as JSON; `question` is JSON.

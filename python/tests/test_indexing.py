@@ -123,7 +123,7 @@ def test_random_files_answer_as_numpy_does(tmp_path: Path, kind: str) -> None:
             case = f"{kind} {seed}: {text}, blocks {block}, sorted {share}"
             expected = np.flatnonzero(found)
             try:
-                table = indexed.query(text).to_arrow()
+                table = indexed.query(where=text).to_arrow()
             except kubist.Error as error:
                 raise AssertionError(case) from error
             if kind == "npy":
@@ -149,8 +149,8 @@ def test_random_files_answer_as_numpy_does(tmp_path: Path, kind: str) -> None:
                     own = np.unravel_index(expected, shape)[axis]
                     got = np.asarray(table[label])[order]
                     assert np.array_equal(got, made.variables[label].values[own]), case
-            assert indexed.count(text) == expected.size, case
-            costs = indexed.explain(text, sorted=False)
+            assert indexed.count(where=text) == expected.size, case
+            costs = indexed.explain(where=text, sorted=False)
             assert costs.rows == expected.size, case
 
 
@@ -166,7 +166,7 @@ def test_samples_are_nested_and_the_same_in_all_files(tmp_path: Path) -> None:
     both = kubist.index([tmp_path / "one.nc", tmp_path / "two.nc"])
 
     def sample(share: float | None, **asked: Any) -> dict[str, set[tuple[int, ...]]]:
-        table = both.query("a >= 0", sample=share, **asked).to_arrow()
+        table = both.query(where="a >= 0", sample=share, **asked).to_arrow()
         rows = zip(*(table[name].to_pylist() for name in table.column_names[:4]), strict=True)
         found: dict[str, set[tuple[int, ...]]] = {}
         for file, *at in rows:
@@ -182,19 +182,25 @@ def test_samples_are_nested_and_the_same_in_all_files(tmp_path: Path) -> None:
     assert limited == few
 
 
-def test_isel_and_sel_are_conditions(tmp_path: Path) -> None:
+def test_isel_and_box_are_conditions(tmp_path: Path) -> None:
     values = np.arange(24 * 30, dtype="f4").reshape(24, 30)
     lat = Variable(np.linspace(-60, 55, 24), ("lat",))
     netcdf3(tmp_path / "f.nc", {"a": Variable(values, ("lat", "lon")), "lat": lat}, None, 1)
     files = kubist.index(tmp_path / "f.nc")
     table = files.query(isel={"lon": slice(3, 5), "lat": 7}, columns=["a"]).to_arrow()
     assert table["a"].to_pylist() == values[7, 3:5].tolist()
-    table = files.query(sel={"lat": (-10, 10)}, columns=["a", "lat_index"]).to_arrow()
+    table = files.query(box={"lat": (-10, 10)}, columns=["a", "lat_index"]).to_arrow()
     inside = np.flatnonzero(np.abs(lat.stored) <= 10)
     assert table["a"].to_pylist() == values[inside].ravel().tolist()
-    for mistake in ({"isel": {"nowhere": 1}}, {"isel": {"lat": slice(0, 9, 2)}}, {"sel": {"x": 1}}):
+    for mistake in ({"isel": {"nowhere": 1}}, {"isel": {"lat": slice(0, 9, 2)}}, {"box": {"x": 1}}):
         with pytest.raises(kubist.InvalidInput):
             files.query(columns=["a"], **mistake)
+    # What tables do too.
+    assert files.columns == files.schema.names == ["a", "lat", "lat_index", "lon_index"]
+    assert files.info()["files"] == 1 and files.units == {}
+    assert len(files.head(3, columns=["a"])) == 3
+    picture = files.plot("lon_index", "lat", "a", box={"lat": (0, None)}, size=(300, 200))
+    assert picture.caption.startswith("360 of 360 points") or "360 points" in picture.caption
 
 
 def test_measured_costs_lie_on_the_models_line(tmp_path: Path) -> None:
@@ -212,7 +218,7 @@ def test_measured_costs_lie_on_the_models_line(tmp_path: Path) -> None:
             measured, line = np.zeros(3), np.zeros(3)
             for place, each in enumerate(files):
                 for text in (f"v{place} < {hits}", f"v{place} >= {count - hits}"):
-                    costs = each.explain(text, gap=gap)
+                    costs = each.explain(where=text, gap=gap)
                     assert costs.rows == hits
                     measured += (costs.blocks_read, costs.bytes, costs.requests)
                     line += [costs.expected[name] for name in ("blocks", "bytes", "requests")]
@@ -223,17 +229,17 @@ def test_sorted_copies_are_read_instead_of_blocks(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     np.save(tmp_path / "v.npy", rng.normal(0, 1, 1 << 18).astype("f4"))
     files = kubist.index(tmp_path / "v.npy", sorted=1.0)
-    plain = files.explain("v > 3.5", sorted=False)
-    in_order = files.explain("v > 3.5")
+    plain = files.explain(where="v > 3.5", sorted=False)
+    in_order = files.explain(where="v > 3.5")
     assert in_order.rows == plain.rows > 0
     assert in_order.blocks_read == 0 and in_order.blocks_sorted == plain.blocks_read
     assert in_order.sorted_bytes * 10 < plain.bytes
     some = kubist.index(tmp_path / "v.npy", sorted=0.5)
-    assert 0 < some.explain("v > 3.5").blocks_sorted < plain.blocks_read
-    positions = some.query("v > 3.5").to_arrow()["dim0_index"].to_pylist()
+    assert 0 < some.explain(where="v > 3.5").blocks_sorted < plain.blocks_read
+    positions = some.query(where="v > 3.5").to_arrow()["dim0_index"].to_pylist()
     assert positions == sorted(positions)
     # What is not said stays as it is.
-    assert kubist.index(tmp_path / "v.npy").explain("v > 3.5").blocks_sorted > 0
+    assert kubist.index(tmp_path / "v.npy").explain(where="v > 3.5").blocks_sorted > 0
 
 
 def test_a_file_that_changed_is_refused_until_it_is_indexed_anew(tmp_path: Path) -> None:
@@ -243,15 +249,15 @@ def test_a_file_that_changed_is_refused_until_it_is_indexed_anew(tmp_path: Path)
     files = kubist.index(path, block="64")
     classic(path, values)
     with pytest.raises(kubist.Refused, match="not the file that was indexed"):
-        files.count("a > 5")
+        files.count(where="a > 5")
     with pytest.raises(kubist.Refused, match="--refresh"):
         kubist.index(path, block="64")
     again = kubist.index(path, block="64", refresh=True)
-    assert again.count("a >= 2990") == 1010
+    assert again.count(where="a >= 2990") == 1010
     # Changed in place, under a header that only grew: what was known is not believed.
     values[:30] += 10_000
     classic(path, np.vstack([values, values[:1]]))
-    assert kubist.index(path, block="64", refresh=True).count("a >= 10000") == 3100
+    assert kubist.index(path, block="64", refresh=True).count(where="a >= 10000") == 3100
 
 
 def test_an_ensemble_reads_the_files_that_matter(tmp_path: Path) -> None:
@@ -262,7 +268,7 @@ def test_an_ensemble_reads_the_files_that_matter(tmp_path: Path) -> None:
             values[2, 7] = 9
         classic(tmp_path / f"m{member:02}.nc", values)
     files = kubist.index(str(tmp_path / "m*.nc"))
-    result = files.query("a > 8")
+    result = files.query(where="a > 8")
     table = result.to_arrow()
     assert [Path(name).name for name in table["file"].to_pylist()] == ["m31.nc"]
     assert (table["time_index"].to_pylist(), table["y_index"].to_pylist()) == ([2], [7])
@@ -277,7 +283,7 @@ def test_files_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
     for name, what in (("wide.nc", "shapes"), ("other.nc", "same variables")):
         with pytest.raises(kubist.InvalidInput, match=what):
             kubist.index([tmp_path / "a.nc", tmp_path / name])
-    assert kubist.index([tmp_path / "a.nc", tmp_path / "long.nc"]).count("a >= 0") == 40
+    assert kubist.index([tmp_path / "a.nc", tmp_path / "long.nc"]).count(where="a >= 0") == 40
 
 
 def test_hostile_indices_and_headers_are_errors(tmp_path: Path) -> None:
@@ -285,7 +291,7 @@ def test_hostile_indices_and_headers_are_errors(tmp_path: Path) -> None:
     rng = np.random.default_rng(9)
     classic(path, rng.random((30, 40)).astype("f4"))
     files = kubist.index(path, block="256", sorted=0.5)
-    expected = files.count("a > 0.5")
+    expected = files.count(where="a > 0.5")
     sidecar = tmp_path / "h.nc.kubix"
     sound = sidecar.read_bytes()
     for cut in (0, 1, 60, 119, 120, len(sound) // 2, len(sound) - 1):
@@ -298,7 +304,7 @@ def test_hostile_indices_and_headers_are_errors(tmp_path: Path) -> None:
         sidecar.write_bytes(damaged)
         try:
             files = kubist.index(path, block="256", sorted=0.5)
-            assert files.query("a > 0.5").to_arrow().num_rows == expected
+            assert files.query(where="a > 0.5").to_arrow().num_rows == expected
         except kubist.Error:
             pass
     # Of a newer version: an upgrade is what helps.
@@ -313,7 +319,7 @@ def test_hostile_indices_and_headers_are_errors(tmp_path: Path) -> None:
             damaged[place] ^= flip
             path.write_bytes(damaged)
             try:
-                kubist.index(path, into=tmp_path / "..", block="256").count("a > 0.5")
+                kubist.index(path, into=tmp_path / "..", block="256").count(where="a > 0.5")
             except kubist.Error:
                 pass
             (tmp_path / ".." / "h.nc.kubix").unlink(missing_ok=True)
@@ -334,10 +340,10 @@ def test_a_damaged_chunk_is_named_and_the_rest_answers(tmp_path: Path) -> None:
     # What cannot be read gets no sorted copy either.
     kubist.index(path, sorted=1.0)
     files = kubist.index(path)
-    assert "chunk 4 of variable" in files.about()["damaged"][0]
+    assert "chunk 4 of variable" in files.info()["damaged"][0]
     with pytest.raises(kubist.Damaged, match="d.h5.*chunk 4 of variable"):
-        files.query("a < 450")
-    result = files.query("a < 450", skip_damaged=True)
+        files.query(where="a < 450")
+    result = files.query(where="a < 450", skip_damaged=True)
     assert result.to_arrow().num_rows == 400
     assert "chunk 4" in result.costs.damaged[0]
 
@@ -357,7 +363,7 @@ def test_hostile_hdf5_ends_no_process(tmp_path: Path) -> None:
             damaged[place] = rng.integers(0, 256)
         path.write_bytes(damaged)
         try:
-            kubist.index(path).count("a > 3")
+            kubist.index(path).count(where="a > 3")
         except kubist.Error:
             pass
         (tmp_path / "f.h5.kubix").unlink(missing_ok=True)
@@ -459,6 +465,17 @@ def test_the_command_indexes_and_asks(tmp_path: Path) -> None:
         "200001.0",
     ]
     assert run("query", path, other, "--box", "y_index=:2", "--count").stdout == "300\n"
+    explained = run("explain", path, "--where", "a < 70")
+    assert explained.returncode == 0, explained.stderr
+    assert "blocks" in explained.stdout and "expected of independent values" in explained.stdout
+    assert json.loads(run("explain", path, "--where", "a < 70", "--json").stdout)["rows"] > 0
+    shown = run("info", path)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines()[0].split() == [
+        "variable", "type", "unit", "axes", "shape", "block"
+    ]  # fmt: skip
+    about = json.loads(run("info", path, "--json").stdout)
+    assert "a" in [variable["name"] for variable in about["variables"]]
     mistaken = run("query", path, "--window", "0:0.1")
     assert mistaken.returncode == 2 and "--window is for tables" in mistaken.stderr
     assert run("index", tmp_path / "nothing.nc").returncode == 3

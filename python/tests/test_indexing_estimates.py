@@ -58,7 +58,7 @@ def test_a_goal_is_reached_without_reading_all(tmp_path: Path) -> None:
     assert estimate.stopped == "goal" and abs(estimate.value / values.mean() - 1) < 0.02
     assert estimate.stats.rows_read < len(values) / 4
     # All of it is read where that is asked for, and then exact.
-    exact = files.estimate(["mean(v)", "count()"], "v > 6", sample="100%")
+    exact = files.estimate(["mean(v)", "count()"], where="v > 6", sample="100%")
     assert exact.exact
     mean, count = exact.to_arrow()["value"].to_pylist()
     assert mean == pytest.approx(values[values > 6].mean()) and count == (values > 6).sum()
@@ -95,7 +95,7 @@ def test_groups_coordinates_and_several_files(tmp_path: Path) -> None:
     for low in range(0, 40, 10):
         assert found[low] == pytest.approx(whole[:, low : low + 10].mean(dtype="f8"))
     part = files.estimate(
-        "count()", "a > 1", sel={"y": (0, 9)}, isel={"x": slice(0, 100)}, sample=1.0
+        "count()", {"y": (0, 9)}, where="a > 1", isel={"x": slice(0, 100)}, sample=1.0
     )
     assert part.value == (whole[:, :10, :100] > 1).sum()
     assert files.estimate("count()").value == whole.size

@@ -23,7 +23,7 @@ pytest.importorskip("pyarrow")
 
 
 def left_out(files: kubist.FileIndex) -> str:
-    return " | ".join(files.about()["left_out"])
+    return " | ".join(files.info()["left_out"])
 
 
 def test_an_odd_attribute_costs_its_variable_alone(tmp_path: Path) -> None:
@@ -39,10 +39,10 @@ def test_an_odd_attribute_costs_its_variable_alone(tmp_path: Path) -> None:
     with h5py.File(other, "w") as file:
         file["sound"] = np.arange(20, dtype="i2")
     files = kubist.index(path)
-    assert files.count("sound >= 5") == 5 and files.count("unit >= 5") == 5
+    assert files.count(where="sound >= 5") == 5 and files.count(where="unit >= 5") == 5
     assert "scale_factor is nan" in left_out(files) and "no UTF-8" in left_out(files)
     # The process that reads for all files still gives each question its own answer.
-    assert kubist.index(other).count("sound >= 5") == 15
+    assert kubist.index(other).count(where="sound >= 5") == 15
     with pytest.raises(kubist.InvalidInput):
         kubist.index(path, variables=["nan"], refresh=True)
 
@@ -55,7 +55,7 @@ def test_a_scale_that_is_no_number_costs_its_variable_alone_in_netcdf(tmp_path: 
     }
     netcdf3(tmp_path / "odd.nc", made, None, 1)
     files = kubist.index(tmp_path / "odd.nc")
-    assert files.count("b >= 5") == 5 and "a: its scale or offset is inf" in left_out(files)
+    assert files.count(where="b >= 5") == 5 and "a: its scale or offset is inf" in left_out(files)
 
 
 def test_a_name_of_any_bytes_is_a_file(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_name_of_any_bytes_is_a_file(tmp_path: Path) -> None:
     path = os.fsencode(tmp_path) + b"/b\xff.h5"
     with h5py.File(path, "w") as file:
         file["a"] = np.arange(10)
-    assert kubist.index(os.fsdecode(path)).count("a >= 5") == 5
+    assert kubist.index(os.fsdecode(path)).count(where="a >= 5") == 5
 
 
 def test_what_was_never_written_is_the_fill_value_at_no_cost(tmp_path: Path) -> None:
@@ -82,18 +82,18 @@ def test_what_was_never_written_is_the_fill_value_at_no_cost(tmp_path: Path) -> 
     resource.setrlimit(resource.RLIMIT_AS, (held + (2 << 30), hard))
     try:
         for files in (kubist.indexing.FileIndex([path], None, any=True), kubist.index(path)):
-            assert files.count("whole = 7") == side * side and files.count("whole <> 7") == 0
-            assert files.count("grid = -1") == side * side - 64 * 64
-            assert files.count("grid >= 4000") == 96
-            assert files.count("grid < 0", isel={"dim0": slice(640, 650), "dim1": slice(0, 200)}) == 1360
-            assert files.count("grid < 0 AND whole > 6 AND dim0_index < 1024") == 1024 * side - 64 * 64
-            found = files.query("grid >= 4094").to_arrow()
+            assert files.count(where="whole = 7") == side * side and files.count(where="whole <> 7") == 0
+            assert files.count(where="grid = -1") == side * side - 64 * 64
+            assert files.count(where="grid >= 4000") == 96
+            assert files.count(where="grid < 0", isel={"dim0": slice(640, 650), "dim1": slice(0, 200)}) == 1360
+            assert files.count(where="grid < 0 AND whole > 6 AND dim0_index < 1024") == 1024 * side - 64 * 64
+            found = files.query(where="grid >= 4094").to_arrow()
             assert found["dim0_index"].to_pylist() == [703, 703]
             assert found["dim1_index"].to_pylist() == [190, 191]
-            some = files.query("grid < 0", isel={"dim0": 640, "dim1": slice(120, 200)}).to_arrow()
+            some = files.query(where="grid < 0", isel={"dim0": 640, "dim1": slice(120, 200)}).to_arrow()
             assert some["dim1_index"].to_pylist() == [*range(120, 128), *range(192, 200)]
             with pytest.raises(kubist.InvalidInput, match="never written"):
-                files.query("grid < 0", limit=10)
+                files.query(where="grid < 0", limit=10)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     assert (tmp_path / "empty.h5.kubix").stat().st_size < 10_000
@@ -110,25 +110,25 @@ def test_ends_of_sel_are_exact_and_finite(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.arange(start, start + 10))
     files = kubist.index(tmp_path / "a.npy")
     for end in (start + 1, np.int64(start + 1), np.array(start + 1)):
-        assert files.count(sel={"a": end}) == 1
-        assert files.query(sel={"a": (end, None)}).to_numpy()["a"][0] == start + 1
-    assert files.count(sel={"a": (start + 1, start + 3)}) == 3
-    assert files.count(sel={"a": slice(None, start + 3)}) == 4
-    assert files.count(sel={"a": (np.float32(1.5), None)}) == 10
+        assert files.count(box={"a": end}) == 1
+        assert files.query(box={"a": (end, None)}).to_numpy()["a"][0] == start + 1
+    assert files.count(box={"a": (start + 1, start + 3)}) == 3
+    assert files.count(box={"a": slice(None, start + 3)}) == 4
+    assert files.count(box={"a": (np.float32(1.5), None)}) == 10
     for end in (float("inf"), float("nan"), np.inf, "1", b"1", True, [1, 2, 3], object()):
-        with pytest.raises(kubist.InvalidInput, match="sel: a="):
-            files.query(sel={"a": (0, end)})
+        with pytest.raises(kubist.InvalidInput, match="box: a="):
+            files.query(box={"a": (0, end)})
 
 
 def test_several_arrays_without_names_are_asked_as_one(tmp_path: Path) -> None:
     for place in range(3):
         np.save(tmp_path / f"part{place}.npy", np.arange(100) + 100 * place)
     files = kubist.index(str(tmp_path / "part*.npy"))
-    found = files.query("value >= 195 AND dim0_index < 98", sel={"value": (0, 202)}).to_arrow()
+    found = files.query(where="value >= 195 AND dim0_index < 98", box={"value": (0, 202)}).to_arrow()
     assert found["value"].to_pylist() == [195, 196, 197, 200, 201, 202]
     assert {Path(name).name for name in found["file"].to_pylist()} == {"part1.npy", "part2.npy"}
     # One of them has the name of its file.
-    assert kubist.index(tmp_path / "part1.npy").count("part1 < 110") == 10
+    assert kubist.index(tmp_path / "part1.npy").count(where="part1 < 110") == 10
 
 
 def test_a_few_changed_blocks_of_a_file_that_grew_are_found(tmp_path: Path) -> None:
@@ -143,11 +143,11 @@ def test_a_few_changed_blocks_of_a_file_that_grew_are_found(tmp_path: Path) -> N
     kubist.index(path, block="64")
     values[np.arange(50, 8000, 100)] = -1
     write(8100)
-    assert kubist.index(path, block="64", refresh=True).count("a = -1") == 80 * 8
+    assert kubist.index(path, block="64", refresh=True).count(where="a = -1") == 80 * 8
     # The last record alone, which a writer may have left half written.
     values[8099] = -2
     write(8150)
-    assert kubist.index(path, block="64", refresh=True).count("a = -2") == 8
+    assert kubist.index(path, block="64", refresh=True).count(where="a = -2") == 8
 
 
 LIBRARY = "kubist.indexing.library"
@@ -182,9 +182,9 @@ def test_parts_together_are_the_answer(tmp_path: Path) -> None:
         values = rng.normal(0, 1, (40, 500)).astype("f4")
         netcdf3(tmp_path / name, {"v": Variable(values, ("time", "x"))}, "time", 5)
     files = kubist.index([tmp_path / "a.nc", tmp_path / "b.nc"], block="1KiB")
-    whole = files.query("v > 2", isel={"time": slice(3, None)}).to_arrow()
+    whole = files.query(where="v > 2", isel={"time": slice(3, None)}).to_arrow()
     for n in (1, 3, 1000):
-        parts = files.splits(n, "v > 2", isel={"time": slice(3, None)})
+        parts = files.splits(n, where="v > 2", isel={"time": slice(3, None)})
         found = [pickle.loads(pickle.dumps(part)).query().to_arrow() for part in parts[:7]]
         found += [part.query().to_arrow() for part in parts[7:]] if n < 1000 else []
         if n < 1000:
@@ -193,7 +193,7 @@ def test_parts_together_are_the_answer(tmp_path: Path) -> None:
             assert n == 1 or max(len(table) for table in found) < 0.6 * len(whole)
     with pytest.raises(kubist.InvalidInput):
         files.splits(0)
-    stale = files.splits(2, "v > 2")[0]
+    stale = files.splits(2, where="v > 2")[0]
     kubist.index([tmp_path / "a.nc", tmp_path / "b.nc"], block="4KiB")
     with pytest.raises(kubist.Refused, match="split them again"):
         stale.query()
@@ -255,9 +255,9 @@ def test_a_hostile_index_with_right_checksums_takes_no_memory(tmp_path: Path) ->
             section[at : at + 8] = numbers[rng.integers(0, 7)].to_bytes(8, "little")
         return bytes(section)
 
-    assert kubist.index(path).count("a > 0") > 0
+    assert kubist.index(path).count(where="a > 0") > 0
     sidecar.write_bytes(forged(sound, lambda _, section: bytes(section)))
-    assert kubist.index(path).count("a > 0") > 0
+    assert kubist.index(path).count(where="a > 0") > 0
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (held + (3 << 30), hard))
@@ -267,8 +267,8 @@ def test_a_hostile_index_with_right_checksums_takes_no_memory(tmp_path: Path) ->
             sidecar.write_bytes(forged(sound, another))
             try:
                 files = kubist.indexing.FileIndex([path], None)
-                files.count("a > 0 AND b < 50")
-                files.query("a > 1", isel={"dim0": slice(0, 9)}).to_arrow()
+                files.count(where="a > 0 AND b < 50")
+                files.query(where="a > 1", isel={"dim0": slice(0, 9)}).to_arrow()
             except kubist.Error:
                 refused += 1
     finally:

@@ -94,14 +94,14 @@ def test_random_files_answer_as_pyarrow_reads_them(tmp_path: Path) -> None:
             expected = np.flatnonzero(found)
             case = f"{seed}: {text}"
             for files in (indexed, plain):
-                got = files.query(text, columns=["row_index", "a", "b", "c"]).to_arrow()
+                got = files.query(where=text, columns=["row_index", "a", "b", "c"]).to_arrow()
                 assert np.array_equal(np.asarray(got["row_index"]), expected), case
                 for name in "abc":
                     assert got[name].type == table[name].type, case
                     assert str(got[name].combine_chunks()) == str(
                         table[name].take(pa.array(expected)).combine_chunks()
                     ), case
-                assert files.count(text) == expected.size, case
+                assert files.count(where=text) == expected.size, case
 
 
 def test_a_rare_value_costs_its_pages(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_rare_value_costs_its_pages(tmp_path: Path) -> None:
         costs = files.explain("v BETWEEN 200000 AND 200010", gap=0)
         # Blocks of 16 k values, pages of about as many: not the row group.
         assert costs.rows == 11 and costs.bytes < 300_000 < costs.stored_bytes
-        assert kubist.index(path).query("v = 7", columns=["row_index"]).to_numpy()["row_index"] == 7
+        assert kubist.index(path).query(where="v = 7", columns=["row_index"]).to_numpy()["row_index"] == 7
 
 
 def test_damaged_pages_are_named_and_the_rest_answers(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_damaged_pages_are_named_and_the_rest_answers(tmp_path: Path) -> None:
         os.utime(path, ns=(stamp, stamp))
         try:
             files = kubist.index(path)
-            answer = files.query("v > 3", skip_damaged=True)
+            answer = files.query(where="v > 3", skip_damaged=True)
         except kubist.Refused:
             # The places that are looked at have changed.
             continue
@@ -153,7 +153,7 @@ def test_damaged_pages_are_named_and_the_rest_answers(tmp_path: Path) -> None:
         )
         assert 0 < answer.to_arrow().num_rows < int((values > 3).sum())
         with pytest.raises(kubist.Damaged):
-            files.query("v > 3").to_arrow()
+            files.query(where="v > 3").to_arrow()
 
 
 def test_hostile_files_are_errors(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_hostile_files_are_errors(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         try:
             files = kubist.indexing.FileIndex([path], tmp_path / "none", any=True)
-            files.count("v > 0.5 AND w = 1")
+            files.count(where="v > 0.5 AND w = 1")
         except kubist.Error:
             pass
     path.write_bytes(sound[:100])
@@ -194,7 +194,7 @@ def test_what_is_no_number_is_left_out_and_named(tmp_path: Path) -> None:
         ),
         path,
     )
-    about = kubist.index(path).about()
+    about = kubist.index(path).info()
     assert [each["name"] for each in about["variables"]] == ["v"]
     assert {each.split(":")[0] for each in about["left_out"]} == {"word", "list", "day"}
 

@@ -32,7 +32,7 @@ def priority(position: tuple[int, ...]) -> int:
 
 
 def places(files: kubist.FileIndex, where: str | None, **asked: float) -> list[tuple[int, ...]]:
-    table = files.query(where, **asked).to_arrow()
+    table = files.query(where=where, **asked).to_arrow()
     names = [name for name in table.column_names if name.endswith("_index")]
     return list(zip(*(table[name].to_pylist() for name in names), strict=True))
 
@@ -58,7 +58,7 @@ def test_samples_are_those_of_lowest_priority(tmp_path: Path, kind: str) -> None
             expected = [everything[row] for row in np.flatnonzero(own < share * 2.0**64)]
             case = f"{kind} {seed}: {where}, {share}"
             assert places(files, where, sample=share) == expected, case
-            assert files.explain(where, sample=share).rows == len(expected), case
+            assert files.explain(where=where, sample=share).rows == len(expected), case
             for limit in (len(expected), len(expected) + 1):
                 lowest = sorted(np.argsort(own, kind="stable")[:limit])
                 assert places(files, where, limit=limit) == [everything[row] for row in lowest], (
@@ -77,7 +77,7 @@ def test_a_small_sample_reads_only_blocks_that_have_some_of_it(tmp_path: Path) -
     # 20 places and some more, so that hardly ever too few are looked at, of 256 blocks.
     assert 0 < few.costs.blocks_read < 64
     assert np.array_equal(np.asarray(table["v"]), values[np.asarray(table["dim0_index"])])
-    sample = files.query("v > 0", sample=1e-5)
+    sample = files.query(where="v > 0", sample=1e-5)
     rows = np.asarray(sample.to_arrow()["dim0_index"])
     assert 0 < sample.costs.blocks_read < 48 and (values[rows] > 0).all()
     # No part of the file is likelier to be drawn than another.
@@ -87,7 +87,7 @@ def test_a_small_sample_reads_only_blocks_that_have_some_of_it(tmp_path: Path) -
     assert np.abs(parts - len(wide) / 16).max() < 5 * (len(wide) / 16) ** 0.5
     # Where too few of a first look answer, the next looks further.
     bound = float(np.sort(values)[-2000])
-    rare = files.query(f"v >= {bound!r}", limit=500).to_arrow()["dim0_index"].to_pylist()
+    rare = files.query(where=f"v >= {bound!r}", limit=500).to_arrow()["dim0_index"].to_pylist()
     found = np.flatnonzero(values >= np.float32(bound))
     lowest = sorted(sorted(found.tolist(), key=lambda row: priority((row,)))[:500])
     assert rare == lowest

@@ -1,7 +1,7 @@
 """An index of values beside files that stay as they are: HDF5, netCDF, Parquet and .npy.
 
 >>> files = kubist.index("run_*.nc")
->>> files.query(where="temperature > 310 AND depth < 100").to_pandas()
+>>> files.query({"depth": (None, 100)}, where="temperature > 310").to_pandas()
 >>> files.count(where="temperature > 310")
 
 Each file gets a sidecar, ``FILE.kubix``, of a few thousandths of its size: between which values
@@ -17,14 +17,15 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
-from .. import _box, _estimate, _kubist
+from .. import _box, _estimate, _kubist, _picture
+from .._arguments import Style
 from .._errors import InvalidInput, Refused
 from .._estimate import Estimate
 from .._figures import _of
 from .._libraries import need
-from .._options import checked_options, refuse_unknown
+from .._options import checked_options, group, refuse_unknown
 from .._progress import Progress, Shown, Told
 from .._pushdown import Kind, both, kinds
 from .._result import Result
@@ -33,9 +34,12 @@ from . import _question
 from ._question import Asked, Counted, Goal, Part, Ranges
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.dataset
 
-_ESTIMATE_OPTIONS = ["aggregates", "where", "group_by", *Goal.__annotations__, "progressive"]
+    from .._picture import Picture
+
+_ESTIMATE_OPTIONS = ["aggregates", "box", "group_by", *Goal.__annotations__, "progressive"]
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -139,7 +143,7 @@ class FileIndex:
         )
 
     def __repr__(self) -> str:
-        about = self.about()
+        about = self.info()
         names = ", ".join(_kubist.printable(each["name"]) for each in about["variables"])
         return (
             f"<kubist.FileIndex of {counted(about['files'], 'file')}, "
@@ -147,19 +151,35 @@ class FileIndex:
             f"index {_kubist.size(about['index_bytes'])}: {names}>"
         )
 
-    def about(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """The variables, the device as it was measured, and what could not be indexed."""
         about: dict[str, Any] = json.loads(self._files.about())
         return about
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a question, as a `pyarrow.Schema`."""
+        return need("pyarrow", "schema").schema(self._files.schema())
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns: variables, coordinates, and positions along the axes."""
+        return self._files.columns()
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The units of the columns that have one."""
+        variables = self.info()["variables"]
+        return {each["name"]: each["unit"] for each in variables if each["unit"] is not None}
+
     @checked_options(Asked)
-    def query(self, where: str | None = None, **asked: Unpack[Asked]) -> FileResult:
+    def query(self, box: Ranges | None = None, **asked: Unpack[Asked]) -> FileResult:
         """The records that answer: values, positions and coordinates.
 
         Args:
+            box: Closed ranges by column: a number, a pair, or a slice of values; None is open.
             where: A condition in SQL over variables of one grid, their coordinates and positions.
             isel: Positions by axis: a number, or a slice without a step.
-            sel: Closed ranges by column: a number, a pair, or a slice of values; None is open.
             columns: What to return; None: positions, coordinates, and what the condition names; of
                 several files also ``file``.
             sample: The fraction of the positions to sample. A position has the same priority in all
@@ -172,23 +192,32 @@ class FileIndex:
             Refused: If a file is not the one that was indexed, or changed while it was read.
             Damaged: Names the file, the variable and the chunk.
         """
-        return self._ask(_question.question(where, **asked))
+        return self._ask(_question.question(box, **asked))
+
+    @checked_options()
+    def head(self, limit: int = 5, *, columns: Sequence[str] | None = None) -> Result:
+        """A few records, in memory: those of lowest priority, so the same at every call.
+
+        Example:
+            >>> ocean.head(columns=["TEMP", "DEPTH"])
+        """
+        return self.query(columns=columns, limit=limit).materialize()
 
     @checked_options(Counted)
-    def count(self, where: str | None = None, **asked: Unpack[Counted]) -> int:
+    def count(self, box: Ranges | None = None, **asked: Unpack[Counted]) -> int:
         """How many positions answer. Blocks that hold nothing but answers are not read.
 
         Raises:
             InvalidInput, Refused, Damaged: As of `query`.
         """
-        question = _question.question(where, **asked)
+        question = _question.question(box, **asked)
         return self._costs(self._files.count(json.dumps(question), "{}")).rows
 
     @overload
     def estimate(
         self,
         aggregates: str | Sequence[str],
-        where: str | None = None,
+        box: Ranges | None = None,
         *,
         group_by: str | Sequence[str] | None = None,
         progressive: Literal[False] = False,
@@ -198,7 +227,7 @@ class FileIndex:
     def estimate(
         self,
         aggregates: str | Sequence[str],
-        where: str | None = None,
+        box: Ranges | None = None,
         *,
         group_by: str | Sequence[str] | None = None,
         progressive: Literal[True],
@@ -207,11 +236,11 @@ class FileIndex:
     def estimate(
         self,
         aggregates: str | Sequence[str],
-        where: str | None = None,
+        box: Ranges | None = None,
         *,
-        group_by: str | Sequence[str] | None = None,
+        where: str | None = None,
         isel: Ranges | None = None,
-        sel: Ranges | None = None,
+        group_by: str | Sequence[str] | None = None,
         error: float | str | None = None,
         within: float | None = None,
         max_rows: int | None = None,
@@ -229,7 +258,7 @@ class FileIndex:
 
         Args:
             aggregates, group_by, progressive: As of `Table.estimate`.
-            where, isel, sel: Of which positions: as of `query`.
+            box, where, isel: Of which positions: as of `query`.
             error, within, max_rows, max_bytes, confidence, tails: How well: as of `Table.estimate`.
             sample: Read this fraction of the blocks at most.
 
@@ -239,7 +268,7 @@ class FileIndex:
             Damaged: Names the file, the variable and the chunk.
 
         Example:
-            >>> ocean.estimate("mean(TEMP)", "DEPTH < 50", error=0.01)
+            >>> ocean.estimate("mean(TEMP)", {"DEPTH": (None, 50)}, error=0.01)
             >>> ocean.estimate(["mean(TEMP)", "p95(SALT)"], group_by="bin(LAT, 10)", within=2)
         """
         # Not by the decorator: warnings name the line that stands above this call.
@@ -255,16 +284,70 @@ class FileIndex:
             confidence=confidence,
             tails=tails,
         )
-        places = _question.question(where, isel=isel, sel=sel)
+        places = _question.question(box, where=where, isel=isel)
         asked = json.dumps(places), json.dumps(request)
         if progressive:
             return _estimate.steps(self._files.estimates(*asked))
         return Estimate(self._files.estimate(*asked))
 
+    @checked_options()
+    def plot(
+        self,
+        x: str,
+        y: str,
+        color: str | None = None,
+        *,
+        box: Ranges | None = None,
+        where: str | None = None,
+        isel: Ranges | None = None,
+        sample: float | str | None = None,
+        limit: int | None = None,
+        log: bool = False,
+        range: tuple[float | None, float | None] | None = None,
+        size: tuple[int, int] | None = None,
+        title: str | None = None,
+        style: Style | None = None,
+    ) -> Picture:
+        """A picture of records as points, as `Table.plot` draws it.
+
+        Args:
+            x, y: The columns across and up.
+            color: The column that colours the points. None: how many lie there.
+            box, where, isel, sample, limit: Of which records: as for `query`. Without ``sample``
+                and ``limit`` 200,000 at most.
+            log, range, size, title, style: As for `Table.plot`.
+
+        Raises:
+            InvalidInput: As for `query`; a column that cannot be drawn.
+
+        Example:
+            >>> ocean.plot("LON", "LAT", "TEMP", box={"DEPTH": 0}).save("surface.png")
+        """
+        asked = list(dict.fromkeys(name for name in (x, y, color) if name is not None))
+        if limit is None and sample is None:
+            limit = _picture.POINTS
+        result = self.query(
+            box, where=where, isel=isel, sample=sample, limit=limit, columns=asked
+        )
+        return _picture.draw(
+            result,
+            None,
+            box,
+            where,
+            x=x,
+            y=y,
+            color=color,
+            log=log,
+            range=range,
+            size=size,
+            title=title,
+            style=cast("Style", group("plot", "style", style, Style)),
+        )
+
     @checked_options(Part)
     def explain(
         self,
-        where: str | None = None,
+        box: Ranges | None = None,
         *,
         workers: int | None = None,
         gap: int | None = None,
@@ -274,7 +357,7 @@ class FileIndex:
         """Asks, and says what that cost beside what the I/O model expects.
 
         Args:
-            where, asked: As of `query`.
+            box, where, isel, columns, sample, skip_damaged: As of `query`.
             workers: Threads; None: as many as the machine runs at once.
             gap: Pieces up to so many bytes apart are read as one; None: as the device was measured.
             sorted: False leaves the sorted copies alone.
@@ -285,13 +368,13 @@ class FileIndex:
         options: dict[str, Any] = {"gap": gap, "sorted": sorted}
         if workers is not None:
             options["workers"] = workers
-        question = _question.question(where, **asked)
+        question = _question.question(box, **asked)
         _, costs = self._files.query(json.dumps(question), json.dumps(options))
         return self._costs(costs)
 
     @checked_options(Part)
     def splits(
-        self, parts: int, where: str | None = None, **asked: Unpack[Part]
+        self, parts: int, box: Ranges | None = None, **asked: Unpack[Part]
     ) -> list[FileSplit]:
         """The question in this many parts, which together are its answer: for processes of MPI, Dask or
         Spark, on machines that see the files under the same paths.
@@ -300,18 +383,18 @@ class FileIndex:
 
         Args:
             parts: How many; some may have no answers.
-            where, asked: As of `query`, without a limit.
+            box, where, isel, columns, sample, skip_damaged: As of `query`.
 
         Raises:
             InvalidInput: If a name or a range does not fit.
 
         Example:
-            >>> mine = files.splits(comm.size, "temperature > 310")[comm.rank]
+            >>> mine = files.splits(comm.size, where="temperature > 310")[comm.rank]
             >>> mine.query().to_numpy()
         """
         if parts < 1:
             raise InvalidInput(f"a question has 1 part or more, not {parts}")
-        question = _question.question(where, **asked)
+        question = _question.question(box, **asked)
         self._files.described(json.dumps(question))
         about = self._files.about()
         return [
@@ -321,7 +404,7 @@ class FileIndex:
 
     @checked_options(Part)
     def to_dataset(
-        self, where: str | None = None, **asked: Unpack[Part]
+        self, box: Ranges | None = None, **asked: Unpack[Part]
     ) -> pyarrow.dataset.Dataset:
         """The records as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and whatever reads such.
 
@@ -337,7 +420,7 @@ class FileIndex:
         need("pyarrow", "to_dataset()")
         from .._dataset import Dataset
 
-        question = _question.question(where, **asked)
+        question = _question.question(box, **asked)
         return Dataset(_Source(self, question))  # type: ignore[arg-type]
 
     def _ask(self, question: dict[str, Any]) -> FileResult:
@@ -454,7 +537,7 @@ def index(
 
     Example:
         >>> ocean = kubist.index("levitus.nc")
-        >>> ocean.query(where="TEMP > 28", sel={"ZAXLEVITR": (0, 50)}).to_pandas()
+        >>> ocean.query({"ZAXLEVITR": (0, 50)}, where="TEMP > 28").to_pandas()
     """
     paths = paths_of(files)
     folder = None if into is None else Path(into)

@@ -17,8 +17,8 @@ Ranges = Mapping[str, Any]
 class Places(TypedDict, total=False):
     """Where a question looks: as for `FileIndex.query`."""
 
+    where: str | None
     isel: Ranges | None
-    sel: Ranges | None
 
 
 class Counted(Places, total=False):
@@ -52,16 +52,16 @@ class Goal(Places, total=False):
     tails: float | None
 
 
-def question(where: str | None, **asked: Unpack[Asked]) -> dict[str, Any]:
+def question(box: Ranges | None, **asked: Unpack[Asked]) -> dict[str, Any]:
     columns = asked.get("columns")
     if isinstance(columns, str):
         raise InvalidInput(f"columns is a list of names, not {columns!r}")
-    isel, sel = asked.get("isel") or {}, asked.get("sel") or {}
+    isel = asked.get("isel") or {}
     sample = asked.get("sample")
     return {
-        "where": where,
+        "where": asked.get("where"),
         "isel": [positions(axis, given) for axis, given in isel.items()],
-        "sel": {column: values(column, given) for column, given in sel.items()},
+        "box": {column: values(column, given) for column, given in (box or {}).items()},
         "columns": None if columns is None else list(columns),
         "sample": None if sample is None else share("sample", sample),
         "limit": asked.get("limit"),
@@ -96,7 +96,7 @@ def values(column: str, given: Any) -> list[End]:
 def _end(column: str, given: Any, end: Any) -> End:
     """A whole number stays one: a double would round it."""
     if isinstance(end, bool | str | bytes):
-        raise InvalidInput(f"sel: {column}={given!r} is no range of numbers")
+        raise InvalidInput(f"box: {column}={given!r} is no range of numbers")
     if end is None:
         return None
     try:
@@ -106,7 +106,7 @@ def _end(column: str, given: Any, end: Any) -> End:
     try:
         number = float(end)
     except (TypeError, ValueError):
-        raise InvalidInput(f"sel: {column}={given!r} is no range of numbers") from None
+        raise InvalidInput(f"box: {column}={given!r} is no range of numbers") from None
     if not math.isfinite(number):
-        raise InvalidInput(f"sel: {column}={given!r}: an end is a finite number, or None: open")
+        raise InvalidInput(f"box: {column}={given!r}: an end is a finite number, or None: open")
     return number

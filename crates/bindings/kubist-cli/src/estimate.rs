@@ -52,7 +52,7 @@ fn of_files(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     let mut options = options(command, aggregates, &files.names(), cancel)?;
     let question = Question {
         filter: options.query.filter.take(),
-        sel: std::mem::take(&mut options.query.bounds),
+        bounds: std::mem::take(&mut options.query.bounds),
         ..Question::default()
     };
     let positions = Positions::new(&Arc::new(files), &question, cancel);

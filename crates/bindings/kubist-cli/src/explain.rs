@@ -1,6 +1,7 @@
 //! `kubist explain`: what a query is about to read, and where its time went.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use kubist::{Cancel, Explanation, RequestTimes, RunOptions, Table};
 use kubist_plot::{Chart, Color, Scale, Series};
@@ -8,7 +9,7 @@ use kubist_plot::{Chart, Color, Scale, Series};
 use crate::cost::cost;
 use crate::failure::Result;
 use crate::output::{PendingFile, print, print_json};
-use crate::{args, human, model, picture};
+use crate::{args, human, index, model, picture};
 
 /// What a stage of a request is called and drawn in, and between which moments it lies.
 type Stage = (&'static str, Color, fn(&RequestTimes) -> f64, fn(&RequestTimes) -> f64);
@@ -21,6 +22,9 @@ const STAGES: [Stage; 4] = [
 ];
 
 pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
+    if kubist_blocks::is_array_file(Path::new(&*command.table)) {
+        return index::explain(command, cancel);
+    }
     let fitted = command.fit.as_deref().map(model::read).transpose()?;
     let picture = command.plot.as_deref().map(PendingFile::create).transpose()?;
     let snapshot = Table::open(&command.table)?.snapshot()?;

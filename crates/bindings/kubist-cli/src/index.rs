@@ -1,4 +1,4 @@
-//! `kubist index`, and `kubist query` of a file: questions to files that stay as they are.
+//! `kubist index`, and what `kubist query`, `info` and `explain` do with files that stay as they are.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::answer::{PREVIEW_RECORDS, encoding, format};
 use crate::args;
 use crate::failure::{Failure, Result};
+use crate::location::Location;
 use crate::output::{Records, print, print_json, remark};
 use crate::parse;
 use crate::progress::Progress;
@@ -118,9 +119,9 @@ pub fn open(paths: &[PathBuf], cancel: &Cancel) -> Result<Files> {
     Ok(Files::open_any(&paths, None, Some(&library), cancel)?)
 }
 
-/// Records of a file.
-pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
-    let args::Question { region, selection, per_cell, inclusion } = &command.question;
+/// The question to files; options that only tables have are refused.
+fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Question> {
+    let args::Question { region, selection, per_cell, inclusion } = asked;
     let of_tables = [
         ("--window", region.window.is_some()),
         ("--steps", region.steps.is_some()),
@@ -130,22 +131,87 @@ pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
     ];
     if let Some((option, _)) = of_tables.iter().find(|(_, given)| *given) {
         return Err(Failure::usage(format!(
-            "{option} is for tables, and {} is a file of arrays: --where, --box, --sample, --limit and --columns \
-             are for both",
-            command.table
+            "{option} is for tables, and {table} is a file of arrays: --where, --box, --sample, --limit and --columns \
+             are for both"
         )));
     }
-    let paths: Vec<PathBuf> =
-        std::iter::once(PathBuf::from(&*command.table)).chain(command.more.iter().cloned()).collect();
-    let files = open(&paths, cancel)?;
-    let question = Question {
+    Ok(Question {
         filter: region.filter.clone(),
-        sel: parse::bounds(&region.ranges, &files.names())?,
+        bounds: parse::bounds(&region.ranges, &files.names())?,
         columns: selection.columns.clone(),
         sample: region.sample,
         limit: selection.limit,
         ..Question::default()
-    };
+    })
+}
+
+/// What files hold.
+pub fn info(command: &args::Info, cancel: &Cancel) -> Result<()> {
+    if command.columns {
+        return Err(Failure::usage(format!("--columns is for tables, and {} is a file of arrays", command.table)));
+    }
+    let about = open(&[PathBuf::from(&*command.table)], cancel)?.about();
+    if command.json {
+        return print_json(&about);
+    }
+    let joined = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join("x");
+    let rows: Vec<Vec<String>> = about
+        .variables
+        .iter()
+        .map(|variable| {
+            vec![
+                kubist::printable(&variable.name).into(),
+                variable.data_type.clone(),
+                kubist::printable(variable.unit.as_deref().unwrap_or("")).into(),
+                kubist::printable(&variable.dimensions.join(", ")).into(),
+                joined(&variable.shape),
+                variable.block.as_deref().map_or("not indexed".to_string(), joined),
+            ]
+        })
+        .collect();
+    let header = ["variable", "type", "unit", "axes", "shape", "block"];
+    print(&aligned(&header, &[], &rows))?;
+    if about.index_bytes > 0 {
+        print(&format!("index {} of {}\n", human::bytes(about.index_bytes), human::bytes(about.bytes)))?;
+    }
+    for left in about.left_out.iter().chain(&about.damaged) {
+        remark(&format!("left out: {left}"));
+    }
+    Ok(())
+}
+
+/// What a question to files reads, next to what the I/O model expects.
+pub fn explain(command: &args::Explain, cancel: &Cancel) -> Result<()> {
+    if command.fit.is_some() || command.plot.is_some() {
+        return Err(Failure::usage(format!(
+            "--fit and --plot are for tables, and {} is a file of arrays",
+            command.table
+        )));
+    }
+    let files = open(&[PathBuf::from(&*command.table)], cancel)?;
+    let question = question(&command.table, &command.question, &files)?;
+    let report = files.query(&question, &RunOptions::default(), cancel, &mut |_| Ok(()))?;
+    if command.json {
+        return print_json(&report);
+    }
+    print(&format!("{}\n", cost(&command.table, &report)))?;
+    match &report.expected {
+        Some(expected) => print(&format!(
+            "expected of independent values: {:.0} blocks, {}, {:.0} requests\n",
+            expected.blocks,
+            human::bytes(expected.bytes as u64),
+            expected.requests
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Records of a file.
+pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
+    let paths: Vec<PathBuf> =
+        std::iter::once(PathBuf::from(&*command.table)).chain(command.more.iter().cloned()).collect();
+    let files = open(&paths, cancel)?;
+    let question = question(&command.table, &command.question, &files)?;
     if command.count {
         let report = files.count(&question, &RunOptions::default(), cancel)?;
         match command.output.json {
@@ -203,6 +269,11 @@ fn tell(command: &args::Query, report: &Report) -> Result<()> {
         crate::output::remark_raw(&text);
         return Ok(());
     }
+    remark(&cost(&command.table, report));
+    Ok(())
+}
+
+fn cost(table: &Location, report: &Report) -> String {
     let read = report.bytes + report.sorted_bytes;
     let mut line = format!(
         "{}; {} of {} blocks: {} of {} in {} requests",
@@ -219,8 +290,7 @@ fn tell(command: &args::Query, report: &Report) -> Result<()> {
             let share = 100.0 * spared as f64 / (report.blocks as f64).max(1.0);
             line += &format!(", which would have spared {share:.1} % of the blocks");
         }
-        line += &format!(" (kubist index {})", command.table);
+        line += &format!(" (kubist index {table})");
     }
-    remark(&line);
-    Ok(())
+    line
 }

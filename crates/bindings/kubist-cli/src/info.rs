@@ -1,15 +1,19 @@
 //! `kubist info`: what a table holds, on one screen.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use kubist::{Cancel, ColumnInfo, ColumnsUse, Costs, DeclaredWriters, DimensionInfo, DiskUse, Info, Table};
 
 use crate::args;
 use crate::failure::Result;
 use crate::output::{print, print_json};
-use crate::{human, table};
+use crate::{human, index, table};
 
 pub fn run(command: &args::Info, cancel: &Cancel) -> Result<()> {
+    if kubist_blocks::is_array_file(Path::new(&*command.table)) {
+        return index::info(command, cancel);
+    }
     let snapshot = Table::open(&command.table)?.snapshot()?;
     if command.columns {
         let columns = snapshot.columns_use(cancel)?;

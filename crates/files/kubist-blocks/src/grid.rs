@@ -26,8 +26,8 @@ pub struct Question {
     /// Ranges of positions: axis, first, and behind the last.
     pub isel: Vec<(String, u64, Option<u64>)>,
     /// Closed ranges of values of columns, with the ends of a table's box.
-    #[serde(with = "bounds")]
-    pub sel: Vec<Bound>,
+    #[serde(rename = "box", with = "bounds")]
+    pub bounds: Vec<Bound>,
     pub columns: Option<Vec<String>>,
     /// The share of the positions to sample.
     pub sample: Option<f64>,
@@ -96,7 +96,7 @@ impl Grid {
             Some(filter) => Predicate::parse(filter, &schema)?,
             None => Predicate::always(),
         };
-        for Bound { column, low, high } in &question.sel {
+        for Bound { column, low, high } in &question.bounds {
             predicate = predicate.and(Predicate::range(&schema, column, low.as_ref(), high.as_ref())?);
         }
         let find = |name: &String| kubist_expr::column_index(&schema, name).map_err(Error::from);

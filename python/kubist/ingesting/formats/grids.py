@@ -37,7 +37,7 @@ def look(path: Path, options: Options) -> Source:
     from ... import indexing
 
     files = indexing.FileIndex([path], None, any=True)
-    about = files.about()
+    about = files.info()
     axes, values, beside = _grid(path, about["variables"], options.columns)
     taken = {*values, *beside}
     others = [v["name"] for v in about["variables"] if v["name"] not in taken]
@@ -46,7 +46,7 @@ def look(path: Path, options: Options) -> Source:
     columns = [*_placed(axes, beside), *values]
     there = " OR ".join(f"{_quoted(name)} IS NOT NULL" for name in values)
     names = _short(columns)
-    nothing = files.query(there, columns=columns, isel={axes[0]: slice(0, 0)}).to_arrow().schema
+    nothing = files.query(where=there, columns=columns, isel={axes[0]: slice(0, 0)}).to_arrow().schema
     moments, notes = _moments(
         files, [described[c] for c in columns if c in described], names, options
     )
@@ -65,7 +65,7 @@ def look(path: Path, options: Options) -> Source:
         # A table may have numbers where this file has times.
         numbers = [f.name for f in state.schema or () if not pa.types.is_timestamp(f.type)]
         for part in _parts(axes, lengths):
-            found = files.query(there, columns=columns, isel=part).to_arrow()
+            found = files.query(where=there, columns=columns, isel=part).to_arrow()
             arrays = {}
             for name, field in zip(columns, schema, strict=True):
                 if name not in moments:

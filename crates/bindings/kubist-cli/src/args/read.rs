@@ -110,10 +110,11 @@ pub enum Format {
 Examples:
   kubist explain airway.kubist --box x=0.1:0.2
   kubist explain cassandra://host1/science/droplets --sample 1% --fit droplets.fit.json --plot stages.png
+  kubist explain ocean.nc --where 'temperature > 28'
 
 Exit codes: see kubist --help")]
 pub struct Explain {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
     pub table: Location,
     #[command(flatten)]
     pub question: Question,
@@ -186,17 +187,18 @@ pub struct Estimate {
     pub json: bool,
 }
 
-/// Say what a table holds
+/// Say what a table holds, or a file
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   kubist info airway.kubist
   kubist info airway.kubist --json | jq .rows
   kubist info airway.kubist --columns
+  kubist info ocean.nc
 
 Exit codes: see kubist --help")]
 pub struct Info {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
     pub table: Location,
     /// Say what each column takes instead: bytes a record, encodings, how fast it is decoded
     #[arg(long)]

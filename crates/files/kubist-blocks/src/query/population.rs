@@ -123,7 +123,7 @@ impl Population for Positions {
     }
 
     fn is_all(&self) -> bool {
-        self.question.filter.is_none() && self.question.sel.is_empty() && self.question.isel.is_empty()
+        self.question.filter.is_none() && self.question.bounds.is_empty() && self.question.isel.is_empty()
     }
 
     fn cancel(&self) -> Cancel {
