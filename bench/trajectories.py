@@ -160,7 +160,7 @@ def ingested(place: Place) -> Spent:
     shutil.rmtree(place.table, ignore_errors=True)
     drop_files(place.folder)
     begin = clocks()
-    kubist.ingest(place.table, place.xtc, topology=place.topology)
+    kubist.ingest(place.table, place.xtc, read={"topology": place.topology})
     return Spent(*(clocks() - begin).tolist())
 
 

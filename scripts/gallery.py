@@ -43,7 +43,7 @@ def mdanalysis(folder: Path) -> Any:
     """A slab through a receptor and the water around it; the file is without the membrane."""
     data = data_of("prolif")
     table = folder / "run.kubist"
-    kubist.ingest(table, data / "water_m2.xtc", topology=data / "water_m2.pdb")
+    kubist.ingest(table, data / "water_m2.xtc", read={"topology": data / "water_m2.pdb"})
     title = "M2 receptor and water: atoms in a slab of 8 Å, all 20 frames"
     return kubist.open(table).plot(
         "x",

@@ -25,7 +25,7 @@ import kubist
 
 def asked(files: kubist.FileIndex, where: str, **question: Any) -> dict[str, Any]:
     """The records that answer; what that cost is printed."""
-    result = files.query(where, **question)
+    result = files.query(where=where, **question)
     print(f"{where}\n    {result.costs!r}")
     columns: dict[str, Any] = result.to_numpy()
     return columns
@@ -39,8 +39,8 @@ def main(folder: Path, picture: Path) -> None:
         high = asked(relief, "ROSE > 4000")
         deep = asked(relief, "ROSE < -6500")
         shores = asked(relief, "ROSE BETWEEN -60 AND 60", sample=0.1)
-        warm = asked(ocean, "TEMP > 28", sel={"ZAXLEVITR": (0, 10)})
-        fresh = asked(ocean, "SALT < 32 AND TEMP > 5", sel={"ZAXLEVITR": (0, 10)})
+        warm = asked(ocean, "TEMP > 28", box={"ZAXLEVITR": (0, 10)})
+        fresh = asked(ocean, "SALT < 32 AND TEMP > 5", box={"ZAXLEVITR": (0, 10)})
     figure, axes = plt.subplots(figsize=(12, 6.4), constrained_layout=True)
     x, y = "ETOPO05_X", "ETOPO05_Y"
     axes.scatter(shores[x], shores[y], s=0.05, color="0.75", linewidths=0)
