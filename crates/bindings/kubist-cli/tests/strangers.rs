@@ -248,7 +248,7 @@ fn names_and_values_do_nothing_to_the_terminal() {
     };
     workdir.write("evil.csv", format!("x,{name}\n1,{esc}value\n2,b\n"));
     let unit = format!("units=x=m{esc}");
-    let set = format!("key{esc}=value{esc}\nline");
+    let set = format!("metadata=key{esc}=value{esc}\nline");
     let made = ["ingest", "t", "evil.csv", "--dimensions", "x", "--create", &unit, "--create", &set];
     workdir.run_of(&made).ok();
     tame(&workdir.run("info t").ok().out);
