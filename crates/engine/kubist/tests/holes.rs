@@ -16,7 +16,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use kubist::store::disk::Disk;
-use kubist::store::sim::SimDisk;
+use kubist_simulate::SimDisk;
 use kubist::store::{BLOCK_BYTES, LocalStore, Store};
 use kubist::{
     Bound, Cancel, Error, OptimizeOptions, Query, Replication, Result, Snapshot, Table, TableOptions, Value,

@@ -17,7 +17,7 @@ use crate::common::planted::{Fault, Planted};
 use crate::common::{Wrong, name, options, rows, schema, whole_commits};
 use kubist::store::LocalStore;
 use kubist::store::disk::Disk;
-use kubist::store::sim::{Mount, Network, Rule, SimDisk, SimProcess, Task};
+use kubist_simulate::{Mount, Network, Rule, SimDisk, SimProcess, Task};
 use kubist::{
     CommitOptions, Dimension, Domain, Error, ErrorKind, GridOptions, OptimizeOptions, Snapshot, Table, Value,
     VerifyOptions, WriterOptions,

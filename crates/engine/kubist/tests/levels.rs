@@ -11,7 +11,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::store::LocalStore;
-use kubist::store::sim::{SimDisk, SimProcess};
+use kubist_simulate::{SimDisk, SimProcess};
 use kubist::{
     Bound, CommitOptions, Dimension, Domain, Error, OptimizeOptions, Query, Snapshot, Table, TableOptions, Value,
     VerifyOptions, Writer, WriterOptions,

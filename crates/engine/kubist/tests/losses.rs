@@ -9,7 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist::store::sim::SimDisk;
+use kubist_simulate::SimDisk;
 use kubist::store::{LocalStore, MemoryStore, Store, open_local};
 use kubist::{
     CopyOptions, Dimension, Domain, Error, OptimizeOptions, Query, SalvageReport, Table, TableOptions, VerifyOptions,

@@ -10,7 +10,7 @@ use crate::common::{name, options, rows, schema};
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::DataType;
 use kubist::store::disk::{Disk, Open};
-use kubist::store::sim::{Mount, Network, Rule, SimDisk};
+use kubist_simulate::{Mount, Network, Rule, SimDisk};
 use kubist::store::{LocalStore, Result, Segment, Store};
 use kubist::{
     Cancel, Dimension, Domain, Error, ErrorKind, GridOptions, NewColumn, OptimizeOptions, Query, Snapshot, Table,

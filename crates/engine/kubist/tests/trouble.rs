@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{commits, name, options, schema};
-use kubist::store::sim::{Call, SimDisk};
+use kubist_simulate::{Call, SimDisk};
 use kubist::store::{LocalStore, Store};
 use kubist::{Error, OptimizeOptions, Result, Table, VerifyOptions, Writer, WriterOptions};
 use rand::rngs::StdRng;

@@ -10,7 +10,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use kubist::store::sim::SimDisk;
+use kubist_simulate::SimDisk;
 use kubist::store::{LocalStore, MemoryStore, Store};
 use kubist::{
     Bound, Cancel, CommitOptions, CopyOptions, Declared, Dimension, Domain, Error, Metadata, NewColumn,

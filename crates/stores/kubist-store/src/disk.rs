@@ -1,6 +1,6 @@
 //! The few system calls that the local engine makes.
 //!
-//! [`OsDisk`] passes them on to the operating system; [`crate::sim`] answers
+//! [`OsDisk`] passes them on to the operating system; the crate `kubist-simulate` answers
 //! them from a seed. The promises are POSIX's, no more, for those are what the
 //! engine must live with:
 //!
@@ -106,8 +106,8 @@ pub struct Irregular {
     pub wanted: Sort,
 }
 
-/// `sort` stands at `path`, where `wanted` belongs.
-pub(crate) fn irregular(path: &Path, sort: Sort, wanted: Sort) -> io::Error {
+/// The error that `sort` stands at `path`, where `wanted` belongs.
+pub fn irregular(path: &Path, sort: Sort, wanted: Sort) -> io::Error {
     let kind = match sort {
         Sort::Directory => io::ErrorKind::IsADirectory,
         Sort::File => io::ErrorKind::NotADirectory,

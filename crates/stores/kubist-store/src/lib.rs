@@ -17,9 +17,8 @@
 //! Engines: [`LocalStore`] (a directory shared by any number of processes, no
 //! server) and [`MemoryStore`] (tests); others are crates of their own, and `docs/stores.md`
 //! shows how to write one. A location leads to a store by its [`Scheme`]. The local engine
-//! makes every system call through [`disk::Disk`]; [`sim`] is a simulated one that tears, reorders and
-//! loses whatever was not synced, so that the code under test is the code that
-//! runs.
+//! makes every system call through [`disk::Disk`]. The crate `kubist-simulate` has a simulated one that tears,
+//! reorders and loses whatever was not synced, so that tests run the code that users run.
 
 #![deny(missing_docs)]
 
@@ -36,7 +35,6 @@ mod local;
 mod memory;
 pub mod names;
 mod scheme;
-pub mod sim;
 mod stop;
 mod store;
 mod traffic;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::{bytes, for_seeds, open, payloads};
-use kubist_store::sim::{Liar, Lie, SimDisk};
+use kubist_simulate::{Liar, Lie, SimDisk};
 use kubist_store::{LocalStore, Result, Store};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

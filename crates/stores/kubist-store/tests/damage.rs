@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::common::{file, open, payloads};
 use kubist_store::disk::{Disk, Open};
-use kubist_store::sim::SimDisk;
+use kubist_simulate::SimDisk;
 use kubist_store::{Error, LocalStore, Store};
 
 const ENTRIES: [&[u8]; 4] = [b"the first entry", b"", b"a third, somewhat longer entry", b"last"];

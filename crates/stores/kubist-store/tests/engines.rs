@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kubist_store::sim::SimDisk;
+use kubist_simulate::SimDisk;
 use kubist_store::{LocalStore, MemoryStore, conformance};
 
 #[test]

@@ -5,7 +5,7 @@
 
 use crate::common::{bytes, file, for_seeds, open, payloads};
 use kubist_store::disk::{Disk, Open};
-use kubist_store::sim::{Call, SimDisk};
+use kubist_simulate::{Call, SimDisk};
 use kubist_store::{Error, LogOwner, Result, Segment, Store};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::common::{STORE, bytes, for_seeds, open, payloads};
-use kubist_store::sim::{SimDisk, Task};
+use kubist_simulate::{SimDisk, Task};
 use kubist_store::{Error, LocalStore, LogEntry, Result, Store};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

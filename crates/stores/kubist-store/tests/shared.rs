@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::common::{STORE, for_seeds};
 use bytes::Bytes;
 use kubist_store::disk::Disk;
-use kubist_store::sim::{Call, Liar, Lie, Mount, Network, Rule, SimDisk, Task};
+use kubist_simulate::{Call, Liar, Lie, Mount, Network, Rule, SimDisk, Task};
 use kubist_store::{
     Capabilities, Error, Kept, LocalStore, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, conformance,
     stoppable,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kubist_store::sim::SimDisk;
+use kubist_simulate::SimDisk;
 use kubist_store::{LocalStore, LogTail, Result};
 use rand::Rng;
 use rand::rngs::StdRng;

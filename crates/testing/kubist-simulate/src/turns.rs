@@ -8,11 +8,11 @@
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::chance::Chance;
-use super::state::ProcessId;
+use crate::chance::Chance;
+use crate::state::ProcessId;
 
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     table: Mutex<Table>,
     changed: Condvar,
 }
@@ -89,7 +89,7 @@ impl Turns {
     }
 }
 
-pub(super) struct TakingPart<'a> {
+pub(crate) struct TakingPart<'a> {
     turns: &'a Turns,
     process: ProcessId,
 }

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::cached::Node;
-use super::chance::Chance;
-use super::network::{Network, Rule};
-use super::{SimDisk, SimProcess};
-use crate::claims::Life;
-use crate::disk::{Disk, DiskFile, Found, Listed, Open, Sort};
+use crate::cached::Node;
+use crate::chance::Chance;
+use crate::network::{Network, Rule};
+use crate::{SimDisk, SimProcess};
+use kubist_store::claims::Life;
+use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open, Sort};
 
 /// A machine remembers something for less than this, in milliseconds.
 const LONGEST: usize = 400;

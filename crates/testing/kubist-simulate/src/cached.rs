@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::chance::{Chance, Survival};
+use crate::chance::{Chance, Survival};
 
 /// What a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
@@ -12,7 +12,7 @@ const SECTOR_BYTES: usize = 512;
 const BLOCK_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
-pub(super) struct CachedFile {
+pub(crate) struct CachedFile {
     pub seen: Vec<u8>,
     on_disk: Vec<u8>,
     unsynced: Vec<Change>,
@@ -152,10 +152,10 @@ fn put(file: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 }
 
 /// The number of a file or directory.
-pub(super) type Node = usize;
+pub(crate) type Node = usize;
 
 #[derive(Debug, Default)]
-pub(super) struct CachedDirectory {
+pub(crate) struct CachedDirectory {
     pub seen: BTreeMap<String, Node>,
     on_disk: BTreeMap<String, Node>,
     /// For each name what became of it, in order.

@@ -7,17 +7,17 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::cached::{CachedDirectory, CachedFile};
-use super::chance::Chance;
-use super::state::{Call, Fate, Handle, HandleId, Inode, ProcessId, State, dead};
-use super::turns::Turns;
-use crate::disk::{Found, Listed, Open, Sort, irregular};
+use crate::cached::{CachedDirectory, CachedFile};
+use crate::chance::Chance;
+use crate::state::{Call, Fate, Handle, HandleId, Inode, ProcessId, State, dead};
+use crate::turns::Turns;
+use kubist_store::disk::{Found, Listed, Open, Sort, irregular};
 
 /// The time that goes by in one part of a pause.
 const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     state: Mutex<State>,
     turns: Turns,
 }

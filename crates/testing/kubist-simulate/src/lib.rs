@@ -2,7 +2,7 @@
 //! from a seed, so that every failure can be played again.
 //!
 //! A [`SimDisk`] is the machine; each [`SimProcess`] on it is a [`Disk`] to give
-//! to [`LocalStore::on_disk`](crate::LocalStore::on_disk). It is as mean as POSIX
+//! to [`LocalStore::on_disk`](kubist_store::LocalStore::on_disk). It is as mean as POSIX
 //! allows:
 //!
 //! - what was written but not synced is, after a crash, there, lost, or there in
@@ -15,12 +15,15 @@
 //!   of itself, a failing link may have happened;
 //! - locks go with the handle or the process that holds them.
 //!
+//! Tests of stores and of the engine alone depend on it: programs that users build do not contain it.
+//!
 //! A [`Network`] makes it a file server, and a [`Mount`] a machine that has it mounted, with
 //! all that such file systems do ([`Rule`]). Time is counted in calls, a millisecond each.
 //!
 //! ```
 //! use std::path::Path;
-//! use kubist_store::{LocalStore, Store, sim::SimDisk};
+//! use kubist_simulate::SimDisk;
+//! use kubist_store::{LocalStore, Store};
 //!
 //! let machine = SimDisk::new(7);
 //! let store = LocalStore::on_disk(machine.process(), Path::new("/table")).unwrap();
@@ -29,6 +32,8 @@
 //! let store = LocalStore::on_disk(machine.process(), Path::new("/table")).unwrap();
 //! assert_eq!(store.read_log("w", 0).unwrap().entries[0].bytes, "acknowledged");
 //! ```
+
+#![deny(missing_docs)]
 
 mod cached;
 mod chance;
@@ -50,8 +55,8 @@ pub use mount::{Mount, MountedProcess};
 pub use network::{Network, Rule};
 pub use state::Call;
 
-use crate::claims::{self, Life};
-use crate::disk::{Disk, DiskFile, Found, Listed, Open};
+use kubist_store::claims::{self, Life};
+use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open};
 use machine::Machine;
 use state::{HandleId, ProcessId};
 

@@ -2,7 +2,7 @@
 //! Lea and Flood (2014), which is a few lines and the same everywhere.
 
 #[derive(Debug, Clone)]
-pub(super) struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
     pub fn new(seed: u64) -> Chance {
@@ -34,7 +34,7 @@ impl Chance {
 /// How much of what was not synced outlives a crash. Real crashes are often all
 /// or nothing; the mixtures are what finds bugs.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Survival {
+pub(crate) enum Survival {
     Nothing,
     Everything,
     /// Each piece on its own, once in this many.

@@ -1,16 +1,16 @@
 //! A file server, and what file systems of several machines do to those who use it.
 //!
 //! The server is a [`SimDisk`]: it orders all calls, and link and create are atomic there. What
-//! is between it and a process is the machine's own memory ([`Mount`](super::Mount)), which is
+//! is between it and a process is the machine's own memory ([`Mount`](crate::Mount)), which is
 //! right about what that machine does, and behind with what others do.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::SimDisk;
-use super::cached::Node;
-use super::state::Inode;
+use crate::SimDisk;
+use crate::cached::Node;
+use crate::state::Inode;
 
 /// Something that a file system of several machines does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Rule {
 /// A file server with the rules that hold between it and its machines.
 #[derive(Debug)]
 pub struct Network {
-    pub(super) server: SimDisk,
+    pub(crate) server: SimDisk,
     rules: Vec<Rule>,
     files: Mutex<Files>,
 }
@@ -73,41 +73,41 @@ impl Network {
     }
 
     /// The number of the next machine that mounts it.
-    pub(super) fn next_mount(&self) -> u64 {
+    pub(crate) fn next_mount(&self) -> u64 {
         let mut files = self.files();
         files.mounts += 1;
         files.mounts
     }
 
-    pub(super) fn has(&self, rule: Rule) -> bool {
+    pub(crate) fn has(&self, rule: Rule) -> bool {
         self.rules.contains(&rule)
     }
 
     /// Is anything at a path?
-    pub(super) fn is_there(&self, path: &Path) -> bool {
+    pub(crate) fn is_there(&self, path: &Path) -> bool {
         self.server.machine.state().node(path).is_ok()
     }
 
     /// The file at a path, if there is one.
-    pub(super) fn node(&self, path: &Path) -> Option<Node> {
+    pub(crate) fn node(&self, path: &Path) -> Option<Node> {
         let state = self.server.machine.state();
         let node = state.node(path).ok()?;
         matches!(&state.nodes[node], Inode::File(_)).then_some(node)
     }
 
     /// What a machine sees of a file that another one has not closed yet.
-    pub(super) fn closed_before(&self, mount: u64, node: Node) -> Option<Arc<Vec<u8>>> {
+    pub(crate) fn closed_before(&self, mount: u64, node: Node) -> Option<Arc<Vec<u8>>> {
         let files = self.files();
         files.open.get(&node).filter(|(writer, _)| *writer != mount).map(|(_, bytes)| bytes.clone())
     }
 
     /// Does the machine have bytes of the file that others do not see?
-    pub(super) fn writes(&self, mount: u64, node: Node) -> bool {
+    pub(crate) fn writes(&self, mount: u64, node: Node) -> bool {
         self.files().open.get(&node).is_some_and(|(writer, _)| *writer == mount)
     }
 
     /// The machine begins to write to a file.
-    pub(super) fn begin(&self, mount: u64, node: Node) {
+    pub(crate) fn begin(&self, mount: u64, node: Node) {
         if self.has(Rule::AfterClose) && !self.writes(mount, node) {
             let before = self.bytes(node);
             self.files().open.insert(node, (mount, before));
@@ -115,7 +115,7 @@ impl Network {
     }
 
     /// The machine has closed it.
-    pub(super) fn close(&self, mount: u64, node: Node) {
+    pub(crate) fn close(&self, mount: u64, node: Node) {
         let mut files = self.files();
         if files.open.get(&node).is_some_and(|(writer, _)| *writer == mount) {
             files.open.remove(&node);
@@ -123,19 +123,19 @@ impl Network {
     }
 
     /// The machine has taken a name of a file.
-    pub(super) fn unlinked(&self, mount: u64, node: Node) {
+    pub(crate) fn unlinked(&self, mount: u64, node: Node) {
         if self.server.machine.state().names_of(node) == 0 {
             self.files().deleted.insert(node, mount);
         }
     }
 
     /// Has another machine deleted the file?
-    pub(super) fn is_gone(&self, mount: u64, node: Node) -> bool {
+    pub(crate) fn is_gone(&self, mount: u64, node: Node) -> bool {
         self.has(Rule::Gone) && self.files().deleted.get(&node).is_some_and(|by| *by != mount)
     }
 
     /// Its bytes, as the server has them.
-    pub(super) fn bytes(&self, node: Node) -> Arc<Vec<u8>> {
+    pub(crate) fn bytes(&self, node: Node) -> Arc<Vec<u8>> {
         match &self.server.machine.state().nodes[node] {
             Inode::File(file) => Arc::new(file.seen.clone()),
             Inode::Directory(_) => Arc::default(),

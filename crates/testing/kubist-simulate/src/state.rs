@@ -6,9 +6,9 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use super::cached::{CachedDirectory, CachedFile, Node};
-use super::chance::Chance;
-use crate::disk::{Sort, irregular};
+use crate::cached::{CachedDirectory, CachedFile, Node};
+use crate::chance::Chance;
+use kubist_store::disk::{Sort, irregular};
 
 /// A kind of system call, to let one fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,16 +68,16 @@ impl Call {
 
 /// A process, and which boot of the machine it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ProcessId {
+pub(crate) struct ProcessId {
     pub number: u32,
     pub boot: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct HandleId(pub u64);
+pub(crate) struct HandleId(pub u64);
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(crate) struct State {
     pub chance: Chance,
     pub nodes: Vec<Inode>,
     pub handles: BTreeMap<HandleId, Handle>,
@@ -96,7 +96,7 @@ pub(super) struct State {
 }
 
 #[derive(Debug)]
-pub(super) enum Inode {
+pub(crate) enum Inode {
     File(CachedFile),
     Directory(CachedDirectory),
 }
@@ -111,7 +111,7 @@ impl Inode {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Handle {
+pub(crate) struct Handle {
     pub process: ProcessId,
     pub node: Node,
     pub writable: bool,
@@ -127,7 +127,7 @@ enum Life {
 
 /// How a system call goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(crate) enum Fate {
     Succeeds,
     /// It answers with an error, but may have done part of its work.
     Fails,
@@ -416,6 +416,6 @@ fn parts(path: &Path) -> io::Result<Vec<&str>> {
     Ok(parts)
 }
 
-pub(super) fn dead() -> io::Error {
+pub(crate) fn dead() -> io::Error {
     io::Error::other("the simulated process is dead")
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::claims::Life;
-use crate::disk::{Disk, DiskFile, Found, Listed, Open};
+use kubist_store::claims::Life;
+use kubist_store::disk::{Disk, DiskFile, Found, Listed, Open};
 
 /// What a [`Liar`] does not sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
