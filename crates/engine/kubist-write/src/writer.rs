@@ -24,6 +24,7 @@ use crate::runs::{PART_SHARE, Prepared, Runs, SORT_BYTES};
 use crate::seen::Seen;
 use crate::spill::{Part, Spill, batch_bytes};
 use kubist_catalog::core::Core;
+use kubist_catalog::directory::Directory;
 use kubist_catalog::error::store_error;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::schema::{NO_STEP, TableSchema};
@@ -271,8 +272,9 @@ impl Writer {
             // What is discarded is deleted with its segment, in which no other commit may be.
             self.segment = None;
         }
+        let view = self.core.view(&self.cancel)?;
         let mut pending = std::mem::take(&mut self.pending);
-        match self.laid_out(&mut pending, None) {
+        match self.laid_out(view, &mut pending, None) {
             Ok(all) => {
                 self.pending = Pending { rows: pending.rows, laid_out: Some(all), ..Pending::default() };
                 Ok(())
@@ -396,34 +398,36 @@ impl Writer {
         self.core.check_process()?;
         self.pending.check()?;
         let begin = Instant::now();
+        if let Some(behind) = &self.behind {
+            behind.admit(&self.cancel)?;
+        }
+        // A step may be empty for a writer, but it has to be said.
+        if self.pending.rows == 0 && options.step.is_none() && options.token.is_none() {
+            let writer = self.name().into();
+            return Ok(Committed { writer, ..Committed::default() });
+        }
+        // The commit's one look at the table: on a network each is several requests.
+        let view = self.core.view(&self.cancel)?;
         if let Some(token) = &options.token
-            && let Some((sequence, rows)) = self.core.view(&self.cancel)?.history.token(self.name(), token)
+            && let Some((sequence, rows)) = view.history.token(self.name(), token)
         {
             self.discard();
             let writer = self.name().into();
             return Ok(Committed { writer, sequence, rows, repeated: true, ..Committed::default() });
         }
         if let Some(step) = options.step {
-            self.check_step(step)?;
+            self.check_step(&view, step)?;
             if self.pending.laid_out.is_some() {
                 return Err(Error::invalid(format!(
                     "step {step}: rows that are laid out before their commit have none"
                 )));
             }
         }
-        if let Some(behind) = &self.behind {
-            behind.admit(&self.cancel)?;
-        }
         let mut pending = std::mem::take(&mut self.pending);
-        // A step may be empty for a writer, but it has to be said.
-        if pending.rows == 0 && options.step.is_none() && options.token.is_none() {
-            let writer = self.name().into();
-            return Ok(Committed { writer, ..Committed::default() });
-        }
         let rows = pending.rows;
         let Prepared { commit, bytes, outside } = match rows {
             0 => Prepared::default(),
-            _ => self.laid_out(&mut pending, options.step)?,
+            _ => self.laid_out(view, &mut pending, options.step)?,
         };
         let step = options.step.map(|step| StepMark { step, abandoned: false });
         let token = options.token.clone();
@@ -443,7 +447,7 @@ impl Writer {
         let rows = pending.rows;
         let Prepared { commit, bytes, outside } = match rows {
             0 => Prepared::default(),
-            _ => self.laid_out(&mut pending, None)?,
+            _ => self.laid_out(self.core.view(&self.cancel)?, &mut pending, None)?,
         };
         let entry = CommitEntry { sequence: 0, rows, token: None, step: None, steps, thinned, commit };
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
@@ -457,7 +461,8 @@ impl Writer {
     pub fn abandon(&mut self, step: i64) -> Result<Committed> {
         self.core.check_process()?;
         self.check_standing()?;
-        self.check_step(step)?;
+        let view = self.core.view(&self.cancel)?;
+        self.check_step(&view, step)?;
         let commit = Commit { runs: vec![], cutoffs: vec![] };
         let step = Some(StepMark { step, abandoned: true });
         let entry = CommitEntry { sequence: 0, rows: 0, token: None, step, steps: vec![], thinned: vec![], commit };
@@ -474,9 +479,9 @@ impl Writer {
     }
 
     /// Steps of a writer go up, so that each is one commit.
-    fn check_step(&self, step: i64) -> Result<()> {
+    fn check_step(&self, view: &View, step: i64) -> Result<()> {
         let name = self.name();
-        match self.last_step()? {
+        match view.history.last_step(name) {
             _ if step == NO_STEP => Err(Error::invalid(format!("{step} cannot be a step"))),
             Some(last) if step <= last => Err(Error::invalid(format!(
                 "writer {name:?} has committed or abandoned step {last}; the next must be later, found {step} \
@@ -544,28 +549,37 @@ impl Writer {
     }
 
     /// All runs of the pending rows, which are durable once the segment is.
-    fn laid_out(&mut self, pending: &mut Pending, step: Option<i64>) -> Result<Prepared> {
+    fn laid_out(&mut self, view: Arc<View>, pending: &mut Pending, step: Option<i64>) -> Result<Prepared> {
         let done = pending.laid_out.take();
         let all = match done {
             Some(done) if rows_of(&done.commit) == pending.rows => Ok(done),
-            Some(mut done) => self.write(pending, step, Some(&done.commit)).map(|later| {
+            Some(mut done) => self.write(view, pending, step, Some(&done.commit)).map(|later| {
                 done.join(later);
                 done
             }),
-            None => self.write(pending, step, None),
+            None => self.write(view, pending, step, None),
         };
         all.inspect_err(|_| self.segment = None)
+    }
+
+    /// What rows are placed by as of `view`, or as of a newer one if pages of its list of runs were cleaned away.
+    fn known(&self, view: Arc<View>) -> Result<(Arc<View>, Vec<Arc<Directory>>)> {
+        let load = |view: &View| view.runs.worth_knowing(&self.core, &self.cancel);
+        match load(&view) {
+            Err(Error::SnapshotExpired { .. }) => self.core.view_with(&self.cancel, load),
+            known => Ok((view, known?)),
+        }
     }
 
     /// Writes the pending rows as runs; `first` are runs of the same commit.
     fn write(
         &mut self,
+        view: Arc<View>,
         pending: &mut Pending,
         step: Option<i64>,
         first: Option<&Commit<Location>>,
     ) -> Result<Prepared> {
-        let (view, known) =
-            self.core.view_with(&self.cancel, |view| view.runs.worth_knowing(&self.core, &self.cancel))?;
+        let (view, known) = self.known(view)?;
         self.core.settle_schema(&view.schema)?;
         let batches = widened(&view.schema, std::mem::take(&mut pending.batches))?;
         // What was spilled lies in parts of an older grid's space, perhaps: it stays there.

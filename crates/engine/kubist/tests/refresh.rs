@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use crate::common::forward::forward;
 use crate::common::gated::{Gated, Hold, Then};
 use crate::common::watchdog::within_a_minute;
-use crate::common::{commit, commits, name, options, schema};
+use crate::common::{commit, commits, name, options, rows, schema};
 use kubist::store::{Capabilities, Latency, LogTail, MemoryStore, Store};
-use kubist::{Cancel, Declared, Error, OptimizeOptions, Result, Snapshot, Table, Writer, WriterOptions};
+use kubist::{Cancel, CommitOptions, Declared, Error, OptimizeOptions, Result, Snapshot, Table, Writer, WriterOptions};
 
 const READERS: usize = 8;
 
@@ -99,6 +99,27 @@ fn a_far_table_that_has_not_changed_is_asked_once_for_each_thing() {
     assert_ne!(optimized.token(), token);
     near.declare_writers(&Declared::Names([name(0)].into())).unwrap();
     assert_eq!(table.snapshot().unwrap().token(), near.snapshot().unwrap().token());
+}
+
+#[test]
+fn a_commit_looks_at_the_table_once() {
+    let far = Arc::new(Far { store: MemoryStore::new("far"), asked: Mutex::default() });
+    let table = Table::create_in(far.clone(), schema(), &options()).unwrap();
+    let mut writer = table.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap();
+    commit(&mut writer, 0, 0).unwrap();
+    // A look lists rewrites and writers, and reads logs. The grid is read besides, once it may be too small.
+    let looks = || -> Vec<&str> { far.asked().into_iter().filter(|what| *what != "get").collect() };
+    for step in [1, 2] {
+        looks();
+        writer.append(&rows(0, step)).unwrap();
+        let options = CommitOptions { step: Some(step), token: Some(format!("step {step}")) };
+        assert!(!writer.commit_as(&options).unwrap().repeated);
+        assert_eq!(looks(), ["list", "logs", "read_logs"], "rows, a step and a token");
+        assert!(writer.commit_as(&options).unwrap().repeated);
+        assert_eq!(looks(), ["list", "logs", "read_logs"], "a token that is known");
+    }
+    writer.commit().unwrap();
+    assert_eq!(looks(), [] as [&str; 0], "nothing");
 }
 
 /// How many commits of the one writer are there.
