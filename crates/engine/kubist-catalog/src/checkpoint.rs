@@ -9,6 +9,7 @@
 //! Many runs lie in pages in segments of their own (`directory`), and the object lists these:
 //! those that were made for it, and those of older levels that the checkpoint before it lists.
 
+use kubist_store::StoreExt;
 use std::sync::Arc;
 
 use kubist_format::checkpoint::{Body, Head, decode_body, split};

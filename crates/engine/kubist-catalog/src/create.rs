@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, SchemaRef};
 use kubist_expr::{Meant, Value, column_index, in_unit_of};
 use kubist_index::grid::Scale;
 use kubist_index::order;
-use kubist_store::{Fencing, Store};
+use kubist_store::{Fencing, Store, StoreExt};
 
 use kubist_format::header::{self, Header, HeaderDimension};
 use kubist_format::names::TABLE;

@@ -1,5 +1,6 @@
 //! Many small pieces of segments in few reads.
 
+use kubist_store::StoreExt;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;

@@ -19,7 +19,7 @@ use kubist_index::cube::Geometry;
 use kubist_index::forest::Forest;
 use kubist_index::grid::Scale;
 use kubist_index::state::RunId;
-use kubist_store::Store;
+use kubist_store::{Store, StoreExt};
 use kubist_types::{Error, Result};
 
 use crate::cache::{Cache, GUIDE_BYTES, KnownPage, PAGE_BYTES, ZONE_MAP_BYTES};

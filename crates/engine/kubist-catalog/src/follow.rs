@@ -12,7 +12,7 @@ use bytes::Bytes;
 use kubist_format::alteration;
 use kubist_format::error::EntryError;
 use kubist_format::names::{CHECKPOINTS, DROPPED, REWRITES, TABLE, WRITERS, number_of};
-use kubist_store::{LogTail, Store, switches};
+use kubist_store::{LogTail, Store, StoreExt, switches};
 use kubist_types::{Cancel, Error, Result};
 
 use crate::checkpoint::{self, Held};

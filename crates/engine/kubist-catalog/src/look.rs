@@ -5,7 +5,7 @@ use std::thread;
 
 use bytes::Bytes;
 use kubist_format::names::{CHECKPOINTS, DROPPED, GRID, REWRITES, TABLE};
-use kubist_store::{Latency, Result, Store, switches};
+use kubist_store::{Latency, Result, Store, StoreExt, switches};
 
 /// Objects that are asked for at once.
 const AT_ONCE: usize = 16;

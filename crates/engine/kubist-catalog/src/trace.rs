@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use kubist_store::{Answers, Request, Store};
+use kubist_store::{Answers, Request, Store, StoreExt};
 
 /// Collects the requests of a query.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +82,7 @@ pub struct Read {
 ///
 /// # Errors
 ///
-/// As of [`Store::read_segments`].
+/// As of [`StoreExt::read_segments`].
 pub fn read(store: &dyn Store, wanted: &[(&str, &[Range<u64>])]) -> kubist_store::Result<Read> {
     let begin = Instant::now();
     let seen = Mutex::new(Vec::new());

@@ -21,7 +21,7 @@ use kubist_expr::{Nulls, Verdict, Zone};
 use kubist_index::plan;
 use kubist_index::priority::PriorityRange;
 use kubist_index::state::Run;
-use kubist_store::ReplicaLocation;
+use kubist_store::{ReplicaLocation, StoreExt};
 
 use crate::bind::BoundQuery;
 use crate::grids::Within;

@@ -1,5 +1,6 @@
 //! The state of a damaged table, as far as it can be known.
 
+use kubist_store::StoreExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kubist_store::{
-    Answers, LogOwner, LogTail, ReplicaLocation, Result, Scratch, Segment, Size, SoundLog, Store, Watch,
+    Abilities, Answers, LogOwner, LogTail, Logs, Reads, ReplicaLocation, Replicas, Result, Segment, Size, SoundLog,
+    Space, Store, StoreExt, Watch,
 };
 
 use kubist_catalog::error::is_transient;
@@ -77,17 +78,15 @@ impl Store for Patient {
     fn capabilities(&self) -> kubist_store::Capabilities {
         self.store.capabilities()
     }
-    fn learn(&self) {
-        self.store.learn();
-    }
-    fn look_again(&self, attempt: u32) -> Result<bool> {
-        self.store.look_again(attempt)
-    }
-    fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
-        self.store.await_seen(look)
-    }
-    fn catch_up(&self) -> Result<()> {
-        self.store.catch_up()
+
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities {
+            reads: Some(self),
+            logs: Some(self),
+            space: Some(self),
+            replicas: Some(self),
+            ..self.store.abilities()
+        }
     }
     fn location(&self) -> &str {
         self.store.location()
@@ -110,25 +109,8 @@ impl Store for Patient {
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         self.read_with(|| self.store.read(segment, ranges))
     }
-    fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
-        self.read_with(|| self.store.read_watched(segment, ranges, watch))
-    }
-    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
-        let answers = self.read_with(|| self.store.read_segments(wanted, watch))?;
-        let again = |(answer, (segment, ranges)): (Result<Vec<Bytes>>, &(&str, &[Range<u64>]))| match answer {
-            Err(error) if is_transient(&error) => self.read_watched(segment, ranges, watch),
-            answer => answer,
-        };
-        Ok(answers.into_iter().zip(wanted).map(again).collect())
-    }
-    fn waited(&self) -> bool {
-        self.store.waited()
-    }
     fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
         self.read_with(|| self.store.segment_len(segment))
-    }
-    fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
-        self.read_with(|| self.store.segment_bytes(segment))
     }
     fn segments(&self) -> Result<Vec<String>> {
         self.read_with(|| self.store.segments())
@@ -139,18 +121,48 @@ impl Store for Patient {
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
         self.store.own_log(writer)
     }
-    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.store.own_free_log(writer)
-    }
     fn logs(&self) -> Result<Vec<String>> {
         self.read_with(|| self.store.logs())
     }
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
         self.read_with(|| self.store.read_log(writer, from))
     }
-    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
-        self.read_with(|| self.store.read_log_piece(writer, from, bytes))
+    fn sizes(&self) -> Result<Vec<Size>> {
+        self.read_with(|| self.store.sizes())
     }
+    fn erase(&self, objects: &[String]) -> Result<()> {
+        self.store.erase(objects)
+    }
+}
+
+impl Reads for Patient {
+    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        let answers = self.read_with(|| self.store.read_segments(wanted, watch))?;
+        let again = |(answer, (segment, ranges)): (Result<Vec<Bytes>>, &(&str, &[Range<u64>]))| match answer {
+            Err(error) if is_transient(&error) => self.read_with(|| self.store.read_watched(segment, ranges, watch)),
+            answer => answer,
+        };
+        Ok(answers.into_iter().zip(wanted).map(again).collect())
+    }
+
+    fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        Reads::read_segments(self, wanted, watch)
+    }
+
+    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
+        self.read_with(|| self.store.list_after(prefix, after))
+    }
+
+    fn waited(&self) -> bool {
+        self.store.waited()
+    }
+}
+
+impl Logs for Patient {
+    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.store.own_free_log(writer)
+    }
+
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
         match self.store.read_logs(logs) {
             // Each for itself: of many, one may always fail.
@@ -160,22 +172,32 @@ impl Store for Patient {
             read => read,
         }
     }
+
+    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
+        self.read_with(|| self.store.read_log_piece(writer, from, bytes))
+    }
+
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
         self.read_with(|| self.store.read_sound_log(writer, from))
     }
+}
+
+impl Space for Patient {
+    fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
+        self.read_with(|| self.store.segment_bytes(segment))
+    }
+
+    fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()> {
+        self.store.punch(segment, ranges)
+    }
+}
+
+impl Replicas for Patient {
     fn hosts(&self) -> Vec<String> {
         self.store.hosts()
     }
+
     fn replica_locations(&self, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
         self.read_with(|| self.store.replica_locations(offsets))
-    }
-    fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        self.store.scratch()
-    }
-    fn sizes(&self) -> Result<Vec<Size>> {
-        self.read_with(|| self.store.sizes())
-    }
-    fn erase(&self, objects: &[String]) -> Result<()> {
-        self.store.erase(objects)
     }
 }

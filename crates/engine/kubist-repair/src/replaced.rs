@@ -5,6 +5,7 @@
 //! the rewrite that can still be read is what was lost of it: a difference of multisets, row by
 //! row, as with replicas (`recover`).
 
+use kubist_store::StoreExt;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use kubist_catalog::core::Core;
 use kubist_catalog::error::store_error;
 use kubist_format::names::CLAIMS;
-use kubist_store::Store;
+use kubist_store::{Store, StoreExt};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 use xxhash_rust::xxh3::xxh3_128;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use kubist_store::LogOwner;
+use kubist_store::{LogOwner, StoreExt};
 
 use kubist_catalog::core::Core;
 use kubist_catalog::error::store_error;

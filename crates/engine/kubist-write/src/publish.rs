@@ -47,7 +47,7 @@ use kubist_index::cube::CubeId;
 use kubist_index::layout::Placement;
 use kubist_index::priority::Threshold;
 use kubist_index::state::{Rewrite, Run, RunId};
-use kubist_store::Segment;
+use kubist_store::{Segment, StoreExt};
 
 use crate::build::SortedRows;
 use crate::output::DEFAULT_MEMORY;

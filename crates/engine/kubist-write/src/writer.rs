@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use kubist_index::state::Commit;
-use kubist_store::{LogOwner, Segment};
+use kubist_store::{LogOwner, Segment, StoreExt};
 use rayon::prelude::*;
 
 use crate::claim::Claim;

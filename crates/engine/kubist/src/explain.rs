@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kubist_model::Prediction;
-use kubist_store::{Chain, Store};
+use kubist_store::{Chain, Store, StoreExt};
 use serde::Serialize;
 
 use crate::fitted::Fitted;

@@ -1,5 +1,6 @@
 //! What a table is and holds, in numbers and words.
 
+use kubist_store::StoreExt;
 use crate::costs::Costs;
 use kubist_catalog::directory::Entry;
 use kubist_catalog::frame::Frame;

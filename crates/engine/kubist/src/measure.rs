@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use kubist_model::{Fit, Measured};
-use kubist_store::{Latency, MemoryStore, Store};
+use kubist_store::{Latency, MemoryStore, Store, StoreExt};
 
 use crate::fitted::{Fitted, TableSize};
 use crate::schemes::table_location;

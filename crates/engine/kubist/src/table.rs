@@ -27,7 +27,7 @@ use kubist_read::splits::Split;
 use kubist_read::stream::QueryStream;
 use kubist_repair::salvage::{self, SalvageReport};
 use kubist_repair::verify::{self, VerifyOptions, VerifyReport};
-use kubist_store::Store;
+use kubist_store::{Store, StoreExt};
 use kubist_types::{Accuracy, Cancel, Compression, Error, Metadata, Result, TableOptions, Value, WriterOptions};
 use kubist_write::writer::{Behind, Writer};
 

@@ -16,12 +16,12 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::store::disk::Disk;
-use kubist_simulate::{Liar, Lie, SimDisk};
 use kubist::store::{LocalStore, Store};
 use kubist::{
     CommitOptions, Dimension, Domain, Error, ErrorKind, GridOptions, NewColumn, OptimizeOptions, Query, Result, Table,
     TableOptions, Value, VerifyOptions, WriterOptions,
 };
+use kubist_simulate::{Liar, Lie, SimDisk};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};

@@ -15,7 +15,9 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
-use kubist::store::{Error as StoreError, LocalStore, LogTail, MemoryStore, Result, SoundLog, Store};
+use kubist::store::{
+    Abilities, Error as StoreError, LocalStore, LogOwner, LogTail, Logs, MemoryStore, Result, SoundLog, Store, StoreExt,
+};
 use kubist::{
     Cancel, CommitOptions, Dimension, Domain, Error, ErrorKind, OptimizeOptions, Query, Replication, SalvageReport,
     Table, TableOptions, VerifyOptions, VerifyReport, WriterOptions,
@@ -153,7 +155,7 @@ impl Faulty {
 
 impl Store for Faulty {
     forward!(store:
-        capabilities location put_if_absent delete create_segment delete_segment own_log scratch sizes erase
+        capabilities location put_if_absent delete create_segment delete_segment own_log sizes erase
     );
 
     fn get(&self, name: &str) -> Result<Option<Bytes>> {
@@ -183,6 +185,21 @@ impl Store for Faulty {
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
         self.pass(writer, &[])?;
         self.store.read_log(writer, from)
+    }
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities { logs: Some(self), ..Abilities::default() }
+    }
+}
+
+impl Logs for Faulty {
+    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.own_log(writer)
+    }
+    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
+        logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
+    }
+    fn read_log_piece(&self, writer: &str, from: u64, _bytes: u64) -> Result<LogTail> {
+        self.read_log(writer, from)
     }
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
         self.pass(writer, &[])?;

@@ -16,14 +16,14 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use kubist::store::disk::Disk;
-use kubist_simulate::SimDisk;
-use kubist::store::{BLOCK_BYTES, LocalStore, Store};
+use kubist::store::{BLOCK_BYTES, LocalStore, Store, StoreExt};
 use kubist::{
     Bound, Cancel, Error, OptimizeOptions, Query, Replication, Result, Snapshot, Table, TableOptions, Value,
     VerifyOptions, Writer, WriterOptions,
 };
 use kubist_index::priority::name_hash;
 use kubist_maintain::clean::{Cleaning, clean_as_of};
+use kubist_simulate::SimDisk;
 use kubist_write::publish::fence;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use crate::common::planted::{Fault, Planted};
 use crate::common::{Wrong, name, options, rows, schema, whole_commits};
-use kubist::store::LocalStore;
 use kubist::store::disk::Disk;
-use kubist_simulate::{Mount, Network, Rule, SimDisk, SimProcess, Task};
+use kubist::store::{LocalStore, StoreExt};
 use kubist::{
     CommitOptions, Dimension, Domain, Error, ErrorKind, GridOptions, OptimizeOptions, Snapshot, Table, Value,
     VerifyOptions, WriterOptions,
 };
+use kubist_simulate::{Mount, Network, Rule, SimDisk, SimProcess, Task};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

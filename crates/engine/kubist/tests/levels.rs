@@ -11,7 +11,6 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::store::LocalStore;
-use kubist_simulate::{SimDisk, SimProcess};
 use kubist::{
     Bound, CommitOptions, Dimension, Domain, Error, OptimizeOptions, Query, Snapshot, Table, TableOptions, Value,
     VerifyOptions, Writer, WriterOptions,
@@ -23,6 +22,7 @@ use kubist_index::cube::CubeId;
 use kubist_index::priority::Threshold;
 use kubist_index::state::RunId;
 use kubist_maintain::clean::clean_as_of;
+use kubist_simulate::{SimDisk, SimProcess};
 use kubist_types::Cancel;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

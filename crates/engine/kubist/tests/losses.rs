@@ -9,12 +9,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kubist_simulate::SimDisk;
 use kubist::store::{LocalStore, MemoryStore, Store, open_local};
 use kubist::{
     CopyOptions, Dimension, Domain, Error, OptimizeOptions, Query, SalvageReport, Table, TableOptions, VerifyOptions,
     WriterOptions,
 };
+use kubist_simulate::SimDisk;
 
 const ROWS: i64 = 1000;
 

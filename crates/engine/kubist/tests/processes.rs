@@ -20,8 +20,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::common::stopping::{NEVER, StoppingDisk, say, stop_after};
 use crate::common::{Wrong, commits, name, options, schema};
 use crate::fresh::{fresh_name, mounts, on_the_other};
-use kubist::store::LocalStore;
 use kubist::store::disk::OsDisk;
+use kubist::store::{LocalStore, StoreExt};
 use kubist::{
     Dimension, Domain, Error, GridOptions, OptimizeOptions, Table, Value, VerifyOptions, Writer, WriterOptions,
 };

@@ -10,7 +10,9 @@ use crate::common::forward::forward;
 use crate::common::gated::{Gated, Hold, Then};
 use crate::common::watchdog::within_a_minute;
 use crate::common::{commit, commits, name, options, rows, schema};
-use kubist::store::{Capabilities, Latency, LogTail, MemoryStore, Store};
+use kubist::store::{
+    Abilities, Capabilities, Latency, LogOwner, LogTail, Logs, MemoryStore, SoundLog, Store, StoreExt,
+};
 use kubist::{Cancel, CommitOptions, Declared, Error, OptimizeOptions, Result, Snapshot, Table, Writer, WriterOptions};
 
 const READERS: usize = 8;
@@ -49,7 +51,7 @@ impl Far {
 impl Store for Far {
     forward!(store:
         location put_if_absent delete create_segment read segment_len segments delete_segment own_log read_log
-        scratch sizes erase
+        sizes erase
     );
 
     fn capabilities(&self) -> Capabilities {
@@ -66,6 +68,21 @@ impl Store for Far {
     fn logs(&self) -> kubist::store::Result<Vec<String>> {
         self.note("logs");
         self.store.logs()
+    }
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities { logs: Some(self), ..self.store.abilities() }
+    }
+}
+
+impl Logs for Far {
+    fn own_free_log(&self, writer: &str) -> kubist::store::Result<Box<dyn LogOwner>> {
+        self.store.own_free_log(writer)
+    }
+    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> kubist::store::Result<LogTail> {
+        self.store.read_log_piece(writer, from, bytes)
+    }
+    fn read_sound_log(&self, writer: &str, from: u64) -> kubist::store::Result<SoundLog> {
+        self.store.read_sound_log(writer, from)
     }
     fn read_logs(&self, logs: &[(&str, u64)]) -> kubist::store::Result<Vec<LogTail>> {
         self.note("read_logs");

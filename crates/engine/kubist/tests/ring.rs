@@ -12,7 +12,10 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use bytes::Bytes;
 use kubist::model::{Fit, Model};
-use kubist::store::{Capabilities, Latency, Locality, MemoryStore, ReplicaLocation, Request, Result, Store, Watch};
+use kubist::store::{
+    Abilities, Answers, Capabilities, Latency, Locality, MemoryStore, Reads, ReplicaLocation, Replicas, Request,
+    Result, Store, StoreExt, Watch,
+};
 use kubist::{
     Bound, Cancel, Dimension, Domain, Fitted, OptimizeOptions, Query, QueryStream, Replication, Table, TableOptions,
     Value, WriterOptions,
@@ -34,13 +37,19 @@ fn host(index: usize) -> String {
 impl Store for Ring {
     forward!(0:
         location put_if_absent get list delete create_segment read segment_len segments delete_segment
-        own_log logs read_log scratch sizes erase
+        own_log logs read_log sizes erase
     );
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { locality: Locality::Hosts, latency: Latency::Network, ..self.0.capabilities() }
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities { reads: Some(self), replicas: Some(self), ..self.0.abilities() }
+    }
+}
+
+impl Replicas for Ring {
     fn hosts(&self) -> Vec<String> {
         (0..HOSTS).map(host).collect()
     }
@@ -53,12 +62,33 @@ impl Store for Ring {
         };
         Ok(offsets.iter().map(location).collect())
     }
+}
 
-    fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
+impl Reads for Ring {
+    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        Ok(wanted.iter().map(|(segment, ranges)| self.from_hosts(segment, ranges, watch)).collect())
+    }
+
+    fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        Reads::read_segments(self, wanted, watch)
+    }
+
+    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
+        self.0.list_after(prefix, after)
+    }
+
+    fn waited(&self) -> bool {
+        false
+    }
+}
+
+impl Ring {
+    /// Reads each range from the first host that keeps it.
+    fn from_hosts(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
         let asked = Instant::now();
         let found = self.0.read(segment, ranges)?;
         for (range, bytes) in ranges.iter().zip(&found) {
-            let host = self.replica_locations(&[(segment, range.start)])?[0].hosts[0].clone();
+            let host = Replicas::replica_locations(self, &[(segment, range.start)])?[0].hosts[0].clone();
             let sent = Instant::now();
             watch(Request {
                 asked,

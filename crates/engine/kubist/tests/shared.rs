@@ -10,14 +10,14 @@ use crate::common::{name, options, rows, schema};
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::DataType;
 use kubist::store::disk::{Disk, Open};
-use kubist_simulate::{Mount, Network, Rule, SimDisk};
-use kubist::store::{LocalStore, Result, Segment, Store};
+use kubist::store::{LocalStore, Result, Segment, Store, StoreExt};
 use kubist::{
     Cancel, Dimension, Domain, Error, ErrorKind, GridOptions, NewColumn, OptimizeOptions, Query, Snapshot, Table,
     Value, Writer, WriterOptions,
 };
 use kubist_catalog::error::store_error;
 use kubist_maintain::clean::clean_as_of;
+use kubist_simulate::{Mount, Network, Rule, SimDisk};
 use kubist_write::publish::{fence, reserve, write_segment};
 
 const HOUR: u64 = 3_600_000;
@@ -257,8 +257,8 @@ impl std::fmt::Debug for Stalled {
 
 impl Store for Stalled {
     forward!(store:
-        capabilities learn look_again await_seen catch_up location get list delete create_segment read segment_len segments
-        delete_segment own_log own_free_log logs read_log scratch sizes erase
+        capabilities abilities location get list delete create_segment read segment_len segments
+        delete_segment own_log logs read_log sizes erase
     );
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
@@ -364,8 +364,8 @@ struct Deleting {
 
 impl Store for Deleting {
     forward!(store:
-        capabilities learn look_again await_seen catch_up location put_if_absent get list delete read segment_len segments
-        delete_segment own_log own_free_log logs read_log scratch sizes erase
+        capabilities abilities location put_if_absent get list delete read segment_len segments
+        delete_segment own_log logs read_log sizes erase
     );
 
     fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>> {

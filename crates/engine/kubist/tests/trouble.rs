@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{commits, name, options, schema};
-use kubist_simulate::{Call, SimDisk};
 use kubist::store::{LocalStore, Store};
 use kubist::{Error, OptimizeOptions, Result, Table, VerifyOptions, Writer, WriterOptions};
+use kubist_simulate::{Call, SimDisk};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};

@@ -10,12 +10,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use kubist_simulate::SimDisk;
 use kubist::store::{LocalStore, MemoryStore, Store};
 use kubist::{
     Bound, Cancel, CommitOptions, CopyOptions, Declared, Dimension, Domain, Error, Metadata, NewColumn,
     OptimizeOptions, Query, Snapshot, Table, TableOptions, Value, Writer, WriterOptions,
 };
+use kubist_simulate::SimDisk;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

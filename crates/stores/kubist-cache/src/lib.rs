@@ -6,7 +6,7 @@
 //!
 //! What all of it rests on:
 //!
-//! - **A store has a number of its own** ([`kubist_store::Store::identity`]). A table that is dropped and made anew
+//! - **A store has a number of its own** ([`kubist_store::StoreExt::identity`]). A table that is dropped and made anew
 //!   at its location is another store, and never gets old bytes.
 //! - **A file has a checksum** of its bytes and of what they are a copy of (`folder`). One that does not fit is removed,
 //!   and the store is asked.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kubist_store::{Found, Latency, Result, Scheme, Store, StoreLocation};
+use kubist_store::{Found, Latency, Result, Scheme, Store, StoreExt, StoreLocation};
 
 use crate::folder::warn_once;
 use crate::settings::folder_of_environment;

@@ -9,8 +9,8 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use kubist_store::names::{check_object, check_part};
 use kubist_store::{
-    Answers, CacheUse, Capabilities, Error, LogOwner, LogTail, ReplicaLocation, Request, Result, Scratch, Segment,
-    Size, SoundLog, Store, Traffic, Watch,
+    Abilities, Answers, CacheUse, Capabilities, Copies, Error, LogOwner, LogTail, Reads, Request, Result, Segment,
+    Service, Size, Store, StoreExt, Traffic, Watch,
 };
 
 use crate::folder::Folder;
@@ -157,31 +157,9 @@ impl Store for Cached {
     fn capabilities(&self) -> Capabilities {
         self.store.capabilities()
     }
-    fn identity(&self) -> Option<u128> {
-        self.store.identity()
-    }
-    fn uncached(&self) -> Option<Arc<dyn Store>> {
-        Some(self.store.clone())
-    }
-    fn traffic(&self) -> Option<Traffic> {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let cache = CacheUse { hits: of(&self.hits), misses: of(&self.misses), bytes: of(&self.bytes) };
-        self.store.traffic().map(|traffic| Traffic { cache: Some(cache), ..traffic })
-    }
-    fn share(&self) -> Result<()> {
-        self.store.share()
-    }
-    fn learn(&self) {
-        self.store.learn();
-    }
-    fn look_again(&self, attempt: u32) -> Result<bool> {
-        self.store.look_again(attempt)
-    }
-    fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
-        self.store.await_seen(look)
-    }
-    fn catch_up(&self) -> Result<()> {
-        self.store.catch_up()
+
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities { reads: Some(self), service: Some(self), copies: Some(self), ..self.store.abilities() }
     }
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
         self.store.put_if_absent(name, value)
@@ -189,23 +167,8 @@ impl Store for Cached {
     fn get(&self, name: &str) -> Result<Option<Bytes>> {
         self.store.get(name)
     }
-    fn get_immutable(&self, name: &str) -> Result<Option<Bytes>> {
-        check_object(name)?;
-        let key = format!("{}/objects/{}", self.identity, name.replace('/', "~"));
-        if let Some(found) = self.look(&key) {
-            return Ok(Some(found));
-        }
-        let found = self.store.get_immutable(name)?;
-        if let Some(bytes) = &found {
-            self.folder.put(&key, self.store.location(), bytes);
-        }
-        Ok(found)
-    }
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         self.store.list(prefix)
-    }
-    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
-        self.store.list_after(prefix, after)
     }
     fn delete(&self, name: &str) -> Result<()> {
         self.store.delete(name)
@@ -216,10 +179,38 @@ impl Store for Cached {
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         self.read_watched(segment, ranges, &|_| {})
     }
-    fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
-        let mut answers = self.read_segments(&[(segment, ranges)], watch)?;
-        answers.pop().unwrap_or_else(|| self.store.read_watched(segment, ranges, watch))
+    fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
+        self.store.segment_len(segment)
     }
+    fn segments(&self) -> Result<Vec<String>> {
+        self.store.segments()
+    }
+    fn delete_segment(&self, segment: &str) -> Result<()> {
+        self.store.delete_segment(segment)?;
+        // What stays of it goes when it was not used for longest.
+        let _ = self.folder.remove(&format!("{}/segments/{segment}", self.identity));
+        Ok(())
+    }
+    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.store.own_log(writer)
+    }
+    fn logs(&self) -> Result<Vec<String>> {
+        self.store.logs()
+    }
+    fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
+        self.store.read_log(writer, from)
+    }
+    fn sizes(&self) -> Result<Vec<Size>> {
+        self.store.sizes()
+    }
+    fn erase(&self, objects: &[String]) -> Result<()> {
+        self.store.erase(objects)?;
+        let _ = self.folder.remove(&self.identity);
+        Ok(())
+    }
+}
+
+impl Reads for Cached {
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
         if !is_within(wanted, self.folder.bound() / LARGE_SHARE) {
             return self.store.read_segments(wanted, watch);
@@ -259,66 +250,47 @@ impl Store for Cached {
         }
         Ok(answers)
     }
+
     fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
         self.store.read_short(wanted, watch)
     }
+
+    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
+        self.store.list_after(prefix, after)
+    }
+
     fn waited(&self) -> bool {
         self.store.waited()
     }
-    fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
-        self.store.segment_len(segment)
+}
+
+impl Service for Cached {
+    fn identity(&self) -> Option<u128> {
+        self.store.identity()
     }
-    fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
-        self.store.segment_bytes(segment)
+
+    fn traffic(&self) -> Option<Traffic> {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let cache = CacheUse { hits: of(&self.hits), misses: of(&self.misses), bytes: of(&self.bytes) };
+        self.store.traffic().map(|traffic| Traffic { cache: Some(cache), ..traffic })
     }
-    fn segments(&self) -> Result<Vec<String>> {
-        self.store.segments()
+}
+
+impl Copies for Cached {
+    fn uncached(&self) -> Arc<dyn Store> {
+        self.store.clone()
     }
-    fn delete_segment(&self, segment: &str) -> Result<()> {
-        self.store.delete_segment(segment)?;
-        // What stays of it goes when it was not used for longest.
-        let _ = self.folder.remove(&format!("{}/segments/{segment}", self.identity));
-        Ok(())
-    }
-    fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.store.own_log(writer)
-    }
-    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.store.own_free_log(writer)
-    }
-    fn logs(&self) -> Result<Vec<String>> {
-        self.store.logs()
-    }
-    fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
-        self.store.read_log(writer, from)
-    }
-    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
-        self.store.read_log_piece(writer, from, bytes)
-    }
-    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
-        self.store.read_logs(logs)
-    }
-    fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
-        self.store.read_sound_log(writer, from)
-    }
-    fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()> {
-        self.store.punch(segment, ranges)
-    }
-    fn hosts(&self) -> Vec<String> {
-        self.store.hosts()
-    }
-    fn replica_locations(&self, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
-        self.store.replica_locations(offsets)
-    }
-    fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        self.store.scratch()
-    }
-    fn sizes(&self) -> Result<Vec<Size>> {
-        self.store.sizes()
-    }
-    fn erase(&self, objects: &[String]) -> Result<()> {
-        self.store.erase(objects)?;
-        let _ = self.folder.remove(&self.identity);
-        Ok(())
+
+    fn get_immutable(&self, name: &str) -> Result<Option<Bytes>> {
+        check_object(name)?;
+        let key = format!("{}/objects/{}", self.identity, name.replace('/', "~"));
+        if let Some(found) = self.look(&key) {
+            return Ok(Some(found));
+        }
+        let found = self.store.get_immutable(name)?;
+        if let Some(bytes) = &found {
+            self.folder.put(&key, self.store.location(), bytes);
+        }
+        Ok(found)
     }
 }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use futures_util::future::{join_all, try_join3};
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use kubist_store::{
-    Answers, BrokenEntry, Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, ReplicaLocation, Result,
-    Scratch, Segment, Size, SoundLog, Store, Watch, local_scratch,
+    Abilities, Answers, BrokenEntry, Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Logs, Reads,
+    ReplicaLocation, Replicas, Result, Segment, Size, SoundLog, Store, Watch,
 };
 use uuid::Uuid;
 
@@ -99,6 +99,10 @@ impl Store for CassandraStore {
         }
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities { reads: Some(self), logs: Some(self), replicas: Some(self), ..Abilities::default() }
+    }
+
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
         self.link.wait(objects::put_if_absent(&self.link, self.id, &self.folders, name, value))
     }
@@ -112,11 +116,6 @@ impl Store for CassandraStore {
         Ok(found.into_iter().map(|(name, _)| name).collect())
     }
 
-    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
-        let found = self.link.wait(objects::list_after(&self.link, self.id, prefix, after))?;
-        Ok(found.into_iter().map(|(name, _)| name).collect())
-    }
-
     fn delete(&self, name: &str) -> Result<()> {
         self.link.wait(objects::delete(&self.link, self.id, name))
     }
@@ -126,16 +125,7 @@ impl Store for CassandraStore {
     }
 
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.read_watched(segment, ranges, &|_| {})
-    }
-
-    fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
-        self.link.wait(segments::read(&self.link, self.id, &self.lengths, segment, ranges, watch))
-    }
-
-    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
-        let read = |(segment, ranges)| segments::read(&self.link, self.id, &self.lengths, segment, ranges, watch);
-        self.link.wait(async { Ok(join_all(wanted.iter().copied().map(read)).await) })
+        self.link.wait(segments::read(&self.link, self.id, &self.lengths, segment, ranges, &|_| {}))
     }
 
     fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
@@ -162,44 +152,6 @@ impl Store for CassandraStore {
         self.read_log_piece(writer, from, u64::MAX)
     }
 
-    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
-        let (tail, damage) = self.link.wait(logs::read(&self.link, self.id, writer, from, bytes))?;
-        damage.map_or(Ok(tail), Err)
-    }
-
-    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
-        let read = async |(writer, from): &(&str, u64)| {
-            let (tail, damage) = logs::read(&self.link, self.id, writer, *from, u64::MAX).await?;
-            damage.map_or(Ok(tail), Err)
-        };
-        self.link.wait(iter(logs).map(read).buffered(self.link.location.parallel).try_collect())
-    }
-
-    fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
-        match self.link.wait(logs::read(&self.link, self.id, writer, from, u64::MAX)) {
-            Ok((LogTail { entries, next, .. }, damage)) => {
-                let broken = damage.iter().map(|_| BrokenEntry { position: next, bytes: Bytes::new() }).collect();
-                Ok(SoundLog { entries, broken, next, damage })
-            }
-            Err(damage @ (Error::Damaged { .. } | Error::Missing { .. })) => {
-                Ok(SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) })
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn hosts(&self) -> Vec<String> {
-        self.link.hosts()
-    }
-
-    fn replica_locations(&self, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
-        self.link.wait(blocks::replica_locations(&self.link, self.id, offsets))
-    }
-
-    fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        local_scratch()
-    }
-
     fn sizes(&self) -> Result<Vec<Size>> {
         let (link, id) = (&self.link, self.id);
         let all = try_join3(objects::sizes(link, id), segments::sizes(link, id), logs::sizes(link, id));
@@ -222,5 +174,67 @@ impl Store for CassandraStore {
             }
             identity::end(link, id, async || objects::is_empty(link, id).await).await
         })
+    }
+}
+
+impl Reads for CassandraStore {
+    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        let read = |(segment, ranges)| segments::read(&self.link, self.id, &self.lengths, segment, ranges, watch);
+        self.link.wait(async { Ok(join_all(wanted.iter().copied().map(read)).await) })
+    }
+
+    fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        self.read_segments(wanted, watch)
+    }
+
+    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
+        let found = self.link.wait(objects::list_after(&self.link, self.id, prefix, after))?;
+        Ok(found.into_iter().map(|(name, _)| name).collect())
+    }
+
+    fn waited(&self) -> bool {
+        false
+    }
+}
+
+impl Logs for CassandraStore {
+    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.own_log(writer)
+    }
+
+    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
+        let read = async |(writer, from): &(&str, u64)| {
+            let (tail, damage) = logs::read(&self.link, self.id, writer, *from, u64::MAX).await?;
+            damage.map_or(Ok(tail), Err)
+        };
+        self.link.wait(iter(logs).map(read).buffered(self.link.location.parallel).try_collect())
+    }
+
+    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
+        let (tail, damage) = self.link.wait(logs::read(&self.link, self.id, writer, from, bytes))?;
+        damage.map_or(Ok(tail), Err)
+    }
+
+    fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
+        match self.link.wait(logs::read(&self.link, self.id, writer, from, u64::MAX)) {
+            Ok((LogTail { entries, next, .. }, damage)) => {
+                let broken = damage.iter().map(|_| BrokenEntry { position: next, bytes: Bytes::new() }).collect();
+                Ok(SoundLog { entries, broken, next, damage })
+            }
+            Err(damage @ (Error::Damaged { .. } | Error::Missing { .. })) => {
+                Ok(SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Replicas for CassandraStore {
+    fn hosts(&self) -> Vec<String> {
+        self.link.hosts()
+    }
+
+    fn replica_locations(&self, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
+        self.link.wait(blocks::replica_locations(&self.link, self.id, offsets))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::common::{Database, STRANGER, fresh, hosts, store};
 use kubist_cassandra::{CassandraStore, Location};
-use kubist_store::{Error, LogTail, Store, conformance};
+use kubist_store::{Error, LogTail, Store, StoreExt, conformance};
 use uuid::Uuid;
 
 const KEYSPACE: &str = "kubist_tests";

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures_util::future::{join_all, try_join_all};
 use kubist_store::claims::LAPSE;
 use kubist_store::{
-    Answers, Capabilities, Error, Fencing, Kept, Latency, Locality, LogOwner, LogTail, Result, Scratch, Segment, Size,
-    Store, Traffic, Watch, local_scratch,
+    Abilities, Answers, Capabilities, Error, Fencing, Kept, Latency, Locality, LogOwner, LogTail, Logs, Reads, Result,
+    Segment, Service, Size, SoundLog, Space, Store, Traffic, Watch, sound_log,
 };
 use uuid::Uuid;
 
@@ -123,12 +123,14 @@ impl Store for ObjectStore {
         }
     }
 
-    fn identity(&self) -> Option<u128> {
-        self.identity.map(|identity| identity.as_u128())
-    }
-
-    fn traffic(&self) -> Option<Traffic> {
-        Some(self.link.traffic.so_far())
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities {
+            reads: Some(self),
+            logs: Some(self),
+            space: Some(self),
+            service: Some(self),
+            ..Abilities::default()
+        }
     }
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
@@ -143,10 +145,6 @@ impl Store for ObjectStore {
         self.link.wait(objects::list(&self.link, prefix, ""))
     }
 
-    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
-        self.link.wait(objects::list(&self.link, prefix, after))
-    }
-
     fn delete(&self, name: &str) -> Result<()> {
         self.link.wait(objects::delete(&self.link, name))
     }
@@ -156,27 +154,11 @@ impl Store for ObjectStore {
     }
 
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.read_watched(segment, ranges, &|_| {})
-    }
-
-    fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
-        self.link.wait(segments::read(&self.link, segment, ranges, Reach::Whole, watch))
-    }
-
-    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
-        self.read_all(wanted, Reach::Whole, watch)
-    }
-
-    fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
-        self.read_all(wanted, Reach::UpToTheEnd, watch)
+        self.link.wait(segments::read(&self.link, segment, ranges, Reach::Whole, &|_| {}))
     }
 
     fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
         Ok(self.link.wait(segments::lengths(&self.link, segment))?.map(|(_, end)| end))
-    }
-
-    fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
-        Ok(self.link.wait(segments::lengths(&self.link, segment))?.map(|(bytes, _)| bytes))
     }
 
     fn segments(&self) -> Result<Vec<String>> {
@@ -191,10 +173,6 @@ impl Store for ObjectStore {
         self.link.wait(logs::own(&self.link, &self.claims, &self.fences, &self.writers, writer, true))
     }
 
-    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.link.wait(logs::own(&self.link, &self.claims, &self.fences, &self.writers, writer, false))
-    }
-
     fn logs(&self) -> Result<Vec<String>> {
         let mut names = self.link.wait(self.writers.names(&self.link))?;
         names.sort_unstable();
@@ -204,19 +182,6 @@ impl Store for ObjectStore {
 
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
         self.read_log_piece(writer, from, u64::MAX)
-    }
-
-    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
-        self.link.wait(logs::read(&self.link, &self.fences, writer, from, bytes))
-    }
-
-    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
-        let read = logs.iter().map(|(writer, from)| logs::read(&self.link, &self.fences, writer, *from, u64::MAX));
-        self.link.wait(try_join_all(read))
-    }
-
-    fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        local_scratch()
     }
 
     fn sizes(&self) -> Result<Vec<Size>> {
@@ -239,6 +204,63 @@ impl Store for ObjectStore {
             }
             Ok(())
         })
+    }
+}
+
+impl Reads for ObjectStore {
+    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        self.read_all(wanted, Reach::Whole, watch)
+    }
+
+    fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        self.read_all(wanted, Reach::UpToTheEnd, watch)
+    }
+
+    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
+        self.link.wait(objects::list(&self.link, prefix, after))
+    }
+
+    fn waited(&self) -> bool {
+        false
+    }
+}
+
+impl Logs for ObjectStore {
+    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.link.wait(logs::own(&self.link, &self.claims, &self.fences, &self.writers, writer, false))
+    }
+
+    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
+        let read = logs.iter().map(|(writer, from)| logs::read(&self.link, &self.fences, writer, *from, u64::MAX));
+        self.link.wait(try_join_all(read))
+    }
+
+    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
+        self.link.wait(logs::read(&self.link, &self.fences, writer, from, bytes))
+    }
+
+    fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
+        sound_log(from, self.read_log(writer, from))
+    }
+}
+
+impl Space for ObjectStore {
+    fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
+        Ok(self.link.wait(segments::lengths(&self.link, segment))?.map(|(bytes, _)| bytes))
+    }
+
+    fn punch(&self, _segment: &str, _ranges: &[Range<u64>]) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Service for ObjectStore {
+    fn identity(&self) -> Option<u128> {
+        self.identity.map(|identity| identity.as_u128())
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        Some(self.link.traffic.so_far())
     }
 }
 

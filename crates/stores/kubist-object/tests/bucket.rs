@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{Bucket, address, fresh_at, store};
 use kubist_object::{Location, ObjectStore};
-use kubist_store::{Error, LogTail, Store, conformance};
+use kubist_store::{Error, LogTail, Store, StoreExt, conformance};
 
 /// A store, its location, and its bucket.
 fn known_store() -> (Arc<ObjectStore>, Location, Bucket) {

@@ -8,7 +8,7 @@ use crate::common::fresh_on;
 use crate::common::service::{Does, Service};
 use kubist_cache::{BLOCK_BYTES, Cached, Folder};
 use kubist_object::{Location, ObjectStore};
-use kubist_store::{Error, Store, conformance};
+use kubist_store::{Error, Store, StoreExt, conformance};
 use tempfile::tempdir;
 
 fn at(service: &Service) -> Location {

@@ -14,7 +14,7 @@ pub struct Capabilities {
     /// For how long it may not be seen yet what others did; zero: it is seen at once. What is
     /// seen is whole and right all the same.
     pub staleness: Duration,
-    /// Can parts of a segment be given back ([`Store::punch`](crate::Store::punch))? Not
+    /// Can parts of a segment be given back ([`StoreExt::punch`](crate::StoreExt::punch))? Not
     /// everywhere that this says so: a file system may not know how.
     pub punches: bool,
 }
@@ -24,8 +24,8 @@ pub struct Capabilities {
 pub enum Locality {
     /// Equally near to all processes that open the store.
     Here,
-    /// On hosts of the store's own: [`Store::hosts`](crate::Store::hosts) names them, and
-    /// [`Store::replica_locations`](crate::Store::replica_locations) says which of them keep which
+    /// On hosts of the store's own: [`StoreExt::hosts`](crate::StoreExt::hosts) names them, and
+    /// [`StoreExt::replica_locations`](crate::StoreExt::replica_locations) says which of them keep which
     /// bytes. Work can be sent there, and they bound the requests to them.
     Hosts,
 }
@@ -35,7 +35,7 @@ pub enum Locality {
 pub enum Latency {
     /// Nothing.
     Memory,
-    /// A device, for what is not in memory yet: [`Store::waited`](crate::Store::waited) says when
+    /// A device, for what is not in memory yet: [`StoreExt::waited`](crate::StoreExt::waited) says when
     /// it did.
     Device,
     /// A network, always.

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use crate::{BLOCK_BYTES, Error, Fencing, Kept, LogTail, Store};
+use crate::{BLOCK_BYTES, Error, Fencing, Kept, LogTail, Store, StoreExt};
 
 /// Runs all checks, each on a fresh, empty store from `make`. Panics, saying
 /// which promise was broken, if one was.

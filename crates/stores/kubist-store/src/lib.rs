@@ -2,7 +2,8 @@
 //!
 //! This crate knows bytes, not cubes: it stores small objects, large write-once
 //! segments and one append-only log per writer, behind the [`Store`] trait.
-//! Everything above it (tables, runs, cutoffs) is built from these three.
+//! Everything above it (tables, runs, cutoffs) is built from these three. What only some
+//! stores can do besides are [`Abilities`]; [`StoreExt`] asks for it of any store.
 //!
 //! What every engine guarantees, and [`conformance`] checks:
 //!
@@ -22,6 +23,7 @@
 
 #![deny(missing_docs)]
 
+mod abilities;
 mod capabilities;
 pub mod claims;
 pub mod conformance;
@@ -39,6 +41,8 @@ mod stop;
 mod store;
 mod traffic;
 
+use abilities::read_watched;
+pub use abilities::{Abilities, Copies, Logs, Reads, Replicas, Service, Sharing, Space, Spill, StoreExt, sound_log};
 pub use capabilities::{Capabilities, Fencing, Latency, Locality};
 pub use error::{Error, Result};
 pub use local::{Directories, LocalStore, local_scratch, open_local};

@@ -57,8 +57,9 @@ use rayon::prelude::*;
 use crate::claims::LAPSE;
 use crate::disk::{Disk, OsDisk, Sort, irregular};
 use crate::{
-    Answers, Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Request, Result, Scratch, Segment,
-    Size, SoundLog, Store, Watch, check_stopped, switches,
+    Abilities, Answers, Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Logs, Reads, Request,
+    Result, Scratch, Segment, Sharing, Size, SoundLog, Space, Spill, Store, Watch, check_stopped, read_watched,
+    switches,
 };
 
 pub use location::Directories;
@@ -244,7 +245,7 @@ impl LocalStore {
                 Ok(found)
             }
             None => {
-                let found = self.read_watched(segment, ranges, watch);
+                let found = read_watched(self, segment, ranges, watch);
                 waited |= self.waited();
                 found
             }
@@ -270,40 +271,15 @@ impl Store for LocalStore {
         }
     }
 
-    /// Logs that were one machine's go on behind their last byte. Whoever owns one is refused
-    /// with its next entry.
-    fn share(&self) -> Result<()> {
-        if self.is_shared() {
-            return Ok(());
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities {
+            reads: Some(self),
+            logs: Some(self),
+            sharing: Some(self),
+            space: Some(self),
+            spill: Some(self),
+            ..Abilities::default()
         }
-        numbered::mark(self)?;
-        self.set_shared();
-        if !self.is_of_this_machine()? && !logs::writers(self)?.is_empty() {
-            // Where a log ends is decided by what is seen from here.
-            self.catch_up()?;
-        }
-        for writer in logs::writers(self)? {
-            // Whoever owns such a log next seals it, too.
-            check_stopped(&self.location)?;
-            entries::seal(self, &writer)?;
-        }
-        Ok(())
-    }
-
-    fn learn(&self) {
-        self.place.learn();
-    }
-
-    fn look_again(&self, attempt: u32) -> Result<bool> {
-        self.place.look_again(attempt)
-    }
-
-    fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
-        self.place.await_seen(look)
-    }
-
-    fn catch_up(&self) -> Result<()> {
-        self.place.catch_up()
     }
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
@@ -341,30 +317,8 @@ impl Store for LocalStore {
         segments::read(self, segment, ranges)
     }
 
-    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
-        let together: Vec<_> = wanted.chunks(SEGMENTS_AT_ONCE).collect();
-        let switches = switches();
-        let read = |some: &&[(&str, &[Range<u64>])]| switches.around(|| self.read_together(some, watch));
-        // Little work each, of which a core does some at once.
-        let answered: Vec<_> = together.par_iter().with_min_len(2).map(read).collect();
-        let waited = answered.iter().any(|(_, waited)| *waited);
-        let answers = answered.into_iter().flat_map(|(answers, _)| answers).collect();
-        if !wanted.is_empty() {
-            self.waited.store(waited, Ordering::Relaxed);
-        }
-        Ok(answers)
-    }
-
-    fn waited(&self) -> bool {
-        self.waited.load(Ordering::Relaxed)
-    }
-
     fn segment_len(&self, segment: &str) -> Result<Option<u64>> {
         segments::len(self, segment)
-    }
-
-    fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
-        segments::taken(self, segment)
     }
 
     fn segments(&self) -> Result<Vec<String>> {
@@ -376,20 +330,8 @@ impl Store for LocalStore {
         segments::delete(self, segment)
     }
 
-    fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()> {
-        self.check_alone()?;
-        match self.is_shared() {
-            true => Ok(()),
-            false => segments::punch(self, segment, ranges),
-        }
-    }
-
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
         self.own(writer, true)
-    }
-
-    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.own(writer, false)
     }
 
     fn logs(&self) -> Result<Vec<String>> {
@@ -409,6 +351,55 @@ impl Store for LocalStore {
         self.read_log_piece(writer, from, u64::MAX)
     }
 
+    fn sizes(&self) -> Result<Vec<Size>> {
+        whole::sizes(self)
+    }
+
+    fn erase(&self, objects: &[String]) -> Result<()> {
+        self.check_alone()?;
+        whole::erase(self, objects)
+    }
+}
+
+impl Reads for LocalStore {
+    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        let together: Vec<_> = wanted.chunks(SEGMENTS_AT_ONCE).collect();
+        let switches = switches();
+        let read = |some: &&[(&str, &[Range<u64>])]| switches.around(|| self.read_together(some, watch));
+        // Little work each, of which a core does some at once.
+        let answered: Vec<_> = together.par_iter().with_min_len(2).map(read).collect();
+        let waited = answered.iter().any(|(_, waited)| *waited);
+        let answers = answered.into_iter().flat_map(|(answers, _)| answers).collect();
+        if !wanted.is_empty() {
+            self.waited.store(waited, Ordering::Relaxed);
+        }
+        Ok(answers)
+    }
+
+    fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        self.read_segments(wanted, watch)
+    }
+
+    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
+        let mut names = self.list(prefix)?;
+        names.retain(|name| name.as_str() > after);
+        Ok(names)
+    }
+
+    fn waited(&self) -> bool {
+        self.waited.load(Ordering::Relaxed)
+    }
+}
+
+impl Logs for LocalStore {
+    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.own(writer, false)
+    }
+
+    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
+        logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
+    }
+
     fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
         match self.is_shared() {
             true => entries::read(self, writer, from, bytes),
@@ -422,17 +413,60 @@ impl Store for LocalStore {
             false => logs::read_sound(self, writer, from),
         }
     }
+}
 
+impl Sharing for LocalStore {
+    fn share(&self) -> Result<()> {
+        if self.is_shared() {
+            return Ok(());
+        }
+        numbered::mark(self)?;
+        self.set_shared();
+        if !self.is_of_this_machine()? && !logs::writers(self)?.is_empty() {
+            // Where a log ends is decided by what is seen from here.
+            self.catch_up()?;
+        }
+        for writer in logs::writers(self)? {
+            // Whoever owns such a log next seals it, too.
+            check_stopped(&self.location)?;
+            entries::seal(self, &writer)?;
+        }
+        Ok(())
+    }
+
+    fn learn(&self) {
+        self.place.learn();
+    }
+
+    fn look_again(&self, attempt: u32) -> Result<bool> {
+        self.place.look_again(attempt)
+    }
+
+    fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
+        self.place.await_seen(look)
+    }
+
+    fn catch_up(&self) -> Result<()> {
+        self.place.catch_up()
+    }
+}
+
+impl Space for LocalStore {
+    fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
+        segments::taken(self, segment)
+    }
+
+    fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()> {
+        self.check_alone()?;
+        match self.is_shared() {
+            true => Ok(()),
+            false => segments::punch(self, segment, ranges),
+        }
+    }
+}
+
+impl Spill for LocalStore {
     fn scratch(&self) -> Result<Box<dyn Scratch>> {
         scratch::create(self)
-    }
-
-    fn sizes(&self) -> Result<Vec<Size>> {
-        whole::sizes(self)
-    }
-
-    fn erase(&self, objects: &[String]) -> Result<()> {
-        self.check_alone()?;
-        whole::erase(self, objects)
     }
 }

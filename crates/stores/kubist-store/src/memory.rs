@@ -10,15 +10,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::{Bound, Range};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::{
-    Capabilities, Error, Fencing, Found, Kept, Latency, Locality, LogEntry, LogOwner, LogTail, Result, Scheme, Scratch,
-    Segment, Size, Store, StoreLocation, names,
+    Abilities, Capabilities, Error, Fencing, Found, Kept, Latency, Locality, LogEntry, LogOwner, LogTail, Result,
+    Scheme, Scratch, Segment, Size, Spill, Store, StoreLocation, names,
 };
 
 /// Where the first byte of a segment lies.
@@ -80,6 +80,10 @@ impl Store for MemoryStore {
         }
     }
 
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities { spill: Some(self), ..Abilities::default() }
+    }
+
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {
         names::check_object(name)?;
         let objects = &mut self.state().objects;
@@ -105,17 +109,6 @@ impl Store for MemoryStore {
         let state = self.state();
         let from = state.objects.range(prefix.to_owned()..);
         let names = from.map(|(name, _)| name.clone());
-        Ok(names.take_while(|name| name.starts_with(prefix)).collect())
-    }
-
-    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
-        let state = self.state();
-        // Names that begin with the prefix lie together, from the prefix itself on.
-        let from = match after < prefix {
-            true => Bound::Included(prefix),
-            false => Bound::Excluded(after),
-        };
-        let names = state.objects.range::<str, _>((from, Bound::Unbounded)).map(|(name, _)| name.clone());
         Ok(names.take_while(|name| name.starts_with(prefix)).collect())
     }
 
@@ -200,11 +193,6 @@ impl Store for MemoryStore {
         Ok(LogTail { entries, next: end, durable: end })
     }
 
-    fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        let file = self.file("tmp", "scratch");
-        Ok(Box::new(MemoryScratch { file, bytes: Mutex::default() }))
-    }
-
     fn sizes(&self) -> Result<Vec<Size>> {
         let state = self.state();
         let size = |kind, name: &String, bytes: usize| Size { kind, name: name.clone(), bytes: bytes as u64 };
@@ -221,6 +209,13 @@ impl Store for MemoryStore {
         state.logs.clear();
         state.objects.retain(|name, _| !objects.contains(name));
         Ok(())
+    }
+}
+
+impl Spill for MemoryStore {
+    fn scratch(&self) -> Result<Box<dyn Scratch>> {
+        let file = self.file("tmp", "scratch");
+        Ok(Box::new(MemoryScratch { file, bytes: Mutex::default() }))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The `Store` trait: all that Kubist asks of what keeps its bytes.
 //!
 //! It is small so that a directory, a database or an object store can stand
-//! behind it, and object-safe so that a table holds an `Arc<dyn Store>`. It is
+//! behind it, and object-safe so that a table holds an `Arc<dyn Store>`. What only some
+//! stores can do are abilities, in traits of their own ([`Abilities`]). It is
 //! not a file system: nothing is overwritten, renamed or appended to by two.
 //!
 //! Positions and offsets are opaque to the caller: an offset comes from
@@ -13,13 +14,12 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::{Capabilities, Error, Request, Result, Traffic, Watch};
+use crate::{Abilities, Capabilities, Error, Result};
 
-/// What [`Store::punch`] gives back are whole blocks of so many bytes.
+/// What [`StoreExt::punch`](crate::StoreExt::punch) gives back are whole blocks of so many bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 
 /// What keeps objects, segments and logs. See the crate's head for what
@@ -34,70 +34,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn location(&self) -> &str;
 
     /// What kind of store this is, for those who plan work on it. Always the same of a handle,
-    /// but for [`Store::share`].
+    /// but for [`StoreExt::share`](crate::StoreExt::share).
     fn capabilities(&self) -> Capabilities;
 
-    /// A number that tells this store from every other one, also from one that is dropped and made
-    /// anew at its location; `None` if the engine keeps no such number. What was read of a segment of
-    /// it stays right for ever.
-    fn identity(&self) -> Option<u128> {
-        None
-    }
-
-    /// The store itself, if this handle keeps copies of what it read: for who wants to know what
-    /// the store really has.
-    fn uncached(&self) -> Option<Arc<dyn Store>> {
-        None
-    }
-
-    /// What was asked of a service since the handle was opened; `None` of a store that asks none.
-    fn traffic(&self) -> Option<Traffic> {
-        None
-    }
-
-    /// Makes it a store of several machines for good, if it is one of this machine alone: the
-    /// owners of its logs are refused with their next entry, and can take them again.
-    ///
-    /// # Errors
-    ///
-    /// `Damaged` if a log is; `NoSpace`; `Io` if the engine fails.
-    fn share(&self) -> Result<()> {
-        Ok(())
-    }
-
-    /// The caller was told by others of something that is in the store, which may not be seen here
-    /// yet: a snapshot's token, say. What this handle reads itself it knows of.
-    fn learn(&self) {}
-
-    /// Something was not found as it should be, for the `attempt`-th time in a row, from 0: can
-    /// that be because what is seen here is older than what the handle knows of? Waits for a
-    /// moment if so, longer each time.
-    ///
-    /// # Errors
-    ///
-    /// `Stopped`.
-    fn look_again(&self, _attempt: u32) -> Result<bool> {
-        Ok(false)
-    }
-
-    /// Looks until something is seen of which others say that it is there; `false` once it would be
-    /// seen, if it was there when this was called. That is waited for by this call alone: others do not
-    /// wait longer for what they look for, as after [`Store::learn`].
-    ///
-    /// # Errors
-    ///
-    /// Those of `look`; `Stopped`.
-    fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
-        look()
-    }
-
-    /// Waits until whatever was there when this was called is seen.
-    ///
-    /// # Errors
-    ///
-    /// `Stopped`.
-    fn catch_up(&self) -> Result<()> {
-        Ok(())
+    /// What it can do beside what every store does: nothing, unless it says so.
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities::default()
     }
 
     /// Writes an object, unless its name is taken: `false` says that it is.
@@ -120,16 +62,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn get(&self, name: &str) -> Result<Option<Bytes>>;
 
-    /// The same of an object that is never replaced: a copy of it may be given, also of one that
-    /// was deleted meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Store::get`].
-    fn get_immutable(&self, name: &str) -> Result<Option<Bytes>> {
-        self.get(name)
-    }
-
     /// The names of all objects that begin with `prefix`, sorted.
     ///
     /// # Errors
@@ -137,18 +69,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Io` or `Unreachable` if the engine fails; `Irregular` if something else is where a folder
     /// should be.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
-
-    /// The same, of names that sort behind `after` alone: for who knows all up to there. An
-    /// engine that keeps names sorted passes over the others without reading them.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Store::list`].
-    fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
-        let mut names = self.list(prefix)?;
-        names.retain(|name| name.as_str() > after);
-        Ok(names)
-    }
 
     /// Removes an object; that it is absent is fine. A power failure soon
     /// afterwards may bring it back.
@@ -178,45 +98,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Damaged`; `Missing`; `Newer`; `Io` or `Unreachable` if the engine fails.
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
-    /// The same, and tells `watch` of each request to whatever keeps the bytes.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Store::read`].
-    fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
-        let asked = Instant::now();
-        let found = self.read(segment, ranges)?;
-        let bytes = found.iter().map(|bytes| bytes.len() as u64).sum();
-        watch(Request { asked, sent: asked, answered: Instant::now(), bytes, host: None, cached: false });
-        Ok(found)
-    }
-
-    /// The same of several segments, one answer for each. An engine on a network asks for all
-    /// at once.
-    ///
-    /// # Errors
-    ///
-    /// Of the engine as a whole: `Unreachable`. Those of one segment are in its answer.
-    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
-        Ok(wanted.iter().map(|(segment, ranges)| self.read_watched(segment, ranges, watch)).collect())
-    }
-
-    /// The same, for who keeps copies of whole blocks. Of a range that goes on behind what was
-    /// appended before a sync, the bytes up to there are enough; no others may ever follow them.
-    /// An engine with an [`Store::identity`] gives such short answers; others may refuse the range.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Store::read_segments`].
-    fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
-        self.read_segments(wanted, watch)
-    }
-
-    /// Did the last read wait for a device, instead of finding its bytes in memory?
-    fn waited(&self) -> bool {
-        false
-    }
-
     /// The end of the segment's last byte, at least what was synced; `None` if
     /// there is no such segment.
     ///
@@ -224,16 +105,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn segment_len(&self, segment: &str) -> Result<Option<u64>>;
-
-    /// The bytes that a segment takes; `None` if there is no such segment. Fewer than
-    /// [`Store::segment_len`] where offsets leave some out, or parts were given back.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Store::segment_len`].
-    fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
-        self.segment_len(segment)
-    }
 
     /// The names of all segments, sorted.
     ///
@@ -249,21 +120,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn delete_segment(&self, segment: &str) -> Result<()>;
-
-    /// Gives back the space of ranges of a segment that nobody needs any more, as far as whole
-    /// blocks of [`BLOCK_BYTES`] lie in them, if the engine can: [`Capabilities::punches`].
-    ///
-    /// From then on a read of these bytes gives them, zeros or some of both, after a crash too,
-    /// and no error. All other bytes stay as they are, whatever happens meanwhile, and so do
-    /// offsets and the segment's length. The segment may be appended to meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// `Missing` if there is no such segment; `InvalidName`; `Io` if the engine fails, and then
-    /// some of the ranges may be given back.
-    fn punch(&self, _segment: &str, _ranges: &[Range<u64>]) -> Result<()> {
-        Ok(())
-    }
 
     /// Takes the log of `writer`, making it if there is none, and makes all of
     /// its entries durable. [`Error::Busy`](crate::Error) while another process
@@ -304,16 +160,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// fails.
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>>;
 
-    /// The same, but never waits to see whether an owner that holds a claim is still at work: its log
-    /// is busy as long as nobody knows it to be dead.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Store::own_log`].
-    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
-        self.own_log(writer)
-    }
-
     /// The names of all writers that have a log, sorted.
     ///
     /// # Errors
@@ -330,65 +176,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Missing` if there is no such log; `Damaged`; `Newer`; `Io` or `Unreachable` if the engine
     /// fails.
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
-
-    /// The same of several logs, one answer for each: a writer, and from where on. An engine
-    /// on a network asks for all at once.
-    ///
-    /// # Errors
-    ///
-    /// The first of any of them, as of [`Store::read_log`].
-    fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
-        logs.iter().map(|(writer, from)| self.read_log(writer, *from)).collect()
-    }
-
-    /// The first entries of what [`Store::read_log`] gives, of about so many bytes, but one at least if there is any:
-    /// for who reads a long log piece by piece, and goes on at [`LogTail::next`]. An engine may give more.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Store::read_log`], which say nothing of what lies behind the piece.
-    fn read_log_piece(&self, writer: &str, from: u64, _bytes: u64) -> Result<LogTail> {
-        self.read_log(writer, from)
-    }
-
-    /// What is sound of a damaged log from `from` on, as far as the engine can tell: entries
-    /// behind damage too, if it can find them.
-    ///
-    /// # Errors
-    ///
-    /// `Newer`; `Io` or `Unreachable` if the engine fails. Damage is in the answer.
-    fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
-        let nothing = |damage| SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) };
-        match self.read_log(writer, from) {
-            Err(error @ (Error::Damaged { .. } | Error::Missing { .. })) => Ok(nothing(error)),
-            read => {
-                let LogTail { entries, next, .. } = read?;
-                Ok(SoundLog { entries, broken: Vec::new(), next, damage: None })
-            }
-        }
-    }
-
-    /// The hosts that keep the store's bytes; none unless it is on [`Locality::Hosts`].
-    fn hosts(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Which hosts keep bytes of segments, each given by a segment and an offset; empty unless
-    /// the store is on [`Locality::Hosts`].
-    ///
-    /// # Errors
-    ///
-    /// `Unreachable` if the cluster does not answer.
-    fn replica_locations(&self, _offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
-        Ok(Vec::new())
-    }
-
-    /// Private space for spilling, gone when dropped (or the process dies).
-    ///
-    /// # Errors
-    ///
-    /// `NoSpace`; `Io`.
-    fn scratch(&self) -> Result<Box<dyn Scratch>>;
 
     /// All that the store keeps, in no order, with the bytes that each takes, those
     /// included that the engine adds. A log may be listed in several parts.
@@ -535,7 +322,7 @@ pub struct LogEntry {
     pub bytes: Bytes,
 }
 
-/// What [`Store::read_sound_log`] found.
+/// What [`StoreExt::read_sound_log`](crate::StoreExt::read_sound_log) found.
 #[derive(Debug)]
 pub struct SoundLog {
     /// The entries that are whole, in the order in which they were appended.

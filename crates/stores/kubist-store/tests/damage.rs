@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 
 use crate::common::{file, open, payloads};
-use kubist_store::disk::{Disk, Open};
 use kubist_simulate::SimDisk;
-use kubist_store::{Error, LocalStore, Store};
+use kubist_store::disk::{Disk, Open};
+use kubist_store::{Error, LocalStore, Store, StoreExt};
 
 const ENTRIES: [&[u8]; 4] = [b"the first entry", b"", b"a third, somewhat longer entry", b"last"];
 

@@ -4,9 +4,9 @@
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
 use crate::common::{bytes, file, for_seeds, open, payloads};
-use kubist_store::disk::{Disk, Open};
 use kubist_simulate::{Call, SimDisk};
-use kubist_store::{Error, LogOwner, Result, Segment, Store};
+use kubist_store::disk::{Disk, Open};
+use kubist_store::{Error, LogOwner, Result, Segment, Store, StoreExt};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

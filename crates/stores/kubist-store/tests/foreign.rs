@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use kubist_store::disk::Sort;
-use kubist_store::{Error, LocalStore, Result, Store, open_local};
+use kubist_store::{Error, LocalStore, Result, Store, StoreExt, open_local};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 /// Nothing here takes that long.

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use crate::common::{STORE, for_seeds};
 use bytes::Bytes;
-use kubist_store::disk::Disk;
 use kubist_simulate::{Call, Liar, Lie, Mount, Network, Rule, SimDisk, Task};
+use kubist_store::disk::Disk;
 use kubist_store::{
-    Capabilities, Error, Kept, LocalStore, LogOwner, LogTail, Result, Scratch, Segment, Size, Store, conformance,
+    Capabilities, Error, Kept, LocalStore, LogOwner, LogTail, Result, Segment, Size, Store, StoreExt, conformance,
     stoppable,
 };
 use rand::rngs::StdRng;
@@ -92,9 +92,6 @@ impl Store for Alternating {
     }
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail> {
         self.next().read_log(writer, from)
-    }
-    fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        self.next().scratch()
     }
     fn sizes(&self) -> Result<Vec<Size>> {
         self.next().sizes()

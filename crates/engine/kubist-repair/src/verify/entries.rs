@@ -1,6 +1,7 @@
 //! What leads to the runs: header, grid, logs, rewrites and checkpoints, each read
 //! from its beginning by a handle that has read nothing before.
 
+use kubist_store::StoreExt;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

@@ -10,27 +10,11 @@ macro_rules! forward {
             self.$field.capabilities()
         }
     };
-    (@learn $field:tt) => {
-        fn learn(&self) {
-            self.$field.learn();
-        }
-    };
-    (@look_again $field:tt) => {
-        fn look_again(&self, attempt: u32) -> kubist::store::Result<bool> {
-            self.$field.look_again(attempt)
-        }
-    };
-    (@await_seen $field:tt) => {
-        fn await_seen(
-            &self,
-            look: &mut dyn FnMut() -> kubist::store::Result<bool>,
-        ) -> kubist::store::Result<bool> {
-            self.$field.await_seen(look)
-        }
-    };
-    (@catch_up $field:tt) => {
-        fn catch_up(&self) -> kubist::store::Result<()> {
-            self.$field.catch_up()
+    (@abilities $field:tt) => {
+        /// Those of the other store that do not read past this one.
+        fn abilities(&self) -> kubist::store::Abilities<'_> {
+            let kubist::store::Abilities { sharing, logs, spill, .. } = self.$field.abilities();
+            kubist::store::Abilities { sharing, logs, spill, ..Default::default() }
         }
     };
     (@location $field:tt) => {
@@ -88,11 +72,6 @@ macro_rules! forward {
             self.$field.own_log(writer)
         }
     };
-    (@own_free_log $field:tt) => {
-        fn own_free_log(&self, writer: &str) -> kubist::store::Result<Box<dyn kubist::store::LogOwner>> {
-            self.$field.own_free_log(writer)
-        }
-    };
     (@logs $field:tt) => {
         fn logs(&self) -> kubist::store::Result<Vec<String>> {
             self.$field.logs()
@@ -101,11 +80,6 @@ macro_rules! forward {
     (@read_log $field:tt) => {
         fn read_log(&self, writer: &str, from: u64) -> kubist::store::Result<kubist::store::LogTail> {
             self.$field.read_log(writer, from)
-        }
-    };
-    (@scratch $field:tt) => {
-        fn scratch(&self) -> kubist::store::Result<Box<dyn kubist::store::Scratch>> {
-            self.$field.scratch()
         }
     };
     (@sizes $field:tt) => {

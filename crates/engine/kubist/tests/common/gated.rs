@@ -1,10 +1,13 @@
 //! A store whose reading of logs can be held up: a test decides when it goes on, and how it
 //! ends.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use kubist::store::{Error, LogTail, MemoryStore, Result, Store};
+use kubist::store::{
+    Abilities, Answers, Error, LogOwner, LogTail, Logs, MemoryStore, Reads, Result, SoundLog, Store, StoreExt, Watch,
+};
 
 use super::forward::forward;
 
@@ -99,7 +102,7 @@ impl Gated {
 impl Store for Gated {
     forward!(store:
         capabilities location put_if_absent list delete create_segment read segment_len segments
-        delete_segment own_log logs read_log scratch sizes erase
+        delete_segment own_log logs read_log sizes erase
     );
 
     fn get(&self, name: &str) -> Result<Option<bytes::Bytes>> {
@@ -111,11 +114,38 @@ impl Store for Gated {
         self.rewrites.fetch_add(u64::from(found.is_some()), Ordering::SeqCst);
         Ok(found)
     }
+    fn abilities(&self) -> Abilities<'_> {
+        Abilities { reads: Some(self), logs: Some(self), ..self.store.abilities() }
+    }
+}
+
+impl Reads for Gated {
+    fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        self.store.read_segments(wanted, watch)
+    }
+    fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
+        self.store.read_short(wanted, watch)
+    }
     fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
         self.pass(Hold::Looking)?;
         let names = self.store.list_after(prefix, after)?;
         self.listed.fetch_add(names.len() as u64, Ordering::SeqCst);
         Ok(names)
+    }
+    fn waited(&self) -> bool {
+        self.store.waited()
+    }
+}
+
+impl Logs for Gated {
+    fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
+        self.store.own_free_log(writer)
+    }
+    fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
+        self.store.read_log_piece(writer, from, bytes)
+    }
+    fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
+        self.store.read_sound_log(writer, from)
     }
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
         let read = self.store.read_logs(logs)?;

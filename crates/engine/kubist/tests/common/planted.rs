@@ -47,8 +47,8 @@ fn renumbered(entry: &[u8], from: u64, to: u64) -> Vec<u8> {
 
 impl Store for Planted {
     forward!(store:
-        capabilities learn look_again await_seen catch_up location get delete create_segment read segment_len segments
-        delete_segment own_log own_free_log logs read_log scratch sizes erase
+        capabilities abilities location get delete create_segment read segment_len segments
+        delete_segment own_log logs read_log sizes erase
     );
 
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use kubist::store::{Found, LocalStore, MemoryStore, Store, locate, register};
+use kubist::store::{Found, LocalStore, MemoryStore, Store, StoreExt, locate, register};
 use kubist_cassandra::Clusters;
 use kubist_object::Buckets;
 

@@ -100,7 +100,6 @@ impl Store for Bucket {
         }
         Ok(tail)
     }
-    fn scratch(&self) -> Result<Box<dyn Scratch>> { local_scratch() }
     fn sizes(&self) -> Result<Vec<Size>> {
         let kinds = [("object/", Kept::Object), ("segment/", Kept::Segment), ("log/", Kept::Log)];
         let all = kinds.iter().flat_map(|(folder, kind)| self.below(folder).into_iter().map(|found| (*kind, found)));
