@@ -12,7 +12,7 @@ use arrow_array::Array;
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 use kubist_expr::{Expression, Wholes};
-use kubist_types::seek::End;
+use kubist_population::seek::End;
 
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};

@@ -97,7 +97,7 @@ mod tests {
     use crate::distribution::student;
     use crate::interval::{Conditions, Interval, bent};
     use arrow_schema::{DataType, Field};
-    use kubist_types::population::Number;
+    use kubist_population::Number;
 
     const EXACT: Conditions =
         Conditions { p: 1.0, alpha: 0.05, rows: None, frame: None, clustered: false, stratified: false, control: None };

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
-use kubist_types::population::{LIKE, Parcels, Places};
+use kubist_population::{LIKE, Parcels, Places};
 
 use crate::control::Control;
 

@@ -8,7 +8,7 @@
 //! that none that is not drawn weighs much. Where records lie evenly some thirty runs tell the number of a box of
 //! millions to a tenth of a percent; where they do not, the error says so.
 
-use kubist_types::population::{MOST_PART, Number, Worth};
+use kubist_population::{MOST_PART, Number, Worth};
 
 /// So many runs tell whether it is worth to go on, and so many what the error is.
 const FIRST_RUNS: f64 = 16.0;

@@ -35,9 +35,8 @@ use crate::records::Records;
 use crate::unit;
 use known::Known;
 use kubist_catalog::snapshot::Snapshot;
-use kubist_types::Population;
+use kubist_population::{Number, Population, Scan, Scanned, Wanted, Worth};
 use kubist_types::error::{Error, Result};
-use kubist_types::population::{Number, Scan, Scanned, Wanted, Worth};
 use kubist_types::stats::Stats;
 use tails::Tails;
 

@@ -8,9 +8,10 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, cast::AsArray};
 use arrow_schema::{DataType, Field, Schema};
 use kubist_expr::{Expression, Grouping};
 use kubist_index::priority::is_identity_type;
+use kubist_population::Population;
+use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
-use kubist_types::{Cancel, Population};
 
 /// One part of `group_by`.
 pub struct GroupBy {

@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use kubist_types::population::Number;
+use kubist_population::Number;
 
 use crate::control::Control;
 use crate::distribution::student;

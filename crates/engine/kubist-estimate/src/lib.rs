@@ -1,7 +1,7 @@
 //! Estimates: aggregates of a sample, each with an interval that holds the truth as often as
 //! it says.
 //!
-//! They are of any records of which a sample can be read ([`kubist_types::Population`]): of a table, through the
+//! They are of any records of which a sample can be read ([`kubist_population::Population`]): of a table, through the
 //! same questions as all other readers ([`records`]), or of files. They know nothing of how rows are stored or where
 //! they lie.
 

@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, ArrowPrimitiveType, Float64Array, PrimitiveArray};
 use arrow_schema::DataType;
 use kubist_index::order::{self, Keyed};
 use kubist_index::with_exact_primitive;
-use kubist_types::population::LIKE;
+use kubist_population::LIKE;
 
 /// In which order the values of a column come: of no two of the first eight columns in the same.
 const STEPS: [usize; 4] = [1, 3, 5, 7];

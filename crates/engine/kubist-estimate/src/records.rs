@@ -13,15 +13,15 @@ use kubist_index::order;
 use kubist_index::priority::PriorityRange;
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::RunId;
+use kubist_population::seek::Seek;
+use kubist_population::{Kept, Number, Parcels, Population, Scan, Scanned, Worth};
 use kubist_read::execute::{self, Skips, Wanted};
 use kubist_read::plan::{Listed, LogicalPlan, Pieces};
 use kubist_read::request::RunOptions;
+use kubist_types::Cancel;
 use kubist_types::error::Result;
-use kubist_types::population::{Kept, Number, Parcels, Scan, Scanned, Worth};
 use kubist_types::query::QuerySpec;
-use kubist_types::seek::Seek;
 use kubist_types::stats::Stats;
-use kubist_types::{Cancel, Population};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::edge::{Crossing, Edge};

@@ -14,10 +14,9 @@ use kubist_index::order;
 use kubist_index::priority::PriorityRange;
 
 use crate::own;
-use kubist_types::Population;
+use kubist_population::seek::{End, Reach, Seek};
+use kubist_population::{Population, Scan, Scanned, Wanted};
 use kubist_types::error::Result;
-use kubist_types::population::{Scan, Scanned, Wanted};
-use kubist_types::seek::{End, Reach, Seek};
 use kubist_types::stats::Stats;
 
 /// The type of a column's values, without its dictionary.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_schema::DataType;
-use kubist_store::Latency;
+use kubist_store::{Latency, StoreExt};
 
 use crate::plan::{Pieces, ReadPlan};
 use crate::visit::Visit;
@@ -19,8 +19,8 @@ use kubist_catalog::trace;
 use kubist_format::location::Location;
 use kubist_format::zone_map::ZoneMap;
 use kubist_index::state::Run;
+pub use kubist_population::{Scanned, Wanted};
 use kubist_types::error::Result;
-pub use kubist_types::population::{Scanned, Wanted};
 use kubist_types::stats::Stats;
 use pipeline::{Pipeline, Pool, threads};
 pub use work::Work;

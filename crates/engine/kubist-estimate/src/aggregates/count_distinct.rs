@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use kubist_expr::column_index;
 use kubist_index::priority::is_identity_type;
-use kubist_types::population::Number;
+use kubist_population::Number;
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
 use crate::call::Call;

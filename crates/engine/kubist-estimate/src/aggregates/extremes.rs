@@ -3,7 +3,7 @@
 
 use arrow_buffer::i256;
 
-use kubist_types::seek::End;
+use kubist_population::seek::End;
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
 use crate::call::Call;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_expr::{ExprError, Expression, Shape, Steps, never};
-use kubist_types::population::Number;
+use kubist_population::Number;
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Found, Pilot, Properties, Records, Rows, same};
 use crate::aggregates::share::NO_CONDITION;

@@ -16,10 +16,9 @@ use crate::interval::{Conditions, Frame, Interval};
 use crate::own::{self, Own};
 use crate::sums::Sums;
 use crate::zones::{self, Extreme, Sought};
-use kubist_types::Population;
+use kubist_population::{Number, Population};
 use kubist_types::error::{Error, Result};
 use kubist_types::human::counted;
-use kubist_types::population::Number;
 
 /// Fewer records than this, or identities where their records come together, make no bell curve.
 const FEW: f64 = 30.0;

@@ -10,9 +10,8 @@
 use std::sync::Arc;
 
 use kubist_expr::Expression;
-use kubist_types::Population;
+use kubist_population::{Number, Population, Wanted};
 use kubist_types::error::Result;
-use kubist_types::population::{Number, Wanted};
 
 use super::Estimation;
 use crate::accumulate::{Accumulated, Asked, Brought};

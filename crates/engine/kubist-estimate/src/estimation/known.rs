@@ -7,9 +7,8 @@
 //! can take them apart from the sample. Without a condition the number of records and the sums
 //! of columns are those that the writers counted.
 
-use kubist_types::Population;
+use kubist_population::{Kept, Number, Population};
 use kubist_types::error::{Error, Result};
-use kubist_types::population::{Kept, Number};
 use kubist_types::thinned::{ColumnSum, Thinned};
 
 use super::Estimation;

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_schema::{Field, Schema};
-use kubist_types::Population;
+use kubist_population::{LIKE, Population, Wanted};
 use kubist_types::error::{Error, Result};
-use kubist_types::population::{LIKE, Wanted};
 
 use super::{Estimation, LOOKED_AT};
 use crate::accumulate::{Accumulated, Brought, PilotFindings, Values};

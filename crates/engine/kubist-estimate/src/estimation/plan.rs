@@ -6,8 +6,7 @@ use std::time::Instant;
 use super::Estimation;
 use crate::distribution::normal;
 use crate::figure::{Figure, Outlook, Stop};
-use kubist_types::Population;
-use kubist_types::population::MOST_PART;
+use kubist_population::{MOST_PART, Population};
 
 /// A stage reads this much further than the spread so far calls for, because the spread is itself
 /// an estimate.

@@ -10,7 +10,7 @@ use arrow_schema::Schema;
 
 use super::Estimation;
 use crate::accumulate::{Accumulated, Task, Values};
-use kubist_types::Population;
+use kubist_population::Population;
 use kubist_types::error::{Error, Result};
 
 pub struct Tails {

@@ -16,8 +16,8 @@ use kubist_format::location::Location;
 use kubist_index::order;
 use kubist_index::priority::PriorityRange;
 use kubist_index::state::{Run, RunId};
+use kubist_population::seek::{End, Reach, Seek};
 use kubist_types::Result;
-use kubist_types::seek::{End, Reach, Seek};
 
 use super::pieces::Short;
 use super::{LogicalPlan, ReadPlan};

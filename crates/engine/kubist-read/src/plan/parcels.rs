@@ -12,8 +12,8 @@ use kubist_format::names::REWRITES;
 use kubist_index::cube::{CubeId, Interleaver, KEY_BITS, MortonKey};
 use kubist_index::directory::parcels::{Bounds, Parcel};
 use kubist_index::state::{Run, RunId};
+use kubist_population::Places;
 use kubist_types::error::Result;
-use kubist_types::population::Places;
 
 use super::{ANYTHING, LogicalPlan};
 

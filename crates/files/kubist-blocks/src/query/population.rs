@@ -11,9 +11,9 @@ use std::time::Instant;
 use arrow_schema::{Schema, SchemaRef};
 use kubist_expr::Nulls;
 use kubist_index::order;
-use kubist_types::population::{Scan, Scanned};
-use kubist_types::seek::Seek;
-use kubist_types::{Cancel, Error, Population, Result, Stats};
+use kubist_population::seek::Seek;
+use kubist_population::{Population, Scan, Scanned};
+use kubist_types::{Cancel, Error, Result, Stats};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::plan::zone;

@@ -2,6 +2,11 @@
 //!
 //! Each record has a priority, uniform in [0, 2^64): those with priorities in a range are a sample of all of them.
 //! Records may share a priority, and then come together.
+//!
+//! An estimate (`kubist-estimate`) knows records by this trait alone; tables and files of other programs (`kubist-blocks`)
+//! implement it.
+
+pub mod seek;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,12 +14,9 @@ use std::time::Instant;
 use arrow_array::ArrayRef;
 use arrow_schema::{Schema, SchemaRef};
 use kubist_index::priority::PriorityRange;
+use kubist_types::{Cancel, Result, Stats, Thinned};
 
-use crate::cancel::Cancel;
-use crate::error::Result;
-use crate::seek::Seek;
-use crate::stats::Stats;
-use crate::thinned::Thinned;
+use seek::Seek;
 
 /// What a scan is to bring.
 #[derive(Clone, Default)]
