@@ -28,7 +28,7 @@ use crate::accumulate::{Accumulated, Asked, Brought, PilotFindings, Task, Values
 use crate::aggregate::Bound;
 use crate::aggregates;
 use crate::call::several;
-use crate::figure::{Estimate, Figure, Outlook, Stop, check_groups};
+use crate::figure::{Estimate, Figure, Stop, check_groups};
 use crate::group::GroupBy;
 use crate::options::{EstimateOptions, check};
 use crate::records::Records;
@@ -62,56 +62,115 @@ const SAVED: f64 = 0.5;
 const MOST_AGGREGATES: usize = 64;
 
 /// Estimates from coarse to fine; the last one says why it is the last.
+///
+/// Each comes from the sample so far: a **pilot**, then the **plan** of how far to read, what is **read**, and the
+/// **result**. These are functions of the values below, of which none is changed to see what would be if.
 pub struct Estimation<P = Records> {
+    question: Question<P>,
+    /// The sample so far and what is known besides, while it goes on.
+    so_far: Option<(Sample<P>, Facts)>,
+}
+
+/// What is asked, and of which records. It stays the same from the first stage to the last.
+struct Question<P> {
     options: EstimateOptions,
-    records: P,
-    /// All that is asked for, where `records` leaves out tails that have been read.
+    /// All that is asked for.
     whole: P,
     visible: Schema,
     task: Arc<Task>,
-    wanted: Wanted,
-    brought: Arc<Brought>,
     groups: SchemaRef,
     units: BTreeMap<String, String>,
     bin_units: BTreeMap<String, Vec<Option<String>>>,
     /// By aggregate: what half of its intervals may be at most, in its own unit.
     absolute: Vec<Option<f64>>,
-    pilot: Option<Arc<PilotFindings>>,
     tails: Option<Tails>,
     /// Where steps were thinned as they were written.
     known: Option<Known>,
-    accumulated: Accumulated,
-    /// How many records there are, once that is known.
-    rows: Option<Number>,
-    /// By aggregate: each record has a value of its argument, where that was asked of zone maps.
-    complete: Vec<bool>,
-    /// Of stored columns the ends of their values, where that was asked of zone maps.
-    bounds: BTreeMap<usize, Option<(f64, f64)>>,
-    /// Those that are asked for, while `records` are those of the frame in which they lie.
+    /// Priorities are read up to here.
+    end: f64,
+    /// Records that a share of 1 holds, about.
+    expected: f64,
+    /// The caller sees every stage, and may stop at any.
+    watched: bool,
+    begin: Instant,
+    deadline: Option<Instant>,
+}
+
+/// Where records are drawn from, and what is read of them.
+#[derive(Clone)]
+struct Source<P> {
+    records: P,
+    wanted: Wanted,
+    brought: Arc<Brought>,
+}
+
+/// Records that were drawn, added up, and where the next ones come from.
+struct Sample<P> {
+    source: Source<P>,
+    /// Where those that are asked for are drawn alone, while `source` is the frame in which they lie.
     own: Option<frame::Own<P>>,
-    /// What scans brought before they bring where records lie.
-    plain: Option<places::Plain>,
+    /// The same source without where records lie, while that is brought along.
+    plain: Option<Source<P>>,
+    pilot: Option<Arc<PilotFindings>>,
+    accumulated: Accumulated,
+    /// Priorities from `low` to `at` were read.
+    low: f64,
+    at: f64,
+    stages: u32,
+    stats: Stats,
+    /// Of the last step: seconds, and the share that it read.
+    pace: (f64, f64),
+}
+
+/// What is known of records besides a sample of them.
+#[derive(Clone, Default)]
+struct Facts {
+    /// How many there are.
+    rows: Option<Number>,
     /// How many there are in the frame, where records are drawn from it.
     framed: Option<Number>,
     /// Which part of the error that figures are to have comes from that of the number of records.
     of_number: f64,
-    /// Priorities are read from `low` on; up to `at` they have been, `end` is the last.
-    low: f64,
-    at: f64,
-    end: f64,
-    /// Records that a share of 1 holds, about.
-    expected: f64,
-    stages: u32,
-    /// The caller sees every stage, and may stop at any.
-    watched: bool,
-    stats: Stats,
-    begin: Instant,
-    deadline: Option<Instant>,
-    /// Of the last step: seconds, and the share that it read.
-    pace: (f64, f64),
-    /// What the pilot says of the way to the goal, until it is told.
-    outlook: Option<Outlook>,
-    finished: bool,
+    /// By aggregate: each record has a value of its argument, where that was asked of zone maps.
+    complete: Vec<bool>,
+    /// Of stored columns the ends of their values, where that was asked of zone maps.
+    bounds: BTreeMap<usize, Option<(f64, f64)>>,
+}
+
+impl Facts {
+    /// The ends of a stored column, if they are known.
+    fn bounds_of(&self, column: usize) -> Option<(f64, f64)> {
+        self.bounds.get(&column).copied().flatten()
+    }
+}
+
+/// A sample after some reading, which may have ended before all was read that was to be.
+struct Read<P> {
+    sample: Sample<P>,
+    in_time: bool,
+}
+
+impl<P> Read<P> {
+    fn all(sample: Sample<P>) -> Read<P> {
+        Read { sample, in_time: true }
+    }
+
+    fn late(sample: Sample<P>) -> Read<P> {
+        Read { sample, in_time: false }
+    }
+}
+
+impl<P> Sample<P> {
+    /// The share of identities that has been read.
+    fn share(&self) -> f64 {
+        self.at - self.low
+    }
+
+    /// The same after so much more was spent on it.
+    fn after(mut self, stats: &Stats) -> Sample<P> {
+        self.stats.add(stats);
+        self
+    }
 }
 
 impl<P: Population> Estimation<P> {
@@ -197,49 +256,68 @@ impl<P: Population> Estimation<P> {
         // All of them lie below that priority.
         let expected = records.rough_rows()? / kept;
         let tails = options.tails.map(|share| Tails::new(&task, share, &visible)).transpose()?;
-        Ok(Estimation {
+        let facts = Facts { rows: known.as_ref().and_then(Known::rows), ..Facts::default() };
+        let sample = Sample {
+            source: Source {
+                records: records.clone(),
+                brought: Arc::new(Brought { schema: part(&stored, &columns), condition: None, places: vec![] }),
+                wanted: Wanted { columns, priorities: true },
+            },
+            own: None,
+            plain: None,
+            pilot: None,
+            accumulated: Accumulated::default(),
+            low,
+            at: low,
+            stages: 0,
+            stats: Stats::default(),
+            pace: (0.0, 1.0),
+        };
+        let question = Question {
             deadline: options.within.and_then(|within| begin.checked_add(within)),
             options,
-            whole: records.clone(),
-            records,
+            whole: records,
             visible,
             task: Arc::new(task),
-            brought: Arc::new(Brought { schema: part(&stored, &columns), condition: None, places: vec![] }),
-            wanted: Wanted { columns, priorities: true },
             groups,
             units,
             bin_units,
             absolute,
-            pilot: None,
             tails,
-            rows: known.as_ref().and_then(Known::rows),
-            complete: vec![],
-            bounds: BTreeMap::new(),
-            own: None,
-            plain: None,
-            framed: None,
-            of_number: 0.0,
             known,
-            accumulated: Accumulated::default(),
-            low,
-            at: low,
             end,
             expected,
-            stages: 0,
             watched,
-            stats: Stats::default(),
             begin,
-            pace: (0.0, 1.0),
-            outlook: None,
-            finished: false,
-        })
+        };
+        Ok(Estimation { question, so_far: Some((sample, facts)) })
     }
 
-    /// The share of identities that has been read.
-    fn share(&self) -> f64 {
-        self.at - self.low
+    /// The next estimate; `None` after the last one.
+    fn stage(&mut self) -> Result<Option<Estimate>> {
+        let (question, Some((sample, facts))) = (&self.question, self.so_far.take()) else { return Ok(None) };
+        let Read { sample, in_time } = question.advanced(sample, &facts)?;
+        let (mut sample, facts) = match in_time {
+            true => question.learned(Sample { stages: sample.stages + 1, ..sample }, facts)?,
+            false => (sample, facts),
+        };
+        let figures = question.figures(&mut sample, &facts);
+        let (figures, facts) = if in_time { question.with_constants(figures, facts)? } else { (figures, facts) };
+        let stopped = if in_time { question.verdict(&sample, &facts, &figures) } else { Stop::Time };
+        if stopped == Stop::Progress {
+            let is_first = sample.stages == 1;
+            let outlook = if is_first { question.outlook(&sample, &facts, &figures) } else { None };
+            let figures = question.with_bins(figures, None);
+            let estimate = question.estimate(&mut sample, &facts, figures, stopped)?;
+            self.so_far = Some((sample, facts));
+            return Ok(Some(Estimate { outlook, ..estimate }));
+        }
+        let (figures, stats) = question.with_extremes(figures, facts.clone(), &sample)?;
+        question.estimate(&mut sample.after(&stats), &facts, figures, stopped).map(Some)
     }
+}
 
+impl<P: Population> Question<P> {
     fn late(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
@@ -250,17 +328,28 @@ impl<P: Population> Estimation<P> {
             return Ok(None);
         }
         match work() {
-            Err(Error::Cancelled) if !self.records.cancel().is_set() && self.late() => Ok(None),
+            Err(Error::Cancelled) if !self.whole.cancel().is_set() && self.late() => Ok(None),
             done => done.map(Some),
         }
     }
 
+    /// The sample after its pilot, or after the next step.
+    fn advanced(&self, mut sample: Sample<P>, facts: &Facts) -> Result<Read<P>> {
+        if sample.pilot.is_none() {
+            return self.pilot(sample, facts);
+        }
+        match self.plan(&mut sample, facts) {
+            Some(target) => self.read(sample, target),
+            None => Ok(Read::all(sample)),
+        }
+    }
+
     /// Reads the pilot, and learns from it.
-    fn pilot(&mut self) -> Result<bool> {
-        let width = self.end - self.low;
+    fn pilot(&self, mut sample: Sample<P>, facts: &Facts) -> Result<Read<P>> {
+        let width = self.end - sample.low;
         let wanted = PILOT_ROWS * if self.groups.fields().is_empty() { 1.0 } else { 4.0 };
         let wanted = self.tails.as_ref().map_or(wanted, |tails| wanted.max(tails.pilot_rows()));
-        let together = self.records.together()?;
+        let together = sample.source.records.together()?;
         let (wanted, few) = (wanted.max(PILOT_PRIORITIES * together), FEW_ROWS.max(PILOT_PRIORITIES * together));
         let least = LEAST_PILOT_ROWS.max((LEAST_PILOT_PRIORITIES * together) as u64);
         // Few rows are read all at once, unless `max_rows` forbids it.
@@ -272,24 +361,23 @@ impl<P: Population> Estimation<P> {
         };
         let (mut parts, mut rows, mut late) = (Vec::new(), 0, false);
         if share < width {
-            self.enter_frame()?;
-            self.find_places();
+            sample = self.with_places(self.in_frame(sample)?);
         }
         let mut drawn = 0;
         loop {
-            let target = if share >= 0.5 * width { self.end } else { self.low + share };
+            let target = if share >= 0.5 * width { self.end } else { sample.low + share };
             let begin = Instant::now();
-            let Some((more, stats)) = self.in_time(|| self.values(self.at, target))? else {
+            let values = self.in_time(|| self.values(&sample.source, sample.at, target))?;
+            let Some((more, stats)) = values else {
                 late = true;
                 break;
             };
-            self.pace = (begin.elapsed().as_secs_f64(), target - self.at);
-            self.stats.add(&stats);
+            sample.pace = (begin.elapsed().as_secs_f64(), target - sample.at);
             rows += more.iter().map(|part| part.priorities.len() as u64).sum::<u64>();
             drawn += more.iter().map(Values::drawn).sum::<usize>();
             parts.extend(more);
-            self.judge_frame(rows, drawn);
-            self.at = target;
+            sample = sample.after(&stats).where_worth_it(rows, drawn);
+            sample.at = target;
             // How often as many there may be.
             let room = most / (rows as f64).max(1.0);
             if rows >= least || target >= self.end || (rows > 0 && room < 2.0) {
@@ -297,36 +385,31 @@ impl<P: Population> Estimation<P> {
             }
             share *= room.clamp(2.0, 8.0);
         }
-        if self.at == self.low {
-            return Ok(false);
+        if sample.at == sample.low {
+            return Ok(Read::late(sample));
         }
-        let identified = self.records.identity().is_some();
-        let pilot = PilotFindings::new(&self.task, &parts, identified);
+        let identified = sample.source.records.identity().is_some();
+        let pilot = Arc::new(PilotFindings::new(&self.task, &parts, identified));
         for part in &parts {
-            self.accumulated.add(&self.task, &pilot, part, false)?;
+            sample.accumulated.add(&self.task, &pilot, part, false)?;
         }
-        let pilot = Arc::new(pilot);
-        self.pilot = Some(pilot.clone());
-        self.expect(&pilot, &parts)?;
-        Ok(self.read_certain(&parts)? && !late)
-    }
-
-    /// What to read of the records with priorities from `low` to `high`; `None` if there are none.
-    fn scan(&self, wanted: Wanted, low: f64, high: f64) -> Option<Scan> {
-        range(low, high).map(|range| Scan { wanted, range, seek: None, deadline: self.deadline })
+        sample.pilot = Some(pilot.clone());
+        let sample = self.with_expected(sample, facts, &pilot, &parts)?;
+        let Read { sample, in_time } = self.with_certain(sample, &parts)?;
+        Ok(Read { sample, in_time: in_time && !late })
     }
 
     /// The values of records with priorities from `low` to `high`.
-    fn values(&self, low: f64, high: f64) -> Result<(Vec<Values>, Stats)> {
-        let Some(scan) = self.scan(self.wanted.clone(), low, high) else { return Ok((vec![], Stats::default())) };
-        let (task, brought, cancel) = (self.task.clone(), self.brought.clone(), self.records.cancel());
+    fn values(&self, source: &Source<P>, low: f64, high: f64) -> Result<(Vec<Values>, Stats)> {
+        let Some(scan) = self.scan(source.wanted.clone(), low, high) else { return Ok((vec![], Stats::default())) };
+        let (task, brought, cancel) = (self.task.clone(), source.brought.clone(), source.records.cancel());
         let each = move |scanned: Scanned| {
             let stats = scanned.stats;
             let columns = if scanned.rows == 0 { empty(&brought.schema) } else { scanned.columns };
             Ok((task.values(&brought, scanned.rows, columns, scanned.priorities, &cancel)?, stats))
         };
         let (mut parts, mut stats) = (Vec::new(), Stats::default());
-        let planned = self.records.scan(scan, each, &mut |(values, cost)| {
+        let planned = source.records.scan(scan, each, &mut |(values, cost)| {
             stats.add(&cost);
             parts.push(values);
             Ok(())
@@ -335,38 +418,43 @@ impl<P: Population> Estimation<P> {
         Ok((parts, stats))
     }
 
-    /// Adds up the records with priorities up to `target`; false if time ran out.
-    fn advance(&mut self, target: f64) -> Result<bool> {
-        let begin = Instant::now();
-        let whole = self.low == 0.0 && target >= 1.0;
-        let Some(pilot) = self.pilot.clone() else { return Ok(false) };
-        let (records, from) = (self.records.clone(), self.at);
-        let Some((found, stats)) = self.in_time(|| self.accumulate(&records, &pilot, from, target, whole))? else {
-            return Ok(false);
-        };
-        self.accumulated.merge(&self.task, found)?;
-        self.accumulated.thin();
-        self.stats.add(&stats);
-        self.pace = (begin.elapsed().as_secs_f64(), target - self.at);
-        self.at = target;
-        Ok(true)
+    /// What to read of the records with priorities from `low` to `high`; `None` if there are none.
+    fn scan(&self, wanted: Wanted, low: f64, high: f64) -> Option<Scan> {
+        range(low, high).map(|range| Scan { wanted, range, seek: None, deadline: self.deadline })
     }
 
+    /// The sample with the records of priorities up to `target`.
+    fn read(&self, mut sample: Sample<P>, target: f64) -> Result<Read<P>> {
+        let begin = Instant::now();
+        let whole = sample.low == 0.0 && target >= 1.0;
+        let Some(pilot) = sample.pilot.clone() else { return Ok(Read::late(sample)) };
+        let found = self.in_time(|| {
+            let hollow = sample.accumulated.hollow();
+            self.accumulate(&sample.source, &pilot, hollow, (sample.at, target), whole)
+        })?;
+        let Some((found, stats)) = found else { return Ok(Read::late(sample)) };
+        sample.accumulated.merge(&self.task, found)?;
+        sample.accumulated.thin();
+        sample.pace = (begin.elapsed().as_secs_f64(), target - sample.at);
+        sample.at = target;
+        Ok(Read::all(sample.after(&stats)))
+    }
+
+    /// Adds up the records with priorities from `low` to `high`, in accumulators that hold nothing yet.
     fn accumulate(
         &self,
-        records: &P,
+        source: &Source<P>,
         pilot: &Arc<PilotFindings>,
-        low: f64,
-        high: f64,
+        mut all: Accumulated,
+        (low, high): (f64, f64),
         certain: bool,
     ) -> Result<(Accumulated, Stats)> {
-        let mut all = self.accumulated.hollow();
         let (framed, expected) = (all.frame.is_some(), all.expected.as_ref().map(|expected| expected.of.clone()));
         // Chance plays no part where everything is read.
-        let wanted = Wanted { priorities: !certain, ..self.wanted.clone() };
+        let wanted = Wanted { priorities: !certain, ..source.wanted.clone() };
         let Some(scan) = self.scan(wanted, low, high) else { return Ok((all, Stats::default())) };
-        let (task, pilot, cancel) = (self.task.clone(), pilot.clone(), records.cancel());
-        let brought = self.brought.clone();
+        let (task, pilot, cancel) = (self.task.clone(), pilot.clone(), source.records.cancel());
+        let brought = source.brought.clone();
         let each = move |scanned: Scanned| {
             let mut part = Accumulated::nothing(&task, framed, expected.clone());
             if scanned.rows > 0 {
@@ -376,7 +464,7 @@ impl<P: Population> Estimation<P> {
             Ok((part, scanned.stats))
         };
         let mut stats = Stats::default();
-        let planned = records.scan(scan, each, &mut |(part, cost): (Accumulated, Stats)| {
+        let planned = source.records.scan(scan, each, &mut |(part, cost): (Accumulated, Stats)| {
             stats.add(&cost);
             all.merge(&self.task, part)
         })?;
@@ -384,9 +472,15 @@ impl<P: Population> Estimation<P> {
         Ok((all, stats))
     }
 
+    /// What a stage teaches besides its records: how many there are, if that is worth it.
+    fn learned(&self, sample: Sample<P>, facts: Facts) -> Result<(Sample<P>, Facts)> {
+        let (sample, facts) = self.counted(sample, facts)?;
+        if sample.stages == 1 { self.judged(sample, facts) } else { Ok((sample, facts)) }
+    }
+
     /// Learns the number of records, if that is known or few must be read for it: exactly where it is asked for or
     /// nothing says how exact is enough, else as well as the other figures need it.
-    fn count(&mut self) -> Result<()> {
+    fn counted(&self, mut sample: Sample<P>, mut facts: Facts) -> Result<(Sample<P>, Facts)> {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
         let is_asked = |Asked { bound: Bound { properties, .. }, .. }: &Asked| {
             properties.is_number_of_records
@@ -394,102 +488,73 @@ impl<P: Population> Estimation<P> {
                 || properties.follows_from_number_of_records
         };
         if !self.holds_all()
-            || self.stages > 1
-            || self.rows.is_some()
-            || self.accumulated.frame.is_some()
+            || sample.stages > 1
+            || facts.rows.is_some()
+            || sample.accumulated.frame.is_some()
             || !self.groups.fields().is_empty()
             || !self.task.aggregates.iter().any(needed)
         {
-            return Ok(());
+            return Ok((sample, facts));
         }
-        let records = self.records.clone();
         let is_exact = !self.has_goal() || self.task.aggregates.iter().any(is_asked);
-        if records.filter().is_none() && is_exact {
-            self.rows = self.counted(&records)?.map(Number::exact);
+        if sample.source.records.filter().is_none() && is_exact {
+            // If few must be read for it, and there is time for that.
+            let counted = self.in_time(|| sample.source.records.counted(COUNTED_ROWS, self.deadline))?;
+            if let Some((rows, stats)) = counted.flatten() {
+                (facts.rows, sample) = (Some(Number::exact(rows)), sample.after(&stats));
+            }
         }
-        if self.rows.is_none() && self.share() < 1.0 {
-            let figures = self.figures();
+        if facts.rows.is_none() && sample.share() < 1.0 {
+            let figures = self.figures(&mut sample, &facts);
             // What figures would be if the number were known.
-            self.rows = Some(Number::exact(self.expected as u64));
-            let known = self.figures();
-            self.rows = None;
+            let rows = Some(Number::exact(self.expected as u64));
+            let known = self.figures(&mut sample, &Facts { rows, ..facts.clone() });
+            let ahead = |figures: &[Figure]| self.rows_ahead(&sample, &facts, figures);
             let saved = match self.has_goal() {
-                true => 1.0 - self.rows_ahead(&known) as f64 / self.rows_ahead(&figures).max(1) as f64,
+                true => 1.0 - ahead(&known) as f64 / ahead(&figures).max(1) as f64,
                 false => SAVED,
             };
-            self.rows = self.number(&records, &figures, saved)?;
+            let (rows, of_number, stats) = self.number(&sample, &facts, &figures, saved)?;
+            (facts, sample) = (Facts { rows, of_number, ..facts }, sample.after(&stats));
         }
-        if self.rows.is_some() && self.share() < 1.0 {
+        if facts.rows.is_some() && sample.share() < 1.0 {
             let complete = self.task.aggregates.iter().map(|asked| self.is_complete(asked));
-            self.complete = complete.collect::<Result<_>>()?;
+            facts.complete = complete.collect::<Result<_>>()?;
         }
-        Ok(())
+        Ok((sample, facts))
     }
 
     /// Whether an aggregate counts the values of a column that all records have.
     fn is_complete(&self, asked: &Asked) -> Result<bool> {
         let column = asked.bound.arguments.first().and_then(|argument| argument.column());
         let Some(column) = column.filter(|_| asked.bound.properties.is_number_of_values) else { return Ok(false) };
-        let column = self.records.place(column);
+        let column = self.whole.place(column);
         Ok(self.in_time(|| self.whole.is_complete(column, self.deadline))?.unwrap_or(false))
     }
 
-    /// How many of some records there are, if that is known or few must be read for it, and there is time for that.
-    fn counted(&mut self, records: &P) -> Result<Option<u64>> {
-        let counted = self.in_time(|| records.counted(COUNTED_ROWS, self.deadline))?;
-        Ok(counted.flatten().map(|(rows, stats)| {
-            self.stats.add(&stats);
-            rows
-        }))
-    }
-
-    /// The number of some records, if there is time for it, and it is told by less reading than it saves: of what is
-    /// ahead a part is `saved`.
-    fn number(&mut self, records: &P, figures: &[Figure], saved: f64) -> Result<Option<Number>> {
-        let unknown = (LOOKED_AT * self.rows_ahead(figures) as f64).min(COUNTED_ROWS as f64);
-        let worth = Worth { error: self.error_ahead(figures), known: (1.0 - saved.max(0.0)) * unknown, unknown };
+    /// The number of the records that are drawn from, if there is time for it, and it is told by less reading than it
+    /// saves: of what is ahead a part is `saved`. Then the part of the figures' error that comes from it, and what it took.
+    fn number(
+        &self,
+        sample: &Sample<P>,
+        facts: &Facts,
+        figures: &[Figure],
+        saved: f64,
+    ) -> Result<(Option<Number>, f64, Stats)> {
+        let unknown = (LOOKED_AT * self.rows_ahead(sample, facts, figures) as f64).min(COUNTED_ROWS as f64);
+        let error = self.error_ahead(sample, facts, figures);
+        let worth = Worth { error, known: (1.0 - saved.max(0.0)) * unknown, unknown };
         let now = Instant::now();
         let deadline = self.deadline.map(|deadline| now + deadline.saturating_duration_since(now) / TIME_FOR_NUMBER);
-        let found = match self.in_time(|| records.number(&worth, deadline)) {
+        let found = match self.in_time(|| sample.source.records.number(&worth, deadline)) {
             // It took too long: figures do without.
-            Err(Error::Cancelled) if !records.cancel().is_set() => None,
+            Err(Error::Cancelled) if !self.whole.cancel().is_set() => None,
             found => found?,
         };
-        let Some((number, stats)) = found else { return Ok(None) };
-        self.stats.add(&stats);
-        self.of_number = number.map_or(0.0, |number| worth.part(number));
-        Ok(number)
-    }
-
-    fn stage(&mut self) -> Result<Estimate> {
-        let in_time = match self.pilot {
-            None => self.pilot()?,
-            Some(_) => match self.next_target() {
-                Some(target) => self.advance(target)?,
-                None => true,
-            },
-        };
-        if in_time {
-            self.stages += 1;
-            self.count()?;
-            if self.stages == 1 {
-                self.find_frame()?;
-            }
-        }
-        let figures = self.figures();
-        let figures = if in_time { self.with_constants(figures)? } else { figures };
-        let stopped = if in_time { self.verdict(&figures) } else { Stop::Time };
-        if stopped == Stop::Progress {
-            if self.stages == 1 {
-                self.outlook = self.outlook(&figures);
-            }
-            let mut figures = figures;
-            self.bound_bins(&mut figures, false)?;
-            return self.estimate(figures, stopped);
-        }
-        self.finished = true;
-        let figures = self.with_extremes(figures)?;
-        self.estimate(figures, stopped)
+        Ok(match found {
+            Some((number, stats)) => (number, number.map_or(0.0, |number| worth.part(number)), stats),
+            None => (None, facts.of_number, Stats::default()),
+        })
     }
 }
 
@@ -497,12 +562,7 @@ impl<P: Population> Iterator for Estimation<P> {
     type Item = Result<Estimate>;
 
     fn next(&mut self) -> Option<Result<Estimate>> {
-        if self.finished {
-            return None;
-        }
-        let estimate = self.stage();
-        self.finished |= estimate.is_err();
-        Some(estimate)
+        self.stage().transpose()
     }
 }
 
@@ -541,13 +601,13 @@ pub fn estimate_of(
     tell: &mut dyn FnMut(&Estimate),
 ) -> Result<Estimate> {
     let mut estimates = Estimation::new(records, options, false)?;
-    loop {
-        let estimate = estimates.stage()?;
+    while let Some(estimate) = estimates.stage()? {
         if estimate.stopped != Stop::Progress {
             return Ok(estimate);
         }
         tell(&estimate);
     }
+    Err(Error::internal("an estimate ended without a last stage; please report this"))
 }
 
 /// The figures of a table while they narrow, each record read once. Intervals are wider than those

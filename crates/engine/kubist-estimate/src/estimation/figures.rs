@@ -7,7 +7,7 @@ use arrow_array::ArrayRef;
 use arrow_schema::{Field, Schema};
 use kubist_index::order;
 
-use super::Estimation;
+use super::{Facts, Question, Sample};
 use crate::accumulate::{Accumulated, Asked, Group};
 use crate::auxiliary::Expected;
 use crate::distribution::{missed_group, normal, unseen_share};
@@ -19,60 +19,84 @@ use crate::zones::{self, Extreme, Sought};
 use kubist_population::{Number, Population};
 use kubist_types::error::{Error, Result};
 use kubist_types::human::counted;
+use kubist_types::stats::Stats;
+
+/// Whether figures are corrected by what was expected of the records that were drawn.
+#[derive(Clone, Copy, PartialEq)]
+enum Basis {
+    Expected,
+    Drawn,
+}
+
+impl Basis {
+    fn of(self, expected: &Option<Expected>) -> Option<&Expected> {
+        expected.as_ref().filter(|_| self == Basis::Expected)
+    }
+}
+
+/// How many records there are, where that is known better than by what was read.
+fn known_rows<P: Population>(sample: &Sample<P>, facts: &Facts) -> Option<Number> {
+    facts.rows.filter(|number| number.is_exact() || sample.share() < 1.0)
+}
 
 /// Fewer records than this, or identities where their records come together, make no bell curve.
 const FEW: f64 = 30.0;
 
-impl<P: Population> Estimation<P> {
+impl<P: Population> Question<P> {
     /// How many records were drawn from the frame: as they were, and corrected by what was expected.
-    fn drawn(&self) -> Option<[Sums; 2]> {
-        let drawn = self.accumulated.frame.clone()?;
-        let control = self.accumulated.expected.as_ref().and_then(Expected::of_rows);
-        let corrected = control.and_then(|control| drawn.corrected(self.share(), &control));
+    fn drawn(&self, sample: &Sample<P>, basis: Basis) -> Option<[Sums; 2]> {
+        let drawn = sample.accumulated.frame.clone()?;
+        let control = basis.of(&sample.accumulated.expected).and_then(Expected::of_rows);
+        let corrected = control.and_then(|control| drawn.corrected(sample.share(), &control));
         let corrected = corrected.unwrap_or_else(|| drawn.clone());
         Some([drawn, corrected])
     }
 
-    fn conditions<'a>(&self, alpha: f64, drawn: Option<&'a [Sums; 2]>) -> Conditions<'a> {
+    fn conditions<'a>(&self, sample: &Sample<P>, facts: &Facts, drawn: Option<&'a [Sums; 2]>) -> Conditions<'a> {
         Conditions {
-            p: self.share().min(1.0),
-            alpha,
-            rows: self.known_rows(),
-            frame: self.framed.zip(drawn).map(|(rows, [drawn, corrected])| Frame { rows, drawn, corrected }),
-            clustered: self.pilot.as_ref().is_some_and(|pilot| pilot.clustered),
+            p: sample.share().min(1.0),
+            alpha: self.alpha(sample),
+            rows: known_rows(sample, facts),
+            frame: facts.framed.zip(drawn).map(|(rows, [drawn, corrected])| Frame { rows, drawn, corrected }),
+            clustered: sample.pilot.as_ref().is_some_and(|pilot| pilot.clustered),
             stratified: self.tails.is_some() || self.kept_always().is_some(),
             control: None,
         }
     }
 
-    /// How many records there are, where that is known better than by what was read.
-    fn known_rows(&self) -> Option<Number> {
-        self.rows.filter(|number| number.is_exact() || self.share() < 1.0)
-    }
-
     /// The error probability of this stage.
-    fn alpha(&self) -> f64 {
-        let (alpha, stage) = (1.0 - self.options.confidence, self.stages.max(1) as f64);
+    fn alpha(&self, sample: &Sample<P>) -> f64 {
+        let (alpha, stage) = (1.0 - self.options.confidence, sample.stages.max(1) as f64);
         if self.watched { alpha / (stage * (stage + 1.0)) } else { alpha }
     }
 
-    /// All figures as of now, in no order of groups.
-    pub(super) fn figures(&mut self) -> Vec<Figure> {
-        let drawn = self.drawn();
-        let conditions = self.conditions(self.alpha(), drawn.as_ref());
-        let Some(pilot) = self.pilot.clone() else { return self.nothing() };
-        let (task, share) = (self.task.clone(), self.share());
-        if self.groups.fields().is_empty() && self.accumulated.groups.is_empty() {
+    /// All figures of a sample, by what is known besides, in no order of groups. Accumulators may arrange their values for
+    /// it; what they hold stays the same.
+    pub(super) fn figures(&self, sample: &mut Sample<P>, facts: &Facts) -> Vec<Figure> {
+        self.figures_by(sample, facts, Basis::Expected)
+    }
+
+    /// The same as if nothing were expected of the records that were drawn.
+    pub(super) fn figures_as_drawn(&self, sample: &mut Sample<P>, facts: &Facts) -> Vec<Figure> {
+        self.figures_by(sample, facts, Basis::Drawn)
+    }
+
+    fn figures_by(&self, sample: &mut Sample<P>, facts: &Facts, basis: Basis) -> Vec<Figure> {
+        let drawn = self.drawn(sample, basis);
+        let conditions = self.conditions(sample, facts, drawn.as_ref());
+        let Some(pilot) = sample.pilot.clone() else { return self.nothing() };
+        let (task, share, known_rows) = (&self.task, sample.share(), known_rows(sample, facts));
+        if self.groups.fields().is_empty() && sample.accumulated.groups.is_empty() {
             // Not even one record: what is known of nothing.
-            let accumulators = self.task.empty(&pilot);
-            self.accumulated.groups.push(Group { label: vec![], accumulators, rows: 0 });
+            let accumulators = task.empty(&pilot);
+            sample.accumulated.groups.push(Group { label: vec![], accumulators, rows: 0 });
         }
         let mut figures = Vec::new();
-        let keys = self.accumulated.keys();
-        let Accumulated { groups, expected, .. } = &mut self.accumulated;
+        let keys = sample.accumulated.keys();
+        let Accumulated { groups, expected, .. } = &mut sample.accumulated;
         for (index, (group, key)) in groups.iter_mut().zip(keys).enumerate() {
             for (number, (asked, accumulator)) in task.aggregates.iter().zip(&mut group.accumulators).enumerate() {
-                let control = expected.as_ref().and_then(|expected| expected.control(key, number));
+                let control = basis.of(expected).and_then(|expected| expected.control(key, number));
                 let conditions = Conditions { control, ..conditions };
                 figures.extend(accumulator.figures(&conditions).into_iter().map(|found| Figure {
                     aggregate: asked.name.clone(),
@@ -93,11 +117,11 @@ impl<P: Population> Estimation<P> {
                 }));
             }
         }
-        if let Some(number) = self.known_rows() {
-            let half = normal(self.alpha()) * number.error;
+        if let Some(number) = known_rows {
+            let half = normal(conditions.alpha) * number.error;
             for figure in &mut figures {
                 let asked = task.aggregates.iter().position(|asked| asked.name == figure.aggregate);
-                let complete = asked.and_then(|asked| self.complete.get(asked)).copied().unwrap_or(false);
+                let complete = asked.and_then(|asked| facts.complete.get(asked)).copied().unwrap_or(false);
                 let value = match asked.map(|asked| task.aggregates[asked].bound.properties) {
                     Some(known) if known.is_number_of_records || complete => Some(number.rows),
                     Some(known) if known.follows_from_number_of_records && number.is_exact() => figure.value,
@@ -139,62 +163,66 @@ impl<P: Population> Estimation<P> {
     /// The stored column that an aggregate's first argument is, if it is one.
     fn first_column(&self, asked: &Asked) -> Option<usize> {
         let column = asked.bound.arguments.first().and_then(|argument| argument.column())?;
-        Some(self.records.place(column))
+        Some(self.whole.place(column))
     }
 
-    /// Learns of stored columns between which ends their values lie, as far as there is time and all records were
-    /// written.
-    fn find_bounds(&mut self, columns: impl IntoIterator<Item = usize>) -> Result<()> {
-        let mut open: Vec<usize> = columns.into_iter().filter(|column| !self.bounds.contains_key(column)).collect();
+    /// The facts with the ends of stored columns between which their values lie, as far as there is time and all records
+    /// were written.
+    fn with_bounds(&self, mut facts: Facts, columns: impl IntoIterator<Item = usize>) -> Result<Facts> {
+        let mut open: Vec<usize> = columns.into_iter().filter(|column| !facts.bounds.contains_key(column)).collect();
         open.sort_unstable();
         open.dedup();
         if open.is_empty() || !self.holds_all() {
-            return Ok(());
+            return Ok(facts);
         }
         if let Some(found) = self.in_time(|| zones::bounds(&self.whole, &open, self.deadline))? {
-            self.bounds.extend(open.into_iter().zip(found));
+            facts.bounds.extend(open.into_iter().zip(found));
         }
-        Ok(())
-    }
-
-    /// The ends of a stored column, if they are known.
-    fn bounds_of(&self, column: usize) -> Option<(f64, f64)> {
-        self.bounds.get(&column).copied().flatten()
+        Ok(facts)
     }
 
     /// A sample that is all alike of a column that is: then there is nothing more to read for.
-    pub(super) fn with_constants(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
-        let task = self.task.clone();
+    pub(super) fn with_constants(&self, mut figures: Vec<Figure>, facts: Facts) -> Result<(Vec<Figure>, Facts)> {
         let alike =
             |figure: &Figure, name: &str| figure.aggregate == name && !figure.exact && figure.low == figure.high;
         let constant = |asked: &&Asked| {
             asked.bound.properties.alike_asks_zones && figures.iter().any(|figure| alike(figure, &asked.name))
         };
-        let constants: Vec<(&Asked, usize)> = task
+        let constants: Vec<(&Asked, usize)> = self
+            .task
             .aggregates
             .iter()
             .filter(constant)
             .filter_map(|asked| Some((asked, self.first_column(asked)?)))
             .collect();
-        self.find_bounds(constants.iter().map(|(_, column)| *column))?;
+        let facts = self.with_bounds(facts, constants.iter().map(|(_, column)| *column))?;
         if !self.holds_all() {
-            return Ok(figures);
+            return Ok((figures, facts));
         }
         for (asked, column) in constants {
-            let ends = self.bounds_of(column);
+            let ends = facts.bounds_of(column);
             for figure in figures.iter_mut().filter(|figure| alike(figure, &asked.name)) {
                 figure.exact = ends == Some((figure.low, figure.high));
             }
         }
-        Ok(figures)
+        Ok((figures, facts))
     }
 
     /// What zone maps know better than a sample: smallest and largest values, and between
     /// which ends all values lie.
-    pub(super) fn with_extremes(&mut self, mut figures: Vec<Figure>) -> Result<Vec<Figure>> {
-        let task = self.task.clone();
-        self.bound_bins(&mut figures, true)?;
-        let decided = self.find_extremes(&mut figures)?;
+    pub(super) fn with_extremes(
+        &self,
+        figures: Vec<Figure>,
+        facts: Facts,
+        sample: &Sample<P>,
+    ) -> Result<(Vec<Figure>, Stats)> {
+        let task = &self.task;
+        let outer = self.outer_bins(&figures).into_iter().flat_map(|asked| &asked.bound.arguments);
+        let columns = outer.filter_map(|argument| argument.column()).map(|column| self.whole.place(column));
+        let columns: Vec<usize> = columns.collect();
+        let facts = self.with_bounds(facts, columns)?;
+        let mut figures = self.with_bins(figures, Some(&facts));
+        let (decided, stats) = self.find_extremes(&mut figures)?;
         let unbounded = |figure: &Figure| !figure.exact && (figure.low.is_infinite() || figure.high.is_infinite());
         let constant = |figure: &Figure| !figure.exact && figure.low == figure.high;
         let open = |asked: &&Asked| {
@@ -205,16 +233,16 @@ impl<P: Population> Estimation<P> {
         };
         let open: Vec<(&Asked, usize)> =
             task.aggregates.iter().filter(open).filter_map(|asked| Some((asked, self.first_column(asked)?))).collect();
-        self.find_bounds(open.iter().map(|(_, column)| *column))?;
+        let facts = self.with_bounds(facts, open.iter().map(|(_, column)| *column))?;
         for asked in &task.aggregates {
             if asked.bound.properties.alike_asks_zones && self.first_column(asked).is_none() {
                 unbind_constants(&mut figures, &asked.name);
             }
         }
-        let alpha = self.alpha();
-        let together = self.pilot.as_ref().map_or(1.0, |pilot| pilot.together);
+        let alpha = self.alpha(sample);
+        let together = sample.pilot.as_ref().map_or(1.0, |pilot| pilot.together);
         for (asked, column) in open {
-            let Some((low, high)) = self.bounds_of(column) else {
+            let Some((low, high)) = facts.bounds_of(column) else {
                 unbind_constants(&mut figures, &asked.name);
                 continue;
             };
@@ -227,16 +255,16 @@ impl<P: Population> Estimation<P> {
                 (figure.low, figure.high) = (figure.low.max(low), figure.high.min(high));
             }
         }
-        Ok(figures)
+        Ok((figures, stats))
     }
 
     /// The smallest and the largest values that are asked for, of all records. Gives the aggregates of which they were
-    /// found, or that there are none.
-    fn find_extremes(&mut self, figures: &mut [Figure]) -> Result<BTreeSet<String>> {
+    /// found, or that there are none, and what that took.
+    fn find_extremes(&self, figures: &mut [Figure]) -> Result<(BTreeSet<String>, Stats)> {
         if !self.groups.fields().is_empty() || !self.whole_range() {
-            return Ok(BTreeSet::new());
+            return Ok((BTreeSet::new(), Stats::default()));
         }
-        let task = self.task.clone();
+        let task = &self.task;
         let (mut sought, mut places) = (Vec::new(), Vec::new());
         for asked in &task.aggregates {
             let (Some(end), Some(column)) = (asked.bound.properties.end, self.first_column(asked)) else { continue };
@@ -252,11 +280,10 @@ impl<P: Population> Estimation<P> {
             places.push((index, asked));
         }
         if sought.is_empty() {
-            return Ok(BTreeSet::new());
+            return Ok((BTreeSet::new(), Stats::default()));
         }
         let found = self.in_time(|| zones::exact(&self.whole, &sought, self.deadline))?;
-        let Some((found, stats)) = found else { return Ok(BTreeSet::new()) };
-        self.stats.add(&stats);
+        let Some((found, stats)) = found else { return Ok((BTreeSet::new(), Stats::default())) };
         let decided = places.iter().map(|(_, asked)| asked.name.clone()).collect();
         for ((index, asked), found) in places.into_iter().zip(found) {
             let figure = &mut figures[index];
@@ -269,32 +296,30 @@ impl<P: Population> Estimation<P> {
             }
             (figure.fraction, figure.exact) = (1.0, found.is_some());
         }
-        Ok(decided)
+        Ok((decided, stats))
     }
 
-    /// How far the outer bins of histograms of a sample reach: as far as zone maps know, if they
-    /// are to be asked, or without end.
-    pub(super) fn bound_bins(&mut self, figures: &mut [Figure], ask_zones: bool) -> Result<()> {
-        let task = self.task.clone();
+    /// The histograms of a sample whose outer bins may reach further.
+    fn outer_bins(&self, figures: &[Figure]) -> Vec<&Asked> {
         let open = |asked: &&Asked| {
             let mine = |figure: &Figure| figure.aggregate == asked.name && !figure.exact && !figure.bin.is_empty();
             asked.bound.properties.outer_bins && figures.iter().any(mine)
         };
-        let open: Vec<&Asked> = task.aggregates.iter().filter(open).collect();
-        if ask_zones {
-            let columns = open.iter().flat_map(|asked| &asked.bound.arguments).filter_map(|argument| argument.column());
-            let columns: Vec<usize> = columns.map(|column| self.records.place(column)).collect();
-            self.find_bounds(columns)?;
-        }
-        for asked in open {
+        self.task.aggregates.iter().filter(open).collect()
+    }
+
+    /// Figures whose outer bins, in histograms of a sample, reach as far as zone maps know, or without end where nothing
+    /// was asked of them.
+    pub(super) fn with_bins(&self, mut figures: Vec<Figure>, facts: Option<&Facts>) -> Vec<Figure> {
+        for asked in self.outer_bins(&figures) {
             for (direction, argument) in asked.bound.arguments.iter().enumerate() {
                 let mine = |figure: &&mut Figure| figure.aggregate == asked.name && !figure.exact;
                 let mut bins: Vec<&mut (f64, f64)> =
                     figures.iter_mut().filter(mine).filter_map(|figure| figure.bin.get_mut(direction)).collect();
                 let first = bins.iter().map(|bin| bin.0).fold(f64::INFINITY, f64::min);
                 let last = bins.iter().map(|bin| bin.1).fold(f64::NEG_INFINITY, f64::max);
-                let column = argument.column().filter(|_| ask_zones).map(|column| self.records.place(column));
-                let known = column.and_then(|column| self.bounds_of(column));
+                let column = argument.column().map(|column| self.whole.place(column));
+                let known = facts.zip(column).and_then(|(facts, column)| facts.bounds_of(column));
                 let (least, most) = known.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
                 for bin in &mut bins {
                     let (is_first, is_last) = (bin.0 == first, bin.1 == last);
@@ -303,7 +328,7 @@ impl<P: Population> Estimation<P> {
                 }
             }
         }
-        Ok(())
+        figures
     }
 
     /// Are all priorities asked for, and there?
@@ -311,8 +336,15 @@ impl<P: Population> Estimation<P> {
         self.options.query.window.is_none() && self.holds_all()
     }
 
-    pub(super) fn estimate(&mut self, mut figures: Vec<Figure>, stopped: Stop) -> Result<Estimate> {
-        let groups = self.accumulated.labels(&Schema::clone(&self.groups))?;
+    /// The answer of a sample with these figures.
+    pub(super) fn estimate(
+        &self,
+        sample: &mut Sample<P>,
+        facts: &Facts,
+        mut figures: Vec<Figure>,
+        stopped: Stop,
+    ) -> Result<Estimate> {
+        let groups = sample.accumulated.labels(&Schema::clone(&self.groups))?;
         let mut order: Vec<usize> = (0..groups.num_rows()).collect();
         let keys: Vec<Vec<u64>> =
             groups.columns().iter().map(|column| order::keys(column.as_ref()).unwrap_or_default()).collect();
@@ -337,8 +369,8 @@ impl<P: Population> Estimation<P> {
         figures.sort_by_key(|figure| figure.group);
         self.in_own_types(&mut figures);
         let grouped = !self.groups.fields().is_empty();
-        let share = self.share().min(1.0);
-        let found = self.accumulated.rows() as f64 / share.max(f64::MIN_POSITIVE);
+        let share = sample.share().min(1.0);
+        let found = sample.accumulated.rows() as f64 / share.max(f64::MIN_POSITIVE);
         let columns = groups.columns().iter().zip(&self.task.group_by).map(|(column, group)| {
             let ordered = arrow_select::take::take(column, &order_of_groups, None).map_err(Error::kernel)?;
             group.answered(&ordered)
@@ -348,10 +380,10 @@ impl<P: Population> Estimation<P> {
         let fields = fields.map(|(field, column)| Field::clone(field).with_data_type(column.data_type().clone()));
         let group_schema = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(groups.num_rows()));
-        self.stats.rows_returned = self.accumulated.rows();
-        self.stats.seconds = self.begin.elapsed().as_secs_f64();
+        let (rows_returned, seconds) = (sample.accumulated.rows(), self.begin.elapsed().as_secs_f64());
         Ok(Estimate {
-            warnings: self.warnings(&figures, stopped),
+            outlook: None,
+            warnings: self.warnings(sample, facts, &figures, stopped),
             figures,
             groups: arrow_array::RecordBatch::try_new_with_options(group_schema, columns, &options)
                 .map_err(Error::kernel)?,
@@ -359,11 +391,10 @@ impl<P: Population> Estimation<P> {
             confidence: self.options.confidence,
             units: self.units.clone(),
             bin_units: self.bin_units.clone(),
-            stats: self.stats,
+            stats: Stats { rows_returned, seconds, ..sample.stats },
             stopped,
-            outlook: self.outlook.take(),
             missed_group: grouped.then(|| match share > 0.0 {
-                true => missed_group(found.max(self.expected), share, self.alpha()) as u64,
+                true => missed_group(found.max(self.expected), share, self.alpha(sample)) as u64,
                 false => u64::MAX,
             }),
         })
@@ -398,16 +429,16 @@ impl<P: Population> Estimation<P> {
         }
     }
 
-    fn warnings(&mut self, figures: &[Figure], stopped: Stop) -> Vec<String> {
-        let drawn = self.drawn();
-        let conditions = self.conditions(self.alpha(), drawn.as_ref());
-        if self.pilot.is_none() {
+    fn warnings(&self, sample: &mut Sample<P>, facts: &Facts, figures: &[Figure], stopped: Stop) -> Vec<String> {
+        let drawn = self.drawn(sample, Basis::Expected);
+        let conditions = self.conditions(sample, facts, drawn.as_ref());
+        if sample.pilot.is_none() {
             return vec!["there was no time to read anything".into()];
         }
-        let task = self.task.clone();
+        let task = &self.task;
         let mut warnings = Vec::new();
         for (number, asked) in task.aggregates.iter().enumerate() {
-            let mut groups = self.accumulated.groups.iter();
+            let mut groups = sample.accumulated.groups.iter();
             if let Some(remark) = groups.find_map(|group| group.accumulators[number].remark(&conditions)) {
                 warnings.push(format!("{}: {remark}", asked.name));
             }
@@ -415,7 +446,7 @@ impl<P: Population> Estimation<P> {
         if conditions.p >= 1.0 {
             return warnings;
         }
-        let identity = self.records.identity().filter(|_| conditions.clustered);
+        let identity = self.whole.identity().filter(|_| conditions.clustered);
         let units = identity.as_deref().unwrap_or("records");
         let leaning = task.aggregates.iter().enumerate().filter(|(_, asked)| asked.bound.properties.bell_curve);
         for (number, Asked { name, bound }) in leaning {
@@ -426,8 +457,8 @@ impl<P: Population> Estimation<P> {
                 ));
             }
             let (mut few, mut skewed, mut constant) = (0, 0, 0);
-            let keys = self.accumulated.keys();
-            let Accumulated { groups, expected, .. } = &mut self.accumulated;
+            let keys = sample.accumulated.keys();
+            let Accumulated { groups, expected, .. } = &mut sample.accumulated;
             let figures = groups.iter_mut().zip(keys).flat_map(|(group, key)| {
                 let control = expected.as_ref().and_then(|expected| expected.control(key, number));
                 group.accumulators[number].figures(&Conditions { control, ..conditions })
@@ -456,7 +487,7 @@ impl<P: Population> Estimation<P> {
                 warnings.push(format!("{name}: all values that were read are alike{}", whose(constant)));
             }
         }
-        warnings.extend(self.warning_of_thinned());
+        warnings.extend(self.warning_of_thinned(sample));
         if stopped != Stop::Goal && self.options.error.is_some() {
             let around_zero = figures.iter().find(|figure| !figure.exact && figure.low < 0.0 && figure.high > 0.0);
             if let Some(figure) = around_zero {

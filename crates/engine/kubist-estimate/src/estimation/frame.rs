@@ -12,8 +12,9 @@ use std::sync::Arc;
 use kubist_expr::Expression;
 use kubist_population::{Number, Population, Wanted};
 use kubist_types::error::Result;
+use kubist_types::stats::Stats;
 
-use super::Estimation;
+use super::{Facts, Question, Sample, Source};
 use crate::accumulate::{Accumulated, Asked, Brought};
 use crate::figure::Stop;
 
@@ -26,102 +27,98 @@ const LIKELY_EXPECTED: f64 = 0.5;
 /// What is expected of the frame's records is worth the others if it leaves at most this part to draw.
 const WORTH_EXPECTED: f64 = 0.8;
 
-/// Records that meet a condition, and what is read of them.
+/// Where the records that meet a condition are drawn alone.
 pub(super) struct Own<P> {
     /// The part of the frame's records that would be read for them alone.
     part: f64,
-    records: P,
-    brought: Arc<Brought>,
-    wanted: Wanted,
+    source: Source<P>,
 }
 
-impl<P: Population> Estimation<P> {
-    /// Draws from the frame from now on, if there is one that may make intervals narrower.
-    pub(super) fn enter_frame(&mut self) -> Result<()> {
-        let filter = self.records.filter();
+impl<P: Population> Question<P> {
+    /// A sample that is drawn from the frame, if there is one that may make intervals narrower.
+    pub(super) fn in_frame(&self, sample: Sample<P>) -> Result<Sample<P>> {
+        let records = &sample.source.records;
+        let filter = records.filter();
         let is_part = filter.is_some() || !self.groups.fields().is_empty();
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
         let is_by_chance = self.tails.is_none() && self.known.is_none();
         if !is_part || !is_by_chance || !self.task.aggregates.iter().any(needed) {
-            return Ok(());
+            return Ok(sample);
         }
-        if let Some(filter) = filter {
-            let condition = Expression::parse(&filter, &self.visible)?;
-            let mut columns = self.wanted.columns.clone();
-            columns.extend(condition.columns().into_iter().map(|column| self.records.place(column)));
-            columns.sort_unstable();
-            columns.dedup();
-            let frame = self.records.frame()?.reading(&columns)?;
-            let least = if frame.located_by().is_some() { LIKELY_EXPECTED } else { LIKELY_SHARE };
-            let part = self.expected / frame.rough_rows()?.max(1.0);
-            if part < least {
-                return Ok(());
-            }
-            let schema = super::part(self.records.stored(), &columns);
-            let brought = Arc::new(Brought { schema, condition: Some(condition), places: vec![] });
-            let wanted = Wanted { columns, ..self.wanted.clone() };
-            self.own = Some(Own {
-                part,
-                records: std::mem::replace(&mut self.records, frame),
-                brought: std::mem::replace(&mut self.brought, brought),
-                wanted: std::mem::replace(&mut self.wanted, wanted),
-            });
+        let accumulated = Accumulated::nothing(&self.task, true, None);
+        let Some(filter) = filter else { return Ok(Sample { accumulated, ..sample }) };
+        let condition = Expression::parse(&filter, &self.visible)?;
+        let mut columns = sample.source.wanted.columns.clone();
+        columns.extend(condition.columns().into_iter().map(|column| records.place(column)));
+        columns.sort_unstable();
+        columns.dedup();
+        let frame = records.frame()?.reading(&columns)?;
+        let least = if frame.located_by().is_some() { LIKELY_EXPECTED } else { LIKELY_SHARE };
+        let part = self.expected / frame.rough_rows()?.max(1.0);
+        if part < least {
+            return Ok(sample);
         }
-        self.accumulated = Accumulated::nothing(&self.task, true, None);
-        Ok(())
-    }
-
-    /// Draws only from the records that are asked for from now on.
-    pub(super) fn leave_frame(&mut self) {
-        if let Some(Own { records, brought, wanted, .. }) = self.own.take() {
-            (self.records, self.brought, self.wanted) = (records, brought, wanted);
-            // Of the others nothing is known any more.
-            (self.plain, self.accumulated.expected) = (None, None);
-        }
-        self.accumulated.frame = None;
-    }
-
-    /// Leaves the frame if its other records are not worth it, after so many were found among those that were drawn.
-    pub(super) fn judge_frame(&mut self, found: u64, drawn: usize) {
-        if self.own.is_some() && (found as f64) < WORTH_SHARE * drawn as f64 {
-            self.leave_frame();
-        }
+        let schema = super::part(records.stored(), &columns);
+        let brought = Arc::new(Brought { schema, condition: Some(condition), places: vec![] });
+        let wanted = Wanted { columns, ..sample.source.wanted.clone() };
+        let own = Some(Own { part, source: sample.source });
+        Ok(Sample { source: Source { records: frame, brought, wanted }, own, accumulated, ..sample })
     }
 
     /// Keeps to the frame from which the pilot was drawn if the number of its records can be told, or enough is expected of
     /// them, and leaves it otherwise.
-    pub(super) fn find_frame(&mut self) -> Result<()> {
-        if self.accumulated.frame.is_none() {
-            return Ok(());
+    pub(super) fn judged(&self, mut sample: Sample<P>, facts: Facts) -> Result<(Sample<P>, Facts)> {
+        if sample.accumulated.frame.is_none() {
+            return Ok((sample, facts));
         }
-        let figures = self.figures();
-        if self.share() >= 1.0 || self.verdict(&figures) != Stop::Progress {
-            return Ok(());
+        let figures = self.figures(&mut sample, &facts);
+        if sample.share() >= 1.0 || self.verdict(&sample, &facts, &figures) != Stop::Progress {
+            return Ok((sample, facts));
         }
-        let ahead = self.rows_ahead(&figures).max(1) as f64;
+        let ahead = self.rows_ahead(&sample, &facts, &figures).max(1) as f64;
         // What figures would be if the number were known.
-        self.framed = Some(Number::exact(self.expected as u64));
-        let known = self.figures();
-        self.framed = None;
+        let framed = Some(Number::exact(self.expected as u64));
+        let known = self.figures(&mut sample, &Facts { framed, ..facts.clone() });
         // Without a goal nothing is read for it.
-        let part = self.own.as_ref().map_or(1.0, |own| own.part);
-        let saved = if self.has_goal() { 1.0 - self.rows_ahead(&known) as f64 / ahead } else { 0.0 };
+        let part = sample.own.as_ref().map_or(1.0, |own| own.part);
+        let known_ahead = self.rows_ahead(&sample, &facts, &known) as f64;
+        let saved = if self.has_goal() { 1.0 - known_ahead / ahead } else { 0.0 };
         // Drawn for itself a condition takes less.
-        if part >= LIKELY_SHARE {
-            self.framed = self.number(&self.records.clone(), &figures, saved)?;
-        }
-        if self.framed.is_none() {
-            let expected = self.accumulated.expected.take();
-            let alone = self.figures();
-            self.accumulated.expected = expected;
-            let is_worth = self.own.is_none() || ahead < WORTH_EXPECTED * part * self.rows_ahead(&alone) as f64;
-            if !is_worth || self.accumulated.expected.is_none() {
-                self.leave_frame();
-                return Ok(());
+        let (framed, of_number, stats) = match part >= LIKELY_SHARE {
+            true => self.number(&sample, &facts, &figures, saved)?,
+            false => (None, facts.of_number, Stats::default()),
+        };
+        let (mut sample, facts) = (sample.after(&stats), Facts { framed, of_number, ..facts });
+        if facts.framed.is_none() {
+            let alone = self.figures_as_drawn(&mut sample, &facts);
+            let alone_ahead = self.rows_ahead(&sample, &facts, &alone) as f64;
+            let is_worth = sample.own.is_none() || ahead < WORTH_EXPECTED * part * alone_ahead;
+            if !is_worth || sample.accumulated.expected.is_none() {
+                return Ok((sample.out_of_frame(), facts));
             }
-            self.accumulated.frame = None;
+            sample.accumulated.frame = None;
         }
-        self.own = None;
-        Ok(())
+        Ok((Sample { own: None, ..sample }, facts))
+    }
+}
+
+impl<P: Population> Sample<P> {
+    /// Goes on with the records that are asked for alone.
+    fn out_of_frame(mut self) -> Sample<P> {
+        if let Some(Own { source, .. }) = self.own.take() {
+            self.source = source;
+            // Of the others nothing is known any more.
+            (self.plain, self.accumulated.expected) = (None, None);
+        }
+        self.accumulated.frame = None;
+        self
+    }
+
+    /// Leaves the frame if its other records are not worth it, after so many were found among those that were drawn.
+    pub(super) fn where_worth_it(self, found: u64, drawn: usize) -> Sample<P> {
+        match self.own.is_some() && (found as f64) < WORTH_SHARE * drawn as f64 {
+            true => self.out_of_frame(),
+            false => self,
+        }
     }
 }

@@ -11,7 +11,7 @@ use kubist_population::{Kept, Number, Population};
 use kubist_types::error::{Error, Result};
 use kubist_types::thinned::{ColumnSum, Thinned};
 
-use super::Estimation;
+use super::{Question, Sample};
 use crate::accumulate::Task;
 use crate::aggregate::Total;
 use crate::figure::Figure;
@@ -66,7 +66,7 @@ impl Known {
     }
 }
 
-impl<P: Population> Estimation<P> {
+impl<P: Population> Question<P> {
     /// The condition of records that are read whole, because they were kept whatever their priority.
     pub(super) fn kept_always(&self) -> Option<String> {
         self.known.as_ref()?.always.clone()
@@ -110,10 +110,10 @@ impl<P: Population> Estimation<P> {
     }
 
     /// That the sample ends where the writers let it end.
-    pub(super) fn warning_of_thinned(&self) -> Option<String> {
+    pub(super) fn warning_of_thinned(&self, sample: &Sample<P>) -> Option<String> {
         let below = self.known.as_ref()?.below();
         let wanted = self.options.query.sample.unwrap_or(1.0);
-        (self.at >= self.end && below < wanted).then(|| {
+        (sample.at >= self.end && below < wanted).then(|| {
             format!(
                 "these steps were thinned when they were written: all that was kept is a sample of fraction {below}"
             )

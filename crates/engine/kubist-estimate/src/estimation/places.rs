@@ -9,68 +9,72 @@ use arrow_schema::{Field, Schema};
 use kubist_population::{LIKE, Population, Wanted};
 use kubist_types::error::{Error, Result};
 
-use super::{Estimation, LOOKED_AT};
+use super::{Facts, LOOKED_AT, Question, Sample, Source};
 use crate::accumulate::{Accumulated, Brought, PilotFindings, Values};
 use crate::auxiliary::{Auxiliary, Like};
 
 /// Records that are made up, times aggregates, at most.
 const MOST_LIKE: usize = 1 << 22;
 
-/// What scans bring where nothing has to be known of places.
-pub(super) struct Plain {
-    brought: Arc<Brought>,
-    wanted: Wanted,
-}
-
-impl<P: Population> Estimation<P> {
-    /// Brings along where records lie from now on, if something may be expected of them.
-    pub(super) fn find_places(&mut self) {
+impl<P: Population> Question<P> {
+    /// A sample that brings along where its records lie, if something may be expected of them.
+    pub(super) fn with_places(&self, sample: Sample<P>) -> Sample<P> {
         let is_by_chance = self.tails.is_none() && self.known.is_none();
         let is_of_sums = self.task.aggregates.iter().any(|asked| asked.bound.properties.takes_certain);
-        let Some(places) = self.records.located_by().filter(|_| is_by_chance && is_of_sums) else { return };
-        let mut columns = self.wanted.columns.clone();
+        let Source { records, brought, wanted } = &sample.source;
+        let Some(places) = records.located_by().filter(|_| is_by_chance && is_of_sums) else { return sample };
+        let mut columns = wanted.columns.clone();
         columns.extend(&places);
         columns.sort_unstable();
         columns.dedup();
         let places = places.iter().filter_map(|place| columns.iter().position(|column| column == place));
         let brought = Arc::new(Brought {
-            schema: super::part(self.records.stored(), &columns),
-            condition: self.brought.condition.clone(),
+            schema: super::part(records.stored(), &columns),
+            condition: brought.condition.clone(),
             places: places.collect(),
         });
-        let wanted = Wanted { columns, ..self.wanted.clone() };
-        self.plain = Some(Plain {
-            brought: std::mem::replace(&mut self.brought, brought),
-            wanted: std::mem::replace(&mut self.wanted, wanted),
-        });
+        let source = Source { brought, wanted: Wanted { columns, ..wanted.clone() }, ..sample.source.clone() };
+        Sample { plain: Some(sample.source), source, ..sample }
     }
 
     /// Finds out what is expected of records, if that is worth it, and goes on without places otherwise; `drawn` is the
     /// pilot.
-    pub(super) fn expect(&mut self, pilot: &PilotFindings, drawn: &[Values]) -> Result<()> {
-        let Some(plain) = self.plain.take() else { return Ok(()) };
-        let auxiliary = match self.share() < 1.0 {
-            true => self.auxiliary(&plain, pilot, drawn)?,
+    pub(super) fn with_expected(
+        &self,
+        mut sample: Sample<P>,
+        facts: &Facts,
+        pilot: &PilotFindings,
+        drawn: &[Values],
+    ) -> Result<Sample<P>> {
+        let Some(plain) = sample.plain.take() else { return Ok(sample) };
+        let auxiliary = match sample.share() < 1.0 {
+            true => self.auxiliary(&mut sample, &plain, facts, pilot, drawn)?,
             false => None,
         };
-        let Some(auxiliary) = auxiliary else {
-            (self.brought, self.wanted) = (plain.brought, plain.wanted);
-            return Ok(());
-        };
-        self.accumulated =
-            Accumulated::nothing(&self.task, self.accumulated.frame.is_some(), Some(Arc::new(auxiliary)));
-        drawn.iter().try_for_each(|part| self.accumulated.add(&self.task, pilot, part, false))
+        let Some(auxiliary) = auxiliary else { return Ok(Sample { source: plain, ..sample }) };
+        let is_framed = sample.accumulated.frame.is_some();
+        let mut accumulated = Accumulated::nothing(&self.task, is_framed, Some(Arc::new(auxiliary)));
+        drawn.iter().try_for_each(|part| accumulated.add(&self.task, pilot, part, false))?;
+        Ok(Sample { accumulated, ..sample })
     }
 
-    fn auxiliary(&mut self, plain: &Plain, pilot: &PilotFindings, drawn: &[Values]) -> Result<Option<Auxiliary>> {
-        let figures = self.figures();
-        let mut most = LOOKED_AT * self.rows_ahead(&figures) as f64;
+    fn auxiliary(
+        &self,
+        sample: &mut Sample<P>,
+        plain: &Source<P>,
+        facts: &Facts,
+        pilot: &PilotFindings,
+        drawn: &[Values],
+    ) -> Result<Option<Auxiliary>> {
+        let figures = self.figures(sample, facts);
+        let mut most = LOOKED_AT * self.rows_ahead(sample, facts, &figures) as f64;
         if let Some(deadline) = self.deadline {
             // As many as can be looked at until then, by the pilot, which is slow.
             let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
-            most = most.min(left / self.pace.0.max(1e-6) * self.pace.1 * self.expected);
+            most = most.min(left / sample.pace.0.max(1e-6) * sample.pace.1 * self.expected);
         }
-        let Some(parcels) = self.records.parcels(&plain.wanted.columns, most as u64)? else { return Ok(None) };
+        let records = &sample.source.records;
+        let Some(parcels) = records.parcels(&plain.wanted.columns, most as u64)? else { return Ok(None) };
         let rows = parcels.rows.len() * LIKE;
         if rows == 0 || rows * self.task.aggregates.len() > MOST_LIKE {
             return Ok(None);
@@ -81,7 +85,7 @@ impl<P: Population> Estimation<P> {
         let fields: Vec<Field> = plain.brought.schema.fields().iter().map(nullable).collect();
         let (condition, schema) = (plain.brought.condition.clone(), Arc::new(Schema::new(fields)));
         let brought = Brought { schema, condition, places: vec![] };
-        let made = match self.task.values(&brought, rows, parcels.like.clone(), numbers, &self.records.cancel()) {
+        let made = match self.task.values(&brought, rows, parcels.like.clone(), numbers, &records.cancel()) {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
             // What no record has may have no value.
             Err(_) => return Ok(None),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::Estimation;
+use super::{Facts, Question, Sample};
 use crate::distribution::normal;
 use crate::figure::{Figure, Outlook, Stop};
 use kubist_population::{MOST_PART, Population};
@@ -33,11 +33,11 @@ const MUCH_READING: f64 = 250_000.0;
 /// Records that are read before accumulators that keep every value are thinned, at most.
 const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
-impl<P: Population> Estimation<P> {
+impl<P: Population> Question<P> {
     /// Why to stop here, or that it goes on.
-    pub(super) fn verdict(&self, figures: &[Figure]) -> Stop {
-        if self.at >= self.end {
-            return if self.share() >= 1.0 { Stop::Exact } else { Stop::Sample };
+    pub(super) fn verdict(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Stop {
+        if sample.at >= self.end {
+            return if sample.share() >= 1.0 { Stop::Exact } else { Stop::Sample };
         }
         if figures.iter().all(|figure| figure.exact) && !figures.is_empty() {
             return Stop::Exact;
@@ -45,8 +45,8 @@ impl<P: Population> Estimation<P> {
         if self.has_goal() && self.shortfall(figures) <= 1.0 {
             return Stop::Goal;
         }
-        let growth = self.growth(figures);
-        let bounds = self.bounds();
+        let growth = self.growth(sample, facts, figures);
+        let bounds = self.bounds(sample);
         match bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)) {
             // What is left is not worth a step.
             Some((most, stop)) if most < 1.0 + 0.5 * (growth - 1.0).min(0.5) => stop,
@@ -55,20 +55,20 @@ impl<P: Population> Estimation<P> {
     }
 
     /// Up to which priority to read next; `None` if there is nothing left.
-    pub(super) fn next_target(&mut self) -> Option<f64> {
-        if self.at >= self.end {
+    pub(super) fn plan(&self, sample: &mut Sample<P>, facts: &Facts) -> Option<f64> {
+        if sample.at >= self.end {
             return None;
         }
-        let figures = self.figures();
-        let bounds = self.bounds();
+        let figures = self.figures(sample, facts);
+        let bounds = self.bounds(sample);
         let most = bounds.iter().map(|(most, _)| *most).fold(f64::INFINITY, f64::min);
-        let wanted = self.low + self.share() * self.growth(&figures).min(most);
-        let nearly = self.low + NEARLY_ALL * (self.end - self.low);
+        let wanted = sample.low + sample.share() * self.growth(sample, facts, &figures).min(most);
+        let nearly = sample.low + NEARLY_ALL * (self.end - sample.low);
         let wanted = if wanted >= nearly && most.is_infinite() { self.end } else { wanted.min(self.end) };
         // Quantiles need a sample of all before they can let go of values.
-        let unseen = if self.accumulated.keeps_all() { self.accumulated.rows() as f64 } else { 0.0 };
+        let unseen = if sample.accumulated.keeps_all() { sample.accumulated.rows() as f64 } else { 0.0 };
         Some(match unseen > 0.0 {
-            true => wanted.min(self.low + self.share() * (MOST_UNSEEN / unseen).max(LEAST_GROWTH)),
+            true => wanted.min(sample.low + sample.share() * (MOST_UNSEEN / unseen).max(LEAST_GROWTH)),
             false => wanted,
         })
     }
@@ -78,15 +78,15 @@ impl<P: Population> Estimation<P> {
     }
 
     /// By how much the share that was read should grow.
-    fn growth(&self, figures: &[Figure]) -> f64 {
+    fn growth(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> f64 {
         if !self.has_goal() {
             let bounded =
                 self.deadline.is_some() || self.options.max_rows.is_some() || self.options.max_bytes.is_some();
             // With nothing to stop for there is nothing to look for on the way.
             return if bounded || self.watched { GROWTH } else { f64::INFINITY };
         }
-        let needed = match self.needed(figures) {
-            Some(needed) => needed / self.share() * MARGIN,
+        let needed = match self.needed(sample, facts, figures) {
+            Some(needed) => needed / sample.share() * MARGIN,
             None => 8.0,
         };
         let needed = needed.clamp(LEAST_GROWTH, MOST_GROWTH);
@@ -95,13 +95,13 @@ impl<P: Population> Estimation<P> {
 
     /// The share at which intervals are as narrow as was asked for: half of one is k sqrt((1 - p) / p), but for what the
     /// number of records makes of it. `None` if that is not known.
-    fn needed(&self, figures: &[Figure]) -> Option<f64> {
+    fn needed(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Option<f64> {
         if figures.is_empty() {
             return None;
         }
-        let p = self.share();
+        let p = sample.share();
         self.shortfalls(figures).try_fold(0.0, |most: f64, (shortfall, figure)| {
-            let fixed = if self.rests_on_number(figure) { self.of_number.powi(2).min(MOST_PART) } else { 0.0 };
+            let fixed = if self.rests_on_number(figure) { facts.of_number.powi(2).min(MOST_PART) } else { 0.0 };
             let spread = (shortfall * shortfall - fixed).max(0.0) / (1.0 - fixed) * p / (1.0 - p);
             spread.is_finite().then(|| most.max(spread / (1.0 + spread)))
         })
@@ -114,18 +114,18 @@ impl<P: Population> Estimation<P> {
     }
 
     /// How many records will be drawn, as far as the pilot knows.
-    pub(super) fn rows_ahead(&self, figures: &[Figure]) -> u64 {
-        let needed = || self.needed(figures).unwrap_or(1.0);
+    pub(super) fn rows_ahead(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> u64 {
+        let needed = || self.needed(sample, facts, figures).unwrap_or(1.0);
         let share = if self.has_goal() { needed() } else { 1.0 };
         let most = self.options.max_rows.map_or(f64::INFINITY, |rows| rows as f64);
-        (self.expected * share.min(self.end - self.low)).min(most) as u64
+        (self.expected * share.min(self.end - sample.low)).min(most) as u64
     }
 
     /// The relative standard error that figures will have that rest on the number of records: that of the goal, or of
     /// as many records as will be drawn.
-    pub(super) fn error_ahead(&self, figures: &[Figure]) -> f64 {
+    pub(super) fn error_ahead(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> f64 {
         if !self.has_goal() {
-            return 1.0 / (self.rows_ahead(figures) as f64).max(1.0).sqrt();
+            return 1.0 / (self.rows_ahead(sample, facts, figures) as f64).max(1.0).sqrt();
         }
         // A caller that watches sees wider intervals from look to look.
         let looks = if self.watched { LOOKS * (LOOKS + 1.0) } else { 1.0 };
@@ -143,14 +143,14 @@ impl<P: Population> Estimation<P> {
     }
 
     /// What the pilot says of the way to the goal; nothing where that is short.
-    pub(super) fn outlook(&self, figures: &[Figure]) -> Option<Outlook> {
+    pub(super) fn outlook(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Option<Outlook> {
         if !self.has_goal() {
             return None;
         }
         let widest = self.shortfalls(figures).max_by(|one, other| one.0.total_cmp(&other.0));
         let (_, figure) = widest?;
-        let width = self.end - self.low;
-        let needed = self.needed(figures).map_or(width, |needed| needed * MARGIN);
+        let width = self.end - sample.low;
+        let needed = self.needed(sample, facts, figures).map_or(width, |needed| needed * MARGIN);
         let share = if needed >= NEARLY_ALL * width { width } else { needed };
         let all = self.expected * width;
         let (rows, around_zero) = (self.expected * share, figure.low < 0.0 && figure.high > 0.0);
@@ -199,22 +199,22 @@ impl<P: Population> Estimation<P> {
     }
 
     /// By how much the share can grow within each bound.
-    fn bounds(&self) -> Vec<(f64, Stop)> {
+    fn bounds(&self, sample: &Sample<P>) -> Vec<(f64, Stop)> {
         let mut bounds = Vec::new();
-        let p = self.share();
+        let p = sample.share();
         if let Some(rows) = self.options.max_rows {
-            bounds.push((rest(rows, self.stats.rows_read), Stop::Rows));
+            bounds.push((rest(rows, sample.stats.rows_read), Stop::Rows));
         }
         if let Some(bytes) = self.options.max_bytes {
-            bounds.push((rest(bytes, self.stats.bytes_read), Stop::Bytes));
+            bounds.push((rest(bytes, sample.stats.bytes_read), Stop::Bytes));
         }
         if let Some(deadline) = self.deadline {
             let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
-            let (seconds, share) = self.pace;
+            let (seconds, share) = sample.pace;
             let more = PART_OF_TIME * left / seconds.max(1e-6) * share;
             bounds.push((1.0 + more / p, Stop::Time));
         }
-        let fullness = self.accumulated.fullness();
+        let fullness = sample.accumulated.fullness();
         if fullness > 0.0 {
             bounds.push((1.0 / fullness, Stop::Memory));
         }

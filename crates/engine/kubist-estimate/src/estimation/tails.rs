@@ -8,8 +8,8 @@
 
 use arrow_schema::Schema;
 
-use super::Estimation;
-use crate::accumulate::{Accumulated, Task, Values};
+use super::{Question, Read, Sample, Source};
+use crate::accumulate::{Task, Values};
 use kubist_population::Population;
 use kubist_types::error::{Error, Result};
 
@@ -67,28 +67,26 @@ impl Tails {
     }
 }
 
-impl<P: Population> Estimation<P> {
-    /// Reads the tails that the pilot shows, or the records that were kept whatever their priority,
-    /// and from then on samples only the rest.
-    pub(super) fn read_certain(&mut self, sample: &[Values]) -> Result<bool> {
-        let (Some(pilot), false) = (self.pilot.clone(), self.share() >= 1.0) else { return Ok(true) };
-        let of_tails = self.tails.as_ref().and_then(|tails| tails.condition(sample));
-        let Some(condition) = of_tails.or_else(|| self.kept_always()) else { return Ok(true) };
-        let tail = self.records.narrowed(&condition)?;
-        let rest = self.records.narrowed(&format!("({condition}) IS NOT TRUE"))?;
-        let (low, at) = (self.low, self.at);
+impl<P: Population> Question<P> {
+    /// Reads the tails that the pilot shows, or the records that were kept whatever their priority:
+    /// from then on only the rest is sampled. `None` if time ran out; `drawn` is the pilot.
+    pub(super) fn with_certain(&self, sample: Sample<P>, drawn: &[Values]) -> Result<Read<P>> {
+        let (Some(pilot), false) = (sample.pilot.clone(), sample.share() >= 1.0) else { return Ok(Read::all(sample)) };
+        let of_tails = self.tails.as_ref().and_then(|tails| tails.condition(drawn));
+        let Some(condition) = of_tails.or_else(|| self.kept_always()) else { return Ok(Read::all(sample)) };
+        let narrowed = |condition: &str| -> Result<Source<P>> {
+            Ok(Source { records: sample.source.records.narrowed(condition)?, ..sample.source.clone() })
+        };
+        let (tail, rest) = (narrowed(&condition)?, narrowed(&format!("({condition}) IS NOT TRUE"))?);
         let both = self.in_time(|| {
-            let mut all = self.accumulate(&tail, &pilot, 0.0, 1.0, true)?;
-            let sampled = self.accumulate(&rest, &pilot, low, at, false)?;
-            all.0.merge(&self.task, sampled.0)?;
-            all.1.add(&sampled.1);
-            Ok(all)
+            let hollow = || sample.accumulated.hollow();
+            let (mut all, mut stats) = self.accumulate(&tail, &pilot, hollow(), (0.0, 1.0), true)?;
+            let (sampled, more) = self.accumulate(&rest, &pilot, hollow(), (sample.low, sample.at), false)?;
+            all.merge(&self.task, sampled)?;
+            stats.add(&more);
+            Ok((all, stats))
         })?;
-        let Some((found, stats)) = both else { return Ok(false) };
-        self.stats.add(&stats);
-        self.accumulated = Accumulated::default();
-        self.accumulated.merge(&self.task, found)?;
-        self.records = rest;
-        Ok(true)
+        let Some((accumulated, stats)) = both else { return Ok(Read::late(sample)) };
+        Ok(Read::all(Sample { source: rest, accumulated, ..sample }.after(&stats)))
     }
 }
