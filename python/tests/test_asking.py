@@ -78,6 +78,19 @@ def test_python(kind: Any) -> None:
         assert parameters(kind.splits, {"parts", "by"}) == everything - CHOOSING
 
 
+def test_files_that_stay_as_they_are() -> None:
+    files = kubist.FileIndex
+    own = {"isel", "skip_damaged"}
+    shared = {"box", "where", "sample", "columns"}
+    assert parameters(files.query, own) == shared | {"limit"}
+    assert parameters(files.count, own) == shared - {"columns"}
+    assert parameters(files.explain, own | {"workers", "gap", "sorted"}) == shared
+    assert parameters(files.splits, own | {"parts"}) == shared
+    goal = {"error", "within", "max_rows", "max_bytes", "confidence", "tails"}
+    grouped = {"aggregates", "group_by", "progressive"}
+    assert parameters(files.estimate, own | goal | grouped) == shared - {"columns"}
+
+
 def options(command: str) -> set[str]:
     """The options that the command has, by its help."""
     asked = [str(COMMAND), command, "--help"]

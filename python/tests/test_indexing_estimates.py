@@ -95,7 +95,7 @@ def test_groups_coordinates_and_several_files(tmp_path: Path) -> None:
     for low in range(0, 40, 10):
         assert found[low] == pytest.approx(whole[:, low : low + 10].mean(dtype="f8"))
     part = files.estimate(
-        "count()", {"y": (0, 9)}, where="a > 1", isel={"x": slice(0, 100)}, sample=1.0
+        "count()", box={"y": (0, 9)}, where="a > 1", isel={"x": slice(0, 100)}, sample=1.0
     )
     assert part.value == (whole[:, :10, :100] > 1).sum()
     assert files.estimate("count()").value == whole.size

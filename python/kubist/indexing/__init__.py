@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from .._picture import Picture
 
-_ESTIMATE_OPTIONS = ["aggregates", "box", "group_by", *Goal.__annotations__, "progressive"]
+_ESTIMATE_OPTIONS = ["aggregates", "group_by", *Goal.__annotations__, "progressive"]
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -217,7 +217,6 @@ class FileIndex:
     def estimate(
         self,
         aggregates: str | Sequence[str],
-        box: Ranges | None = None,
         *,
         group_by: str | Sequence[str] | None = None,
         progressive: Literal[False] = False,
@@ -227,7 +226,6 @@ class FileIndex:
     def estimate(
         self,
         aggregates: str | Sequence[str],
-        box: Ranges | None = None,
         *,
         group_by: str | Sequence[str] | None = None,
         progressive: Literal[True],
@@ -236,8 +234,8 @@ class FileIndex:
     def estimate(
         self,
         aggregates: str | Sequence[str],
-        box: Ranges | None = None,
         *,
+        box: Ranges | None = None,
         where: str | None = None,
         isel: Ranges | None = None,
         group_by: str | Sequence[str] | None = None,
@@ -268,7 +266,7 @@ class FileIndex:
             Damaged: Names the file, the variable and the chunk.
 
         Example:
-            >>> ocean.estimate("mean(TEMP)", {"DEPTH": (None, 50)}, error=0.01)
+            >>> ocean.estimate("mean(TEMP)", box={"DEPTH": (None, 50)}, error=0.01)
             >>> ocean.estimate(["mean(TEMP)", "p95(SALT)"], group_by="bin(LAT, 10)", within=2)
         """
         # Not by the decorator: warnings name the line that stands above this call.
@@ -374,7 +372,7 @@ class FileIndex:
 
     @checked_options(Part)
     def splits(
-        self, parts: int, box: Ranges | None = None, **asked: Unpack[Part]
+        self, parts: int, *, box: Ranges | None = None, **asked: Unpack[Part]
     ) -> list[FileSplit]:
         """The question in this many parts, which together are its answer: for processes of MPI, Dask or
         Spark, on machines that see the files under the same paths.

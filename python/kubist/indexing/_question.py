@@ -43,6 +43,7 @@ class Asked(Part, total=False):
 class Goal(Places, total=False):
     """How well something is estimated, and where: as for `FileIndex.estimate`."""
 
+    box: Ranges | None
     error: float | str | None
     within: float | None
     max_rows: int | None
