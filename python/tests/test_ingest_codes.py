@@ -363,6 +363,22 @@ def test_lammps_time_comes_first_and_units_are_those_of_the_style(tmp_path: Path
     assert not kubist.open(tmp_path / "b.kubist").units
 
 
+def test_a_step_that_comes_twice_is_reported(tmp_path: Path) -> None:
+    """As after a restart: in another file, or again in the same one."""
+    box = "pp pp pp\n0 9\n0 9\n0 9"
+    one, other = tmp_path / "one.dump", tmp_path / "other.dump"
+    one.write_text(lammps_step(10, box, "id x y z", "1 1 2 3"))
+    again = lammps_step(20, box, "id x y z", "1 1 2 3")
+    one.write_text(one.read_text() + again + again)
+    other.write_text(lammps_step(10, box, "id x y z", "1 2 2 3"))
+    report = kubist.ingest(tmp_path / "t.kubist", [one, other])
+    assert report.rows == 4
+    twice = [note for note in report.notes if "twice" in note]
+    assert len(twice) == 2
+    assert "step 20" in twice[0] and "one.dump" in twice[0]
+    assert "step 10" in twice[1] and "one.dump" in twice[1] and "other.dump" in twice[1]
+
+
 def test_lammps_binary_is_what_lammps_wrote_as_text(tmp_path: Path) -> None:
     """Both of one run (data/lammps/in.lj), the text with all digits."""
     found = []

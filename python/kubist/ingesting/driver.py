@@ -60,6 +60,8 @@ class Ingestion:
         self._numbers_frames = False
         # Steps that were committed, or counted as known: files are looked at again and again.
         self._met: set[str] = set()
+        # Where each step of a solver was read: one that comes again is reported.
+        self._numbers: dict[tuple[int, str], str] = {}
         self._begin = clock.monotonic()
 
     def close(self) -> None:
@@ -370,6 +372,13 @@ class Ingestion:
                 raise
             taken += 1
             self._met.add(token)
+            if step.number is not None:
+                where = f"{source.path.name}, {step.label}"
+                first = self._numbers.setdefault((step.number, step.part), where)
+                if first != where:
+                    self.report.notes.append(
+                        f"step {step.number} was taken twice: from {first} and from {where}"
+                    )
             of_file = self.report.files.setdefault(str(source.path), {"rows": 0, "commits": 0})
             of_file["rows"] += committed.rows
             of_file["commits"] += 1

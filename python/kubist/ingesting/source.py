@@ -56,12 +56,14 @@ class Step:
         read: Its rows. An exception means that the file is not sound.
         time: When it is, in the file's unit, if the file says so.
         part: What tells it from other files of the same time, as the rank that wrote it.
+        number: The solver's step, if the file says so. One that comes twice is reported.
     """
 
     label: str
     read: Callable[[State], Iterator[pa.Table]]
     time: float | None = None
     part: str = ""
+    number: int | None = None
 
 
 @dataclass

@@ -171,7 +171,7 @@ def look(path: Path, options: Options) -> Source:
         """In one pass over the file: a step's rows are there when it is asked for."""
         for frame, rows in read_all(path):
             label = f"step {frame.step} at byte {frame.offset}"
-            yield Step(label, _reading(frame, rows, schema), frame.time)
+            yield Step(label, _reading(frame, rows, schema), frame.time, number=frame.step)
 
     names = set(table.column_names)
     dimensions = next((list(p) for p in POSITIONS if set(p) <= names), [])
