@@ -24,11 +24,11 @@ use crate::parse::{self, Entry};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Options of --style:
-  colormap=magma  viridis, magma, inferno, plasma, cividis, turbo, coolwarm (blue over grey to red, for values
-                  around a middle) or gray [default: viridis]
+  colormap=magma  viridis, magma, inferno, plasma, cividis, turbo, coolwarm (for values around a
+                  middle) or gray [default: viridis]
   theme=dark      dark axes on white paper, or light ones on dark [default: paper]
-  aspect=equal    whether one unit is as long across as up: auto (yes for spatial axes of one unit), equal
-                  or fill [default: auto]
+  aspect=equal    whether one unit is as long across as up: auto (yes for spatial axes of one
+                  unit), equal or fill [default: auto]
   point_size=2    a point's radius in pixels [default: smaller the more points]
   fps=24          pictures a second, in a .gif or .mp4 [default: 10]
 

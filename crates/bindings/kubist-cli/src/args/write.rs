@@ -29,17 +29,17 @@ use crate::parse::{self, Bounds, DimensionText, Entry, Units};
 Options of --create, for a new table (each its own --create KEY=VALUE):
   lookup=pid,kind    columns by whose values records are found without a scan (--where 'pid = 17')
   units=x=m,v=m/s    units of columns
-  accuracy=x=1um     how far stored values may be from the given ones: x=1e-6, 'ux=1e-4 rel' or x=1um; a
-                     number is in the column's unit, with rel it is a part of each value
+  accuracy=x=1um     how far stored values may be from the given ones: x=1e-6, 'ux=1e-4 rel' or
+                     x=1um; a number is in the column's unit, with rel it is a part of each value
   metadata=run=7     something to keep with the table, as JSON or else text
   capacity=4096      how many records a cube wants to keep
   seed=7             decides which records a sample holds [default: 0]
   compression=small  how hard numbers are compressed: fast, balanced or small [default: balanced];
                      kubist alter changes it
-  replication=full   what the optimizer copies into deeper cubes: none, outlook, outlook(BOOST), full or
-                     full(HEIGHT) [default: outlook(-1)]; copies make small boxes cheaper
-  shared             several machines write to it: its directory is on NFS, Lustre, GPFS or the like, and
-                     locks are not relied on; where the file system says so a new table is shared anyway
+  replication=full   what the optimizer copies into deeper cubes: none, outlook, outlook(BOOST),
+                     full or full(HEIGHT) [default: outlook(-1)]; copies make small boxes cheaper
+  shared             several machines write to it: its directory is on NFS, Lustre, GPFS or the
+                     like; where the file system says so a new table is shared anyway
 
 Options of --read:
   columns=x,y        the columns to take; the others are left out
@@ -48,14 +48,14 @@ Options of --read:
                      [default: seen from the first line]
   names=hip,ra,dec   the columns of CSV files whose first line is a record already
   format=lammps      what the files are, where their names and first bytes do not say it
-  topology=top.pdb   what the atoms of a trajectory are: a file that MDAnalysis reads; kept with the table
+  topology=top.pdb   what the atoms of a trajectory are: a file that MDAnalysis reads
   time=2.5           the time of the files, where they do not say it
-  max_record=16MiB   how long a record may be, in a file: its line, or its values; this bound and the next
-                     three keep a damaged or hostile file from taking all memory
+  max_record=16MiB   how long a record may be, in a file: its line, or its values; this bound and
+                     the next three keep a damaged or hostile file from taking all memory
   max_columns=10000  how many columns a file may have
   max_inflation=100  how many bytes of records a byte of a file may become, past 256 MiB
-  max_batch=1GiB     how much may have to be read as one: a batch of Arrow IPC, inflated, or the pages of
-                     Parquet that are read at once
+  max_batch=1GiB     how much may have to be read as one: a batch of Arrow IPC, inflated, or the
+                     pages of Parquet that are read at once
 
 Options of --writer:
   name=late          the writer's name [default: the first free one of writer-1, writer-2, ...]
