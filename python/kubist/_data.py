@@ -126,9 +126,38 @@ def _column(name: str, values: Any, like: Callable[[], pa.Schema] | None) -> Any
         schema = like()
         wanted = schema.field(name).type if schema.get_field_index(name) >= 0 else None
     try:
-        return pa.array(values, type=wanted)
+        given = _untyped(pa, values, wanted)
+        return pa.array(values, type=wanted) if given is None else given
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"column {name}: {error}") from error
+
+
+def _untyped(pa: Any, values: Any, wanted: Any) -> Any:
+    """Numbers and times in the type that they have of themselves: the table decides whether they
+    fit its own, for pyarrow would cut them. None: let pyarrow make them what is wanted."""
+    kinds = pa.types
+    if wanted is not None and not (kinds.is_primitive(wanted) or kinds.is_decimal(wanted)):
+        return None
+    try:
+        given = pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        # Integers beyond 64 bits, for one.
+        return None
+    found = given.type
+    # Times of pandas have digits that pyarrow leaves out of its own choice of a type.
+    if kinds.is_timestamp(found) and any(getattr(v, "nanosecond", 0) for v in values):
+        given = pa.array(values, pa.timestamp("ns", found.tz))
+    elif kinds.is_duration(found) and any(getattr(v, "nanoseconds", 0) for v in values):
+        given = pa.array(values, pa.duration("ns"))
+    if wanted is None or found == wanted:
+        return given
+    if kinds.is_temporal(wanted) and not kinds.is_temporal(found):
+        # Numbers of its unit.
+        return None
+    if kinds.is_timestamp(wanted) and kinds.is_timestamp(found) and wanted.tz and not found.tz:
+        # Times without a zone are in UTC.
+        return None
+    return given if kinds.is_primitive(found) or kinds.is_decimal(found) else None
 
 
 def _from_pandas(frame: Any) -> pa.Table:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
-from . import _box, _kubist
+from . import _box, _forms, _kubist
 from ._errors import InvalidInput
 from ._figures import Stats, parse
 from ._libraries import need
@@ -79,7 +79,7 @@ class Estimate:
     def to_pandas(self) -> pd.DataFrame:
         """A row for each figure, as a `pandas.DataFrame`."""
         need("pandas", "to_pandas()")
-        return self.to_arrow().to_pandas()
+        return _forms.to_pandas(self.to_arrow(), {})
 
     def to_polars(self) -> pl.DataFrame:
         """A row for each figure, as a `polars.DataFrame`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._errors import InvalidInput
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import astropy.table
     import geopandas
     import numpy as np
+    import pandas as pd
     import pyarrow as pa
     import pyvista
     import xarray
@@ -26,10 +27,80 @@ def unit_of(field: pa.Field) -> str | None:
     return None if said is None else said.decode("utf-8", "replace")
 
 
-def plain(column: pa.ChunkedArray) -> Array:
-    """A column as an array: null is NaN in numbers, NaT in times, None in texts."""
+def told(masked: Any) -> Array:
+    """A masked array, or a plain one where NaN or NaT stands for null and for nothing else."""
+    import numpy as np
+
+    values, mask = np.ma.getdata(masked), np.ma.getmaskarray(masked)
+    if values.dtype.kind not in "fmM" or np.isnan(values[~mask]).any():
+        array: Array = masked
+        return array
+    nothing = np.array("NaT" if values.dtype.kind in "mM" else "nan", values.dtype)
+    filled: Array = np.where(mask, nothing, values)
+    return filled
+
+
+def plain(column: pa.ChunkedArray, name: str, what: str) -> Array:
+    """A column as an array without a mask: null is NaN in numbers, NaT in times, None in others.
+
+    Raises:
+        InvalidInput: An integer beside a null is none of the floats.
+    """
+    import pyarrow as pa
+
+    if column.null_count and pa.types.is_integer(column.type):
+        try:
+            # Refuses integers that a float does not hold.
+            column = column.cast(pa.float64())
+        except pa.ArrowInvalid:
+            raise InvalidInput(
+                f"{what}: column {name} has integers beyond 2^53 and nulls, which become floats "
+                "there: leave out the nulls (where), or the column"
+            ) from None
     values: Array = column.to_numpy()
     return values
+
+
+def to_pandas(table: pa.Table, options: Mapping[str, Any]) -> pd.DataFrame:
+    """The frame, with a nullable type for each column that needs one to be exact."""
+    import pandas as pd
+    import pyarrow as pa
+
+    names = table.column_names
+    wanted: dict[str, Any] = {}
+    if "types_mapper" not in options and len(set(names)) == len(names):
+        wanted = {name: kind for name in names if (kind := _nullable(table.column(name)))}
+    if not wanted:
+        frame: pd.DataFrame = table.to_pandas(**options)
+        return frame
+    rest = table.drop_columns(list(wanted)).to_pandas(**options)
+    columns = {}
+    for name in names:
+        kind = wanted.get(name)
+        if kind is None:
+            columns[name] = rest[name]
+        else:
+            columns[name] = table.column(name).to_pandas(types_mapper=lambda _, kind=kind: kind)
+    return pd.DataFrame(columns, index=rest.index, copy=False)
+
+
+def _nullable(column: pa.ChunkedArray) -> Any:
+    """The type of pandas that tells null from all values; None: the usual one does."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if not column.null_count:
+        return None
+    if pa.types.is_boolean(kind):
+        return pd.BooleanDtype()
+    if pa.types.is_integer(kind):
+        return pd.array([], dtype=str(kind).capitalize().replace("Ui", "UI")).dtype
+    if pa.types.is_floating(kind) and pc.any(pc.is_nan(column)).as_py():
+        # Pandas' own nullable floats take NaN for null.
+        return pd.ArrowDtype(kind)
+    return None
 
 
 def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Array]:
@@ -73,7 +144,7 @@ def to_xarray(table: pa.Table, axes: Sequence[str]) -> xarray.Dataset:
     """Without axes one dimension, ``row``."""
     xarray_ = need("xarray", "to_xarray()")
     units = {f.name: unit_of(f) for f in table.schema}
-    rows = {name: plain(table.column(name)) for name in table.column_names}
+    rows = {name: plain(table.column(name), name, "to_xarray()") for name in table.column_names}
     dims: tuple[str, ...] = tuple(axes) or ("row",)
     arrays = grid(rows, dims, "to_xarray()") if axes else rows
 
@@ -94,7 +165,7 @@ def to_geopandas(table: pa.Table, x: str, y: str, crs: Any) -> geopandas.GeoData
     for name in (x, y):
         if name not in table.column_names:
             raise InvalidInput(f"to_geopandas(): there is no column {name!r}")
-    frame = table.to_pandas()
+    frame = to_pandas(table, {})
     return geopandas_.GeoDataFrame(
         frame, geometry=geopandas_.points_from_xy(frame[x], frame[y]), crs=crs
     )
@@ -132,6 +203,16 @@ def _zero(kind: Any) -> Any:
     return pa.scalar(0, pa.int64()).cast(kind) if not pa.types.is_boolean(kind) else False
 
 
+def _wide(values: Array, name: str) -> Array:
+    """As 64-bit floats, each the very number."""
+    import numpy as np
+
+    wide: Array = values.astype(np.float64)
+    if values.dtype.kind in "iu" and (wide.astype(object) != values.astype(object)).any():
+        raise InvalidInput(f"to_pyvista(): column {name} has integers beyond 2^53")
+    return wide
+
+
 def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyData:
     """Points with all other columns as their data; texts too."""
     pyvista_ = need("pyvista", "to_pyvista()")
@@ -141,14 +222,17 @@ def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyDa
     for name in axes:
         if name not in table.column_names:
             raise InvalidInput(f"to_pyvista(): there is no column {name!r}")
-    columns = [plain(table.column(name)) for name in axes]
+    columns = [plain(table.column(name), name, "to_pyvista()") for name in axes]
     if z is None:
         columns.append(np.zeros(table.num_rows, columns[0].dtype))
+    if any(values.dtype.kind != "f" for values in columns):
+        # PyVista would make 32 bits of them.
+        columns = [_wide(values, name) for values, name in zip(columns, [*axes, "z"], strict=False)]
     mesh = pyvista_.PolyData(np.stack(columns, axis=1))
     for name in table.column_names:
         if name in axes:
             continue
-        values = plain(table.column(name))
+        values = plain(table.column(name), name, "to_pyvista()")
         if values.dtype.kind == "O":
             values = np.array(["" if v is None else str(v) for v in values])
         elif values.dtype.kind in "mM":

@@ -100,10 +100,16 @@ class Result:
         return pa.RecordBatchReader.from_stream(self._read().collect()).read_all()
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All records as a `pandas.DataFrame`; ``options`` go to `pyarrow.Table.to_pandas`."""
+        """All records as a `pandas.DataFrame`; ``options`` go to `pyarrow.Table.to_pandas`.
+
+        Integers and booleans with nulls get pandas' nullable types, ``Int64`` or ``boolean``,
+        and keep every digit. Null is NaN in a column of floats that has no NaN of its own. One
+        that has both gets the type ``double[pyarrow]`` (or ``float[pyarrow]``), which tells
+        them apart. On the way in, pandas' own NaN is null.
+        """
         need("pandas", "to_pandas()")
-        pa = need("pyarrow", "to_pandas()")
-        return pa.table(self._read().collect()).to_pandas(**options)
+        need("pyarrow", "to_pandas()")
+        return _forms.to_pandas(self.to_arrow(), options)
 
     def to_polars(self) -> pl.DataFrame:
         """All records as a `polars.DataFrame` (pyarrow is not needed)."""
@@ -116,9 +122,10 @@ class Result:
     ) -> dict[str, np.ndarray[Any, Any]]:
         """All records as one NumPy array a column (pyarrow is not needed).
 
-        Null is NaN in numbers, which integers and booleans become floats for, and NaT in
-        times. Decimals are floats. What NumPy has no type for is text, in an array of
-        objects, with None for null.
+        A column with nulls is a `numpy.ma.MaskedArray` of the column's type. Where NaN or NaT
+        says the same, it is a plain array: in floats without a NaN of their own, and in times.
+        Decimals are floats. What NumPy has no type for is text, in an array of objects, with
+        None for null.
 
         Args:
             frames, atoms: Columns that tell frames, and atoms, apart. With both each other
@@ -327,22 +334,18 @@ def _array(
     array: np.ndarray[Any, Any] = numpy.asarray(values)
     if nulls is None:
         return array
-    if array.dtype.kind in "mM":
-        array = numpy.where(numpy.asarray(nulls), numpy.array("NaT", array.dtype), array)
-        return array
-    floats: np.ndarray[Any, Any] = array.astype(
-        array.dtype if array.dtype.kind == "f" else numpy.float64
-    )
-    floats[numpy.asarray(nulls)] = numpy.nan
-    return floats
+    masked: np.ndarray[Any, Any] = numpy.ma.MaskedArray(array, numpy.asarray(nulls))
+    return masked
 
 
 def _joined(numpy: Any, parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """One array, of its own memory; with a null anywhere numbers are floats throughout."""
-    if any(part.dtype.kind == "f" for part in parts):
-        parts = [part if part.dtype.kind == "f" else part.astype(numpy.float64) for part in parts]
-    joined: np.ndarray[Any, Any] = numpy.concatenate(parts)
-    return joined
+    """One array, of its own memory."""
+    joined: np.ndarray[Any, Any]
+    if not any(isinstance(part, numpy.ma.MaskedArray) for part in parts):
+        joined = numpy.concatenate(parts)
+        return joined
+    joined = numpy.ma.concatenate(parts)
+    return _forms.told(joined)
 
 
 Result.__module__ = "kubist"

@@ -77,7 +77,8 @@ def create(
             Columns may have been added since, and their metadata stays.
         units: Units of columns, ``{"x": "m"}``. They stand in the columns' Arrow
             metadata under ``unit``, in ``schema`` and in answers; a unit that is
-            there already counts too. One that is not known is kept as text, with a `UserWarning`.
+            there already counts too, and data in another one is converted, as by `Table.append`.
+            One that is not known is kept as text, with a `UserWarning`.
         metadata: What else is kept with the table, of any kind that JSON has: the run,
             the code, its parameters.
         lookup: Columns by whose values records are found without a scan. With
@@ -194,15 +195,16 @@ class Table(InDirectory["Table"]):
                 Polars DataFrame, a dict of columns (numpy arrays or lists), a
                 numpy structured array, or anything with ``__arrow_c_stream__``.
                 Readers are taken batch by batch, in bounded memory. The columns
-                are those of the table, in any order.
+                are those of the table, in any order. Values of another type or unit are
+                converted without loss, or refused (docs/values.md).
             step, token: As for `Writer.commit`.
 
         Returns:
             What the commit did.
 
         Raises:
-            InvalidInput: A column is missing, unknown or of another type than the
-                table's. Nothing of this data is kept, whatever raised.
+            InvalidInput: A column is missing or unknown, or a value has no place in it; the
+                message names the table, the column, the row and the value. Nothing of this data is kept, whatever raised.
             StorageError: The disk refused; nothing of this data is visible.
 
         The first call opens a writer, which belongs to this handle until it is

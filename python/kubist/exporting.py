@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _forms
+from . import _fits, _forms
 from ._errors import InvalidInput
 from ._libraries import need
 
@@ -43,8 +43,12 @@ def write(table: pa.Table, path: str | os.PathLike[str], metadata: Mapping[str, 
     if missing and ending not in TABLES:
         raise InvalidInput(f"{target}: there is no column {', '.join(missing)}")
     part = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    pa = need("pyarrow", str(target))
     try:
-        WRITERS[ending](table, part, metadata)
+        try:
+            WRITERS[ending](table, part, metadata)
+        except pa.ArrowException as error:
+            raise InvalidInput(f"{target}: {error}") from error
         if part.is_dir() and target.is_dir():
             shutil.rmtree(target)
         os.replace(part, target)
@@ -82,6 +86,8 @@ def csv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
 
 # LAS
 
+LONGEST_NAME = 32
+"""Bytes of a name in extra bytes."""
 # What point formats have anyway, by the type that a column of it must have.
 OF_LAS = {
     "intensity": "u2", "return_number": "u1", "number_of_returns": "u1", "classification": "u1",
@@ -93,8 +99,9 @@ OF_LAS = {
 
 
 def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """With the scale and offset of the LAS file that the table came from, if it did: then
-    positions come back exactly. Columns that LAS does not know are extra bytes."""
+    """With the scale, offset, coordinate system, source and type of GPS times of the LAS file that
+    the table came from, if it did: then positions come back exactly. Columns that LAS does not
+    know are extra bytes."""
     laspy = need("laspy", "a LAS file")
     import numpy as np
 
@@ -103,22 +110,25 @@ def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
     rgb = {"red", "green", "blue"} <= names
     kind = about.get("point_format", 8 if "nir" in names and rgb else 7 if rgb else 6)
     header = laspy.LasHeader(point_format=kind, version=about.get("version", "1.4"))
-    positions = [_forms.plain(table.column(axis)).astype(np.float64) for axis in AXES]
+    for name in table.column_names:
+        _without_nulls(table, name, "LAS")
+    positions = [table.column(axis).to_numpy().astype(np.float64) for axis in AXES]
     for axis, values in zip(AXES, positions, strict=True):
         if not np.isfinite(values).all():
             raise InvalidInput(
                 f"column {axis}: LAS has no place for {values[~np.isfinite(values)][0]}"
             )
-    header.scales, header.offsets = (
-        (about["scales"], about["offsets"]) if about else _scaling(positions)
-    )
+    header.scales, header.offsets = _lattice(positions, about) if about else _scaling(positions)
+    header.file_source_id = about.get("file_source_id", 0)
+    if about.get("gps_time_type") == "standard":
+        header.global_encoding.gps_time_type = laspy.header.GpsTimeType.STANDARD
     for record in about.get("crs_records", []):
         # As they were in the file that the table came from.
         data = base64.b64decode(record["bytes"])
         header.vlrs.append(laspy.VLR("LASF_Projection", record["record_id"], record_data=data))
         header.global_encoding.wkt |= record["record_id"] in (2111, 2112)
     known = set(header.point_format.dimension_names)
-    plain = {name: _forms.plain(table.column(name)) for name in table.column_names}
+    plain = {name: table.column(name).to_numpy() for name in table.column_names}
     extra = [name for name in plain if name not in known and name not in AXES]
     for name in extra:
         values = plain[name]
@@ -128,6 +138,8 @@ def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
             raise InvalidInput(
                 f"column {name}: LAS has no place for {table.schema.field(name).type}"
             )
+        if len(name.encode()) > LONGEST_NAME:
+            raise InvalidInput(f"column {name}: LAS has no place for a name of so many letters")
         header.add_extra_dim(laspy.ExtraBytesParams(name, values.dtype.str[1:]))
     out = laspy.LasData(header)
     out.x, out.y, out.z = positions
@@ -136,14 +148,55 @@ def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
             continue
         wanted = OF_LAS.get(name) if name in known else None
         if wanted is not None and values.dtype != np.dtype(wanted):
-            if np.isnan(values).any() if values.dtype.kind == "f" else False:
-                raise InvalidInput(f"column {name}: LAS has no place for null")
             narrow = values.astype(wanted)
             if (wrong := values[narrow != values]).size:
                 raise InvalidInput(f"column {name}: LAS has no place for {wrong[0]} there")
             values = narrow
         out[name] = values
     out.write(str(path))
+
+
+def _without_nulls(table: pa.Table, name: str, what: str) -> None:
+    if table.column(name).null_count:
+        raise InvalidInput(
+            f"column {name}: {what} has no place for null: leave out the column, or its nulls "
+            f"(where='{name} IS NOT NULL')"
+        )
+
+
+def _lattice(positions: list[Any], about: Mapping[str, Any]) -> tuple[list[float], list[float]]:
+    """The scales and offsets of the source; offsets further on where 32 bits do not lead there.
+
+    Raises:
+        InvalidInput: A position is not among those that they lead to.
+    """
+    import numpy as np
+
+    offsets = []
+    for axis, values, scale, offset in zip(
+        AXES, positions, about["scales"], about["offsets"], strict=True
+    ):
+        steps = np.rint((values - offset) / scale)
+        low, high = (steps.min(), steps.max()) if len(steps) else (0.0, 0.0)
+        if low < -(2**31) or high >= 2**31:
+            middle = np.rint((low + high) / 2)
+            if high - middle >= 2**31:
+                raise InvalidInput(
+                    f"column {axis}: {values.min()} to {values.max()} in steps of {scale}, as the "
+                    "source has them, do not fit into 32 bits: metadata={} takes other steps"
+                )
+            offset, steps = float(offset + middle * scale), steps - middle
+        # Of numbers as large as these the last digits are not theirs.
+        slack = 1e-6 * scale + 4 * np.spacing(np.abs(values) + abs(offset))
+        off = np.abs(steps * scale + offset - values) > slack
+        if off.any():
+            row = int(np.argmax(off))
+            raise InvalidInput(
+                f"column {axis}, row {row}: {values[row]} is no multiple of {scale} from {offset}, "
+                "as the positions of the source are: metadata={} takes other steps"
+            )
+        offsets.append(offset)
+    return list(about["scales"]), offsets
 
 
 def _scaling(positions: list[Any]) -> tuple[list[float], list[float]]:
@@ -166,12 +219,17 @@ def _scaling(positions: list[Any]) -> tuple[list[float], list[float]]:
 
 def vtp(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
     """Points with all other columns as their data."""
+    for field in table.schema:
+        _without_nulls(table, field.name, "VTP")
+        kind = str(field.type)
+        if not kind.startswith(("int", "uint", "float", "double", "bool", "string", "large_string")):
+            raise InvalidInput(f"column {field.name}: VTP has no place for {kind}")
     _forms.to_pyvista(table, *AXES).save(str(path))
 
 
 def fits(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """A binary table, with units; nulls as astropy writes masked values."""
-    _forms.to_astropy(table).write(str(path), format="fits", overwrite=True)
+    """A binary table, with units and nulls."""
+    _fits.write(table, path)
 
 
 # openPMD
@@ -220,12 +278,15 @@ def _where(table: pa.Table, name: str, value: Any) -> pa.Table:
 
 def _species(io: Any, series: Any, particles: Any, rows: pa.Table) -> None:
     import numpy as np
+    import pyarrow as pa
 
     for name in rows.column_names:
         column = rows.column(name)
         if name in ("time", "iteration", "species") or column.null_count == rows.num_rows > 0:
             continue
-        values = np.array(_forms.plain(column))
+        if not pa.types.is_floating(column.type):
+            _without_nulls(rows, name, "openPMD")
+        values = np.array(column.to_numpy())
         if values.dtype.kind not in "iuf":
             raise InvalidInput(f"column {name}: openPMD has no place for {column.type}")
         record, component = _record(name, rows.column_names, io.Record_Component.SCALAR)

@@ -102,7 +102,7 @@ fn numpy_type(data_type: &DataType) -> Option<(String, Option<DataType>)> {
         other if other.is_unsigned_integer() => (format!("<u{width}"), None),
         other if other.is_decimal() => ("<f8".into(), Some(DataType::Float64)),
         DataType::Timestamp(of, _) => (format!("<M8[{}]", unit(of)), None),
-        DataType::Date32 => ("<M8[ms]".into(), Some(DataType::Date64)),
+        DataType::Date32 => ("<M8[D]".into(), Some(DataType::Int64)),
         DataType::Date64 => ("<M8[ms]".into(), None),
         DataType::Duration(of) | DataType::Time64(of) => (format!("<m8[{}]", unit(of)), None),
         DataType::Time32(of) => (format!("<m8[{}]", unit(of)), Some(DataType::Int64)),

@@ -49,6 +49,7 @@ impl File {
     fn read(&self, py: Python<'_>, wanted: &Schema) -> PyResult<FileRows> {
         let schema = wanted.0.clone();
         fit::check(&self.0, &schema).map_err(|error| unread(py, &error))?;
+        let schema = fit::in_units_of(&self.0, &schema, &[]);
         let batches = self.0.read(schema.fields(), Arc::default());
         let path = self.0.path.clone();
         let rows = Rows { batches, next_row: 1 };

@@ -36,9 +36,9 @@ def with_column(**columns: Any) -> dict[str, Any]:
 
 
 def drifting() -> pa.RecordBatchReader:
-    """A reader whose second batch has a column of another type."""
+    """A reader whose second batch has a column of another type, with a value beyond it."""
     good = pa.table(DATA)
-    bad = good.set_column(1, "x", good["x"].cast(pa.float64()))
+    bad = good.set_column(1, "x", pa.array(np.full(good.num_rows, 1e60)))
     batches = iter([*good.to_batches(), *bad.to_batches()])
     return pa.RecordBatchReader.from_batches(good.schema, batches)
 
@@ -61,8 +61,8 @@ BAD_DATA: dict[str, tuple[Callable[[], Any], str]] = {
     "missing column, no rows": (lambda: {"id": [], "name": []}, "x.*missing|missing.*x"),
     "unknown column": (lambda: with_column(extra=np.zeros(50)), "extra"),
     "wrong type": (lambda: with_column(x=DATA["name"]), "x.*(n0|text|string|float)"),
-    "numpy of wrong type": (lambda: with_column(id=np.zeros(50)), "id.*Float64.*Int64"),
-    "narrower": (lambda: with_column(x=np.zeros(50)), "x.*Float64.*Float32"),
+    "numpy of wrong type": (lambda: with_column(id=np.full(50, 0.5)), "id.*row 0.*0.5.*Int64"),
+    "narrower": (lambda: with_column(x=np.full(50, 1e60)), "x.*row 0.*1e60.*Float32"),
     "schema drift": (drifting, "x|schema"),
     "lengths differ": (lambda: with_column(x=[1.0]), "id has 50.*x has 1"),
     "two dimensions": (lambda: with_column(x=np.zeros((50, 2))), r"x.*\(50, 2\)"),

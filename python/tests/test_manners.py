@@ -449,7 +449,8 @@ order = np.argsort(found["id"])
 for name, column in data.items():
     back = found[name][order]
     if name == "gaps":
-        assert np.isnan(back[:10]).all() and (back[10:] == np.arange(10, n)).all()
+        assert back.dtype == column.dtype and back.mask[:10].all()
+        assert (back[10:] == np.arange(10, n)).all()
     elif name == "at":
         assert np.isnat(back[3]) and (np.delete(back, 3) == np.delete(column, 3)).all()
     else:

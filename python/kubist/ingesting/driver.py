@@ -8,11 +8,11 @@ import json
 import os
 import re
 import time as clock
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import _box, _kubist, _table
+from .. import _box, _forms, _kubist, _table
 from .._directory import location_of
 from .._errors import Busy, InvalidInput, NotATable
 from .._libraries import need
@@ -218,6 +218,12 @@ class Ingestion:
                     f"{self.location} have {here['atoms']}: give it a table of its own"
                 )
 
+    def _check_joins(self, metadata: Mapping[str, Any], sources: Sequence[Source]) -> None:
+        """Before anything is written: whether the numbers of all files mean the same."""
+        for source in () if self.keep_going else sources:
+            if source.joins is not None:
+                source.joins(metadata)
+
     def _index(self, sources: Sequence[Source]) -> tuple[list[str], list[str], list[str]]:
         source, names = sources[0], set(self._columns_of(sources).names)
 
@@ -238,10 +244,12 @@ class Ingestion:
             self._table = _table.open(self.location)
         except NotATable:
             formats.native.agree(sources, self.asked.types)
+            self._check_joins(source.metadata, sources)
             self._table = self._create(sources)
             self.report.created = True
         else:
             self._check_columns(self._table)
+            self._check_joins(self._table.metadata, sources)
         self._check_atoms(self._table, sources)
         self._schema = self._table.schema
         self._writer = self._table.writer(**self.asked.writer)
@@ -314,6 +322,9 @@ class Ingestion:
     def _take(self, source: Source, seen: dict[tuple[float, str], Source]) -> int:
         assert self._writer is not None
         key, writer = source.key(), self._writer._writer
+        if source.joins is not None and self._table is not None:
+            if changes := source.joins(self._table.metadata):
+                self._table.set_metadata(changes)
         if source.numbers_frames:
             self._number_frames(source)
             return self._take_steps(source, key, seen)
@@ -434,7 +445,8 @@ class Ingestion:
         self.progress(text, share, committing)
 
     def _fitted(self, part: pa.Table, source: Source, step: Step, row: int) -> pa.Table:
-        """The part in the table's columns and types; refuses NaN where it would have no place."""
+        """The part in the table's columns, in the units of the file, from which the table converts
+        them; refuses NaN where it would have no place."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -455,6 +467,7 @@ class Ingestion:
                     continue
                 raise InvalidInput(f"{step.label}: there is no column {field_.name!r}")
             column = cast(part.column(field_.name), field_, f"{step.label}: ")
+            field_ = self._measured(field_.with_type(column.type), part, source)
             checked = source.file is None and field_.name in self._dimensions
             if checked and pa.types.is_floating(column.type):
                 if column.null_count or pc.any(pc.is_nan(column)).as_py():
@@ -468,6 +481,15 @@ class Ingestion:
             columns.append(column)
             fields.append(field_)
         return pa.table(columns, schema=pa.schema(fields))
+
+    def _measured(self, field_: pa.Field, part: pa.Table, source: Source) -> pa.Field:
+        """The column in the unit that the file says, unless the user says one."""
+        if field_.name in self.asked.units:
+            return field_
+        said = _forms.unit_of(part.schema.field(field_.name))
+        if said is None and source.file is None and field_.name in source.schema.names:
+            said = _forms.unit_of(source.schema.field(field_.name))
+        return field_.with_metadata({"unit": said} if said else {})
 
     @property
     def _dimensions(self) -> frozenset[str]:

@@ -82,6 +82,8 @@ class Source:
         numbers_frames: Its frames get the numbers behind those that the table has.
         file: The engine's own reader of it; then its records may be without a position.
         notes: What is to be said before a table is made of it.
+        joins: What changes in the metadata of a table that it is put into. It raises
+            InvalidInput where its numbers mean something else than those of the table.
     """
 
     path: Path
@@ -102,6 +104,7 @@ class Source:
     numbers_frames: bool = False
     file: _kubist.File | None = None
     notes: Sequence[str] = ()
+    joins: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def key(self) -> str:
         """The name under which its commits are known."""
@@ -210,19 +213,32 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema | None = None) -> 
 
 
 def cast(column: Any, field_: pa.Field, where: str = "") -> Any:
-    """The values in the type of a column; ``where`` begins the message if they do not fit.
+    """The values in the type of a column, or numbers and times as they are: the table decides
+    whether those fit. ``where`` begins the message if they do not fit.
 
     Raises:
         InvalidInput: A value has no place in that type.
     """
     import pyarrow as pa
 
-    if column.type == field_.type:
+    if column.type == field_.type or _of_one_kind(column.type, field_.type):
         return column
     try:
         return column.cast(field_.type)
     except pa.ArrowException as error:
         raise InvalidInput(f"{where}column {field_.name}: {error}") from None
+
+
+def _of_one_kind(one: Any, other: Any) -> bool:
+    """Whether the table itself makes one of the other, without loss."""
+    import pyarrow as pa
+
+    def is_number(kind: Any) -> bool:
+        types = pa.types
+        return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+    kinds = (pa.types.is_timestamp, pa.types.is_duration, pa.types.is_time, pa.types.is_date)
+    return any(of(one) and of(other) for of in (is_number, *kinds))
 
 
 def fingerprint(path: Path) -> str:

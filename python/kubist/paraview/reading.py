@@ -173,7 +173,7 @@ class Answer:
                         result.close()
                         return
                     self._result = result
-                frame = result.to_numpy()
+                frame = {name: _drawn(values) for name, values in result.to_numpy().items()}
                 with self._changed:
                     if self._stopped:
                         return
@@ -218,6 +218,14 @@ class Answer:
     def inclusion(self) -> float:
         """The probability with which a record is among those that were taken last."""
         return self._windows[self._taken - 1][1] if self._taken else 0.0
+
+
+def _drawn(values: Array) -> Array:
+    """VTK has no null: NaN stands for it, in integers and booleans too."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    filled: Array = values.astype(np.float64).filled(np.nan)
+    return filled
 
 
 def together(world: Any, work: Callable[[], Made]) -> Made:

@@ -87,6 +87,7 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
     };
     let mut ingestion = Ingestion {
         commit_rows: command.commit_rows.unwrap_or(u64::MAX),
+        stated: command.unit.iter().flat_map(|units| units.0.iter().map(|(column, _)| column.clone())).collect(),
         again: command.again,
         cancel,
         writer: table.writer(&options)?,
@@ -269,6 +270,8 @@ struct Taken {
 
 struct Ingestion<'a> {
     commit_rows: u64,
+    /// Columns of which the command says the unit, whatever files say.
+    stated: Vec<String>,
     again: bool,
     cancel: &'a Cancel,
     writer: Writer,
@@ -321,6 +324,7 @@ impl Ingestion<'_> {
         self.done.push(Taken { file: input.path.display().to_string(), ..Taken::default() });
         let consumed = Arc::new(AtomicU64::new(0));
         let schema = self.columns.of_input(input);
+        let schema = fit::in_units_of(input, &schema, &self.stated);
         let batches = input.read(schema.fields(), consumed.clone());
         let mut row = 0;
         loop {

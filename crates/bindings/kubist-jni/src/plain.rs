@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_cast::display::array_value_to_string;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use kubist::ErrorKind;
@@ -102,21 +103,37 @@ pub fn plain_schema(schema: &Schema) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// A batch in the types of another schema of the same columns.
+/// An answer's batch in the plain types of its columns.
 ///
 /// # Errors
 ///
-/// `Invalid` names the column that has a value which does not fit.
+/// `Invalid` names the column, and the row with a value that the plain type has not.
 pub fn converted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let convert = |(array, field): (&ArrayRef, &Arc<Field>)| -> Result<ArrayRef> {
         if array.data_type() == field.data_type() {
             return Ok(array.clone());
         }
-        cast_with_options(array, field.data_type(), &strict).map_err(|error| {
-            let (name, wanted) = (field.name(), field.data_type());
+        let (name, wanted) = (field.name(), field.data_type());
+        let plain = cast_with_options(array, wanted, &strict).map_err(|error| {
             Failure::invalid(format!("column {name:?}: a value does not fit the type {wanted}: {error}"))
-        })
+        })?;
+        // Nanoseconds have digits that Java's microseconds have not.
+        if matches!(array.data_type(), DataType::Timestamp(_, _) | DataType::Date64) {
+            let back = cast_with_options(&plain, array.data_type(), &strict).ok();
+            let is_same = |row: &usize| {
+                back.as_ref().is_some_and(|back| back.slice(*row, 1).to_data() == array.slice(*row, 1).to_data())
+            };
+            let is_whole = back.as_ref().is_some_and(|back| back.to_data() == array.to_data());
+            if let Some(row) = (0..array.len()).filter(|_| !is_whole).find(|row| !is_same(row)) {
+                let value = array_value_to_string(array, row).unwrap_or_default();
+                return Err(Failure::invalid(format!(
+                    "column {name:?}, row {row} of the batch: {value} is no {wanted}, as which it crosses to Java: \
+                     leave the column out, or round it in the query"
+                )));
+            }
+        }
+        Ok(plain)
     };
     let columns = batch.columns().iter().zip(schema.fields()).map(convert).collect::<Result<Vec<_>>>()?;
     let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

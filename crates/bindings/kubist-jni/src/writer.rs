@@ -11,13 +11,12 @@ use serde::Deserialize;
 use crate::batches::incoming;
 use crate::handles::{held, hold, lock};
 use crate::jvm::{Class, Env, Failure, Result, ended, hand_json_out, json};
-use crate::plain::{converted, plain_schema};
+use crate::plain::plain_schema;
 
-/// A writer, and the columns of its table as stored and as they come.
+/// A writer, and the columns of its table as they come.
 pub struct Open {
     /// `None` once it is closed: its name is free then, whoever still holds the handle.
     writer: Mutex<Option<Writer>>,
-    stored: SchemaRef,
     plain: SchemaRef,
     cancel: Cancel,
 }
@@ -36,8 +35,7 @@ impl Open {
     ///
     /// `Invalid` names the column and the value that do not fit, else as of [`Writer::append`].
     pub fn append(&self, rows: &RecordBatch) -> Result<()> {
-        let rows = converted(rows, &self.stored)?;
-        self.with(|writer| Ok(writer.append(&rows)?))
+        self.with(|writer| Ok(writer.append(rows)?))
     }
 }
 
@@ -63,10 +61,10 @@ pub extern "system" fn Java_org_kubist_Native_writerOpen(
         let Working { name, memory_bytes, optimize } = unsafe { json(env, "options", options) }?;
         let table = held::<Table>("table", table)?;
         let cancel = Cancel::default();
-        let stored = table.schema()?;
-        let plain = plain_schema(&stored)?;
+        let schema = table.schema()?;
+        let plain = plain_schema(&schema)?;
         let writer = table.writer(&WriterOptions { name, memory_bytes, optimize, cancel: cancel.clone() })?;
-        Ok(hold(Open { writer: Mutex::new(Some(writer)), stored, plain, cancel }))
+        Ok(hold(Open { writer: Mutex::new(Some(writer)), plain, cancel }))
     })
 }
 

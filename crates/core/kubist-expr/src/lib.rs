@@ -113,7 +113,7 @@ pub use measured::Meant;
 pub use names::column_index;
 pub use near::nearest;
 pub use steps::{Shape, Steps};
-pub use unit::{error_in, has_direction, seconds, unit_notes};
+pub use unit::{Conversion, error_in, has_direction, seconds, unit_notes};
 pub use value::Value;
 pub use zone::{ALL_INSIDE, KeyRanges, Nulls, SOME_INSIDE, Verdict, Zone};
 

@@ -152,6 +152,23 @@ impl Decimal {
         Decimal { negative: self.negative != other.negative, ..product }
     }
 
+    /// The exact sum; `None` if it has more digits than a 256-bit integer.
+    pub(crate) fn plus(&self, other: &Decimal) -> Option<Decimal> {
+        let exponent = match (self.is_zero(), other.is_zero()) {
+            (true, _) => other.exponent,
+            (_, true) => self.exponent,
+            _ => self.exponent.min(other.exponent),
+        };
+        let scaled = |number: &Decimal| match number.floor(-exponent) {
+            Floor::At { floor, exact: true } => Some(floor),
+            _ => None,
+        };
+        let sum = scaled(self)?.checked_add(scaled(other)?)?;
+        let text = sum.to_string();
+        let digits = text.trim_start_matches('-');
+        Some(Decimal::normalised(sum.is_negative(), digits, exponent, self.whole && other.whole))
+    }
+
     pub(crate) fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
@@ -338,6 +355,10 @@ mod tests {
         assert_eq!(number("20").times(&number("0.000001")).to_string(), "2e-5");
         assert_eq!(number("-12.5").times(&number("8")).to_string(), "-100");
         assert_eq!(number("0").times(&number("8")).to_string(), "0");
+        let sum = |one: &str, two: &str| number(one).plus(&number(two)).map(|sum| sum.to_string());
+        assert_eq!(sum("273.15", "-0.15").as_deref(), Some("273"));
+        assert_eq!(sum("-1e-3", "0").as_deref(), Some("-1e-3"));
+        assert_eq!(sum("1e80", "1"), None);
         assert_eq!(number("19.996").rounded(4).to_string(), "20");
         assert_eq!(number("-0.12344").rounded(4).to_string(), "-1234e-4");
         let nines = number(&"9".repeat(30)).times(&number(&"9".repeat(30)));

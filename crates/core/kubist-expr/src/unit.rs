@@ -4,12 +4,14 @@
 //! in decimal digits, so that `20um` is the very number 0.00002 in metres. A unit is a product of
 //! powers: those of columns multiply and divide as the columns do.
 
+mod conversion;
 mod convert;
 mod known;
 
 use crate::error::{ExprError, shortened};
 use crate::number::{Decimal, Number};
 use convert::{Converted, convert, plain};
+pub use conversion::Conversion;
 pub use known::{has_direction, seconds, unit_notes};
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Which types a column may have, how each is stored, and what passes for it.
+//! Which types a column may have, and how each is stored.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -82,56 +82,12 @@ pub fn stored_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// An array as `wanted`, if nothing is lost by it: the same values in another
-/// layout, a wider number, or integers that a float has all of. `None` if it cannot be.
-///
-/// # Errors
-///
-/// `Invalid` names the row of an integer that the float has not.
-pub fn to_type(array: &ArrayRef, wanted: &DataType) -> Option<Result<ArrayRef>> {
-    use DataType::*;
-    if array.data_type() == wanted {
-        return Some(Ok(array.clone()));
-    }
-    let found = match array.data_type() {
-        Dictionary(_, values) => values.as_ref(),
-        other => other,
-    };
-    let same = match (found, wanted) {
-        (Utf8 | LargeUtf8 | Utf8View, Utf8 | LargeUtf8) => true,
-        (Binary | LargeBinary | BinaryView, Binary | LargeBinary) => true,
-        (Int8, Int16 | Int32 | Int64 | Float16 | Float32 | Float64) => true,
-        (UInt8, UInt16 | UInt32 | UInt64 | Int16 | Int32 | Int64 | Float16 | Float32 | Float64) => true,
-        (Int16, Int32 | Int64 | Float32 | Float64) => true,
-        (UInt16, UInt32 | UInt64 | Int32 | Int64 | Float32 | Float64) => true,
-        (Int32, Int64 | Float64) | (UInt32, UInt64 | Int64 | Float64) => true,
-        (Float16, Float32 | Float64) | (Float32, Float64) => true,
-        (found, Float16 | Float32 | Float64) if found.is_integer() => return Some(exact_floats(array, found, wanted)),
-        (found, wanted) => found == wanted,
-    };
-    same.then(|| arrow_cast::cast(array, wanted).map_err(Error::invalid))
-}
-
-/// Integers as floats, each of them the very same number.
-fn exact_floats(array: &ArrayRef, integers: &DataType, wanted: &DataType) -> Result<ArrayRef> {
-    let given = arrow_cast::cast(array, integers).map_err(Error::kernel)?;
-    let floats = arrow_cast::cast(&given, wanted).map_err(Error::kernel)?;
-    let back = arrow_cast::cast(&floats, integers).map_err(Error::kernel)?;
-    if back.to_data() == given.to_data() {
-        return Ok(floats);
-    }
-    let differs = |row: &usize| back.slice(*row, 1).to_data() != given.slice(*row, 1).to_data();
-    let row = (0..given.len()).find(differs).unwrap_or(0);
-    let value = arrow_cast::display::array_value_to_string(&given, row).map_err(Error::kernel)?;
-    Err(Error::invalid(format!("row {row} of the batch holds {value}, which {wanted} cannot hold exactly")))
-}
-
 /// Refuses values too long to be held in a page of thousands of them.
 ///
 /// # Errors
 ///
-/// `Invalid` names the column, the row and the length.
-pub fn check_lengths(name: &str, array: &ArrayRef) -> Result<()> {
+/// `Invalid` names the column, the row and the length. `first_row` is the number of the first one.
+pub fn check_lengths(name: &str, array: &ArrayRef, first_row: usize) -> Result<()> {
     let length: Box<dyn Fn(usize) -> usize> = match array.data_type() {
         DataType::Utf8 => Box::new(|row| array.as_string::<i32>().value_length(row) as usize),
         DataType::LargeUtf8 => Box::new(|row| array.as_string::<i64>().value_length(row) as usize),
@@ -143,8 +99,9 @@ pub fn check_lengths(name: &str, array: &ArrayRef) -> Result<()> {
     match (0..array.len()).find(|row| length(*row) > MOST_BYTES) {
         None => Ok(()),
         Some(row) => Err(Error::invalid(format!(
-            "column {name:?} holds {} bytes in row {row} of the batch; a value may have up to {MOST_BYTES}",
-            length(row)
+            "column {name:?} holds {} bytes in row {} of the batch; a value may have up to {MOST_BYTES}",
+            length(row),
+            first_row + row
         ))),
     }
 }

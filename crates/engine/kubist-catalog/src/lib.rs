@@ -17,6 +17,7 @@ pub mod fetch;
 pub mod files;
 pub mod follow;
 pub mod frame;
+pub mod given;
 pub mod location;
 pub mod look;
 pub mod lookups;

@@ -25,8 +25,9 @@ use kubist_index::cube::{LAST_GRID, MAX_DIMENSIONS};
 use kubist_index::grid::Scale;
 use kubist_index::{order, priority};
 
+use crate::given::Given;
 use kubist_format::alteration::{Alteration, NewGrid};
-use kubist_format::column_type::{check_lengths, stored_type, to_type, user_type};
+use kubist_format::column_type::{check_lengths, stored_type, user_type};
 use kubist_format::encode::RunEncoding;
 use kubist_types::Compression;
 use kubist_types::error::{Error, Result};
@@ -299,20 +300,24 @@ impl TableSchema {
     }
 
     /// A user's batch with the values that the table would store: of columns with a bound of errors,
-    /// rounded, and in their stored types.
+    /// rounded, and of data in another unit, converted; both in their stored types.
     ///
     /// # Errors
     ///
     /// `Invalid` if values do not fit a column's type.
     pub fn rounded(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let (mut fields, mut columns) = (batch.schema().fields().to_vec(), batch.columns().to_vec());
-        for (column, accuracy) in &self.accuracy {
-            let stored = self.user_field(*column);
-            let Ok(index) = batch.schema().index_of(stored.name()) else { continue };
-            let data_type = self.stored.field(*column).data_type();
-            let values = self.to_stored_type(stored, &columns[index], data_type)?;
-            columns[index] = accuracy.round(&values);
-            fields[index] = Arc::new(fields[index].as_ref().clone().with_data_type(data_type.clone()));
+        for (index, given) in batch.schema().fields().iter().enumerate() {
+            let Ok(user) = self.user.index_of(given.name()) else { continue };
+            let (column, user) = (self.stored_index[user], self.measured(self.user.field(user)));
+            let accuracy = self.accuracy.get(&column);
+            if accuracy.is_none() && given.metadata().get(UNIT) == user.metadata().get(UNIT) {
+                continue;
+            }
+            let data_type = self.stored.field(column).data_type();
+            let values = Given { field: given, values: &columns[index], first_row: 0 }.stored(&user, data_type)?;
+            columns[index] = accuracy.map_or_else(|| values.clone(), |accuracy| accuracy.round(&values));
+            fields[index] = Arc::new(user.with_data_type(data_type.clone()));
         }
         let schema = Arc::new(Schema::new_with_metadata(fields, batch.schema().metadata().clone()));
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
@@ -379,7 +384,7 @@ impl TableSchema {
         if !field.is_nullable() && default.is_null(0) {
             return Err(cannot("it must not be null and has no default for the records that are here".into()));
         }
-        check_lengths(name, default)?;
+        check_lengths(name, default, 0)?;
         if let Some(unit) = field.metadata().get(UNIT) {
             self.about.entry(name.clone()).or_default().insert(UNIT.into(), unit.as_str().into());
         }
@@ -475,12 +480,12 @@ impl TableSchema {
 
     /// A user's batch in stored form. Columns are matched by name, in any order,
     /// and those that were added may be missing; `first_row` counts the writer's
-    /// rows before it.
+    /// rows before it, `offset` those of the user's batch that this one is a part of.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the column, and the row where there is one, that does not fit.
-    pub fn to_stored(&self, batch: &RecordBatch, writer: &str, first_row: u64) -> Result<RecordBatch> {
+    /// `Invalid` names the column, the row and the value that does not fit.
+    pub fn to_stored(&self, batch: &RecordBatch, writer: &str, first_row: u64, offset: usize) -> Result<RecordBatch> {
         let given = batch.schema();
         for field in given.fields() {
             if self.user.index_of(field.name()).is_err() {
@@ -502,20 +507,15 @@ impl TableSchema {
                 columns.push(self.added[index - self.created].rows(rows)?);
                 continue;
             }
-            let array = batch.column_by_name(name).ok_or_else(|| {
+            let (place, given) = given.column_with_name(name).ok_or_else(|| {
                 Error::invalid(format!(
                     "column {name:?} of the table is missing in the data; it has {}",
                     column_names(&given)
                 ))
             })?;
-            let array = self.to_stored_type(field, array, stored.data_type())?;
-            if !stored.is_nullable() && array.null_count() > 0 {
-                let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
-                return Err(Error::invalid(format!(
-                    "column {name:?} must not be null, and is in row {row} of the batch"
-                )));
-            }
-            check_lengths(name, &array)?;
+            let given = Given { field: given, values: batch.column(place), first_row: offset };
+            let array = given.stored(&self.measured(field), stored.data_type())?;
+            check_lengths(name, &array, offset)?;
             // Once and here, before anything is computed of the values.
             columns.push(match self.accuracy.get(&self.stored_index[index]) {
                 Some(accuracy) => accuracy.round(&array),
@@ -527,19 +527,6 @@ impl TableSchema {
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.stored.clone(), columns, &options).map_err(Error::invalid)
-    }
-
-    /// Values of a user's column in the type that is stored.
-    fn to_stored_type(&self, field: &Field, array: &ArrayRef, stored: &DataType) -> Result<ArrayRef> {
-        let name = field.name();
-        let array = to_type(array, stored).ok_or_else(|| {
-            let (found, wanted) = (array.data_type(), field.data_type());
-            Error::invalid(format!("column {name:?} has the type {found} in the data and {wanted} in the table"))
-        })?;
-        array.map_err(|error| match error {
-            Error::Invalid(why) => Error::invalid(format!("column {name:?}: {why}")),
-            other => other,
-        })
     }
 
     fn push_hidden(&self, columns: &mut Vec<ArrayRef>, rows: usize, writer: &str, first_row: u64) {

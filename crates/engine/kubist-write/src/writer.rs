@@ -221,16 +221,24 @@ impl Writer {
             let schema = &self.schema;
             let stored = some.par_iter().map(|rows| {
                 let slice = batch.slice(rows.start, rows.len());
-                own(&schema.to_stored(&slice, &name, before + rows.start as u64)?)
+                own(&schema.to_stored(&slice, &name, before + rows.start as u64, rows.start)?)
             });
-            for stored in stored.collect::<Result<Vec<_>>>()? {
+            for stored in stored.collect::<Result<Vec<_>>>().map_err(|error| self.located(error))? {
                 self.keep(stored)?;
             }
         }
         if batch.num_rows() == 0 {
-            self.schema.to_stored(batch, &name, 0)?;
+            self.schema.to_stored(batch, &name, 0, 0).map_err(|error| self.located(error))?;
         }
         Ok(())
+    }
+
+    /// What is wrong with given values, with the table that they do not fit.
+    fn located(&self, error: Error) -> Error {
+        match error {
+            Error::Invalid(why) => Error::Invalid(format!("{}: {why}", self.core.store.location())),
+            other => other,
+        }
     }
 
     /// Keeps rows in stored form, hidden columns too, that nobody else holds.

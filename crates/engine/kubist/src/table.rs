@@ -350,7 +350,7 @@ impl Table {
             let location = self.location();
             return Err(Error::invalid(format!("{location} has no identity: only its writers know the priorities")));
         }
-        let stored = schema.to_stored(rows, "", 0)?;
+        let stored = schema.to_stored(rows, "", 0, 0)?;
         let identity: Vec<&dyn Array> = schema.identity.iter().map(|column| stored.column(*column).as_ref()).collect();
         Ok(priorities(&identity, rows.num_rows(), self.core.header.seed))
     }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_csv::ReaderBuilder;
@@ -260,6 +261,9 @@ fn read_as(text: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
 fn typed(text: &StringArray, field: &Field, first_row: usize) -> Result<ArrayRef> {
     let data_type = field.data_type();
     let parsed = read_as(text, data_type).map_err(|error| error.within(format!("column {:?}", field.name())))?;
+    if data_type.is_floating() {
+        check_range(text, &parsed, field, first_row)?;
+    }
     if parsed.null_count() == text.null_count() {
         return Ok(parsed);
     }
@@ -272,6 +276,28 @@ fn typed(text: &StringArray, field: &Field, first_row: usize) -> Result<ArrayRef
             first_row + row,
             field.name(),
             excerpt(text.value(row)),
+        ))),
+    }
+}
+
+/// Refuses numbers that are infinite or zero only because the type is too narrow for them.
+fn check_range(text: &StringArray, parsed: &ArrayRef, field: &Field, first_row: usize) -> Result<()> {
+    let floats = cast_with_options(parsed, &DataType::Float64, &CastOptions::default());
+    let floats = floats.map_err(Error::invalid)?;
+    let is_lost = |row: usize, value: f64| {
+        let mantissa = || text.value(row).split(['e', 'E']).next().unwrap_or_default();
+        (value.is_infinite() && mantissa().bytes().any(|byte| byte.is_ascii_digit()))
+            || (value == 0.0 && mantissa().bytes().any(|byte| matches!(byte, b'1'..=b'9')))
+    };
+    let values = floats.as_primitive::<Float64Type>().iter().enumerate();
+    match values.filter_map(|(row, value)| Some((row, value?))).find(|(row, value)| is_lost(*row, *value)) {
+        None => Ok(()),
+        Some((row, _)) => Err(Error::invalid(format!(
+            "row {}, column {:?}: {} is beyond what {} holds",
+            first_row + row,
+            field.name(),
+            excerpt(text.value(row)),
+            field.data_type(),
         ))),
     }
 }

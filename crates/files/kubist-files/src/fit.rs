@@ -13,6 +13,9 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
+/// Where the metadata of a column has its unit.
+const UNIT: &str = "unit";
+
 /// The schema of a new table that takes all these files: the first one's, with
 /// every column wide enough for the others. `types` overrides what is found.
 ///
@@ -127,7 +130,20 @@ fn same_columns(input: &Input, expected: &Fields, owner: &str) -> Result<()> {
     Ok(())
 }
 
-/// The batch in the table's schema. `first_row` counts from 1, for messages.
+/// The table's columns in the units of the file, so that whoever stores the values converts them. A column of which
+/// the file says no unit, and one that is `stated`, is in the table's.
+pub fn in_units_of(input: &Input, table: &Schema, stated: &[String]) -> SchemaRef {
+    let own = |name: &String| input.fields.find(name).and_then(|(_, own)| own.metadata().get(UNIT));
+    let measured = |field: &Arc<Field>| match own(field.name()).filter(|_| !stated.contains(field.name())) {
+        Some(unit) => {
+            Arc::new(field.as_ref().clone().with_metadata(field.metadata().clone().with(UNIT, unit.as_str())))
+        }
+        None => field.clone(),
+    };
+    Arc::new(Schema::new(table.fields().iter().map(measured).collect::<Fields>()))
+}
+
+/// The batch in this schema. `first_row` counts from 1, for messages.
 ///
 /// # Errors
 ///

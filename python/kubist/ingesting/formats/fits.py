@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ... import _fits
 from ..source import Options, Source, State, Step, arrow_table, slices, split_columns, unit
 
 if TYPE_CHECKING:
@@ -87,24 +88,58 @@ def hdus_name(number: int) -> str:
 
 
 def _columns(hdu: Any, part: slice) -> pa.Table:
-    """Scaled as the header says; what the header calls null is null."""
+    """Scaled as the header says; what the standard calls undefined is null."""
     import numpy as np
     import pyarrow as pa
+    from astropy.io import fits
 
     columns: dict[str, Any] = {}
     data = hdu.data[part]
-    for column in hdu.columns:
+    # As they are stored. Numbers of a text table are text there.
+    stored = data.view(np.ndarray) if isinstance(hdu, fits.BinTableHDU) else None
+    for place, column in enumerate(hdu.columns, 1):
         values = np.asarray(data.field(column.name))
         if values.dtype.kind == "O":
             # Rows of varying length fit no column.
             continue
         if values.dtype.kind in "US":
-            columns[column.name] = pa.array(np.char.strip(values.astype(str)).tolist(), pa.string())
+            texts = values if stored is None else np.asarray(stored[column.name])
+            columns |= _texts(column.name, texts, stored is not None)
             continue
-        for name, flat in split_columns(column.name, values).items():
-            if column.null is not None and flat.dtype.kind in "iu":
-                native = np.ascontiguousarray(flat).astype(flat.dtype.newbyteorder("="))
-                columns[name] = pa.array(native, mask=native == int(column.null))
-            else:
-                columns[name] = flat
+        is_truth = column.null is not None and hdu.header.get(f"TCOMM{place}") == _fits.BOOLEAN
+        raw = values if stored is None else np.asarray(stored[column.name]).reshape(values.shape)
+        for (name, flat), numbers in zip(
+            split_columns(column.name, values).items(),
+            split_columns(column.name, raw).values(),
+            strict=True,
+        ):
+            native = np.ascontiguousarray(flat).astype(flat.dtype.newbyteorder("="))
+            if numbers.dtype == np.uint8 and column.bzero == -128 and column.bscale in (None, "", 1):
+                # Bytes with a sign, which astropy makes floats of.
+                native = (np.ascontiguousarray(numbers) ^ np.uint8(128)).view(np.int8)
+            mask = None
+            if native.dtype.kind == "b":
+                mask = numbers == 0
+            elif numbers.dtype.kind in "iu" and column.null is not None:
+                mask = numbers == int(column.null)
+            elif native.dtype.kind == "f":
+                mask = np.isnan(native)
+            array = pa.array(native, mask=mask)
+            columns[name] = array.cast(pa.bool_()) if is_truth else array
     return arrow_table(columns)
+
+
+def _texts(name: str, values: Any, is_binary: bool) -> dict[str, Any]:
+    """Without the blanks at their ends; in a binary table one that begins with a byte 0 is null."""
+    import numpy as np
+    import pyarrow as pa
+
+    columns = {}
+    for column, flat in split_columns(name, values).items():
+        try:
+            texts = np.char.rstrip(np.char.decode(flat, "ascii") if flat.dtype.kind == "S" else flat, " ")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"column {column}: a text is no ASCII, as FITS demands: {error}") from None
+        mask = flat == flat.dtype.type() if is_binary else None
+        columns[column] = pa.array(texts.tolist(), pa.string(), mask=mask)
+    return columns

@@ -263,11 +263,16 @@ def look_at_h5md(path: Path, options: Options) -> Source:
             with h5py.File(path, "r") as file:
                 group = file["particles"][name]
                 columns: dict[str, Any] = {"id": np.arange(count)}
+                step = int(steps[frame])
                 if "id" in group:
-                    columns["id"] = _at(group["id"], frame, int(steps[frame]))
+                    identities = _at(group["id"], frame, step)
+                    if identities is None:
+                        raise ValueError(f"{path}: {name}/id has no value at step {step}")
+                    columns["id"] = identities
                 for element in _elements(group):
-                    values = _at(group[element], frame, int(steps[frame]))
-                    columns |= split_columns(element, values, COMPONENTS.get(element))
+                    values = _at(group[element], frame, step)
+                    if values is not None:
+                        columns |= split_columns(element, values, COMPONENTS.get(element))
                 if "group" in schema.names:
                     columns["group"] = pa.array([name] * count)
                 columns["time"] = np.full(count, times[frame])
@@ -349,7 +354,8 @@ def _of_frames(element: Any, name: str) -> Any:
 
 
 def _at(element: Any, frame: int, step: int) -> Any:
-    """The values of a frame; those that come less often count until the next."""
+    """The values of a frame; None at a step that an element, written less often, lacks: places are
+    not particles, which may have changed theirs since."""
     import numpy as np
 
     if not _is_timed(element):
@@ -357,10 +363,8 @@ def _at(element: Any, frame: int, step: int) -> Any:
     steps = _steps(element)
     if len(steps) > frame and steps[frame] == step:
         return element["value"][frame]
-    place = int(np.searchsorted(steps, step, side="right")) - 1
-    if place < 0:
-        raise ValueError(f"{element.name}: there is no value at step {step}")
-    return element["value"][place]
+    place = int(np.searchsorted(steps, step))
+    return element["value"][place] if place < len(steps) and steps[place] == step else None
 
 
 def _box(group: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from . import laz
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# The name of a coordinate system in WKT.
+NAME = re.compile(r'^\w+\["([^"]+)"')
 # The point formats of LAS 1.4 end here.
 MOST_POINT_FORMAT = 10
 # Bits that say yes or no; laspy gives them as numbers.
@@ -48,7 +51,10 @@ def look(path: Path, options: Options) -> Source:
             "point_format": header.point_format.id,
             "scales": scales,
             "offsets": offsets,
+            "file_source_id": header.file_source_id,
         }
+        if "gps_time" in header.point_format.dimension_names:
+            about["gps_time_type"] = header.global_encoding.gps_time_type.name.lower()
         try:
             crs = header.parse_crs()
         except Exception:
@@ -91,7 +97,61 @@ def look(path: Path, options: Options) -> Source:
         domains=domains,
         metadata={"las": about},
         rows=rows,
+        joins=lambda metadata: _joined(path, about, metadata.get("las")),
     )
+
+
+def _joined(path: Path, about: dict[str, Any], here: dict[str, Any] | None) -> dict[str, Any]:
+    """What a table says of its LAS files once this one is among them.
+
+    Raises:
+        InvalidInput: Its numbers mean something else than those of the table.
+    """
+    if here is None:
+        return {}
+    own, theirs = about.get("gps_time_type"), here.get("gps_time_type")
+    if None not in (own, theirs) and own != theirs:
+        raise InvalidInput(
+            f"{path}: its GPS times are of the type {own}, those of the table {theirs}: give it a "
+            "table of its own"
+        )
+    if not _is_same_system(about, here):
+        raise InvalidInput(
+            f"{path}: its coordinate system is {_system(about)}, that of the table {_system(here)}: "
+            "give it a table of its own, or transform it first"
+        )
+    joined = dict(here)
+    if about["file_source_id"] != here.get("file_source_id"):
+        # LAS has it for files of several sources; each point says its own.
+        joined["file_source_id"] = 0
+    # The finer scale holds the positions of both.
+    joined["scales"] = [min(pair) for pair in zip(about["scales"], here["scales"], strict=True)]
+    return {"las": joined} if joined != here else {}
+
+
+def _is_same_system(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    if one.get("crs_records") == other.get("crs_records"):
+        return True
+    if "crs" not in one or "crs" not in other:
+        return False
+    # The same system may be written as WKT, or as keys of GeoTIFF.
+    from pyproj import CRS
+
+    return bool(CRS(one["crs"]) == CRS(other["crs"]))
+
+
+def _system(about: dict[str, Any]) -> str:
+    """The name of the coordinate system, as far as it is known."""
+    texts = [about.get("crs", "")]
+    for record in about.get("crs_records", []):
+        texts.append(base64.b64decode(record["bytes"]).decode("utf-8", "replace"))
+    for text in texts:
+        if (found := NAME.search(text)) is not None:
+            return found[1]
+    # Texts of GeoTIFF end in bars.
+    keys = [text.split("|")[0].strip("\0 ") for text in texts if "|" in text]
+    named = next((key for key in keys if key.isprintable() and key), None)
+    return named or ("one without a name" if about.get("crs_records") else "not said")
 
 
 def _points(path: Path) -> Iterator[Any]:

@@ -56,7 +56,7 @@ impl Interrupt for Steps {
 pub(super) struct Converted {
     pub number: Decimal,
     /// Or cut after 40 digits.
-    exact: bool,
+    pub exact: bool,
 }
 
 impl Converted {
@@ -64,6 +64,12 @@ impl Converted {
     pub(super) fn of(&self, times: &Decimal) -> Number {
         let product = times.times(&self.number);
         Number::Finite(if self.exact { product } else { product.rounded(SURE_DIGITS) })
+    }
+
+    /// How much more it is; `None` of numbers that are too far apart.
+    pub(super) fn minus(&self, other: &Converted) -> Option<Converted> {
+        let number = self.number.plus(&other.number.clone().negated())?;
+        Some(Converted { number, exact: self.exact && other.exact })
     }
 }
 
@@ -99,6 +105,8 @@ pub(super) fn plain(unit: &str) -> Option<String> {
         .replace('\u{212B}', "Å");
     let named = |unit: String, (name, degrees): &(&str, &str)| unit.replace(name, degrees);
     let unit = DEGREES.iter().fold(unit, named).replace("**", "^");
+    // As FITS and CF have them: `mas.yr-1` is `mas yr^-1`.
+    let unit = with_powers(&unit.replace('.', " "));
     let letter = |letter: char| letter.is_alphabetic() || "°%µ_".contains(letter);
     let first = unit.chars().next()?;
     let mut digits = 0;
@@ -114,4 +122,23 @@ pub(super) fn plain(unit: &str) -> Option<String> {
     let sound = words.clone().all(|word| is_factor(word) && word.matches('^').count() <= 1);
     let known = !words.into_iter().any(|word| ["to", "as", "in", "of", "mod", "per"].contains(&word));
     (sound && known && (letter(first)) && unit.chars().count() <= LONGEST).then_some(unit)
+}
+
+/// A power that stands at the end of a name gets its sign: `s-1` is `s^-1`, `m2` is `m^2`.
+fn with_powers(unit: &str) -> String {
+    let raised = |word: &str| {
+        let name = word.trim_end_matches(|last: char| last.is_ascii_digit());
+        let name = name.strip_suffix(['-', '+']).filter(|_| name.len() < word.len()).unwrap_or(name);
+        match name.len() < word.len() && name.ends_with(char::is_alphabetic) {
+            true => format!("{name}^{}", word[name.len()..].trim_start_matches('+')),
+            false => word.to_owned(),
+        }
+    };
+    let mut written = String::with_capacity(unit.len() + 4);
+    for word in unit.split_inclusive([' ', '/', '*']) {
+        let name = word.trim_end_matches([' ', '/', '*']);
+        written += &raised(name);
+        written += &word[name.len()..];
+    }
+    written
 }
