@@ -44,8 +44,8 @@ pub struct Query {
 pub struct Output {
     /// Where the records go: a .parquet, .arrow, .arrows or .csv file, or - for standard output;
     /// with the Python package also .las, .laz, .vtp, .fits, and openPMD as .h5 or .bp
-    #[arg(short = 'o', long = "output", value_name = "FILE", default_value = "-", hide_default_value = true)]
-    pub path: PathBuf,
+    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
+    pub output: PathBuf,
     /// What the records become, where the output's name does not say it
     #[arg(long, value_enum)]
     pub format: Option<Format>,
@@ -57,7 +57,7 @@ pub struct Output {
 impl Output {
     /// The file that the records go to; none: standard output.
     pub fn path(&self) -> Option<&Path> {
-        (self.path != Path::new("-")).then_some(self.path.as_path())
+        (self.output != Path::new("-")).then_some(self.output.as_path())
     }
 }
 
