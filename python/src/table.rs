@@ -520,7 +520,7 @@ impl Snapshot {
 
     /// Where a query's time goes, as JSON; with a fit as JSON also where it should.
     fn explain(&self, py: Python<'_>, query: FromJson<QuerySpec>, fit: Option<&str>) -> PyResult<String> {
-        let fitted: Option<kubist::Fitted> = fit
+        let fitted: Option<kubist::model::Fitted> = fit
             .map(serde_json::from_str)
             .transpose()
             .map_err(|error| invalid(py, &format!("fit: it is none ({error})")))?;

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use kubist::{Cancel, ColumnInfo, ColumnsUse, Costs, DeclaredWriters, DimensionInfo, DiskUse, Info, Table};
+use kubist::model::Costs;
+use kubist::{Cancel, ColumnInfo, ColumnsUse, DeclaredWriters, DimensionInfo, DiskUse, Info, Table};
 
 use crate::args;
 use crate::failure::Result;

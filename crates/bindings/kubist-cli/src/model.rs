@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
-use kubist::model::{Advice, Bound, Fit, Model, ReplicaSelection, Workload};
-use kubist::{Cancel, Fitted};
+use kubist::Cancel;
+use kubist::model::{Advice, Bound, Fit, Fitted, Model, ReplicaSelection, Workload};
 use kubist_plot::{Chart, Scale, Series};
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub fn fit(command: &args::Fit, cancel: &Cancel) -> Result<()> {
 
 fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
     remark("measuring, for about 20 s");
-    Ok(Fitted::measure(location, cancel)?)
+    Ok(kubist_fit::measure(location, cancel)?)
 }
 
 /// What `kubist model fit` wrote.

@@ -29,12 +29,16 @@
 
 mod advice;
 mod balance;
+mod costs;
 mod database;
 mod fit;
+mod fitted;
 mod model;
 
 pub use advice::{Advice, Workload, advise};
 pub use balance::{imbalance, most_loaded};
+pub use costs::{Costs, PRICES, Prices};
 pub use database::{Line, RequestTime, Speedup};
 pub use fit::{Fit, Level, Measured, Residual, Unfit};
+pub use fitted::{Fitted, TableSize};
 pub use model::{Bound, Model, Prediction, ReplicaSelection};

@@ -10,9 +10,9 @@ use kubist_model::Prediction;
 use kubist_store::{Chain, Store, StoreExt};
 use serde::Serialize;
 
-use crate::fitted::Fitted;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_catalog::trace::Trace;
+use kubist_model::Fitted;
 use kubist_read::plan::{LogicalPlan, PlanOutline};
 use kubist_read::request::{Request, RunOptions};
 use kubist_read::stream::QueryStream;

@@ -1,7 +1,5 @@
 //! What a table is and holds, in numbers and words.
 
-use kubist_store::StoreExt;
-use crate::costs::Costs;
 use kubist_catalog::directory::Entry;
 use kubist_catalog::frame::Frame;
 use kubist_catalog::snapshot::Snapshot;
@@ -11,7 +9,9 @@ use kubist_index::grid::Scale;
 use kubist_index::layout::Capacity;
 use kubist_maintain::disk_use::DiskUse;
 use kubist_maintain::planner::{CompactionPlanner, Debt};
-use kubist_types::{Cancel, ColumnInfo, Compression, Metadata, Result};
+use kubist_model::{Costs, PRICES, Prices};
+use kubist_store::StoreExt;
+use kubist_types::{Cancel, ColumnInfo, Compression, Error, Metadata, Result};
 
 /// What a table is, and what was committed to it: all that is known without a look at its runs.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -242,8 +242,12 @@ pub(crate) fn of(snapshot: &Snapshot, cancel: &Cancel) -> Result<Info> {
     let about = about(snapshot)?;
     let runs = OfRuns::of(snapshot, frame.as_deref(), cancel)?;
     let disk = DiskUse::of(core, cancel)?;
-    let costs = core.store.traffic();
-    let costs = costs.map(|_| Costs::of(disk.total, about.writers.len(), view.runs.base.is_some())).transpose()?;
+    let prices = || match std::env::var(PRICES) {
+        Ok(text) => Prices::read(&text).map_err(Error::invalid),
+        Err(_) => Ok(Prices::default()),
+    };
+    let costs = core.store.traffic().map(|_| prices()).transpose()?;
+    let costs = costs.map(|prices| prices.of(disk.total, about.writers.len(), view.runs.base.is_some()));
     Ok(Info {
         runs: runs.runs,
         cubes: runs.cubes,

@@ -45,18 +45,13 @@
 
 #![deny(missing_docs)]
 
-mod costs;
 mod explain;
-mod fitted;
 mod info;
-mod measure;
 mod schemes;
 mod snapshot;
 mod table;
 
-pub use costs::{Costs, PRICES};
 pub use explain::{Explanation, HandleTraffic, Plan, Predicted, RequestTimes, Stages};
-pub use fitted::{Fitted, TableSize};
 pub use info::{About, DeclaredWriters, DimensionInfo, Info, ThinnedSteps, WriterInfo};
 pub use kubist_cache as cache;
 pub use kubist_catalog::alter::NewColumn;

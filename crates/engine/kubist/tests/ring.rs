@@ -11,13 +11,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use bytes::Bytes;
-use kubist::model::{Fit, Model};
+use kubist::model::{Fit, Fitted, Model};
 use kubist::store::{
     Abilities, Answers, Capabilities, Latency, Locality, MemoryStore, Reads, ReplicaLocation, Replicas, Request,
     Result, Store, StoreExt, Watch,
 };
 use kubist::{
-    Bound, Cancel, Dimension, Domain, Fitted, OptimizeOptions, Query, QueryStream, Replication, Table, TableOptions,
+    Bound, Cancel, Dimension, Domain, OptimizeOptions, Query, QueryStream, Replication, Table, TableOptions,
     Value, WriterOptions,
 };
 use kubist_index::priority::name_hash;

@@ -1,7 +1,8 @@
 //! The scalability model of one location, with what it was fitted to.
 
-use kubist_model::{Fit, Measured};
 use serde::{Deserialize, Serialize};
+
+use crate::fit::{Fit, Measured};
 
 /// The scalability model of one location, and what it was fitted to. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

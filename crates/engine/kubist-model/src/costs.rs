@@ -5,8 +5,6 @@
 //! at the last and the next writer, and at the next entry of each log; zone maps and rows. A commit is its rows and its entry.
 //! What a service takes for bytes that leave it depends on where they go, and is not in it.
 
-use kubist_types::{Error, Result};
-
 /// The variable that says other prices, in dollars: `storage=0.023,put=0.005,get=0.0004`.
 pub const PRICES: &str = "KUBIST_S3_PRICES";
 
@@ -34,8 +32,9 @@ pub struct Costs {
     pub thousand_commits: f64,
 }
 
+/// Prices of a service, in dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Prices {
+pub struct Prices {
     /// A GiB, for a month.
     storage: f64,
     /// A thousand puts, or listings.
@@ -44,20 +43,15 @@ struct Prices {
     get: f64,
 }
 
-impl Costs {
-    /// Of a table of so many bytes and logs, whose list of runs lies in pages or not, by the prices
-    /// that the environment says or Amazon's.
-    pub(crate) fn of(bytes: u64, logs: usize, in_pages: bool) -> Result<Costs> {
-        let prices = match std::env::var(PRICES) {
-            Ok(text) => Prices::read(&text)?,
-            Err(_) => OF_AMAZON,
-        };
-        Ok(prices.of(bytes, logs, in_pages))
+impl Default for Prices {
+    fn default() -> Prices {
+        OF_AMAZON
     }
 }
 
 impl Prices {
-    fn of(self, bytes: u64, logs: usize, in_pages: bool) -> Costs {
+    /// What a table of so many bytes and logs costs, whose list of runs lies in pages or not.
+    pub fn of(self, bytes: u64, logs: usize, in_pages: bool) -> Costs {
         let lists = LISTS_A_QUESTION + f64::from(u8::from(in_pages));
         Costs {
             storage_a_month: bytes as f64 / (1u64 << 30) as f64 * self.storage,
@@ -66,12 +60,17 @@ impl Prices {
         }
     }
 
-    fn read(text: &str) -> Result<Prices> {
+    /// Amazon's prices but for those that a text says, in the form of [`PRICES`].
+    ///
+    /// # Errors
+    ///
+    /// What is no price.
+    pub fn read(text: &str) -> Result<Prices, String> {
         let mut prices = OF_AMAZON;
         for price in text.split(',').filter(|price| !price.trim().is_empty()) {
             let bad = || {
                 let form = "storage=0.023,put=0.005,get=0.0004: dollars for a GiB and month, a thousand puts and reads";
-                Error::invalid(format!("{PRICES}: {price:?} is no price; prices are {form}"))
+                format!("{PRICES}: {price:?} is no price; prices are {form}")
             };
             let (name, dollars) = price.split_once('=').ok_or_else(bad)?;
             let dollars: f64 =
@@ -102,7 +101,7 @@ mod tests {
         let free = Prices::read("put=0, get=0").unwrap().of(1 << 30, 1, false);
         assert_eq!((free.storage_a_month, free.thousand_questions, free.thousand_commits), (0.023, 0.0, 0.0));
         for text in ["much", "storage=-1", "egress=0.09", "get=NaN", "put="] {
-            let error = Prices::read(text).unwrap_err().to_string();
+            let error = Prices::read(text).unwrap_err();
             assert!(error.contains("KUBIST_S3_PRICES") && error.contains(text), "{error}");
         }
     }

@@ -12,13 +12,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
-use kubist_model::{Fit, Measured};
+use kubist::Table;
+use kubist_model::{Fit, Fitted, Measured, TableSize};
 use kubist_store::{Latency, MemoryStore, Store, StoreExt};
 
-use crate::fitted::{Fitted, TableSize};
-use crate::schemes::table_location;
-use crate::table::Table;
 use kubist_catalog::error::store_error;
+use kubist_catalog::location::TableLocation;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, ErrorKind, Result};
 use kubist_types::options::{Dimension, Domain, TableOptions, Value, WriterOptions};
@@ -46,45 +45,44 @@ const SMALL: u64 = 64;
 const ASKING: u32 = 4;
 const DECODED_ROWS: i64 = 400_000;
 
-impl Fitted {
-    /// Measures for about 20 s.
-    ///
-    /// # Errors
-    ///
-    /// `Invalid` if the location makes no sense; `Cancelled`; `Exists` if a store of the
-    /// measurement's name is there; a storage error.
-    pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
-        let table = match Table::open(location) {
-            Ok(table) => {
-                let info = table.snapshot()?.info()?;
-                (info.about.rows > 0).then_some(TableSize {
-                    rows: info.about.rows,
-                    bytes_per_row: info.bytes_per_row,
-                    capacity: info.about.capacity,
-                })
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
-        let field = Field::make(location)?;
-        let mut measured = Vec::new();
-        for _ in 0..ROUNDS {
-            for size in SIZES {
-                for in_flight in LEVELS {
-                    cancel.check()?;
-                    if u64::from(in_flight) * size <= MOST_ON_THE_WAY {
-                        measured.push(field.measure(size, in_flight)?);
-                    }
+/// Measures the store of a location for about 20 s.
+///
+/// # Errors
+///
+/// `Invalid` if the location makes no sense; `Cancelled`; `Exists` if a store of the
+/// measurement's name is there; a storage error.
+pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
+    // This makes the schemes known, too.
+    let table = match Table::open(location) {
+        Ok(table) => {
+            let info = table.snapshot()?.info()?;
+            (info.about.rows > 0).then_some(TableSize {
+                rows: info.about.rows,
+                bytes_per_row: info.bytes_per_row,
+                capacity: info.about.capacity,
+            })
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let field = Field::make(location)?;
+    let mut measured = Vec::new();
+    for _ in 0..ROUNDS {
+        for size in SIZES {
+            for in_flight in LEVELS {
+                cancel.check()?;
+                if u64::from(in_flight) * size <= MOST_ON_THE_WAY {
+                    measured.push(field.measure(size, in_flight)?);
                 }
             }
         }
-        let hosts = field.whole.hosts();
-        drop(field);
-        let decode_ms_per_byte = decode_ms_per_byte()?;
-        let nodes = hosts.len().max(1) as u32;
-        let fit = Fit::of(&measured, nodes, decode_ms_per_byte).map_err(Error::invalid)?;
-        Ok(Fitted { location: without_password(location), hosts, table, decode_ms_per_byte, fit, measured })
     }
+    let hosts = field.whole.hosts();
+    drop(field);
+    let decode_ms_per_byte = decode_ms_per_byte()?;
+    let nodes = hosts.len().max(1) as u32;
+    let fit = Fit::of(&measured, nodes, decode_ms_per_byte).map_err(Error::invalid)?;
+    Ok(Fitted { location: without_password(location), hosts, table, decode_ms_per_byte, fit, measured })
 }
 
 /// Bytes to read, in a store that is gone when it is dropped.
@@ -104,7 +102,7 @@ fn uncached(store: Arc<dyn Store>) -> Arc<dyn Store> {
 impl Field {
     fn make(location: &str) -> Result<Field> {
         let suffix = format!(".fit-{}", std::process::id());
-        let location = table_location(location)?;
+        let location = TableLocation::of(location)?;
         let at = |in_flight: u32| location.beside(&suffix, in_flight as usize);
         let whole = uncached(at(LEVELS[LEVELS.len() - 1])?.vacant()?);
         let mut field = Field { whole, by_level: BTreeMap::new(), begins_of_size: BTreeMap::new() };
