@@ -23,7 +23,6 @@
 
 #![deny(missing_docs)]
 
-mod abilities;
 mod capabilities;
 pub mod claims;
 pub mod conformance;
@@ -41,16 +40,16 @@ mod stop;
 mod store;
 mod traffic;
 
-use abilities::read_watched;
-pub use abilities::{Abilities, Copies, Logs, Reads, Replicas, Service, Sharing, Space, Spill, StoreExt, sound_log};
 pub use capabilities::{Capabilities, Fencing, Latency, Locality};
 pub use error::{Error, Result};
-pub use local::{Directories, LocalStore, local_scratch, open_local};
+pub use local::{Directories, LocalStore, open_local};
 pub use memory::{Memories, MemoryStore};
 pub use scheme::{Found, PATHS, Scheme, StoreLocation, locate, register};
 pub use stop::{Switches, check_stopped, stoppable, switches};
+use store::read_watched;
 pub use store::{
-    Answers, BLOCK_BYTES, BrokenEntry, Kept, LogEntry, LogOwner, LogTail, ReplicaLocation, Scratch, Segment, Size,
-    SoundLog, Store,
+    Abilities, Answers, BLOCK_BYTES, BrokenEntry, Copies, Kept, LogEntry, LogOwner, LogTail, Logs, Reads,
+    ReplicaLocation, Replicas, Scratch, Segment, Service, Sharing, Size, SoundLog, Space, Spill, Store, StoreExt,
+    local_scratch, sound_log,
 };
 pub use traffic::{CacheUse, Chain, Request, Traffic, Watch};

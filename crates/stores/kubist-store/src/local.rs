@@ -38,7 +38,6 @@ mod numbered;
 mod objects;
 mod open_files;
 mod place;
-mod scratch;
 mod segments;
 mod standing;
 mod temporary;
@@ -56,6 +55,7 @@ use rayon::prelude::*;
 
 use crate::claims::LAPSE;
 use crate::disk::{Disk, OsDisk, Sort, irregular};
+use crate::store::scratch::LocalScratch;
 use crate::{
     Abilities, Answers, Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Logs, Reads, Request,
     Result, Scratch, Segment, Sharing, Size, SoundLog, Space, Spill, Store, Watch, check_stopped, read_watched,
@@ -63,7 +63,6 @@ use crate::{
 };
 
 pub use location::Directories;
-pub use scratch::local_scratch;
 
 use claim_files::Claims;
 use entries::Known;
@@ -467,6 +466,7 @@ impl Space for LocalStore {
 
 impl Spill for LocalStore {
     fn scratch(&self) -> Result<Box<dyn Scratch>> {
-        scratch::create(self)
+        let (file, path) = temporary::nameless(self)?;
+        Ok(Box::new(LocalScratch::new(file, path)))
     }
 }

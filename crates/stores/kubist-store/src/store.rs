@@ -11,13 +11,21 @@
 //! two syncs mean anything (an engine may begin a segment with bytes of its own, and
 //! leave offsets out after a sync).
 
+mod abilities;
+pub(crate) mod scratch;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Abilities, Capabilities, Error, Result};
+pub use abilities::{Abilities, Copies, Logs, Reads, Replicas, Service, Sharing, Space, Spill, StoreExt, sound_log};
+pub use scratch::local_scratch;
+
+pub(crate) use abilities::read_watched;
+
+use crate::{Capabilities, Error, Result};
 
 /// What [`StoreExt::punch`](crate::StoreExt::punch) gives back are whole blocks of so many bytes.
 pub const BLOCK_BYTES: u64 = 4096;

@@ -10,18 +10,18 @@ use bytes::Bytes;
 use crate::disk::{Disk, DiskFile, OsDisk, read_range, write_all};
 use crate::{Error, Result, Scratch};
 
-use super::{LocalStore, temporary};
-
 #[derive(Debug)]
-struct LocalScratch {
+pub(crate) struct LocalScratch {
     file: Box<dyn DiskFile>,
     path: PathBuf,
     length: Mutex<u64>,
 }
 
-pub(super) fn create(store: &LocalStore) -> Result<Box<dyn Scratch>> {
-    let (file, path) = temporary::nameless(store)?;
-    Ok(Box::new(LocalScratch { file, path, length: Mutex::new(0) }))
+impl LocalScratch {
+    /// In a file without a name, and the path that messages give it.
+    pub fn new(file: Box<dyn DiskFile>, path: PathBuf) -> LocalScratch {
+        LocalScratch { file, path, length: Mutex::new(0) }
+    }
 }
 
 /// Spill space in the system's folder for temporary files (`TMPDIR`), for engines that keep
@@ -55,7 +55,10 @@ impl Scratch for LocalScratch {
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
         let end = *self.length.lock().unwrap_or_else(PoisonError::into_inner);
-        super::open_files::check_range(&range, end, &self.path)?;
+        if range.start > range.end || range.end > end {
+            let what = format!("bytes {} to {} of {end} were wanted", range.start, range.end);
+            return Err(Error::damaged(self.path.display().to_string(), range.start, what));
+        }
         let length = (range.end - range.start) as usize;
         let bytes =
             read_range(&*self.file, range.start, length).map_err(|error| Error::io("read", &self.path, error))?;
