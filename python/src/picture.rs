@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use arrow_schema::Field;
-use kubist::Meant;
+use kubist::{Cancel, Meant};
 use kubist_plot::{Axis, Coloring, Colormap, Format, Points, Scale, Style};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrow::{Batch, Schema};
+use crate::call::run;
 use crate::error::invalid;
 
 /// Points that are collected, and then drawn.
@@ -66,16 +67,29 @@ pub struct Scene {
     caption: String,
 }
 
+/// Draws or writes; a signal ends it.
+fn drawing_call<T: Send>(
+    py: Python<'_>,
+    call: impl FnOnce(&Cancel) -> Result<T, kubist_plot::Error> + Send,
+) -> PyResult<T> {
+    let cancel = Cancel::default();
+    let drawn = run(py, &cancel, || match call(&cancel) {
+        Err(kubist_plot::Error::Cancelled) => Err(kubist::Error::Cancelled),
+        drawn => Ok(drawn),
+    })?;
+    drawn.map_err(|error| invalid(py, &error.to_string()))
+}
+
 #[pymethods]
 impl Scene {
     /// The bytes of a file of this name, whose ending says of what format.
     fn file<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let format = Format::of(Path::new(name)).map_err(|why| invalid(py, &format!("{name}: {why}")))?;
-        let written = py.detach(|| {
+        let written = drawing_call(py, |cancel| {
             let mut bytes = Vec::new();
-            self.scene.write(format, &mut bytes, &self.title, &self.caption).map(|()| bytes)
-        });
-        Ok(PyBytes::new(py, &written.map_err(|error| invalid(py, &error.to_string()))?))
+            self.scene.write(format, &mut bytes, &self.title, &self.caption, cancel).map(|()| bytes)
+        })?;
+        Ok(PyBytes::new(py, &written))
     }
 }
 
@@ -147,7 +161,7 @@ impl Picture {
             style: drawing.theme.parse::<Style>().map_err(|error| invalid(py, &format!("theme: {error}")))?,
             scale_bar: kubist_plot::scale_bar(fields[0], fields[1]),
         };
-        let scene = py.detach(|| kubist_plot::draw_picture(&picture));
+        let scene = drawing_call(py, |cancel| kubist_plot::draw_picture(&picture, cancel))?;
         Ok(Scene { scene, title: drawing.title.unwrap_or_default(), caption })
     }
 }

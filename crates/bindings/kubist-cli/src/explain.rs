@@ -36,7 +36,7 @@ pub fn run(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     let explanation = plan.explain(fitted.as_ref())?;
     if let Some(picture) = picture {
         let title = format!("{} of {}", human::counted(explanation.stats.rows_returned, "record"), command.table);
-        picture::write_charts(&[stages(&explanation)], &title, picture)?;
+        picture::write_charts(&[stages(&explanation)], &title, picture, cancel)?;
     }
     if command.json { print_json(&explanation) } else { print(&page(&explanation)) }
 }

@@ -95,6 +95,7 @@ impl From<kubist_plot::Error> for Failure {
     fn from(error: kubist_plot::Error) -> Failure {
         use kubist_plot::Error::*;
         let kind = match &error {
+            Cancelled => return Failure::interrupted(),
             Missing { .. } | NotDrawable { .. } | Values { .. } => Kind::Usage,
             _ => Kind::System,
         };

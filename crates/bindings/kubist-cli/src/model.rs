@@ -35,7 +35,7 @@ pub fn fit(command: &args::Fit, cancel: &Cancel) -> Result<()> {
         pending.publish()?;
     }
     if let Some(picture) = picture {
-        picture::write_charts(&fit_charts(&fitted.fit), &format!("Requests to {}", fitted.location), picture)?;
+        picture::write_charts(&fit_charts(&fitted.fit), &format!("Requests to {}", fitted.location), picture, cancel)?;
     }
     if command.json { print_json(&fitted) } else { print(&fit_page(&fitted)) }
 }
@@ -147,7 +147,7 @@ pub fn advise(command: &args::Advise, cancel: &Cancel) -> Result<()> {
     if let Some(picture) = picture {
         let charts = advice_charts(&fitted.fit.model, &counsel, &work);
         let title = format!("{} of {}", human::counted(counsel.rows, "record"), fitted.location);
-        picture::write_charts(&charts, &title, picture)?;
+        picture::write_charts(&charts, &title, picture, cancel)?;
     }
     if command.json { print_json(&counsel) } else { print(&advice_page(&counsel)) }
 }

@@ -2,23 +2,20 @@
 
 use std::io::{BufWriter, Write};
 
-use kubist_plot::{Chart, Error, Format, Scene};
+use kubist::Cancel;
+use kubist_plot::{Chart, Error};
 
 use crate::failure::{Failure, Result};
 use crate::output::PendingFile;
 
-/// Writes a picture with a title and a description in it, and gives the file its name.
-pub fn write(scene: &Scene, format: Format, title: &str, description: &str, pending: PendingFile) -> Result<()> {
-    write_by(pending, |out| scene.write(format, out, title, description))
-}
-
 /// Writes charts side by side as a PNG, and gives the file its name.
-pub fn write_charts(charts: &[Chart], title: &str, pending: PendingFile) -> Result<()> {
+pub fn write_charts(charts: &[Chart], title: &str, pending: PendingFile, cancel: &Cancel) -> Result<()> {
     let texts = [("Software", "Kubist"), ("Title", title)];
-    write_by(pending, |out| kubist_plot::draw_charts(charts, title).write_png(out, &texts))
+    write(pending, |out| kubist_plot::draw_charts(charts, title).write_png(out, &texts, cancel))
 }
 
-fn write_by(pending: PendingFile, draw: impl FnOnce(&mut dyn Write) -> Result<(), Error>) -> Result<()> {
+/// Draws into a file, and gives it its name.
+pub fn write(pending: PendingFile, draw: impl FnOnce(&mut dyn Write) -> Result<(), Error>) -> Result<()> {
     let mut out = BufWriter::new(pending.writer()?);
     let written = draw(&mut out).and_then(|()| out.flush().map_err(Error::Io));
     written.map_err(|error| failure(&pending, error))?;

@@ -7,6 +7,7 @@ mod animate;
 mod frames;
 mod reel;
 
+use std::io::Write;
 use std::path::Path;
 
 use arrow_schema::{Field, Schema};
@@ -80,9 +81,9 @@ impl<'a> Asked<'a> {
         }
         let caption = self.caption(&points, fraction, true);
         let picture = self.picture(points, fraction, &caption)?;
-        let scene = kubist_plot::draw_picture(&picture);
-        cancel.check()?;
-        picture::write(&scene, format, &self.title(), &caption, pending)?;
+        let scene = kubist_plot::draw_picture(&picture, cancel)?;
+        let written = |out: &mut dyn Write| scene.write(format, out, &self.title(), &caption, cancel);
+        picture::write(pending, written)?;
         if command.json {
             return print_json(&serde_json::json!({
                 "output": command.output.to_string_lossy(),

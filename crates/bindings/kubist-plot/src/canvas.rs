@@ -2,8 +2,13 @@
 
 use std::io::Write;
 
+use kubist_types::Cancel;
+
 use crate::colormap::Color;
 use crate::error::Error;
+
+/// Bytes that are compressed between two looks at the switch.
+pub(crate) const PIECE: usize = 1 << 18;
 
 /// A picture, drawn: rows of pixels from the top.
 pub struct Canvas {
@@ -91,10 +96,10 @@ impl Canvas {
     /// # Errors
     ///
     /// [`Error::Io`] if `out` fails, [`Error::Encoding`] if there is no PNG of it: no pixel, or a
-    /// keyword that the format does not allow.
-    pub fn write_png(&self, out: impl Write, texts: &[(&str, &str)]) -> Result<(), Error> {
+    /// keyword that the format does not allow; [`Error::Cancelled`].
+    pub fn write_png(&self, out: impl Write, texts: &[(&str, &str)], cancel: &Cancel) -> Result<(), Error> {
         let size = (self.width as u32, self.height as u32);
-        encode(out, size, png::ColorType::Rgb, self.pixels.as_flattened(), texts)
+        encode(out, size, png::ColorType::Rgb, self.pixels.as_flattened(), texts, cancel)
     }
 
     /// Red, green and blue of all pixels, row by row.
@@ -115,22 +120,29 @@ pub(crate) fn encode(
     colors: png::ColorType,
     bytes: &[u8],
     texts: &[(&str, &str)],
+    cancel: &Cancel,
 ) -> Result<(), Error> {
-    let written = (|| {
+    let failed = |error| match error {
+        png::EncodingError::IoError(error) => Error::Io(error),
+        error => Error::Encoding(error.to_string()),
+    };
+    let begun = (|| {
         let mut encoder = png::Encoder::new(out, width, height);
         encoder.set_color(colors);
         encoder.set_depth(png::BitDepth::Eight);
         for (keyword, text) in texts {
             encoder.add_itxt_chunk(keyword.to_string(), text.to_string())?;
         }
-        let mut writer = encoder.write_header()?;
-        writer.write_image_data(bytes)?;
-        writer.finish()
+        encoder.write_header()
     })();
-    written.map_err(|error| match error {
-        png::EncodingError::IoError(error) => Error::Io(error),
-        error => Error::Encoding(error.to_string()),
-    })
+    let mut image = begun.map_err(failed)?;
+    let mut writer = image.stream_writer().map_err(failed)?;
+    for piece in bytes.chunks(PIECE) {
+        cancel.check()?;
+        writer.write_all(piece).map_err(Error::Io)?;
+    }
+    writer.finish().map_err(failed)?;
+    image.finish().map_err(failed)
 }
 
 #[cfg(test)]
@@ -144,7 +156,7 @@ mod tests {
         canvas.blend(19, 0, [0, 0, 255], 0.5);
         canvas.blend(-1, 0, [0; 3], 1.0);
         let mut bytes = Vec::new();
-        canvas.write_png(&mut bytes, &[("Title", "Größe")]).unwrap();
+        canvas.write_png(&mut bytes, &[("Title", "Größe")], &Cancel::default()).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         let info = reader.next_frame(&mut pixels).unwrap();

@@ -1,5 +1,7 @@
 //! Charts: lines, dots and spans over two axes, side by side in one picture.
 
+use kubist_types::steps::{LEAST, part, share};
+
 use crate::canvas::{Canvas, Rect};
 use crate::colormap::Color;
 use crate::layout::{CAPTION_TEXT, LABEL_TEXT, MARK_TEXT, TITLE_TEXT};
@@ -108,18 +110,18 @@ impl Axis {
         let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
         let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
         let margin = match high - low {
-            span if span > 1e-9 * high.abs() => span * MARGIN,
+            span if span > 1e-9 * high.abs() => part(low, high, 1.0 / MARGIN),
             _ => high.abs().max(1.0) * MARGIN,
         };
-        let off = |value: f64| if scale == Scale::Log { value.exp() } else { value };
-        Axis { scale, low: off(low - margin), high: off(high + margin) }
+        let off = |value: f64| if scale == Scale::Log { value.exp().clamp(LEAST, f64::MAX) } else { value };
+        Axis { scale, low: off((low - margin).max(f64::MIN)), high: off((high + margin).min(f64::MAX)) }
     }
 
     /// 0 at the low end, 1 at the high end; `None` for a value that is not on the axis.
     fn share(&self, value: f64) -> Option<f64> {
         let share = match self.scale {
-            Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
-            _ => (value - self.low) / (self.high - self.low),
+            Scale::Log => share(self.low.ln(), self.high.ln(), value.ln()),
+            _ => share(self.low, self.high, value),
         };
         share.is_finite().then_some(share)
     }

@@ -8,6 +8,8 @@ use crate::ticks::whole;
 
 /// More of them could not be told from each other.
 const MOST: usize = 12;
+/// The largest number up to which floats have each whole one.
+const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
 
 /// Colours that can be told apart: those of Tableau as matplotlib has them (CC0), but for the grey one,
 /// which means that a value is missing, and three darker ones.
@@ -48,7 +50,9 @@ pub(crate) struct Classes {
 impl Classes {
     /// `None` where the values are no classes, or too many.
     pub(crate) fn of(kind: Kind, values: &[f64]) -> Option<Classes> {
-        if kind == Kind::Measured {
+        // Of larger ones several are one float.
+        let are_told_apart = values.iter().all(|value| !(value.abs() > MOST_EXACT && value.is_finite()));
+        if kind == Kind::Measured || !are_told_apart {
             return None;
         }
         let mut found: Vec<f64> = Vec::new();

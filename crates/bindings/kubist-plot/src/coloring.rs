@@ -1,7 +1,11 @@
 //! Which colour a pixel gets, and what the colour bar says.
 
+use kubist_types::Cancel;
+use kubist_types::steps::{self, LEAST};
+
 use crate::classes::Classes;
 use crate::colormap::{Color, Ramp};
+use crate::error::Error;
 use crate::points::{extent, quantiles};
 use crate::spec::{Ends, Picture};
 use crate::splat::{Splat, Splats};
@@ -33,7 +37,7 @@ struct Density {
 }
 
 impl Colors {
-    pub(crate) fn new(picture: &Picture, background: Color) -> Colors {
+    pub(crate) fn new(picture: &Picture, background: Color, cancel: &Cancel) -> Result<Colors, Error> {
         let density = Colors {
             label: "points per pixel".to_string(),
             scale: Scale::Log,
@@ -45,7 +49,7 @@ impl Colors {
             density: Some(Density::default()),
         };
         let Some(values) = &picture.points.value else {
-            return density;
+            return Ok(density);
         };
         let (label, scale) = (picture.color.label.clone(), picture.color.scale);
         let ramp = Ramp::on(picture.color.map, background);
@@ -53,17 +57,18 @@ impl Colors {
         let is_plain = scale == Scale::Linear && picture.color.ends == (None, None);
         if let Some(classes) = Classes::of(picture.color.kind, values).filter(|_| is_plain) {
             let ends = Some(Ends { low: 0.0, high: 1.0 });
-            return Colors { ends, classes: Some(classes), ..nothing };
+            return Ok(Colors { ends, classes: Some(classes), ..nothing });
         }
-        let finite: Vec<f64> = values.iter().map(|value| nothing.mapped(*value)).filter(|v| v.is_finite()).collect();
-        let Some((low, high)) = extent(&finite) else {
-            return nothing;
+        cancel.check()?;
+        let mapped: Vec<f64> = values.iter().map(|value| nothing.mapped(*value)).collect();
+        let Some((low, high)) = extent(&mapped) else {
+            return Ok(nothing);
         };
         let (mut chosen_low, mut chosen_high) = (low, high);
         // A few extreme values must not take the colours from all others.
-        if let Some([bottom, top]) = quantiles(finite.iter().copied(), [0.005, 0.995])
+        if let Some([bottom, top]) = quantiles(|| mapped.iter().copied(), [0.005, 0.995], cancel)?
             && top > bottom
-            && high - low > 1.5 * (top - bottom)
+            && steps::part(low, high, 1.5) > top - bottom
         {
             (chosen_low, chosen_high) = (bottom, top);
         }
@@ -71,7 +76,12 @@ impl Colors {
         let low_end = given(picture.color.ends.0).unwrap_or(chosen_low);
         let high_end = given(picture.color.ends.1).unwrap_or(chosen_high).max(low_end);
         let ends = Ends::apart(low_end, high_end, 1.0);
-        Colors { ends: Some(ends), beyond: (low < ends.low, high > ends.high), ..nothing }
+        // Exponents of numbers that there are.
+        let ends = match scale {
+            Scale::Log => Ends { low: ends.low.max(LEAST.log10()), high: ends.high.min(f64::MAX.log10()) },
+            _ => ends,
+        };
+        Ok(Colors { ends: Some(ends), beyond: (low < ends.low, high > ends.high), ..nothing })
     }
 
     /// The value in the scale's terms.
@@ -93,16 +103,16 @@ impl Colors {
 
     /// Settles the ends of a density, once all points have fallen; of several pictures, one after
     /// the other, they are those of all.
-    pub(crate) fn settle(&mut self, splats: &Splats, fraction: f64) {
+    pub(crate) fn settle(&mut self, splats: &Splats, fraction: f64, cancel: &Cancel) -> Result<(), Error> {
         let (Some(density), Some(former)) = (self.density, self.ends) else {
-            return;
+            return Ok(());
         };
         let per_weight = 1.0 / (splats.disc_pixels() * fraction);
         // From one lone point to nearly the densest pixel.
         let weights = || splats.pixels().map(|(.., splat)| f64::from(splat.weight));
         let densest = weights().fold(0.0, f64::max);
-        let most =
-            quantiles(weights(), [0.999]).map_or(densest, |[most]| if densest > 2.0 * most { most } else { densest });
+        let most = quantiles(weights, [0.999], cancel)?
+            .map_or(densest, |[most]| if densest > 2.0 * most { most } else { densest });
         let mut ends = Ends::apart(per_weight.log10(), (most.max(1.0) * per_weight).log10(), 1.0);
         if density.densest > 0.0 {
             ends = Ends { low: ends.low.min(former.low), high: ends.high.max(former.high) };
@@ -111,6 +121,7 @@ impl Colors {
         self.density = Some(Density { per_weight, densest });
         self.ends = Some(ends);
         self.beyond = (false, densest > 10f64.powf(ends.high) * 1.01);
+        Ok(())
     }
 
     /// The colour of a pixel; `None` where no point has a value.
@@ -133,7 +144,7 @@ impl Colors {
             return Ticks::default();
         };
         let value = |end: f64| {
-            if self.scale == Scale::Log { 10f64.powf(end) } else { end }
+            if self.scale == Scale::Log { 10f64.powf(end).clamp(LEAST, f64::MAX) } else { end }
         };
         ticks(self.scale, value(ends.low), value(ends.high), most)
     }
@@ -161,12 +172,12 @@ mod tests {
         values.push(1e6);
         let mut picture = picture(values.len());
         picture.points.value = Some(values);
-        let colors = Colors::new(&picture, [255; 3]);
+        let colors = Colors::new(&picture, [255; 3], &Cancel::default()).unwrap();
         assert!(colors.ends.is_some_and(|ends| ends.high < 1.01));
         assert_eq!(colors.beyond, (true, true));
         assert_eq!(colors.share(1e6), 1.0);
         picture.color.ends = (Some(0.0), Some(2e6));
-        let colors = Colors::new(&picture, [255; 3]);
+        let colors = Colors::new(&picture, [255; 3], &Cancel::default()).unwrap();
         assert_eq!((colors.ends, colors.beyond), (Some(Ends { low: 0.0, high: 2e6 }), (false, false)));
     }
 
@@ -175,11 +186,11 @@ mod tests {
         let mut picture = picture(4);
         picture.points.value = Some(vec![-1.0, 0.0, 1.0, 100.0]);
         picture.color.scale = Scale::Log;
-        let colors = Colors::new(&picture, [255; 3]);
+        let colors = Colors::new(&picture, [255; 3], &Cancel::default()).unwrap();
         assert_eq!(colors.ends, Some(Ends { low: 0.0, high: 2.0 }));
         assert_eq!(colors.share(10.0), 0.5);
         assert!(colors.share(-1.0).is_nan());
         picture.points.value = Some(vec![f64::NAN; 4]);
-        assert!(Colors::new(&picture, [255; 3]).ends.is_none());
+        assert!(Colors::new(&picture, [255; 3], &Cancel::default()).unwrap().ends.is_none());
     }
 }

@@ -3,6 +3,7 @@
 use arrow_schema::{DataType, Field};
 
 use kubist_expr::has_direction;
+use kubist_types::steps::part;
 
 use crate::classes::Kind;
 use crate::error::Error;
@@ -57,7 +58,7 @@ pub fn label(field: &Field) -> String {
 /// faithful picture would be a line.
 pub fn suits_equal_aspect(x: &Field, y: &Field, points: &Points) -> bool {
     const MOST_UNEQUAL: f64 = 12.0;
-    let span = |numbers: &[f64]| extent(numbers).map_or(0.0, |(low, high)| high - low);
+    let span = |numbers: &[f64]| extent(numbers).map_or(0.0, |(low, high)| part(low, high, 2.0));
     let ratio = span(&points.x) / span(&points.y);
     same_unit(x, y) && (1.0 / MOST_UNEQUAL..=MOST_UNEQUAL).contains(&ratio)
 }

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
+use kubist_types::Cancel;
+
 use crate::error::Error;
 use crate::scene::Scene;
 use crate::{pdf, svg};
@@ -42,15 +44,24 @@ impl Scene {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if `out` fails, [`Error::Encoding`] if there is no such file of it.
-    pub fn write(&self, format: Format, mut out: impl Write, title: &str, description: &str) -> Result<(), Error> {
+    /// [`Error::Io`] if `out` fails, [`Error::Encoding`] if there is no such file of it; [`Error::Cancelled`].
+    pub fn write(
+        &self,
+        format: Format,
+        mut out: impl Write,
+        title: &str,
+        description: &str,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
         match format {
             Format::Png => {
                 let texts = [("Software", "Kubist"), ("Title", title), ("Description", description)];
-                self.canvas().write_png(out, &texts)
+                self.canvas(cancel)?.write_png(out, &texts, cancel)
             }
-            Format::Svg => out.write_all(svg::document(self, title, description)?.as_bytes()).map_err(Error::Io),
-            Format::Pdf => out.write_all(&pdf::document(self, title, description)?).map_err(Error::Io),
+            Format::Svg => {
+                out.write_all(svg::document(self, title, description, cancel)?.as_bytes()).map_err(Error::Io)
+            }
+            Format::Pdf => out.write_all(&pdf::document(self, title, description, cancel)?).map_err(Error::Io),
         }
     }
 }

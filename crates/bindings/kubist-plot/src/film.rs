@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use gif::{Encoder, Frame, Repeat};
+use kubist_types::Cancel;
 
-use crate::canvas::Canvas;
+use crate::canvas::{Canvas, PIECE};
 use crate::colormap::Color;
 use crate::error::Error;
 use crate::picture::Stage;
@@ -50,14 +51,18 @@ impl<W: Write> Film<W> {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the output fails, [`Error::Encoding`] if the frame is of another size.
-    pub fn add(&mut self, canvas: &Canvas) -> Result<(), Error> {
+    /// [`Error::Io`] if the output fails, [`Error::Encoding`] if the frame is of another size; [`Error::Cancelled`].
+    pub fn add(&mut self, canvas: &Canvas, cancel: &Cancel) -> Result<(), Error> {
         if (canvas.width, canvas.height) != (self.size.0.into(), self.size.1.into()) {
             return Err(Error::Encoding("frames are of one size".to_string()));
         }
         let Film { palette, nearest, .. } = self;
         let mut index = |color: Color| *nearest.entry(color).or_insert_with(|| closest(palette, color));
-        let buffer: Vec<u8> = canvas.rgb().as_chunks::<3>().0.iter().map(|color| index(*color)).collect();
+        let mut buffer = Vec::with_capacity(canvas.width * canvas.height);
+        for piece in canvas.rgb().as_chunks::<3>().0.chunks(PIECE) {
+            cancel.check()?;
+            buffer.extend(piece.iter().map(|color| index(*color)));
+        }
         let (width, height) = self.size;
         let frame = Frame { width, height, delay: self.delay, buffer: Cow::Owned(buffer), ..Frame::default() };
         self.encoder.write_frame(&frame).map_err(failed)
@@ -101,12 +106,14 @@ mod tests {
             let mut picture = picture(3000);
             (picture.style, picture.size, picture.title) = (style, Some((400, 300)), Some("Title".to_string()));
             picture.points.value = Some(picture.points.x.iter().map(|x| (x * 9.0).sin()).collect());
-            let stage = Stage::new(&picture, &picture.points);
-            let shown = [stage.scene(&picture.points, "one").canvas(), stage.scene(&picture.points, "two").canvas()];
+            let stage = Stage::new(&picture, &picture.points, &Cancel::default()).unwrap();
+            let go_on = Cancel::default();
+            let canvas = |caption| stage.scene(&picture.points, caption).unwrap().canvas(&go_on).unwrap();
+            let shown = [canvas("one"), canvas("two")];
             let mut bytes = Vec::new();
             let mut film = Film::new(&mut bytes, &stage, 10.0).unwrap();
-            shown.iter().for_each(|canvas| film.add(canvas).unwrap());
-            assert!(film.add(&Canvas::new(10, 10, [0; 3])).is_err());
+            shown.iter().for_each(|canvas| film.add(canvas, &go_on).unwrap());
+            assert!(film.add(&Canvas::new(10, 10, [0; 3]), &go_on).is_err());
             film.finish().unwrap();
             let mut options = gif::DecodeOptions::new();
             options.set_color_output(gif::ColorOutput::RGBA);

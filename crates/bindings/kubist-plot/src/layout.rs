@@ -1,8 +1,11 @@
 //! Where everything in a picture stands. Lengths are at scale 1, a picture of
 //! 1200 x 900, and grow with it.
 
+use kubist_types::Cancel;
+
 use crate::canvas::Rect;
 use crate::coloring::Colors;
+use crate::error::{Error, Steps};
 use crate::points::Points;
 use crate::spec::{Ends, Picture, SIDES};
 use crate::text::Typeface;
@@ -57,7 +60,8 @@ impl Layout {
         let right = if colors.ends.is_some() { bar } else { 40.0 * scale };
         let (mut plot_width, mut plot_height) = (width - left - right, height - top - bottom);
         if picture.equal_aspect {
-            let ratio = y.span() / x.span();
+            // Neither side is so long that the other one vanishes.
+            let ratio = (y.part(4.0) / x.part(4.0)).clamp(1e-6, 1e6);
             if picture.size.is_none() {
                 plot_height = (plot_width * ratio).min(HIGHEST_PLOT * scale);
             }
@@ -122,27 +126,29 @@ impl Layout {
 
     /// The radius that shows these points, if the user has no wish: they cover a
     /// good part of where they are, the more so the fewer pixels they fall on.
-    pub(crate) fn radius(&self, points: &Points) -> f32 {
+    pub(crate) fn radius(&self, points: &Points, cancel: &Cancel) -> Result<f32, Error> {
         const SHARE_COVERED: f64 = 0.35;
         let block = (32.0 * self.scale).max(8.0);
-        let pixels = self.hit(points, 1.0).max(1) as f64;
-        let room = self.hit(points, block) as f64 * block * block;
+        let pixels = self.hit(points, 1.0, cancel)?.max(1) as f64;
+        let room = self.hit(points, block, cancel)? as f64 * block * block;
         let radius = (room / pixels * SHARE_COVERED / std::f64::consts::PI).sqrt();
-        radius.clamp(0.8 * self.scale.max(0.9), 4.5 * self.scale.max(0.9)) as f32
+        Ok(radius.clamp(0.8 * self.scale.max(0.9), 4.5 * self.scale.max(0.9)) as f32)
     }
 
     /// How many squares of this side the points fall on.
-    fn hit(&self, points: &Points, side: f64) -> usize {
+    fn hit(&self, points: &Points, side: f64, cancel: &Cancel) -> Result<usize, Error> {
+        let mut steps = Steps::new(cancel);
         let (width, height) = (self.plot.width as f64 / side, self.plot.height as f64 / side);
         let columns = width.ceil() as usize;
         let mut hit = vec![false; columns * height.ceil() as usize];
         for (x, y) in points.x.iter().zip(&points.y) {
+            steps.step(1)?;
             let (across, down) = (self.x.share(*x) * width, self.y.share(*y) * height);
             if (0.0..width).contains(&across) && (0.0..height).contains(&down) {
                 hit[down as usize * columns + across as usize] = true;
             }
         }
-        hit.into_iter().filter(|hit| *hit).count()
+        Ok(hit.into_iter().filter(|hit| *hit).count())
     }
 }
 
@@ -152,7 +158,7 @@ mod tests {
     use crate::tests::picture;
 
     fn layout(picture: &Picture) -> Layout {
-        Layout::new(picture, &Typeface::new(), &Colors::new(picture, [255; 3]))
+        Layout::new(picture, &Typeface::new(), &Colors::new(picture, [255; 3], &Cancel::default()).unwrap())
     }
 
     #[test]

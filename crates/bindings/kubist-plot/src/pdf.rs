@@ -6,11 +6,12 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use kubist_types::Cancel;
 use kubist_types::shown::printable;
 use pdf_writer::types::{CidFontType, FontFlags, SystemInfo, UnicodeCmap};
 use pdf_writer::{Content, Filter, Finish, Name, Pdf, Rect as Area, Ref, Str, TextStr};
 
-use crate::canvas::Rect;
+use crate::canvas::{PIECE, Rect};
 use crate::colormap::Color;
 use crate::error::Error;
 use crate::scene::{Mark, Scene};
@@ -38,11 +39,11 @@ const TO_UNICODE: i32 = 10;
 const IMAGES: i32 = 11;
 
 /// The whole file.
-pub(crate) fn document(scene: &Scene, title: &str, description: &str) -> Result<Vec<u8>, Error> {
+pub(crate) fn document(scene: &Scene, title: &str, description: &str, cancel: &Cancel) -> Result<Vec<u8>, Error> {
     let mut pdf = Pdf::new();
     pdf.catalog(Ref::new(CATALOG)).pages(Ref::new(PAGES));
     pdf.pages(Ref::new(PAGES)).kids([Ref::new(PAGE)]).count(1);
-    let page = Page::draw(scene, &mut pdf)?;
+    let page = Page::draw(scene, &mut pdf, cancel)?;
     let (width, height) = (scene.width as f32 * POINTS, scene.height as f32 * POINTS);
     let mut about = pdf.page(Ref::new(PAGE));
     about.media_box(Area::new(0.0, 0.0, width, height)).parent(Ref::new(PAGES)).contents(Ref::new(CONTENT));
@@ -55,18 +56,22 @@ pub(crate) fn document(scene: &Scene, title: &str, description: &str) -> Result<
     images.finish();
     resources.finish();
     about.finish();
-    let drawing = deflated(&page.content.finish())?;
+    let drawing = deflated(&page.content.finish(), cancel)?;
     pdf.stream(Ref::new(CONTENT), &drawing).filter(Filter::FlateDecode);
-    font(&mut pdf, &page.typeface, &page.glyphs)?;
+    font(&mut pdf, &page.typeface, &page.glyphs, cancel)?;
     let mut info = pdf.document_info(Ref::new(INFO));
     info.creator(TextStr("Kubist")).title(TextStr(&printable(title))).subject(TextStr(&printable(description)));
     info.finish();
     Ok(pdf.finish())
 }
 
-fn deflated(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+fn deflated(bytes: &[u8], cancel: &Cancel) -> Result<Vec<u8>, Error> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(Error::Io)
+    for piece in bytes.chunks(PIECE) {
+        cancel.check()?;
+        encoder.write_all(piece).map_err(Error::Io)?;
+    }
+    encoder.finish().map_err(Error::Io)
 }
 
 fn image_name(image: i32) -> String {
@@ -82,7 +87,7 @@ struct Page {
 }
 
 impl Page {
-    fn draw(scene: &Scene, pdf: &mut Pdf) -> Result<Page, Error> {
+    fn draw(scene: &Scene, pdf: &mut Pdf, cancel: &Cancel) -> Result<Page, Error> {
         let (content, typeface) = (Content::new(), Typeface::new());
         let mut page = Page { content, typeface, glyphs: BTreeMap::new(), images: 0 };
         let (width, height) = (scene.width as i64, scene.height as i64);
@@ -90,12 +95,12 @@ impl Page {
         page.content.transform([POINTS, 0.0, 0.0, -POINTS, 0.0, height as f32 * POINTS]);
         page.fill(Rect { x: 0, y: 0, width, height }, scene.background);
         for mark in &scene.marks {
-            page.mark(mark, pdf)?;
+            page.mark(mark, pdf, cancel)?;
         }
         Ok(page)
     }
 
-    fn mark(&mut self, mark: &Mark, pdf: &mut Pdf) -> Result<(), Error> {
+    fn mark(&mut self, mark: &Mark, pdf: &mut Pdf, cancel: &Cancel) -> Result<(), Error> {
         match mark {
             Mark::Fill(rect, color) => self.fill(*rect, *color),
             Mark::Frame { around, thickness, color } => {
@@ -106,10 +111,13 @@ impl Page {
                 self.content.set_stroke_rgb(red, green, blue).set_line_width(*thickness as f32);
                 self.content.rect(x, y, width, height).stroke();
             }
-            Mark::Points(rect, layer) => self.image(pdf, *rect, (rect.width, rect.height), &layer.rgba(*rect))?,
+            Mark::Points(rect, layer) => {
+                let rgba = layer.rgba(*rect, cancel)?;
+                self.image(pdf, *rect, (rect.width, rect.height), &rgba, cancel)?;
+            }
             Mark::Ramp(rect, colors) => {
                 let rgba: Vec<u8> = colors.iter().flat_map(|[red, green, blue]| [*red, *green, *blue, 255]).collect();
-                self.image(pdf, *rect, (1, colors.len() as i64), &rgba)?;
+                self.image(pdf, *rect, (1, colors.len() as i64), &rgba, cancel)?;
             }
             Mark::Arrow { base, up, color } => {
                 let [red, green, blue] = shares(*color);
@@ -130,18 +138,25 @@ impl Page {
     }
 
     /// Pixels that fill a rectangle; how opaque they are is an image of its own.
-    fn image(&mut self, pdf: &mut Pdf, rect: Rect, size: (i64, i64), rgba: &[u8]) -> Result<(), Error> {
+    fn image(
+        &mut self,
+        pdf: &mut Pdf,
+        rect: Rect,
+        size: (i64, i64),
+        rgba: &[u8],
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
         let (width, height) = (size.0 as i32, size.1 as i32);
         let id = IMAGES + 2 * self.images;
         let colors: Vec<u8> = rgba.chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
         let opacities: Vec<u8> = rgba.chunks_exact(4).map(|pixel| pixel[3]).collect();
-        let colors = deflated(&colors)?;
+        let colors = deflated(&colors, cancel)?;
         let mut image = pdf.image_xobject(Ref::new(id), &colors);
         image.filter(Filter::FlateDecode);
         image.width(width).height(height).bits_per_component(8).s_mask(Ref::new(id + 1));
         image.color_space().device_rgb();
         image.finish();
-        let opacities = deflated(&opacities)?;
+        let opacities = deflated(&opacities, cancel)?;
         let mut mask = pdf.image_xobject(Ref::new(id + 1), &opacities);
         mask.filter(Filter::FlateDecode);
         mask.width(width).height(height).bits_per_component(8);
@@ -186,7 +201,7 @@ impl Page {
 }
 
 /// The font with what readers need to know of it to show, search and copy text.
-fn font(pdf: &mut Pdf, typeface: &Typeface, glyphs: &BTreeMap<u16, char>) -> Result<(), Error> {
+fn font(pdf: &mut Pdf, typeface: &Typeface, glyphs: &BTreeMap<u16, char>, cancel: &Cancel) -> Result<(), Error> {
     let mut type0 = pdf.type0_font(Ref::new(TYPE0));
     type0.base_font(FONT_NAME).encoding_predefined(Name(b"Identity-H"));
     type0.descendant_font(Ref::new(CID_FONT)).to_unicode(Ref::new(TO_UNICODE));
@@ -206,7 +221,7 @@ fn font(pdf: &mut Pdf, typeface: &Typeface, glyphs: &BTreeMap<u16, char>) -> Res
     descriptor.ascent(ascent * 1000.0).descent(descent * 1000.0).cap_height(729.0).stem_v(80.0);
     descriptor.font_file2(Ref::new(FONT_FILE));
     descriptor.finish();
-    let file = deflated(FONT)?;
+    let file = deflated(FONT, cancel)?;
     let mut stream = pdf.stream(Ref::new(FONT_FILE), &file);
     stream.filter(Filter::FlateDecode).pair(Name(b"Length1"), FONT.len() as i32);
     stream.finish();

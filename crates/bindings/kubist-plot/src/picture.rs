@@ -1,7 +1,10 @@
 //! A picture of points: what is settled before they are drawn, and the drawing.
 
+use kubist_types::Cancel;
+
 use crate::coloring::Colors;
 use crate::colormap::Color;
+use crate::error::{Error, Steps};
 use crate::layout::Layout;
 use crate::pen::Pen;
 use crate::points::Points;
@@ -12,11 +15,15 @@ use crate::text::Typeface;
 use crate::theme::Theme;
 
 /// Draws points in their axes, with the colours' meaning and the words around them.
-pub fn draw(picture: &Picture) -> Scene {
-    let mut stage = Stage::new(picture, &picture.points);
-    let splats = stage.fall(&picture.points);
-    stage.colors.settle(&splats, picture.fraction);
-    stage.compose(splats, &picture.caption)
+///
+/// # Errors
+///
+/// [`Error::Cancelled`].
+pub fn draw(picture: &Picture, cancel: &Cancel) -> Result<Scene, Error> {
+    let mut stage = Stage::new(picture, &picture.points, cancel)?;
+    let splats = stage.fall(&picture.points)?;
+    stage.colors.settle(&splats, picture.fraction, cancel)?;
+    Ok(stage.compose(splats, &picture.caption))
 }
 
 /// What pictures of the same axes, colours and kind of points have in common: the frames of an
@@ -30,33 +37,46 @@ pub struct Stage<'a> {
     radius: f32,
     /// Of one point on a pixel.
     opacity: f32,
+    cancel: Cancel,
 }
 
 impl<'a> Stage<'a> {
     /// Axes and colours span the points of `picture`, where it does not fix their ends. How large
     /// and how solid a point is suits as many as `fullest`, the most that one picture will show.
-    pub fn new(picture: &'a Picture, fullest: &Points) -> Stage<'a> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`], as of all that it does.
+    pub fn new(picture: &'a Picture, fullest: &Points, cancel: &Cancel) -> Result<Stage<'a>, Error> {
         let (theme, typeface) = (picture.style.theme(), Typeface::new());
-        let colors = Colors::new(picture, theme.background);
+        let colors = Colors::new(picture, theme.background, cancel)?;
         let layout = Layout::new(picture, &typeface, &colors);
         let given = picture.radius.map(|radius| radius.clamp(*RADII.start(), *RADII.end()));
-        let radius = given.unwrap_or_else(|| layout.radius(fullest));
+        let radius = given.map_or_else(|| layout.radius(fullest, cancel), Ok)?;
         // Where points stand apart, solid ones say more; where they pile up,
         // thinner ones leave it to be seen where there are many.
         let layers = fullest.len() as f64 * disc_pixels(radius) / (layout.plot.width * layout.plot.height) as f64;
         let opacity = (0.95 - 0.12 * layers.max(1.0).log2()).clamp(0.6, 0.95) as f32;
-        Stage { picture, theme, typeface, layout, colors, radius, opacity }
+        Ok(Stage { picture, theme, typeface, layout, colors, radius, opacity, cancel: cancel.clone() })
     }
 
     /// Widens the colours to the density of these points, if they mean density.
-    pub fn settle(&mut self, points: &Points) {
-        let splats = self.fall(points);
-        self.colors.settle(&splats, self.picture.fraction);
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`].
+    pub fn settle(&mut self, points: &Points) -> Result<(), Error> {
+        let splats = self.fall(points)?;
+        self.colors.settle(&splats, self.picture.fraction, &self.cancel)
     }
 
     /// The picture of these points.
-    pub fn scene(&self, points: &Points, caption: &str) -> Scene {
-        self.compose(self.fall(points), caption)
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`].
+    pub fn scene(&self, points: &Points, caption: &str) -> Result<Scene, Error> {
+        Ok(self.compose(self.fall(points)?, caption))
     }
 
     /// Width and height of its pictures in pixels.
@@ -89,29 +109,35 @@ impl<'a> Stage<'a> {
     }
 
     /// The points on their pixels: averaged, or of classes each by itself.
-    fn fall(&self, points: &Points) -> Splats {
+    fn fall(&self, points: &Points) -> Result<Splats, Error> {
         let (Some(classes), Some(values)) = (&self.colors.classes, &points.value) else {
             return self.splats(points, |_| true);
         };
-        let mut splats = self.splats(points, |index| classes.share(values[index]).is_none());
+        let mut splats = self.splats(points, |index| classes.share(values[index]).is_none())?;
         for class in classes.values() {
-            splats.outdo(&self.splats(points, |index| values[index] == *class));
+            splats.outdo(&self.splats(points, |index| values[index] == *class)?);
         }
-        splats
+        Ok(splats)
     }
 
     /// Some of the points on their pixels.
-    fn splats(&self, points: &Points, wanted: impl Fn(usize) -> bool) -> Splats {
+    fn splats(&self, points: &Points, wanted: impl Fn(usize) -> bool) -> Result<Splats, Error> {
         let (layout, colors) = (&self.layout, &self.colors);
         let (width, height) = (layout.plot.width as usize, layout.plot.height as usize);
         let mut splats = Splats::new(width, height, self.radius);
-        for index in (0..points.len()).filter(|index| wanted(*index)) {
+        let (mut steps, each) = (Steps::new(&self.cancel), splats.disc_pixels() as usize);
+        for index in 0..points.len() {
+            steps.step(1)?;
+            if !wanted(index) {
+                continue;
+            }
+            steps.step(each)?;
             let across = layout.x.share(points.x[index]) * width as f64;
             let down = (1.0 - layout.y.share(points.y[index])) * height as f64;
             let value = points.value.as_ref().map_or(f32::NAN, |values| colors.share(values[index]));
             splats.add(across, down, value);
         }
-        splats
+        Ok(splats)
     }
 
     fn compose(&self, splats: Splats, caption: &str) -> Scene {

@@ -5,8 +5,9 @@ use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
+use kubist_types::Cancel;
 
-use crate::error::Error;
+use crate::error::{Error, Steps};
 
 /// Where the points are and what colours them; missing numbers are NaN.
 #[derive(Clone, Debug, Default)]
@@ -89,15 +90,16 @@ impl Extents {
 /// Dates and times in seconds; what is missing as NaN.
 fn numbers(name: &str, array: &dyn Array) -> Result<Vec<f64>, Error> {
     let failed = |source| Error::Values { column: name.to_owned(), source };
-    let per_second = match array.data_type() {
-        DataType::Date32 => 1.0 / 86_400.0,
-        DataType::Date64 => 1e3,
+    const DAY: f64 = 86_400.0;
+    let (seconds, per_second) = match array.data_type() {
+        DataType::Date32 => (DAY, 1.0),
+        DataType::Date64 => (1.0, 1e3),
         DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit) | DataType::Duration(unit) => {
             match unit {
-                TimeUnit::Second => 1.0,
-                TimeUnit::Millisecond => 1e3,
-                TimeUnit::Microsecond => 1e6,
-                TimeUnit::Nanosecond => 1e9,
+                TimeUnit::Second => (1.0, 1.0),
+                TimeUnit::Millisecond => (1.0, 1e3),
+                TimeUnit::Microsecond => (1.0, 1e6),
+                TimeUnit::Nanosecond => (1.0, 1e9),
             }
         }
         _ => {
@@ -112,7 +114,7 @@ fn numbers(name: &str, array: &dyn Array) -> Result<Vec<f64>, Error> {
     };
     let floats = whole.and_then(|whole| cast(&whole, &DataType::Float64)).map_err(failed)?;
     let floats = floats.as_primitive::<Float64Type>();
-    Ok(floats.iter().map(|value| value.map_or(f64::NAN, |value| value / per_second)).collect())
+    Ok(floats.iter().map(|value| value.map_or(f64::NAN, |value| value * seconds / per_second)).collect())
 }
 
 /// The least and greatest finite number.
@@ -123,11 +125,50 @@ pub(crate) fn extent(numbers: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// The numbers at these shares of the ascending finite ones.
-pub(crate) fn quantiles<const N: usize>(numbers: impl Iterator<Item = f64>, shares: [f64; N]) -> Option<[f64; N]> {
-    let mut finite: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
-    let last = finite.len().checked_sub(1)?;
-    Some(shares.map(|share| *finite.select_nth_unstable_by((share * last as f64).round() as usize, f64::total_cmp).1))
+/// The numbers at these shares of the ascending finite ones, which `numbers` gives anew each time.
+///
+/// They are found digit by digit, so that finding them can be stopped, and needs no copy.
+pub(crate) fn quantiles<const N: usize, I: Iterator<Item = f64>>(
+    numbers: impl Fn() -> I,
+    shares: [f64; N],
+    cancel: &Cancel,
+) -> Result<Option<[f64; N]>, Error> {
+    const DIGIT: u32 = 16;
+    let mut steps = Steps::new(cancel);
+    let mut count = 0usize;
+    for number in numbers() {
+        steps.step(1)?;
+        count += usize::from(number.is_finite());
+    }
+    let Some(last) = count.checked_sub(1) else { return Ok(None) };
+    let mut found = shares;
+    for share in &mut found {
+        let mut rank = (*share * last as f64).round() as usize;
+        let mut prefix = 0u64;
+        for shift in [48, 32, 16, 0] {
+            let mut counts = vec![0usize; 1 << DIGIT];
+            for key in numbers().filter(|number| number.is_finite()).map(ascending_key) {
+                steps.step(1)?;
+                if key.checked_shr(shift + DIGIT).unwrap_or(0) == prefix {
+                    counts[(key >> shift) as usize & 0xffff] += 1;
+                }
+            }
+            let mut digit = 0;
+            while rank >= counts[digit] {
+                rank -= counts[digit];
+                digit += 1;
+            }
+            prefix = prefix << DIGIT | digit as u64;
+        }
+        *share = f64::from_bits(if prefix >> 63 == 1 { prefix ^ (1 << 63) } else { !prefix });
+    }
+    Ok(Some(found))
+}
+
+/// Numbers in the order of numbers.
+fn ascending_key(number: f64) -> u64 {
+    let bits = number.to_bits();
+    if bits >> 63 == 1 { !bits } else { bits ^ (1 << 63) }
 }
 
 #[cfg(test)]
@@ -177,8 +218,11 @@ mod tests {
     fn extents_ignore_what_is_not_finite() {
         assert_eq!(extent(&[3.0, f64::NAN, -1.0, f64::INFINITY]), Some((-1.0, 3.0)));
         assert_eq!(extent(&[f64::NAN]), None);
-        let hundred = (0..=100).map(f64::from);
-        assert_eq!(quantiles(hundred, [0.01, 0.99]), Some([1.0, 99.0]));
-        assert_eq!(quantiles([f64::NAN].into_iter(), [0.5]), None);
+        let hundred = || (0..=100).rev().map(f64::from);
+        assert_eq!(quantiles(hundred, [0.01, 0.99], &Cancel::default()).unwrap(), Some([1.0, 99.0]));
+        let extremes = [-5e-324, f64::MAX, 0.0, f64::MIN, f64::INFINITY, 5e-324, 1.0];
+        let found = quantiles(|| extremes.into_iter(), [0.0, 0.2, 0.4, 0.6, 1.0], &Cancel::default()).unwrap();
+        assert_eq!(found, Some([f64::MIN, -5e-324, 0.0, 5e-324, f64::MAX]));
+        assert_eq!(quantiles(|| [f64::NAN].into_iter(), [0.5], &Cancel::default()).unwrap(), None);
     }
 }

@@ -1,9 +1,11 @@
 //! How long a scale bar is, and where it has room.
 
+use kubist_types::steps::{MARKS, Step};
+
 use crate::layout::{LABEL_TEXT, Layout, MARK_TEXT};
 use crate::spec::Picture;
 use crate::text::Typeface;
-use crate::ticks::{round_step, shown};
+use crate::ticks::shown;
 
 pub(crate) struct ScaleBar {
     /// The pixel where it begins, and how many it is long.
@@ -27,22 +29,24 @@ impl ScaleBar {
             return None;
         }
         let scale = layout.scale;
-        let per_unit = layout.plot.width as f64 / layout.x.span();
+        let across = layout.plot.width as f64;
+        let per_pixel = layout.x.part(across);
+        let pixels = |step: Step| step.value() / per_pixel;
         let width = |text: &str, size: f32| f64::from(typeface.width(text, size * scale as f32));
         let middle = layout.plot.x as f64 + layout.plot.width as f64 / 2.0;
         let end = middle - width(&picture.x.label, LABEL_TEXT) / 2.0 - 16.0 * scale;
         // Below the plot's corner, or from the picture's edge where it is narrow.
         for left in [layout.plot.x as f64, 12.0 * scale] {
-            let mut length = round_step(layout.x.span() * Self::SHARE / 2.5);
+            let mut length = Step::at_least(layout.x.part(2.5 / Self::SHARE), MARKS);
             let mut found = None;
-            while length * per_unit <= layout.plot.width as f64 * Self::SHARE {
+            while pixels(length) <= across * Self::SHARE {
                 let text = format!("{} {unit}", shown(length));
-                let whole = length * per_unit + Self::GAP * scale + width(&text, MARK_TEXT);
-                if length * per_unit >= Self::SHORTEST * scale && left + whole <= end {
-                    found =
-                        Some(ScaleBar { left: left.round() as i64, length: (length * per_unit).round() as i64, text });
+                let whole = pixels(length) + Self::GAP * scale + width(&text, MARK_TEXT);
+                if pixels(length) >= Self::SHORTEST * scale && left + whole <= end {
+                    let length = pixels(length).round() as i64;
+                    found = Some(ScaleBar { left: left.round() as i64, length, text });
                 }
-                length = round_step(length * 1.5);
+                length = length.coarser();
             }
             if found.is_some() {
                 return found;
@@ -54,6 +58,8 @@ impl ScaleBar {
 
 #[cfg(test)]
 mod tests {
+    use kubist_types::Cancel;
+
     use super::*;
     use crate::coloring::Colors;
     use crate::tests::picture;
@@ -66,7 +72,8 @@ mod tests {
             picture.x.ends = (Some(0.0), Some(span));
             picture.y.ends = (Some(0.0), Some(span));
             (picture.equal_aspect, picture.size) = (true, Some(size));
-            let layout = Layout::new(&picture, &typeface, &Colors::new(&picture, [255; 3]));
+            let layout =
+                Layout::new(&picture, &typeface, &Colors::new(&picture, [255; 3], &Cancel::default()).unwrap());
             let bar = ScaleBar::new(&picture, "m", &layout, &typeface).unwrap();
             let number = bar.text.strip_suffix(" m").unwrap();
             let value = match number.split_once("10") {
@@ -79,7 +86,7 @@ mod tests {
                 }
                 _ => number.parse().unwrap(),
             };
-            let drawn = bar.length as f64 / layout.plot.width as f64 * layout.x.span();
+            let drawn = bar.length as f64 / layout.plot.width as f64 * layout.x.part(1.0);
             assert!((drawn / value - 1.0).abs() < 0.03, "{}: {drawn}", bar.text);
             picture.equal_aspect = false;
             assert!(ScaleBar::new(&picture, "m", &layout, &typeface).is_none());

@@ -1,8 +1,11 @@
 //! A picture before it is pixels or paths: what is drawn where, in the order of drawing.
 
+use kubist_types::Cancel;
+
 use crate::canvas::{Canvas, Rect};
 use crate::coloring::Colors;
 use crate::colormap::Color;
+use crate::error::{Error, Steps};
 use crate::splat::Splats;
 use crate::text::{Text, Typeface};
 
@@ -56,14 +59,16 @@ impl Layer {
     }
 
     /// Red, green, blue and opacity of all pixels, row by row.
-    pub(crate) fn rgba(&self, rect: Rect) -> Vec<u8> {
+    pub(crate) fn rgba(&self, rect: Rect, cancel: &Cancel) -> Result<Vec<u8>, Error> {
+        let mut steps = Steps::new(cancel);
         let (width, height) = (rect.width as usize, rect.height as usize);
         let mut bytes = vec![0; width * height * 4];
         for (column, row, [red, green, blue], opacity) in self.pixels() {
+            steps.step(1)?;
             let pixel = (row * width + column) * 4;
             bytes[pixel..pixel + 4].copy_from_slice(&[red, green, blue, (opacity * 255.0).round() as u8]);
         }
-        bytes
+        Ok(bytes)
     }
 }
 
@@ -79,15 +84,22 @@ impl Scene {
     }
 
     /// Its pixels.
-    pub fn canvas(&self) -> Canvas {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`].
+    pub fn canvas(&self, cancel: &Cancel) -> Result<Canvas, Error> {
         let mut canvas = Canvas::new(self.width, self.height, self.background);
+        let mut steps = Steps::new(cancel);
         let typeface = Typeface::new();
         for mark in &self.marks {
+            cancel.check()?;
             match mark {
                 Mark::Fill(rect, color) => canvas.fill(*rect, *color),
                 Mark::Frame { around, thickness, color } => canvas.frame(*around, *thickness, *color),
                 Mark::Points(rect, layer) => {
                     for (column, row, color, opacity) in layer.pixels() {
+                        steps.step(1)?;
                         canvas.blend(rect.x + column as i64, rect.y + row as i64, color, opacity);
                     }
                 }
@@ -107,6 +119,6 @@ impl Scene {
                 Mark::Text(text) => typeface.write(&mut canvas, text),
             }
         }
-        canvas
+        Ok(canvas)
     }
 }

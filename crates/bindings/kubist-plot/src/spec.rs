@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use kubist_types::steps::{self, LEAST};
+
 use crate::classes::Kind;
 use crate::colormap::Colormap;
 use crate::points::{Extents, Points, extent};
@@ -35,9 +37,9 @@ impl Axis {
         let least = if self.scale == Scale::Calendar { 60.0 } else { 1.0 };
         let ends = Ends::apart(low.min(high), high.max(low), least);
         let margin = |given: Option<f64>| {
-            if given.is_some() || ends.low != low { 0.0 } else { ends.span() * MARGIN }
+            if given.is_some() || ends.low != low { 0.0 } else { ends.part(1.0 / MARGIN).max(LEAST) }
         };
-        Ends { low: ends.low - margin(given_low), high: ends.high + margin(given_high) }
+        Ends { low: (ends.low - margin(given_low)).max(f64::MIN), high: (ends.high + margin(given_high)).min(f64::MAX) }
     }
 
     fn fixed(&mut self, data: Option<(f64, f64)>) {
@@ -107,23 +109,24 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    pub(crate) fn span(&self) -> f64 {
-        self.high - self.low
+    /// How far they lie apart, divided: the distance itself need not be a number.
+    pub(crate) fn part(&self, count: f64) -> f64 {
+        steps::part(self.low, self.high, count)
     }
 
     /// Where a value lies: 0 at the low end, 1 at the high end.
     pub(crate) fn share(&self, value: f64) -> f64 {
-        (value - self.low) / self.span()
+        steps::share(self.low, self.high, value)
     }
 
     /// These ends, or ones around them if they are too close to tell apart.
     pub(crate) fn apart(low: f64, high: f64, least: f64) -> Ends {
         let magnitude = low.abs().max(high.abs());
-        if high - low > magnitude * 1e-12 && (high - low).is_finite() {
+        if high - low > magnitude * 1e-12 {
             return Ends { low, high };
         }
         let around = magnitude.max(least) * 0.05;
-        Ends { low: (low - around).max(f64::MIN / 4.0), high: (high + around).min(f64::MAX / 4.0) }
+        Ends { low: (low - around).max(f64::MIN), high: (high + around).min(f64::MAX) }
     }
 }
 
@@ -137,9 +140,11 @@ mod tests {
         let found = axis.ends_of(&[0.2, 1.0, f64::NAN]);
         assert_eq!(found.low, 0.0);
         assert!(found.high > 1.0 && found.high < 1.05);
-        for numbers in [&[][..], &[5.0], &[f64::MAX, f64::MIN], &[f64::NAN], &[0.0]] {
+        for numbers in [&[][..], &[5.0], &[f64::MAX, f64::MIN], &[f64::MAX], &[0.0, 5e-324], &[f64::NAN], &[0.0]] {
             let found = Axis { ends: (None, None), ..axis.clone() }.ends_of(numbers);
-            assert!(found.span() > 0.0 && found.span().is_finite(), "{numbers:?}: {found:?}");
+            assert!(found.low < found.high && found.part(4.0).is_finite(), "{numbers:?}: {found:?}");
+            let shares = numbers.iter().filter(|number| number.is_finite()).map(|number| found.share(*number));
+            assert!(shares.into_iter().all(|share| (0.0..=1.0).contains(&share)), "{numbers:?}: {found:?}");
         }
         let mut fixed = axis.clone();
         fixed.fixed(Some((0.2, 1.0)));

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use kubist_types::Cancel;
 use kubist_types::shown::printable;
 
 use crate::canvas::{Rect, encode};
@@ -16,12 +17,12 @@ use crate::text::{Anchor, Text};
 const FONTS: &str = "DejaVu Sans, Verdana, Geneva, sans-serif";
 
 /// The whole document; `title` and `description` are what viewers show of it.
-pub(crate) fn document(scene: &Scene, title: &str, description: &str) -> Result<String, Error> {
+pub(crate) fn document(scene: &Scene, title: &str, description: &str, cancel: &Cancel) -> Result<String, Error> {
     let Scene { width, height, .. } = *scene;
     let mut body = String::new();
     for mark in &scene.marks {
         // Writing to a string does not fail.
-        let _ = writeln!(body, "{}", element(mark)?);
+        let _ = writeln!(body, "{}", element(mark, cancel)?);
     }
     Ok(format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -35,7 +36,7 @@ pub(crate) fn document(scene: &Scene, title: &str, description: &str) -> Result<
     ))
 }
 
-fn element(mark: &Mark) -> Result<String, Error> {
+fn element(mark: &Mark, cancel: &Cancel) -> Result<String, Error> {
     Ok(match mark {
         Mark::Fill(rect, color) => format!("<rect {} fill=\"{}\"/>", place(*rect), hex(*color)),
         Mark::Frame { around, thickness, color } => {
@@ -50,10 +51,10 @@ fn element(mark: &Mark) -> Result<String, Error> {
                 hex(*color),
             )
         }
-        Mark::Points(rect, layer) => image(*rect, (rect.width, rect.height), &layer.rgba(*rect))?,
+        Mark::Points(rect, layer) => image(*rect, (rect.width, rect.height), &layer.rgba(*rect, cancel)?, cancel)?,
         Mark::Ramp(rect, colors) => {
             let rgba: Vec<u8> = colors.iter().flat_map(|[red, green, blue]| [*red, *green, *blue, 255]).collect();
-            image(*rect, (1, colors.len() as i64), &rgba)?
+            image(*rect, (1, colors.len() as i64), &rgba, cancel)?
         }
         Mark::Arrow { base, up, color } => {
             let (foot, tip) = if *up { (base.bottom(), base.y) } else { (base.y, base.bottom()) };
@@ -82,9 +83,9 @@ fn words(text: &Text) -> String {
 }
 
 /// Pixels that fill a rectangle.
-fn image(rect: Rect, (width, height): (i64, i64), rgba: &[u8]) -> Result<String, Error> {
+fn image(rect: Rect, (width, height): (i64, i64), rgba: &[u8], cancel: &Cancel) -> Result<String, Error> {
     let mut png = Vec::new();
-    encode(&mut png, (width as u32, height as u32), png::ColorType::Rgba, rgba, &[])?;
+    encode(&mut png, (width as u32, height as u32), png::ColorType::Rgba, rgba, &[], cancel)?;
     // `xlink:href` for readers of SVG 1.1.
     Ok(format!(
         "<image {} preserveAspectRatio=\"none\" xlink:href=\"data:image/png;base64,{}\"/>",

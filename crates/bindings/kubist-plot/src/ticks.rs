@@ -1,4 +1,8 @@
 //! Where an axis has its marks, and what stands beside them.
+//!
+//! Of any two numbers there are a few marks at most, and none that is not finite.
+
+use kubist_types::steps::{LEAST, MARKS, Step, marks, resolution};
 
 /// How an axis maps values to its length.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,91 +25,74 @@ pub(crate) struct Ticks {
     pub common: Option<String>,
 }
 
-/// About `most` marks between `low` and `high` (finite, ascending).
+/// About `most` marks between `low` and `high`; none where these are not finite and ascending.
 pub(crate) fn ticks(scale: Scale, low: f64, high: f64, most: usize) -> Ticks {
+    if !(low.is_finite() && high.is_finite() && low < high) {
+        return Ticks::default();
+    }
     match scale {
         Scale::Linear => linear(low, high, most),
-        Scale::Log => logarithmic(low, high, most),
+        Scale::Log => logarithmic(low.max(LEAST), high.max(LEAST), most),
         Scale::Calendar => calendar(low, high, most),
     }
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is at least `step`.
-pub(crate) fn round_step(step: f64) -> f64 {
-    let power = 10f64.powf(step.log10().floor());
-    let leading = step / power;
-    power * [1.0, 2.0, 5.0].into_iter().find(|round| leading <= round * (1.0 + 1e-9)).unwrap_or(10.0)
+/// A round length as text.
+pub(crate) fn shown(step: Step) -> String {
+    let (digits, power) = step.shortest();
+    power_text(digits.into(), power, (-3..=4).contains(&power))
 }
 
-/// A round number (1, 2 or 5 times a power of ten) as text.
-pub(crate) fn shown(round: f64) -> String {
-    let exponent = (round.log10() + 1e-9).floor() as i32;
-    match (exponent, (round / 10f64.powi(exponent)).round() as i64) {
-        (-3..=4, _) => format!("{:.*}", (-exponent).max(0) as usize, round),
-        (_, 1) => format!("10{}", superscript(exponent)),
-        (_, leading) => format!("{leading}·10{}", superscript(exponent)),
+/// Digits times a power of ten, plain or with the power.
+fn power_text(digits: i64, power: i32, is_plain: bool) -> String {
+    match (is_plain, power, digits) {
+        (true, 0.., _) => format!("{digits}{}", "0".repeat(power as usize)),
+        (true, ..) => format!("{:.*}", power.unsigned_abs() as usize, digits as f64 / 10f64.powi(-power)),
+        (_, _, 1) => format!("10{}", superscript(power)),
+        _ => format!("{digits}·10{}", superscript(power)),
     }
-}
-
-/// All multiples of `step` within the ends.
-fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
-    let slack = step * 1e-6;
-    let first = ((low - slack) / step).ceil();
-    let count = (((high + slack) / step).floor() - first).clamp(-1.0, 1000.0) as i64;
-    // + 0.0 makes of -0 a 0.
-    (0..=count).map(|index| (first + index as f64) * step + 0.0).collect()
 }
 
 fn linear(low: f64, high: f64, most: usize) -> Ticks {
     const FEWEST: usize = 3;
-    let mut step = round_step((high - low) / most.max(1) as f64);
-    let mut values = multiples(low, high, step);
-    while values.len() < FEWEST && step > 0.0 {
-        step = round_step(step * 0.4);
-        values = multiples(low, high, step);
-    }
+    let (step, values) = marks(low, high, most, FEWEST);
     let largest = low.abs().max(high.abs());
     let exponent = if (1e-3..1e6).contains(&largest) { 0 } else { largest.log10().floor() as i32 };
-    let unit = 10f64.powi(exponent);
-    let decimals = (-((step / unit).log10() + 1e-9).floor()).clamp(0.0, 12.0) as usize;
-    let label = |value: &f64| grouped(&format!("{:.decimals$}", value / unit));
+    let label = |count: i64| grouped(&step.text(count, exponent));
     Ticks {
-        major: values.iter().map(|value| (*value, label(value))).collect(),
+        major: values.into_iter().map(|(count, value)| (value, label(count))).collect(),
         minor: Vec::new(),
         common: (exponent != 0).then(|| format!("×10{}", superscript(exponent))),
     }
 }
 
 fn logarithmic(low: f64, high: f64, most: usize) -> Ticks {
-    let decades = (low.log10().ceil() as i32..=high.log10().floor() as i32).collect::<Vec<_>>();
-    let stride = decades.len().div_ceil(most.max(1)).max(1);
+    let (first, last) = (low.log10().floor() as i32, high.log10().floor() as i32);
     let span = high.log10() - low.log10();
     if span < 0.7 {
         return linear(low, high, most);
     }
-    let plain = low >= 0.999e-3 && high <= 1.001e4;
-    let label = |value: f64| {
-        let exponent = value.log10().floor() as i32;
-        let exponent = if value / 10f64.powi(exponent) > 9.99 { exponent + 1 } else { exponent };
-        let leading = (value / 10f64.powi(exponent)).round();
-        match (plain, leading as i64) {
-            (true, _) => format!("{:.*}", (-exponent).max(0) as usize, value),
-            (false, 1) => format!("10{}", superscript(exponent)),
-            (false, leading) => format!("{leading}·10{}", superscript(exponent)),
-        }
+    let decades = (last - low.log10().ceil() as i32 + 1).max(0) as usize;
+    let stride = decades.div_ceil(most.max(1)).max(1);
+    let is_plain = low >= 0.999e-3 && high <= 1.001e4;
+    let value = |(digits, power): (i64, i32)| format!("{digits}e{power}").parse::<f64>().unwrap_or(f64::NAN);
+    let within = |at: &(i64, i32)| {
+        let value = value(*at);
+        value.is_finite() && value >= low * (1.0 - 1e-9) && value * (1.0 - 1e-9) <= high
     };
-    let within = |value: &f64| (low * (1.0 - 1e-9)..=high * (1.0 + 1e-9)).contains(value);
-    let (first, last) = (low.log10().floor() as i32, high.log10().floor() as i32);
-    let of = |steps: &[f64], every: usize| {
+    let of = |digits: &[i64], every: usize| {
         let powers = (first..=last).filter(move |power| power.rem_euclid(every as i32) == 0);
-        let values = powers.flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)));
-        values.filter(within).collect::<Vec<f64>>()
+        powers.flat_map(|power| digits.iter().map(move |digits| (*digits, power))).filter(within).collect::<Vec<_>>()
     };
-    let dense: [&[f64]; 2] = [&[1.0, 2.0, 5.0], &[1.0, 3.0]];
-    let dense = dense.into_iter().map(|steps| of(steps, 1)).find(|values| values.len() <= most.max(5));
-    let major = dense.unwrap_or_else(|| of(&[1.0], stride));
-    let minor = if stride == 1 && span < 8.0 { of(&[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], 1) } else { Vec::new() };
-    Ticks { major: major.into_iter().map(|value| (value, label(value))).collect(), minor, common: None }
+    let dense: [&[i64]; 2] = [&[1, 2, 5], &[1, 3]];
+    let dense = dense.into_iter().map(|digits| of(digits, 1)).find(|values| values.len() <= most.max(5));
+    let major = dense.unwrap_or_else(|| of(&[1], stride));
+    let minor = if stride == 1 && span < 8.0 { of(&[2, 3, 4, 5, 6, 7, 8, 9], 1) } else { Vec::new() };
+    Ticks {
+        major: major.into_iter().map(|at| (value(at), power_text(at.0, at.1, is_plain))).collect(),
+        minor: minor.into_iter().map(value).collect(),
+        common: None,
+    }
 }
 
 const MINUTE: f64 = 60.0;
@@ -114,7 +101,24 @@ const DAY: f64 = 86_400.0;
 const MONTH: f64 = 30.44 * DAY;
 const YEAR: f64 = 365.25 * DAY;
 
+/// Beyond these seconds no type has a time.
+const LAST: f64 = 9.2e18;
+/// No type tells more of a second.
+const NANOSECOND: f64 = 1e-9;
+
+/// A round moment: its whole second, and nanoseconds.
+#[derive(Clone, Copy)]
+struct Moment {
+    value: f64,
+    second: i64,
+    nanoseconds: i64,
+}
+
 fn calendar(low: f64, high: f64, most: usize) -> Ticks {
+    let (low, high) = (low.clamp(-LAST, LAST), high.clamp(-LAST, LAST));
+    if low >= high {
+        return Ticks::default();
+    }
     let rough = (high - low) / most.max(1) as f64;
     if rough > 28.0 * DAY {
         return months(low, high, rough);
@@ -143,35 +147,55 @@ fn calendar(low: f64, high: f64, most: usize) -> Ticks {
         14.0 * DAY,
         28.0 * DAY,
     ];
-    let step = if rough < 1.0 {
-        round_step(rough)
+    let least = rough.max(resolution(low, high));
+    let (step, decimals, moments) = if least < 1.0 {
+        let step = Step::at_least(least.max(NANOSECOND), MARKS);
+        let (digits, power) = step.shortest();
+        let units = 10i64.pow(power.unsigned_abs().min(9));
+        let moment = |(count, value): (i64, f64)| {
+            let parts = count * i64::from(digits);
+            let nanoseconds = parts.rem_euclid(units) * (1_000_000_000 / units);
+            Moment { value, second: parts.div_euclid(units), nanoseconds }
+        };
+        let moments: Vec<Moment> = step.within(low, high).into_iter().map(moment).collect();
+        (step.value(), power.unsigned_abs() as usize, moments)
     } else {
-        clock.into_iter().find(|step| *step >= rough).unwrap_or(28.0 * DAY)
+        let step = clock.into_iter().find(|step| *step >= least).unwrap_or(28.0 * DAY);
+        let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
+        let seconds = (first..=last).map(|count| count * step as i64);
+        let moments = seconds.map(|second| Moment { value: second as f64, second, nanoseconds: 0 });
+        (step, 0, moments.collect())
     };
-    let values = multiples(low, high, step);
     let one_day = (low / DAY).floor() == (high / DAY).floor();
-    let decimals = (-(step.log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize;
-    let label = |value: f64| {
-        let (day, second) = ((value / DAY).floor(), value.rem_euclid(DAY));
-        let (year, month, date) = civil(day as i64);
-        let minutes = (second / MINUTE).floor() as i64;
-        let time = format!("{:02}:{:02}", minutes / 60, minutes % 60);
-        let seconds = second - minutes as f64 * MINUTE;
-        let width = if decimals > 0 { decimals + 3 } else { 2 };
+    let label = |Moment { second, nanoseconds, .. }: &Moment| {
+        let (day, second) = (second.div_euclid(DAY as i64), second.rem_euclid(DAY as i64));
+        let (_, month, date) = civil(day);
+        let time = format!("{:02}:{:02}", second / 3600, second / 60 % 60);
+        let fraction = format!("{nanoseconds:09}");
         match step {
-            step if step >= DAY => format!("{year:04}-{month:02}-{date:02}"),
-            step if step < MINUTE => format!("{time}:{seconds:0width$.decimals$}"),
+            step if step >= DAY => date_text(day),
+            step if step < 1.0 => format!("{time}:{:02}.{}", second % 60, &fraction[..decimals]),
+            step if step < MINUTE => format!("{time}:{:02}", second % 60),
             _ if one_day => time,
             _ => format!("{month:02}-{date:02} {time}"),
         }
     };
-    let (year, month, date) = civil((low / DAY).floor() as i64);
+    let first_day = (low / DAY).floor() as i64;
     let common = match (one_day, step < DAY) {
-        (true, true) => Some(format!("{year:04}-{month:02}-{date:02}")),
-        (false, true) if step >= MINUTE => Some(format!("{year:04}")),
+        (true, true) => Some(date_text(first_day)),
+        (false, true) if step >= MINUTE => Some(year_text(civil(first_day).0)),
         _ => None,
     };
-    Ticks { major: values.into_iter().map(|value| (value, label(value))).collect(), minor: Vec::new(), common }
+    Ticks { major: moments.iter().map(|moment| (moment.value, label(moment))).collect(), minor: Vec::new(), common }
+}
+
+fn date_text(day: i64) -> String {
+    let (year, month, date) = civil(day);
+    format!("{}-{month:02}-{date:02}", year_text(year))
+}
+
+fn year_text(year: i64) -> String {
+    format!("{}{:04}", if year < 0 { "−" } else { "" }, year.abs())
 }
 
 fn months(low: f64, high: f64, rough: f64) -> Ticks {
@@ -179,16 +203,19 @@ fn months(low: f64, high: f64, rough: f64) -> Ticks {
         step if step <= 1.0 => 1,
         step if step <= 3.0 => 3,
         step if step <= 6.0 => 6,
-        _ => 12 * round_step(rough / YEAR).max(1.0) as i64,
+        _ => 12 * Step::at_least((rough / YEAR).max(1.0), MARKS).value() as i64,
     };
-    let (first_year, ..) = civil((low / DAY).floor() as i64);
-    let (last_year, ..) = civil((high / DAY).floor() as i64);
-    let all = (first_year * 12..=last_year * 12 + 11).filter(|month| month.rem_euclid(step) == 0);
+    let month_of = |moment: f64| {
+        let (year, month, _) = civil((moment / DAY).floor() as i64);
+        year * 12 + month - 1
+    };
+    let (first, last) = (month_of(low).div_euclid(step), month_of(high).div_euclid(step));
+    let all = (first..=last).map(|count| count * step);
     let moments = all.map(|month| (days(month.div_euclid(12), month.rem_euclid(12) + 1) as f64 * DAY, month));
     let within = moments.filter(|(value, _)| (low..=high).contains(value));
-    let label = |month: i64| match step < 12 {
-        true => format!("{:04}-{:02}", month.div_euclid(12), month.rem_euclid(12) + 1),
-        false => format!("{:04}", month.div_euclid(12)),
+    let label = |month: i64| match (year_text(month.div_euclid(12)), step < 12) {
+        (year, true) => format!("{year}-{:02}", month.rem_euclid(12) + 1),
+        (year, false) => year,
     };
     Ticks { major: within.map(|(value, month)| (value, label(month))).collect(), minor: Vec::new(), common: None }
 }
@@ -251,6 +278,8 @@ fn superscript(exponent: i32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn labels(scale: Scale, low: f64, high: f64) -> Vec<String> {
@@ -271,20 +300,58 @@ mod tests {
         assert_eq!((large.common.as_deref(), large.major[1].1.as_str()), (Some("×10⁶"), "0.5"));
     }
 
-    #[test]
-    fn marks_lie_within_and_ascend() {
-        for (low, high) in [(0.0, 1.0), (-1e300, 1e300), (1e-300, 2e-300), (1e9, 1e9 + 1.0), (-0.001, 0.0)] {
-            for scale in [Scale::Linear, Scale::Calendar] {
-                if scale == Scale::Calendar && high > 1e12 {
-                    continue;
+    /// Finite numbers, extreme ones often.
+    fn numbers() -> impl Strategy<Value = f64> {
+        const EXTREMES: [f64; 9] =
+            [0.0, LEAST, -LEAST, f64::MAX, f64::MIN, 9.3e18, -9.3e18, 9_007_199_254_740_992.0, 1.7e9];
+        let of_bits = any::<u64>().prop_map(f64::from_bits).prop_filter("finite", |number| number.is_finite());
+        prop_oneof![prop::sample::select(&EXTREMES[..]), of_bits, -1e10..1e10f64]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        #[test]
+        fn marks_are_few_finite_and_ascending(a in numbers(), b in numbers(), ulps in 0u8..3, most in 1usize..14) {
+            let b = if ulps > 0 { (0..ulps).fold(a, |b, _| b.next_up()) } else { b };
+            let (low, high) = (a.min(b), a.max(b));
+            for scale in [Scale::Linear, Scale::Log, Scale::Calendar] {
+                let Ticks { major, minor, common } = ticks(scale, low, high, most);
+                prop_assert!(major.len() <= 4 * most + 12 && minor.len() < 100, "{scale:?}: {major:?}");
+                for found in [major.iter().map(|(value, _)| *value).collect(), minor] {
+                    prop_assert!(found.iter().all(|value| value.is_finite()), "{scale:?}: {found:?}");
+                    prop_assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{scale:?}: {found:?}");
+                    let slack = (high / 2.0 - low / 2.0) * 1e-4 + resolution(low, high);
+                    let slack = if scale == Scale::Calendar { slack + NANOSECOND } else { slack };
+                    let is_within = |value: &f64| *value >= low - slack && *value <= high + slack;
+                    let skipped = scale == Scale::Log && low <= 0.0;
+                    prop_assert!(skipped || found.iter().all(is_within), "{scale:?}: {found:?}");
                 }
-                let ticks = ticks(scale, low, high, 7);
-                assert!(ticks.major.len() <= 9, "{low} {high}: {}", ticks.major.len());
-                assert!(ticks.major.windows(2).all(|pair| pair[0].0 < pair[1].0));
-                let slack = (high - low) * 1e-5;
-                assert!(ticks.major.iter().all(|(value, _)| (low - slack..=high + slack).contains(value)));
+                let mut labels: Vec<&String> = major.iter().map(|(_, label)| label).collect();
+                labels.dedup();
+                prop_assert_eq!(labels.len(), major.len(), "{:?}: {:?} {:?}", scale, &major, common);
             }
         }
+    }
+
+    #[test]
+    fn extreme_ranges_have_marks() {
+        let of = |low, high| ticks(Scale::Linear, low, high, 5);
+        assert_eq!(
+            of(0.0, f64::MAX).major.iter().map(|(value, _)| *value).collect::<Vec<_>>(),
+            [0.0, 5e307, 1e308, 1.5e308]
+        );
+        assert_eq!(of(f64::MIN, f64::MAX).common.as_deref(), Some("×10³⁰⁸"));
+        assert_eq!(
+            of(f64::MIN, f64::MAX).major.iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>(),
+            ["−1", "0", "1"]
+        );
+        assert_eq!(of(0.0, 1e-323).major.iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>(), ["0", "5", "10"]);
+        assert_eq!(labels(Scale::Log, LEAST, f64::MAX)[0], "10⁻³¹⁸");
+        let ends = ticks(Scale::Calendar, -9.223e18, 9.223e18, 5);
+        assert_eq!(ends.major[0].1, "−200000000000");
+        // Labels tell marks apart, however near they are.
+        assert_eq!(labels(Scale::Linear, 1.0, 1.0 + 2e-12)[1], "1.0000000000005");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_schema::DataType;
+use kubist::steps::share;
 use kubist::{Cancel, QuerySpec, RunOptions, Snapshot};
 use serde_json::{Value, json};
 
@@ -70,10 +71,9 @@ fn of_numbers(parts: &[&ArrayRef], bins: usize, cancel: &Cancel) -> Result<Value
     let (Some(low), Some(high)) = (values.first().copied(), values.last().copied()) else {
         return Ok(json!({ "missing": all }));
     };
-    let width = (high - low) / bins as f64;
     let mut counts = vec![0u64; bins];
     for value in &values {
-        let bin = if width > 0.0 { ((value - low) / width) as usize } else { 0 };
+        let bin = if low < high { (share(low, high, *value) * bins as f64) as usize } else { 0 };
         counts[bin.min(bins - 1)] += 1;
     }
     let quantile = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];

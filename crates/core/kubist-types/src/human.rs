@@ -56,6 +56,9 @@ pub fn duration(seconds: f64) -> String {
     } else if seconds < 59.95 {
         format!("{seconds:.1} s")
     } else {
+        if !seconds.is_finite() {
+            return "–".to_string();
+        }
         let whole = seconds.round() as u64;
         match whole / 3600 {
             0 => format!("{}:{:02}", whole / 60, whole % 60),
@@ -134,9 +137,18 @@ pub fn alike(numbers: &[f64], error: f64) -> Vec<String> {
         (false, _) => value.to_string(),
         (true, 0) if last > 0 => grouped(&fixed((value / step).round() * step, 0)),
         (true, 0) => grouped(&fixed(*value, decimals)),
-        (true, _) => format!("{}e{power}", fixed(value / 10f64.powi(power), decimals)),
+        (true, _) => format!("{}e{power}", fixed(over(*value, power), decimals)),
     };
     numbers.iter().map(shown).collect()
+}
+
+/// A number divided by a power of ten; that of subnormal numbers is none of its own.
+fn over(value: f64, power: i32) -> f64 {
+    const SUBNORMAL: i32 = -300;
+    match power < SUBNORMAL {
+        true => value * 10f64.powi(-SUBNORMAL) / 10f64.powi(power - SUBNORMAL),
+        false => value / 10f64.powi(power),
+    }
 }
 
 /// A number with so many decimals; without a sign where that leaves zeros alone.
@@ -189,6 +201,8 @@ mod tests {
         assert_eq!(alike(&[-2.5e20, 1e19], 1e19), ["-2.50e20", "0.10e20"]);
         assert_eq!(alike(&[1.0, 1e-300], 1e-300), ["1.00000000000000000", "0.00000000000000000"]);
         assert_eq!(alike(&[1.5, f64::INFINITY], f64::INFINITY), ["1.5", "inf"]);
+        assert_eq!(alike(&[1e-320, 2e-321], 2e-321), ["1.00e-320", "0.20e-320"]);
+        assert_eq!(alike(&[f64::MAX, 1e307], 1e307), ["1.80e308", "0.10e308"]);
         assert_eq!(alike(&[0.0, 0.0], 0.0), ["0", "0"]);
     }
 

@@ -15,6 +15,7 @@ pub mod options;
 pub mod query;
 pub mod shown;
 pub mod stats;
+pub mod steps;
 pub mod thinned;
 pub mod type_names;
 

@@ -87,6 +87,7 @@ pub use kubist_repair::verify::{VerifyOptions, VerifyReport};
 pub use kubist_store as store;
 pub use kubist_types::human;
 pub use kubist_types::shown::{printable, printable_lines, without_password};
+pub use kubist_types::steps;
 pub use kubist_types::type_names::data_type;
 pub use kubist_types::{
     Accuracy, Bound, Cancel, ColumnInfo, ColumnSum, CommitOptions, Compression, Dimension, Domain, Error, ErrorKind,

@@ -41,16 +41,13 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
     let caption = run.caption(0, &survey.fullest, fraction);
     let mut picture = asked.picture(pooled.points, fraction, &caption)?;
     picture.fix_axes(&survey.extents);
-    let mut stage = Stage::new(&picture, &survey.fullest);
+    let mut stage = Stage::new(&picture, &survey.fullest, cancel)?;
     drop(survey);
     if asked.color.is_none() {
-        run.each(fraction, |points, _| {
-            stage.settle(&points);
-            Ok(())
-        })?;
+        run.each(fraction, |points, _| Ok(stage.settle(&points)?))?;
     }
     let mut reel = place.begin(&stage, fps, [asked.title(), caption])?;
-    run.each(fraction, |points, caption| reel.add(&stage.scene(&points, &caption).canvas()))?;
+    run.each(fraction, |points, caption| reel.add(&stage.scene(&points, &caption)?.canvas(cancel)?, cancel))?;
     cancel.check()?;
     reel.finish()?;
     let (width, height) = stage.size();

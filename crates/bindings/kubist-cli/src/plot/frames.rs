@@ -10,7 +10,7 @@ use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Int64Array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field};
-use kubist::{Cancel, QuerySpec, RunOptions, human};
+use kubist::{Cancel, QuerySpec, RunOptions, human, steps};
 
 use super::Asked;
 use crate::failure::{Failure, Result};
@@ -133,8 +133,7 @@ fn quoted(name: &str) -> String {
 fn edges(column: &Field, first: &Key, last: &Key, count: u32) -> Result<Vec<Key>> {
     Ok(match (first, last) {
         (Key::Float(low), Key::Float(high)) => {
-            let width = (high - low) / f64::from(count);
-            (0..=count).map(|edge| Key::Float(low + width * f64::from(edge))).collect()
+            steps::equal(*low, *high, count as usize).into_iter().map(Key::Float).collect()
         }
         (Key::Int(low), Key::Int(high)) => {
             // Whole numbers: behind the last, and no part without one.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread::{self, JoinHandle};
 
+use kubist::Cancel;
 use kubist_plot::{Canvas, Film, Stage};
 
 use crate::failure::{Failure, Kind, Result};
@@ -81,16 +82,16 @@ pub enum Reel {
 }
 
 impl Reel {
-    pub fn add(&mut self, canvas: &Canvas) -> Result<()> {
+    pub fn add(&mut self, canvas: &Canvas, cancel: &Cancel) -> Result<()> {
         match self {
-            Reel::Gif(film, pending) => film.add(canvas).map_err(|error| picture::failure(pending, error)),
+            Reel::Gif(film, pending) => film.add(canvas, cancel).map_err(|error| picture::failure(pending, error)),
             Reel::Mp4(encoder, _) => encoder.add(canvas.rgb()),
             Reel::Folder(folder, count, [title, description]) => {
                 *count += 1;
                 let pending = PendingFile::create(&folder.temporary.join(format!("frame-{count:05}.png")))?;
                 let mut out = BufWriter::new(pending.writer()?);
                 let texts = [("Software", "Kubist"), ("Title", title.as_str()), ("Description", description.as_str())];
-                canvas.write_png(&mut out, &texts).map_err(|error| picture::failure(&pending, error))?;
+                canvas.write_png(&mut out, &texts, cancel).map_err(|error| picture::failure(&pending, error))?;
                 out.flush().map_err(|error| Failure::io(pending.destination(), &error))?;
                 drop(out);
                 pending.publish()
