@@ -11,7 +11,7 @@ use arrow_select::take::take;
 use kubist_expr::{Expression, Wholes};
 use kubist_index::priority::priorities;
 
-use crate::aggregate::{Accumulator, Bound, Pilot, Records, Rows};
+use crate::aggregate::{Accumulator, Bound, Pilot, Records, Rows, Shift};
 use crate::auxiliary::{Auxiliary, Expected};
 use crate::group::GroupBy;
 use crate::sums::Sums;
@@ -57,8 +57,8 @@ pub struct Brought {
 /// What the pilot's records show of all of them.
 #[derive(Clone, Debug, Default)]
 pub struct PilotFindings {
-    /// By aggregate and argument: near its mean, so that squares stay small.
-    shifts: Vec<Vec<f64>>,
+    /// By aggregate and argument.
+    shifts: Vec<Vec<Shift>>,
     /// By aggregate and argument: the smallest and the largest finite value.
     ends: Vec<Vec<Option<(f64, f64)>>>,
     /// By aggregate and argument: the smallest finite value above 0.
@@ -225,8 +225,9 @@ impl Values {
 }
 
 impl PilotFindings {
-    /// From the records of a pilot; `identified`: the table says which records belong together.
-    pub fn new(task: &Task, sample: &[Values], identified: bool) -> PilotFindings {
+    /// From the records of a pilot; `identified`: the table says which records belong together, `is_all`: no others will
+    /// be read.
+    pub fn new(task: &Task, sample: &[Values], identified: bool, is_all: bool) -> PilotFindings {
         let known = |aggregate: usize, argument: usize| {
             let values = sample.iter().flat_map(move |part| part.arguments[aggregate][argument].iter().copied());
             values.filter(|value| value.is_finite())
@@ -234,17 +235,25 @@ impl PilotFindings {
         let mean = |aggregate: usize, argument: usize| {
             let (mut sum, mut count) = (0.0, 0u32);
             known(aggregate, argument).for_each(|value| (sum, count) = (sum + value, count + 1));
-            if count == 0 { 0.0 } else { sum / count as f64 }
+            match count {
+                0 => 0.0,
+                _ if sum.is_finite() => sum / f64::from(count),
+                // Of values whose sum is none.
+                _ => known(aggregate, argument).map(|value| value / f64::from(count)).sum(),
+            }
         };
         let ends = |aggregate: usize, argument: usize| {
             let ends = known(aggregate, argument)
                 .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
             (ends.0 <= ends.1).then_some(ends)
         };
-        let shift = |aggregate: usize, argument: usize| match ends(aggregate, argument) {
+        let shift = |aggregate: usize, argument: usize| {
+            let (low, high) = ends(aggregate, argument).unwrap_or((0.0, 0.0));
             // Values that are all this one are 0 beside it.
-            Some((low, high)) if low == high => low,
-            _ => short(mean(aggregate, argument)),
+            let by = if low == high { low } else { short(mean(aggregate, argument)) };
+            let largest = low.abs().max(high.abs());
+            // Values that are yet to be read may be larger.
+            Shift::new(by, if is_all { largest } else { largest.max(1.0) })
         };
         let positive = |aggregate: usize, argument: usize| {
             known(aggregate, argument).filter(|value| *value > 0.0).min_by(f64::total_cmp)

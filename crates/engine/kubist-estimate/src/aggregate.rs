@@ -116,9 +116,9 @@ pub enum Total {
 pub trait Aggregate: Debug + Send + Sync {
     fn properties(&self) -> Properties;
 
-    /// What is added up of each record, computed from the values of its arguments less `shifts`;
+    /// What is added up of each record, computed from the values of its arguments beside `shifts`;
     /// `None` for the values of the arguments themselves.
-    fn features(&self, _values: &[&[f64]], _shifts: &[f64], _rows: usize) -> Option<Vec<Vec<f64>>> {
+    fn features(&self, _values: &[&[f64]], _shifts: &[Shift], _rows: usize) -> Option<Vec<Vec<f64>>> {
         None
     }
 
@@ -126,11 +126,48 @@ pub trait Aggregate: Debug + Send + Sync {
     fn accumulator(&self, pilot: &Pilot) -> Box<dyn Accumulator>;
 }
 
+/// Beside which number values are added up, and how much smaller than they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shift {
+    /// Near the mean, so that squares of what is left stay small.
+    pub by: f64,
+    /// What values are multiplied by: 1, or the power of two for which squares of extreme values are numbers.
+    pub scale: f64,
+}
+
+impl Shift {
+    pub const NONE: Shift = Shift { by: 0.0, scale: 1.0 };
+
+    /// Of values of which this one is the largest in size.
+    pub fn new(by: f64, largest: f64) -> Shift {
+        // Fourth powers of such values, and sums of these, are numbers.
+        const PLAIN: std::ops::RangeInclusive<i32> = -100..=100;
+        let power = if largest > 0.0 { largest.min(f64::MAX).log2().floor() as i32 } else { 0 };
+        let scale = if PLAIN.contains(&power) { 1.0 } else { 2f64.powi(-power.clamp(-1000, 1000)) };
+        Shift { by, scale }
+    }
+
+    /// What is added up of a value.
+    pub fn of(&self, value: f64) -> f64 {
+        value * self.scale - self.by * self.scale
+    }
+
+    /// A value itself, as large as it is added up.
+    pub fn scaled(&self, value: f64) -> f64 {
+        value * self.scale
+    }
+
+    /// From what was added up to values.
+    pub fn back(&self) -> f64 {
+        1.0 / self.scale
+    }
+}
+
 /// What a pilot says of one aggregate's arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Pilot<'a> {
-    /// By argument: near its mean, so that squares of what is left stay small.
-    pub shifts: &'a [f64],
+    /// By argument.
+    pub shifts: &'a [Shift],
     /// By argument: the smallest and the largest finite value, if there is one.
     pub ends: &'a [Option<(f64, f64)>],
     /// By argument: the smallest finite value above 0, if there is one.

@@ -93,7 +93,7 @@ pub fn documentation() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aggregate::{Accumulator, Pilot, Records, Rows};
+    use crate::aggregate::{Accumulator, Pilot, Records, Rows, Shift};
     use crate::distribution::student;
     use crate::interval::{Conditions, Interval, bent};
     use arrow_schema::{DataType, Field};
@@ -117,6 +117,16 @@ mod tests {
 
     /// An accumulator of records with these values of the arguments.
     fn accumulated(text: &str, values: &[&[f64]], shifts: &[f64], priorities: Option<&[u64]>) -> Box<dyn Accumulator> {
+        let shifts: Vec<Shift> = shifts.iter().map(|by| Shift { by: *by, scale: 1.0 }).collect();
+        accumulated_beside(text, values, &shifts, priorities)
+    }
+
+    fn accumulated_beside(
+        text: &str,
+        values: &[&[f64]],
+        shifts: &[Shift],
+        priorities: Option<&[u64]>,
+    ) -> Box<dyn Accumulator> {
         let bound = bind(text, &schema()).unwrap();
         let ends = vec![Some((0.0, 1.0)); values.len()];
         let mut accumulator =
@@ -244,6 +254,48 @@ mod tests {
             check("cov(x, n)", &[&x, &y], &[shift, -shift], 13.5);
             check("corr(x, n)", &[&x, &y], &[shift, -shift], 13.5 / (16.5f64 * 12.5).sqrt());
             check("weighted_mean(x, n)", &[&x, &y], &[shift, -shift], 179.0 / 25.0);
+        }
+    }
+
+    /// Values near the ends of floats have figures all the same: powers of two scale them without rounding.
+    #[test]
+    fn extreme_populations_have_the_values_of_plain_ones() {
+        let plain: [&[f64]; 2] = [&[1.0, 2.0, -3.0, 1.75], &[3.0, -1.0, 2.0, 5.0]];
+        for power in [1021, 600, 101, -101, -600, -1000] {
+            // Two steps, as one power alone may be none of a float.
+            let size = |value: f64| value * 2f64.powi(power / 2) * 2f64.powi(power - power / 2);
+            let values: Vec<Vec<f64>> = plain.iter().map(|values| values.iter().map(|v| size(*v)).collect()).collect();
+            let values: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
+            let shift = |values: &[f64]| {
+                let largest = values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+                Shift::new(values[0] / 2.0, largest)
+            };
+            let shifts = [shift(values[0]), shift(values[1])];
+            for (text, degree) in [
+                ("mean(x)", 1),
+                ("std(x)", 1),
+                ("sum(x)", 1),
+                ("corr(x, n)", 0),
+                ("ratio(x, n)", 0),
+                ("weighted_mean(x, n)", 1),
+                ("mean(x) / mean(n)", 0),
+            ] {
+                let of = bind(text, &schema()).unwrap().arguments.len();
+                let exact = |values: &[&[f64]], shifts: &[Shift]| {
+                    found(&mut *accumulated_beside(text, &values[..of], &shifts[..of], None), &EXACT).value.unwrap()
+                };
+                let expected = exact(&plain, &[Shift::NONE; 2]);
+                let expected = if degree == 1 { size(expected) } else { expected };
+                let value = exact(&values, &shifts);
+                assert!((value / expected - 1.0).abs() < 1e-12, "{text} of 2^{power}: {value} is not {expected}");
+                let drawn = Conditions { p: 0.5, ..EXACT };
+                let priorities = [0, 1, 2, 3];
+                let accumulated = &mut *accumulated_beside(text, &values[..of], &shifts[..of], Some(&priorities));
+                let interval = found(accumulated, &drawn);
+                // Of the largest values it may reach beyond floats.
+                let is_bounded = interval.low.is_finite() && interval.high.is_finite();
+                assert!(power > 1000 || is_bounded, "{text} of 2^{power}: {interval:?}");
+            }
         }
     }
 

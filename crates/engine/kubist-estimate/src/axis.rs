@@ -4,11 +4,10 @@ use crate::aggregate::Pilot;
 use crate::call::Call;
 use kubist_expr::Meant;
 use kubist_types::human::{grouped, number};
+use kubist_types::steps::{self, LEAST};
 
 /// Bins, at most.
 pub const MOST_BINS: f64 = 65_536.0;
-/// What the steps between round edges begin with.
-const ROUND: [f64; 4] = [1.0, 2.0, 2.5, 5.0];
 
 /// Bins in one direction, as they are asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +77,7 @@ impl Bins {
         let Some((low, high)) = range else {
             return Ok(Bins { count: MOST_BINS as usize, width: Some(width), range, form });
         };
-        let bins = (high - low) / width;
+        let bins = steps::part(low, high, width);
         if low >= high || (bins - bins.round()).abs() > 1e-6 || !(1.0..=MOST_BINS).contains(&bins.round()) {
             return Err(format!(
                 "from {low} to {high} there are {bins} bins of {width}: 1 to {MOST_BINS} whole ones are wanted"
@@ -93,90 +92,24 @@ impl Bins {
         let positive = pilot.positive.get(argument).copied().flatten();
         let (low, high) = self.range.unwrap_or(match (known, positive, self.form.log) {
             (Some((_, high)), Some(low), true) if low < high => (low, high),
-            (_, Some(only), true) => (only / 2.0, only * 2.0),
+            (_, Some(only), true) => ((only / 2.0).max(LEAST), (only * 2.0).min(f64::MAX)),
             (_, None, true) => (1.0, 10.0),
             (Some((low, high)), ..) if low < high => (low, high),
-            (Some((only, _)), ..) => (only - 0.5, only + 0.5),
+            (Some((only, _)), ..) => steps::around(only),
             (None, ..) => (0.0, 1.0),
         });
         if let Some(width) = self.width {
-            let wanted = (high / width).ceil() - (low / width).floor();
-            return Axis { of_more: wanted > self.count as f64, ..Axis::new(multiples(low, high, width, self.count)) };
+            let (edges, of_more) = steps::widths(low, high, width, self.count);
+            return Axis { edges, of_more };
         }
         let edges = match self.form {
-            Form { log: false, round: false } => equal(low, high, self.count),
-            Form { log: false, round: true } => round(low, high, self.count),
-            Form { log: true, round: false } => {
-                let inner = equal(low.ln(), high.ln(), self.count).into_iter().map(f64::exp);
-                ends_kept(inner.collect(), low, high)
-            }
-            Form { log: true, round: true } => decades(low, high, self.count),
+            Form { log: false, round: false } => steps::equal(low, high, self.count),
+            Form { log: false, round: true } => steps::round(low, high, self.count),
+            Form { log: true, round: false } => steps::geometric(low, high, self.count),
+            Form { log: true, round: true } => steps::decades(low, high, self.count),
         };
-        Axis::new(edges)
+        Axis { edges, of_more: false }
     }
-}
-
-fn equal(low: f64, high: f64, count: usize) -> Vec<f64> {
-    let edges = (0..=count).map(|edge| low + (high - low) * edge as f64 / count as f64);
-    ends_kept(edges.collect(), low, high)
-}
-
-/// Rounding does not move the ends.
-fn ends_kept(mut edges: Vec<f64>, low: f64, high: f64) -> Vec<f64> {
-    if let [first, .., last] = &mut edges[..] {
-        (*first, *last) = (low, high);
-    }
-    edges
-}
-
-/// Multiples of a width around `low` to `high`, so many bins at most.
-fn multiples(low: f64, high: f64, width: f64, most: usize) -> Vec<f64> {
-    let (first, last) = ((low / width).floor(), (high / width).ceil());
-    let bins = (last - first).clamp(1.0, most as f64);
-    // Where widths are parts of 1 the edges are the nearest numbers to what they read as.
-    let (inverse, is_part) = ((1.0 / width).round(), 1.0 / (1.0 / width).round() == width);
-    let edge = |index: f64| if is_part { index / inverse } else { index * width };
-    (0..=bins as usize).map(|bin| edge(first + bin as f64)).collect()
-}
-
-/// Multiples of a round step around `low` to `high`, about `count` bins and no more.
-fn round(low: f64, high: f64, count: usize) -> Vec<f64> {
-    let least = (high - low) / count as f64;
-    let power = least.log10().floor();
-    if !(-300.0..300.0).contains(&power) {
-        return equal(low, high, count);
-    }
-    let steps = [power, power + 1.0].into_iter().flat_map(|power| ROUND.map(|digits| (digits, power as i32)));
-    for (digits, power) in steps.filter(|(digits, power)| digits * 10f64.powi(*power) >= least * (1.0 - 1e-9)) {
-        let step = digits * 10f64.powi(power);
-        let (first, last) = ((low / step).floor(), (high / step).ceil());
-        // Divided by a power of ten edges are the nearest numbers to what they read as.
-        let edge = |index: f64| match power < 0 {
-            true => index * digits / 10f64.powi(-power),
-            false => index * step,
-        };
-        let bins = last - first;
-        if (1.0..=count as f64).contains(&bins) && first.abs().max(last.abs()) < 2f64.powi(52) {
-            return (0..=bins as usize).map(|bin| edge(first + bin as f64)).collect();
-        }
-    }
-    equal(low, high, count)
-}
-
-/// Whole powers of ten around `low` to `high`, and the same number of bins in each decade, or of
-/// decades in each bin.
-fn decades(low: f64, high: f64, count: usize) -> Vec<f64> {
-    let first = low.log10().floor() as i32;
-    let last = (high.log10().ceil() as i32).max(first + 1);
-    let decades = (last - first) as usize;
-    if decades > count {
-        let in_each = decades.div_ceil(count);
-        return (first..last).step_by(in_each).chain([last]).map(|decade| 10f64.powi(decade)).collect();
-    }
-    let of_each = count / decades;
-    let edges = (first..last)
-        .flat_map(|decade| (0..of_each).map(move |part| 10f64.powi(decade) * 10f64.powf(part as f64 / of_each as f64)));
-    edges.chain([10f64.powi(last)]).collect()
 }
 
 /// The edges of bins, ascending; what lies beyond them is in the outer bins.
@@ -188,15 +121,6 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Edges that rounding made equal are one.
-    fn new(mut edges: Vec<f64>) -> Axis {
-        edges.dedup();
-        if let [only] = edges[..] {
-            edges = vec![only, only.next_up()];
-        }
-        Axis { edges, of_more: false }
-    }
-
     pub fn bins(&self) -> usize {
         self.edges.len() - 1
     }
@@ -233,7 +157,13 @@ mod tests {
 
     fn edges(count: usize, ends: (f64, f64), form: Form) -> Vec<f64> {
         let positive = [(ends.0 > 0.0).then_some(ends.0).or(Some(1e-3))];
-        let pilot = Pilot { shifts: &[0.0], ends: &[Some(ends)], positive: &positive, clustered: false, groups: 1 };
+        let pilot = Pilot {
+            shifts: &[crate::aggregate::Shift::NONE],
+            ends: &[Some(ends)],
+            positive: &positive,
+            clustered: false,
+            groups: 1,
+        };
         Bins { count, width: None, range: None, form }.axis(&pilot, 0).edges
     }
 
@@ -254,16 +184,42 @@ mod tests {
     }
 
     #[test]
-    fn bins_of_a_width_begin_at_its_multiples() {
-        assert_eq!(multiples(0.013, 0.047, 0.01, 100), [0.01, 0.02, 0.03, 0.04, 0.05]);
-        assert_eq!(multiples(-3.0, 4.0, 2.5, 100), [-5.0, -2.5, 0.0, 2.5, 5.0]);
-        assert_eq!(multiples(0.0, 1e9, 1.0, 3), [0.0, 1.0, 2.0, 3.0]);
-        assert_eq!(multiples(2.0, 2.0, 1.0, 3), [2.0, 3.0]);
+    fn bins_of_extreme_values_are_finite_and_hold_them() {
+        let ends = [(-1.0, f64::MAX), (f64::MIN, f64::MAX), (f64::MAX, f64::MAX), (0.0, 5e-324), (5e-324, 5e-324)];
+        let ends = ends.into_iter().chain([(9.2e18, 9.2e18), (1.0, 1.0f64.next_up()), (-1e300, 1e-300)]);
+        for (low, high) in ends {
+            for form in [(false, false), (false, true), (true, false), (true, true)] {
+                let pilot = Pilot {
+                    shifts: &[crate::aggregate::Shift::NONE],
+                    ends: &[Some((low, high))],
+                    positive: &[(high > 0.0).then_some(if low > 0.0 { low } else { high })],
+                    clustered: false,
+                    groups: 1,
+                };
+                let form = Form { log: form.0, round: form.1 };
+                for width in
+                    [None, Some(5e-324), Some(1e300)].into_iter().take(if form.log || form.round { 1 } else { 3 })
+                {
+                    let bins = Bins { count: 20, width, range: None, form };
+                    let axis = bins.axis(&pilot, 0);
+                    assert!(
+                        axis.bins() <= 20 && axis.edges.iter().all(|edge| edge.is_finite()),
+                        "{low} {high}: {axis:?}"
+                    );
+                    assert!(axis.edges.windows(2).all(|pair| pair[0] < pair[1]), "{low} {high}: {axis:?}");
+                    let is_held = |value: f64| {
+                        let ends = axis.ends(axis.bin(value), (low, high));
+                        ends.0 <= value && value <= ends.1
+                    };
+                    assert!(is_held(low) && is_held(high), "{low} {high}: {axis:?}");
+                }
+            }
+        }
     }
 
     #[test]
     fn outer_bins_hold_and_say_what_lies_beyond() {
-        let axis = Axis::new(vec![0.0, 1.0, 2.0]);
+        let axis = Axis { edges: vec![0.0, 1.0, 2.0], of_more: false };
         assert_eq!([-7.0, 0.0, 0.999, 1.0, 2.0, f64::INFINITY].map(|value| axis.bin(value)), [0, 0, 0, 1, 1, 1]);
         assert_eq!([axis.ends(0, (-7.0, 1.5)), axis.ends(1, (-7.0, 1.5))], [(-7.0, 1.0), (1.0, 2.0)]);
     }

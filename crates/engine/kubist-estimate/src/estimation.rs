@@ -389,7 +389,8 @@ impl<P: Population> Question<P> {
             return Ok(Read::late(sample));
         }
         let identified = sample.source.records.identity().is_some();
-        let pilot = Arc::new(PilotFindings::new(&self.task, &parts, identified));
+        let is_all = sample.at >= self.end && self.tails.is_none();
+        let pilot = Arc::new(PilotFindings::new(&self.task, &parts, identified, is_all));
         for part in &parts {
             sample.accumulated.add(&self.task, &pilot, part, false)?;
         }

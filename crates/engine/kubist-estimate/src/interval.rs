@@ -141,6 +141,12 @@ impl Interval {
         Interval { value: Some(value), low: to(found.low), high: to(found.high), ..found }
     }
 
+    /// The same of values that are all so many times as large; `factor` is above 0.
+    pub fn times(self, factor: f64) -> Interval {
+        let value = self.value.map(|value| value * factor);
+        Interval { value, low: self.low * factor, high: self.high * factor, ..self }
+    }
+
     /// The same of values that are all more by `by`.
     pub fn moved(self, by: f64) -> Interval {
         Interval { value: self.value.map(|value| value + by), low: self.low + by, high: self.high + by, ..self }

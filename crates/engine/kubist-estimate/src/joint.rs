@@ -1,11 +1,13 @@
 //! The joint moments of two numbers: what covariance and correlation have in common.
 
+use crate::aggregate::Shift;
 use crate::totals::Complete;
 
 /// The features of two numbers, less a shift each.
-pub fn features(values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {
+pub fn features(values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
     let (a, b) = (shifts[0], shifts[1]);
-    vec![values.present(), values.of_both(|x, y| (x - a) * (y - b)), values.of_both(|_, y| y - b), values.of(|x| x - a)]
+    let products = values.of_both(|x, y| a.of(x) * b.of(y));
+    vec![values.present(), products, values.of_both(|_, y| b.of(y)), values.of(|x| a.of(x))]
 }
 
 /// What the totals of [`features`] amount to.

@@ -22,6 +22,9 @@ const WORTH: f64 = 0.9;
 const MOST_LEVERAGE: f64 = 0.2;
 /// What should be 0 is off by at most so many of its errors.
 const MOST_OFF: f64 = 5.0;
+/// Fourth powers of such numbers are numbers.
+const LEAST_PLAIN: f64 = 1e-70;
+const MOST_PLAIN: f64 = 1e70;
 /// Two variables whose correlation has a square beyond 1 less this are one.
 const LEAST_APART: f64 = 1e-3;
 
@@ -275,11 +278,15 @@ impl Sums {
         let combine = |(cell, less): (&[f64], &[f64])| {
             (cell.iter().zip(coefficients).map(|(total, by)| total * by).sum::<f64>() - less[0] * by) / p
         };
-        let pairs = self.spread_cells().zip(other.spread_cells());
-        let mean = pairs.clone().map(combine).sum::<f64>() / groups;
+        let combined: Vec<f64> = self.spread_cells().zip(other.spread_cells()).map(combine).collect();
+        let mean = combined.iter().sum::<f64>() / groups;
+        // Powers of what is extreme are not numbers, and powers of parts of it are.
+        let largest = combined.iter().fold(0.0, |most: f64, total| most.max((total - mean).abs()));
+        let is_extreme = largest > 0.0 && largest.is_finite() && !(LEAST_PLAIN..MOST_PLAIN).contains(&largest);
+        let unit = if is_extreme { largest } else { 1.0 };
         let (mut second, mut third, mut fourth) = (0.0, 0.0, 0.0);
-        for pair in pairs {
-            let away = combine(pair) - mean;
+        for total in combined {
+            let away = (total - mean) / unit;
             let square = away * away;
             second += square;
             third += square * away;
@@ -288,7 +295,7 @@ impl Sums {
         let loose = self
             .corrected
             .as_ref()
-            .map_or(0.0, |corrected| corrected.loose(coefficients, by, other.corrected.as_ref()));
+            .map_or(0.0, |corrected| corrected.loose(coefficients, by, other.corrected.as_ref()) / unit / unit);
         let sampled = (1.0 - p) * second * occupied / (occupied - 1.0);
         let variance = sampled + loose;
         let part = if variance > 0.0 { sampled / variance } else { 1.0 };
@@ -297,7 +304,7 @@ impl Sums {
         let degrees = occupied - if self.is_corrected() { 3.0 } else { 1.0 };
         let by_kurtosis = 2.0 / (fourth / (second * second) - 1.0 / occupied);
         Spread {
-            error: variance.sqrt(),
+            error: variance.sqrt() * unit,
             identities,
             degrees,
             degrees_by_kurtosis: if by_kurtosis > 0.0 { by_kurtosis.min(degrees) } else { degrees },

@@ -7,7 +7,7 @@
 
 use std::fmt::Debug;
 
-use crate::aggregate::{Accumulator, Aggregate, Found, Pilot, Properties, Records, Rows, same};
+use crate::aggregate::{Accumulator, Aggregate, Found, Pilot, Properties, Records, Rows, Shift, same};
 use crate::interval::{Conditions, Interval};
 use crate::sums::Sums;
 
@@ -22,11 +22,11 @@ pub trait Smooth: Clone + Debug + Send + Sync + 'static {
     fn properties(&self) -> Properties;
 
     /// The features of records, `WIDTH` columns of which the first counts records. Squares and
-    /// products are of values less a shift for each argument, so that they stay small.
-    fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>>;
+    /// products are of values beside a shift for each argument, so that they stay small.
+    fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>>;
 
     /// The value and its interval.
-    fn interval(&self, sums: &Sums, shifts: &[f64], conditions: &Conditions) -> Interval;
+    fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval;
 }
 
 /// The values of the arguments, by argument and record. A record has features only where all
@@ -70,7 +70,7 @@ impl<S: Smooth> Aggregate for S {
         Properties { takes_certain: true, ..Smooth::properties(self) }
     }
 
-    fn features(&self, values: &[&[f64]], shifts: &[f64], rows: usize) -> Option<Vec<Vec<f64>>> {
+    fn features(&self, values: &[&[f64]], shifts: &[Shift], rows: usize) -> Option<Vec<Vec<f64>>> {
         Some(Smooth::features(self, &Complete::new(values, rows), shifts))
     }
 
@@ -86,7 +86,7 @@ impl<S: Smooth> Aggregate for S {
 #[derive(Debug)]
 struct Totals<S> {
     function: S,
-    shifts: Vec<f64>,
+    shifts: Vec<Shift>,
     sums: Sums,
 }
 

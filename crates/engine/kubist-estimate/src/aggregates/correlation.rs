@@ -1,6 +1,6 @@
 //! The correlation of two numbers (Pearson's).
 
-use crate::aggregate::{Bound, Definition, Properties};
+use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::joint::{self, Joint};
@@ -27,15 +27,15 @@ impl Smooth for Correlation {
         Properties { bell_curve: true, ..Properties::default() }
     }
 
-    fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {
+    fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
         let (a, b) = (shifts[0], shifts[1]);
         let mut features = joint::features(values, shifts);
-        features.push(values.of(|x| (x - a) * (x - a)));
-        features.push(values.of_both(|_, y| (y - b) * (y - b)));
+        features.push(values.of(|x| a.of(x) * a.of(x)));
+        features.push(values.of_both(|_, y| b.of(y) * b.of(y)));
         features
     }
 
-    fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
+    fn interval(&self, sums: &Sums, _shifts: &[Shift], conditions: &Conditions) -> Interval {
         let p = conditions.p;
         let totals = sums.totals(p);
         let Some(joint) = Joint::of(&totals) else { return Interval::unknown() };

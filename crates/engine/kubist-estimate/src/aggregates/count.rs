@@ -2,7 +2,7 @@
 
 use arrow_schema::DataType;
 
-use crate::aggregate::{Bound, Definition, Properties};
+use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::aggregates::{count_distinct, share};
 use crate::call::Call;
 use crate::distribution::{normal, population};
@@ -52,11 +52,11 @@ impl Smooth for Count {
         }
     }
 
-    fn features(&self, values: &Complete, _shifts: &[f64]) -> Vec<Vec<f64>> {
+    fn features(&self, values: &Complete, _shifts: &[Shift]) -> Vec<Vec<f64>> {
         vec![values.present()]
     }
 
-    fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
+    fn interval(&self, sums: &Sums, _shifts: &[Shift], conditions: &Conditions) -> Interval {
         let Conditions { p, alpha, .. } = *conditions;
         if let Some(frame) = conditions.frame.filter(|_| p < 1.0) {
             return of_frame(sums, &frame, conditions);

@@ -1,6 +1,6 @@
 //! The covariance of two numbers.
 
-use crate::aggregate::{Bound, Definition, Properties};
+use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::joint::{self, Joint};
@@ -28,17 +28,18 @@ impl Smooth for Covariance {
         Properties { bell_curve: true, unit: UnitRule::Product, ..Properties::default() }
     }
 
-    fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {
+    fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
         joint::features(values, shifts)
     }
 
-    fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
+    fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval {
         let read = sums.records();
         match Joint::of(&sums.totals(conditions.p)).filter(|_| read >= 2.0) {
             None => Interval::unknown(),
             Some(joint) => {
                 let spread = sums.spread(conditions.p, &joint.gradient());
-                Interval::around(joint.covariance * read / (read - 1.0), spread, conditions)
+                let found = Interval::around(joint.covariance * read / (read - 1.0), spread, conditions);
+                found.times(shifts[0].back()).times(shifts[1].back())
             }
         }
     }

@@ -16,7 +16,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist_expr::{ExprError, Expression, Shape, Steps, never};
 use kubist_population::Number;
 
-use crate::aggregate::{Accumulator, Aggregate, Bound, Found, Pilot, Properties, Records, Rows, same};
+use crate::aggregate::{Accumulator, Aggregate, Bound, Found, Pilot, Properties, Records, Rows, Shift, same};
 use crate::aggregates::share::NO_CONDITION;
 use crate::call::{Call, split, unquoted};
 use crate::interval::{Conditions, Interval};
@@ -233,11 +233,11 @@ impl Aggregate for Formula {
         }
     }
 
-    fn features(&self, values: &[&[f64]], shifts: &[f64], rows: usize) -> Option<Vec<Vec<f64>>> {
+    fn features(&self, values: &[&[f64]], shifts: &[Shift], rows: usize) -> Option<Vec<Vec<f64>>> {
         let mut features = vec![vec![1.0; rows]];
         for (values, shift) in values.iter().zip(shifts) {
             let present = |value: &f64| !value.is_nan();
-            features.push(values.iter().map(|value| if present(value) { value - shift } else { 0.0 }).collect());
+            features.push(values.iter().map(|value| if present(value) { shift.of(*value) } else { 0.0 }).collect());
             features.push(values.iter().map(|value| if present(value) { 1.0 } else { 0.0 }).collect());
         }
         Some(features)
@@ -255,7 +255,7 @@ impl Aggregate for Formula {
 #[derive(Debug)]
 struct Totals {
     formula: Formula,
-    shifts: Vec<f64>,
+    shifts: Vec<Shift>,
     sums: Sums,
 }
 
@@ -270,7 +270,7 @@ impl Totals {
         let term = |term: &Term| {
             let mut slopes = vec![0.0; totals.len()];
             let (sum, present) = (1 + 2 * term.argument, 2 + 2 * term.argument);
-            let shift = self.shifts.get(term.argument).copied().unwrap_or(0.0);
+            let Shift { by: shift, scale } = self.shifts.get(term.argument).copied().unwrap_or(Shift::NONE);
             let value = match term.kind {
                 Kind::Records => {
                     slopes[0] = by;
@@ -281,12 +281,12 @@ impl Totals {
                     totals[present] * by
                 }
                 Kind::Sum => {
-                    (slopes[sum], slopes[present]) = (by, shift * by);
-                    (totals[sum] + shift * totals[present]) * by
+                    (slopes[sum], slopes[present]) = (by / scale, shift * by);
+                    (totals[sum] / scale + shift * totals[present]) * by
                 }
                 Kind::Mean => {
-                    let mean = totals[sum] / totals[present];
-                    (slopes[sum], slopes[present]) = (1.0 / totals[present], -mean / totals[present]);
+                    let mean = totals[sum] / totals[present] / scale;
+                    (slopes[sum], slopes[present]) = (1.0 / totals[present] / scale, -mean / totals[present]);
                     return Told { value: mean + shift, slopes, of_number: 0.0 };
                 }
             };

@@ -1,6 +1,6 @@
 //! The mean of a number; of a condition it is the share of records that meet it.
 
-use crate::aggregate::{Bound, Definition, Properties, Total};
+use crate::aggregate::{Bound, Definition, Properties, Shift, Total};
 use crate::aggregates::share;
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
@@ -39,11 +39,11 @@ impl Smooth for Mean {
         }
     }
 
-    fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {
-        vec![values.present(), values.of(|x| x - shifts[0])]
+    fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
+        vec![values.present(), values.of(|x| shifts[0].of(x))]
     }
 
-    fn interval(&self, sums: &Sums, shifts: &[f64], conditions: &Conditions) -> Interval {
+    fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval {
         // Where all records were drawn alike the share cancels out, and does not round.
         let totals = sums.totals(conditions.p);
         let weighed = if sums.certain() > 0.0 { totals.clone() } else { sums.totals(1.0) };
@@ -52,6 +52,6 @@ impl Smooth for Mean {
             return Interval::unknown();
         }
         let spread = sums.spread(conditions.p, &[-mean / n, 1.0 / n]);
-        Interval::around(mean, spread, conditions).moved(shifts[0])
+        Interval::around(mean, spread, conditions).times(shifts[0].back()).moved(shifts[0].by)
     }
 }

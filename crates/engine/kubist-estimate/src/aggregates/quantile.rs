@@ -136,8 +136,13 @@ impl Ranked for f64 {
     }
 
     fn towards(self, next: f64, part: f64) -> f64 {
-        // Infinite ones have no difference.
-        if self == next { self } else { self + part * (next - self) }
+        let distance = next - self;
+        match distance.is_finite() {
+            true => self + part * distance,
+            // Of what is too far apart, or infinite itself.
+            false if self == next => self,
+            false => self * (1.0 - part) + next * part,
+        }
     }
 
     fn number(self) -> f64 {

@@ -1,6 +1,6 @@
 //! The sum of one number over the sum of another.
 
-use crate::aggregate::{Bound, Definition, Properties};
+use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::sums::Sums;
@@ -27,11 +27,12 @@ impl Smooth for Ratio {
         Properties { bell_curve: true, unit: UnitRule::Quotient, ..Properties::default() }
     }
 
-    fn features(&self, values: &Complete, _shifts: &[f64]) -> Vec<Vec<f64>> {
-        vec![values.present(), values.of_both(|_, b| b), values.of(|a| a)]
+    fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
+        let (a, b) = (shifts[0], shifts[1]);
+        vec![values.present(), values.of_both(|_, below| b.scaled(below)), values.of(|above| a.scaled(above))]
     }
 
-    fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
+    fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval {
         let totals = sums.totals(conditions.p);
         let (n, below, above) = (totals[0], totals[1], totals[2]);
         if n <= 0.0 || below == 0.0 {
@@ -39,6 +40,6 @@ impl Smooth for Ratio {
         }
         let ratio = above / below;
         let spread = sums.spread(conditions.p, &[0.0, -ratio / below, 1.0 / below]);
-        Interval::around(ratio, spread, conditions)
+        Interval::around(ratio, spread, conditions).times(shifts[1].scale).times(shifts[0].back())
     }
 }

@@ -2,7 +2,7 @@
 
 use kubist_expr::Expression;
 
-use crate::aggregate::{Bound, Definition, Properties};
+use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;
 use crate::distribution::share;
 use crate::interval::{Conditions, Interval};
@@ -44,11 +44,11 @@ impl Smooth for Share {
         Properties::default()
     }
 
-    fn features(&self, values: &Complete, _shifts: &[f64]) -> Vec<Vec<f64>> {
+    fn features(&self, values: &Complete, _shifts: &[Shift]) -> Vec<Vec<f64>> {
         vec![values.present(), values.of(|x| x)]
     }
 
-    fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
+    fn interval(&self, sums: &Sums, _shifts: &[Shift], conditions: &Conditions) -> Interval {
         let p = conditions.p;
         // Of very few that meet it, or do not, the error that is measured says too little.
         let met = sums.read()[1];

@@ -1,6 +1,6 @@
 //! The sum of a number over records.
 
-use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Pilot, Properties, Total};
+use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Pilot, Properties, Shift, Total};
 use crate::aggregates::exact_sum::ExactSum;
 use crate::call::Call;
 use crate::interval::{Conditions, Frame, Interval};
@@ -44,7 +44,7 @@ impl Aggregate for WholeSum {
         Aggregate::properties(&Sum)
     }
 
-    fn features(&self, values: &[&[f64]], shifts: &[f64], rows: usize) -> Option<Vec<Vec<f64>>> {
+    fn features(&self, values: &[&[f64]], shifts: &[Shift], rows: usize) -> Option<Vec<Vec<f64>>> {
         Aggregate::features(&Sum, values, shifts, rows)
     }
 
@@ -66,19 +66,19 @@ impl Smooth for Sum {
         }
     }
 
-    fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {
+    fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
         // All records, not only those with a value: that is the number that may be known.
-        vec![vec![1.0; values.rows()], values.of(|x| x - shifts[0]), values.present()]
+        vec![vec![1.0; values.rows()], values.of(|x| shifts[0].of(x)), values.present()]
     }
 
-    fn interval(&self, sums: &Sums, shifts: &[f64], conditions: &Conditions) -> Interval {
+    fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval {
         let p = conditions.p;
-        let (totals, shift) = (sums.totals(p), shifts[0]);
+        let (totals, shift) = (sums.totals(p), shifts[0].scaled(shifts[0].by));
         let (all, sum, present) = (totals[0], totals[1], totals[2]);
         let total = sum + shift * present;
         // Of which the known number is: these records themselves, or those among which they are.
         let frame = conditions.frame.or(conditions.rows.map(|rows| Frame { rows, drawn: sums, corrected: sums }));
-        match frame {
+        let found = match frame {
             Some(frame) if p < 1.0 && all > 0.0 => {
                 let (rows, drawn) = (frame.rows, frame.drawn_with(sums));
                 let drawn_of = drawn.totals(p)[0];
@@ -88,6 +88,7 @@ impl Smooth for Sum {
             }
             _ if p < 1.0 && all == 0.0 => Interval { value: Some(0.0), ..Interval::unknown() },
             _ => Interval::around(total, sums.spread(p, &[0.0, 1.0, shift]), conditions),
-        }
+        };
+        found.times(shifts[0].back())
     }
 }

@@ -4,7 +4,7 @@
 //! that of all, by the variance of the mean; it is added again (Cochran, Sampling Techniques,
 //! 1977, theorem 2.4, and between identities by the same argument).
 
-use crate::aggregate::{Bound, Definition, Properties};
+use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;
 use crate::interval::{Conditions, Interval, has_few_degrees};
 use crate::sums::{Spread, Sums};
@@ -48,13 +48,13 @@ impl Smooth for Variance {
         }
     }
 
-    fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {
+    fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
         let a = shifts[0];
-        vec![values.present(), values.of(|x| (x - a) * (x - a)), values.of(|x| x - a)]
+        vec![values.present(), values.of(|x| a.of(x) * a.of(x)), values.of(|x| a.of(x))]
     }
 
-    fn interval(&self, sums: &Sums, _shifts: &[f64], conditions: &Conditions) -> Interval {
-        let p = conditions.p;
+    fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval {
+        let (p, back) = (conditions.p, shifts[0].back());
         let totals = sums.totals(p);
         let (n, squares, sum) = (totals[0], totals[1], totals[2]);
         if n <= 0.0 || sums.records() <= 1.0 {
@@ -79,9 +79,9 @@ impl Smooth for Variance {
         match self.root {
             true => {
                 let (low, high) = (found.low.sqrt(), found.high.sqrt());
-                Interval { value: Some(variance.sqrt()), low, high, ..found }
+                Interval { value: Some(variance.sqrt()), low, high, ..found }.times(back)
             }
-            false => found,
+            false => found.times(back).times(back),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The mean of a number in which each record counts as much as its weight.
 
-use crate::aggregate::{Bound, Definition, Properties};
+use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::sums::Sums;
@@ -32,11 +32,13 @@ impl Smooth for WeightedMean {
         Properties { bell_curve: true, unit: UnitRule::First, ..Properties::default() }
     }
 
-    fn features(&self, values: &Complete, shifts: &[f64]) -> Vec<Vec<f64>> {
-        vec![values.present(), values.of_both(|_, w| w), values.of_both(|v, w| (v - shifts[0]) * w)]
+    fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
+        let (of_values, of_weights) = (shifts[0], shifts[1]);
+        let weighted = values.of_both(|v, w| of_values.of(v) * of_weights.scaled(w));
+        vec![values.present(), values.of_both(|_, w| of_weights.scaled(w)), weighted]
     }
 
-    fn interval(&self, sums: &Sums, shifts: &[f64], conditions: &Conditions) -> Interval {
+    fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval {
         let totals = sums.totals(conditions.p);
         let (n, weight, sum) = (totals[0], totals[1], totals[2]);
         if n <= 0.0 || weight == 0.0 {
@@ -44,6 +46,6 @@ impl Smooth for WeightedMean {
         }
         let mean = sum / weight;
         let spread = sums.spread(conditions.p, &[0.0, -mean / weight, 1.0 / weight]);
-        Interval::around(mean, spread, conditions).moved(shifts[0])
+        Interval::around(mean, spread, conditions).times(shifts[0].back()).moved(shifts[0].by)
     }
 }
