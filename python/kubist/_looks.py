@@ -163,7 +163,8 @@ class Looks(Questions):
     def sql(self, query: str, **asked: Unpack[Rest]) -> pl.DataFrame:
         """The answer to an SQL query, by Polars; the table is ``self``.
 
-        Only the columns and records that the query needs are read, as for `scan`.
+        Only the columns and records that the query needs are read, as for `scan`. Integers do
+        not wrap around: a sum or a product that does not fit its type comes as one of 128 bits.
 
         Args:
             query: One SELECT.
@@ -177,11 +178,44 @@ class Looks(Questions):
         if not isinstance(query, str):
             raise InvalidInput(f"sql: expected text like 'SELECT x FROM self', not {query!r}")
         try:
-            context = polars.SQLContext({"self": self.scan(**asked)})
-            frame: pl.DataFrame = context.execute(query, eager=True)
+            frame = self._executed(query, asked)
         except polars.exceptions.PolarsError as error:
             raise InvalidInput(f"sql: {_told(error)}") from error
         return frame
+
+    def _executed(self, query: str, asked: Rest) -> pl.DataFrame:
+        from ._scan import lazy_frame
+
+        polars = need("polars", "sql()")
+        source = self._source({"box": None, **asked}, None)
+        if not _MAY_WRAP.search(query):
+            context = polars.SQLContext({"self": lazy_frame(source)})
+            found: pl.DataFrame = context.execute(query, eager=True)
+            return found
+        self._refuse_long_sums(query, lazy_frame(source))
+        # Polars adds in the types that it is given.
+        plain = polars.SQLContext({"self": source.empty.to_polars().lazy()})
+        types = plain.execute(query).collect_schema()
+        wide = polars.SQLContext({"self": lazy_frame(source, wide=True)})
+        frame: pl.DataFrame = wide.execute(query, eager=True)
+        return frame.with_columns(
+            frame[name].cast(kind)
+            for name, kind in types.items()
+            if kind.is_integer() and kind != frame[name].dtype and _fits(frame[name], kind)
+        )
+
+    def _refuse_long_sums(self, query: str, frame: pl.LazyFrame) -> None:
+        """Refuses a sum of durations that 64 bits may not hold: Polars has no longer ones."""
+        polars = need("polars", "sql()")
+        for name, kind in frame.collect_schema().items():
+            if kind != polars.Duration or name.lower() not in query.lower():
+                continue
+            ticks = polars.col(name).to_physical().cast(polars.Int128).abs().sum()
+            if frame.select(ticks).collect().item() >= 2**63:
+                raise InvalidInput(
+                    f"sql: a sum of {name} may not fit a duration of 64 bits: add up its ticks, "
+                    f"CAST({name} AS HUGEINT)"
+                )
 
     def _repr_html_(self) -> str:
         title = html_notes([repr(self)])
@@ -189,6 +223,17 @@ class Looks(Questions):
             return title + self.head(_HEAD)._repr_html_()
         except Exception as error:  # a notebook shows the handle all the same
             return title + html_notes([f"{type(error).__name__}: {error}"])
+
+
+_MAY_WRAP = re.compile(
+    r"""\b(?:sum|pow|power)\s*\(|[\w)"'`.]\s*(?:[-+]|\*(?!\s*from\b))\s*[\w("'`]""", re.IGNORECASE
+)
+"""Sums, powers and arithmetic."""
+
+
+def _fits(values: pl.Series, kind: pl.DataType) -> bool:
+    """Whether integers are ones of this type."""
+    return bool(values.cast(kind, strict=False).null_count() == values.null_count())
 
 
 def _told(error: Exception) -> str:

@@ -122,12 +122,18 @@ class Source:
         return self._snapshot.count(self._asked(columns=None, inclusion=None))
 
 
-def lazy_frame(source: Source) -> pl.LazyFrame:
-    """The source as a Polars lazy frame with predicates, projections and slices pushed down."""
+def lazy_frame(source: Source, wide: bool = False) -> pl.LazyFrame:
+    """The source as a Polars lazy frame with predicates, projections and slices pushed down.
+
+    ``wide``: integers are so wide that no sum of them wraps around.
+    """
     polars = need("polars", "scan()")
     from polars.io.plugins import register_io_source
 
     empty = source.empty.to_polars()
+    integers = {name: kind for name, kind in empty.schema.items() if wide and kind.is_integer()}
+    wider = {name: _widened(kind) for name, kind in integers.items()}
+    empty = empty.cast(wider)
 
     def batches(
         with_columns: list[str] | None,
@@ -143,26 +149,38 @@ def lazy_frame(source: Source) -> pl.LazyFrame:
             # Polars slices before it filters: then no row may be left out beforehand.
             if n_rows is None:
                 where = superset(_condition(predicate, source.kinds), source.kinds, NAN_GREATEST)
-        result = source.read(needed or list(empty.columns[:1]), where)
+        # A frame without columns has no rows, but Polars may ask for nothing but their number.
+        needed = needed or empty.columns[:1]
+        given = wanted or needed[:1]
+        result = source.read(needed, where)
         left = n_rows
         stream = result._read()
         try:
-            yield empty.select(wanted)
+            yield empty.select(given)
             while left is None or left > 0:
                 batch = stream.next_batch()
                 if batch is None:
                     break
                 frame = polars.DataFrame(batch)
+                frame = frame.cast({name: wider[name] for name in frame.columns if name in wider})
                 if left is not None:
                     frame = frame.head(left)
                     left -= frame.height
                 if predicate is not None:
                     frame = frame.filter(predicate)
-                yield from frame.select(wanted).iter_slices(batch_size or max(frame.height, 1))
+                yield from frame.select(given).iter_slices(batch_size or max(frame.height, 1))
         finally:
             result.close()
 
     return register_io_source(batches, schema=empty.schema)
+
+
+def _widened(integer: pl.DataType) -> pl.DataType:
+    """The type in which sums of as many integers of a type as a table may have are exact."""
+    polars = need("polars", "scan()")
+    is_long = integer in (polars.Int64, polars.UInt64, polars.Int128)
+    wide: pl.DataType = polars.Int128() if is_long else polars.Int64()
+    return wide
 
 
 def _condition(expression: pl.Expr, kinds: Mapping[str, Kind]) -> Condition:
