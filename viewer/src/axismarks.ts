@@ -2,7 +2,8 @@
 
 import type { Column } from "./api";
 import { dateTicks, millisecondsOf } from "./dates";
-import { brief, powered, ticks } from "./numbers";
+import { brief, powered } from "./numbers";
+import { marks } from "./steps";
 
 export const labelOf = (column: Column) => (column.unit ? `${column.name} [${column.unit}]` : column.name);
 
@@ -10,11 +11,18 @@ export const labelOf = (column: Column) => (column.unit ? `${column.name} [${col
 export function marksOf(column: Column, low: number, high: number, about: number): { at: number; text: string }[] {
   const unit = millisecondsOf(column.data_type);
   if (unit !== null) return dateTicks(low, high, about, unit);
-  const round = ticks(low, high, about);
+  // One alone would say nothing of the scale.
+  const round = marks(low, high, about, 2);
   const step = round.length > 1 ? round[1] - round[0] : 0;
   // Values that differ late in their digits need all of them.
   const size = Math.max(Math.abs(low), Math.abs(high));
   const digits = step > 0 ? Math.ceil(Math.log10(size / step)) + 1 : 3;
   const few = size >= 1e6 || size < 1e-3 ? 3 : 4;
-  return round.map((at) => ({ at, text: digits <= few || digits >= 16 ? brief(at) : size < 1e15 ? String(Number(at.toPrecision(digits))) : powered(at, digits) }));
+  const told = (at: number) => {
+    if (digits <= few) return brief(at);
+    // All digits that a number has.
+    if (digits > 15) return String(at).replace("e+", "e");
+    return size < 1e15 && size >= 1e-3 ? String(Number(at.toPrecision(digits))) : powered(at, digits);
+  };
+  return round.map((at) => ({ at, text: told(at) }));
 }

@@ -29,6 +29,8 @@ import { tailOf } from "./tail";
 const CROWDED = 3;
 /** and until it is less than this. */
 const SPARSE = 1.5;
+/** Values beyond it have the colours of the ends. */
+const FARTHEST = 1e38;
 /** The letters of marks over the points. */
 const FAMILY = "ui-sans-serif, system-ui, sans-serif";
 /** What the page's own texts take at the top, in pixels. */
@@ -293,7 +295,9 @@ export class Drawing {
     if (slot < 0 || color === null) return;
     const origin = this.origin(color);
     const [low, high] = this.state.colorRange;
-    uniforms.colorRange.value.set(low - origin, high - origin);
+    // As far as the card can tell numbers apart, and their distance is one.
+    const [from, to] = [low, high].map((end) => Math.min(FARTHEST, Math.max(-FARTHEST, end - origin)));
+    uniforms.colorRange.value.set(from, to);
     uniforms.colorOrigin.value = origin;
     uniforms.colorLog.value = log;
     uniforms.colorNames.value = this.state.categories !== null;

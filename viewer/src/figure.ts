@@ -6,6 +6,7 @@ import { fitting, layoutOf, scaleOf, TEXT, type Layout, type Rect } from "./figu
 import type { Inks } from "./inks";
 import { brief } from "./numbers";
 import type { Legend } from "./legend";
+import { finer, part, share, stepOf, times } from "./steps";
 import { colorOf, fontOf, type Align, type Shape } from "./shapes";
 
 export const STYLES = ["as shown", "paper", "dark"] as const;
@@ -73,7 +74,7 @@ export class Figure {
     const scale = scaleOf(width, height);
     this.font(TEXT.mark, scale);
     const widest = (texts: string[]) => Math.max(0, ...texts.map((text) => this.context.measureText(text).width));
-    const ratio = ends && isEqual ? (ends.high[1] - ends.low[1]) / (ends.high[0] - ends.low[0]) : null;
+    const ratio = ends && isEqual ? part(ends.low[1], ends.high[1], 2) / part(ends.low[0], ends.high[0], 2) : null;
     const marks = ends && widest(this.aligned(marksOf(content.columns[1], ends.low[1], ends.high[1], fitting(height, 80, scale))).map(({ text }) => text));
     this.layout = layoutOf({ width, height, hasTitle: spec.title !== "", marks, colors: legend && widest([...legend.marks, ...legend.keys].map(({ text }) => text)), ratio });
   }
@@ -125,14 +126,14 @@ export class Figure {
     const { plot, scale } = this.layout;
     const [low, high] = [ends.low[0], ends.high[0]];
     return this.aligned(marksOf(this.content.columns[0], low, high, fitting(plot.width, 110, scale)))
-      .map((mark) => ({ ...mark, place: plot.left + ((mark.at - low) / (high - low)) * plot.width }));
+      .map((mark) => ({ ...mark, place: plot.left + share(low, high, mark.at) * plot.width }));
   }
 
   private up(ends: Ends): { at: number; text: string; place: number }[] {
     const { plot, scale } = this.layout;
     const [low, high] = [ends.low[1], ends.high[1]];
     return this.aligned(marksOf(this.content.columns[1], low, high, fitting(plot.height, 80, scale)))
-      .map((mark) => ({ ...mark, place: plot.top + (1 - (mark.at - low) / (high - low)) * plot.height }));
+      .map((mark) => ({ ...mark, place: plot.top + (1 - share(low, high, mark.at)) * plot.height }));
   }
 
   /** Below the points. */
@@ -168,21 +169,22 @@ export class Figure {
     const { columns: [a, b], isEqual } = this.content;
     const { plot, scale } = this.layout;
     if (!isEqual || !a.unit || a.unit !== b.unit || /^(deg|rad|arc|°|mas)/.test(a.unit)) return;
-    const perUnit = plot.width / (ends.high[0] - ends.low[0]);
-    const most = (0.25 * plot.width) / perUnit;
-    const power = 10 ** Math.floor(Math.log10(most));
-    const length = power * [5, 2, 1].find((factor) => factor * power <= most)!;
+    // The longest round one of a quarter of the plot.
+    const step = finer(stepOf(part(ends.low[0], ends.high[0], 4) * 1.000001));
+    if (!step) return;
+    const length = times(step, 1);
+    const wide = (length / part(ends.low[0], ends.high[0], 4)) * (plot.width / 4);
     const text = `${brief(length)} ${a.unit}`;
     this.font(TEXT.label);
     const end = plot.left + plot.width / 2 - this.context.measureText(labelOf(a)).width / 2 - 16 * scale;
     this.font(TEXT.mark);
-    if (plot.left + length * perUnit + 8 * scale + this.context.measureText(text).width > end) return;
+    if (plot.left + wide + 8 * scale + this.context.measureText(text).width > end) return;
     const middle = plot.top + plot.height + 48 * scale;
-    this.fill(this.inks.ink, { left: plot.left, top: middle, width: length * perUnit, height: 2 * scale });
-    for (const left of [plot.left, plot.left + length * perUnit - 2 * scale]) {
+    this.fill(this.inks.ink, { left: plot.left, top: middle, width: wide, height: 2 * scale });
+    for (const left of [plot.left, plot.left + wide - 2 * scale]) {
       this.fill(this.inks.ink, { left, top: middle - 5 * scale, width: 2 * scale, height: 12 * scale });
     }
-    this.write(text, TEXT.mark, [plot.left + length * perUnit + 8 * scale, plot.top + plot.height + 54 * scale], "left", this.inks.ink);
+    this.write(text, TEXT.mark, [plot.left + wide + 8 * scale, plot.top + plot.height + 54 * scale], "left", this.inks.ink);
   }
 
   /** What colours mean, beside the plot: a bar with round values, arrows where values lie beyond it; or each category. */

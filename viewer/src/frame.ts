@@ -1,6 +1,7 @@
 /** The box that is looked at: from a table's coordinates to the scene's, and its edges. */
 
 import { BufferAttribute, BufferGeometry, type Vector3 } from "three";
+import { middle, part } from "./steps";
 
 /** Maps a table's coordinates to the scene's, where all lies within about one unit of 0. */
 export class Frame {
@@ -16,10 +17,11 @@ export class Frame {
     /** Whether the third axis points away from the viewer, so that space is not seen in a mirror. */
     mirrored = false,
   ) {
-    const spans = low.map((value, k) => Math.max(high[k] - value, 1e-300));
-    const widest = Math.max(...spans);
-    this.center = low.map((value, k) => (value + high[k]) / 2);
-    this.scale = spans.map((span, k) => (2 / (stretch ? span : widest)) * (stretch && k === 0 ? aspect : 1) * (mirrored && k === 2 ? -1 : 1));
+    // What is narrower has a scale beyond numbers.
+    const halves = low.map((value, k) => Math.max(part(value, high[k], 2), 1e-307));
+    const widest = Math.max(...halves);
+    this.center = low.map((value, k) => middle(value, high[k]));
+    this.scale = halves.map((half, k) => (1 / (stretch ? half : widest)) * (stretch && k === 0 ? aspect : 1) * (mirrored && k === 2 ? -1 : 1));
   }
 
   /** The scene's coordinate of a table's one. */
@@ -38,7 +40,7 @@ export class Frame {
   }
 
   half(axis: number): number {
-    return axis < this.low.length ? ((this.high[axis] - this.low[axis]) / 2) * Math.abs(this.scale[axis]) : 0;
+    return axis < this.low.length ? part(this.low[axis], this.high[axis], 2) * Math.abs(this.scale[axis]) : 0;
   }
 }
 

@@ -3,6 +3,7 @@
 import type { Column } from "./api";
 import { labelOf, marksOf } from "./axismarks";
 import { brief } from "./numbers";
+import { logarithmicMarks, logarithmicShare, share } from "./steps";
 
 export interface Legend {
   title: string;
@@ -19,19 +20,6 @@ export interface Legend {
 /** Marks are at least this far from each other. */
 const APART = 0.13;
 
-/** 1, 2 and 5 times the powers of ten between two values, or the powers alone where these are many. */
-function rounds(low: number, high: number): number[] {
-  const factors = high / low > 300 ? [1] : [1, 2, 5];
-  const found: number[] = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
-    for (const factor of factors) {
-      const value = Number(`${factor}e${power}`);
-      if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
-    }
-  }
-  return found;
-}
-
 /** Without those that stand too near to the one before. */
 function apart(marks: { share: number; text: string }[]): { share: number; text: string }[] {
   let last = -1;
@@ -41,9 +29,9 @@ function apart(marks: { share: number; text: string }[]): { share: number; text:
 /** Of a column whose values from `low` to `high` have the colours. */
 export function legendOf(column: Column, how: string, colors: Uint8Array, [low, high]: [number, number], log: boolean, extent: [number, number]): Legend {
   const marks = log
-    ? rounds(low, high).map((at) => ({ share: Math.log(at / low) / Math.log(high / low), text: brief(at) }))
-    : marksOf(column, low, high, 5).map(({ at, text }) => ({ share: (at - low) / (high - low), text }));
-  const ends = [0, 1].map((share) => ({ share, text: brief(share ? high : low) }));
+    ? logarithmicMarks(low, high).map((at) => ({ share: logarithmicShare(low, high, at), text: brief(at) }))
+    : marksOf(column, low, high, 5).map(({ at, text }) => ({ share: share(low, high, at), text }));
+  const ends = [{ share: 0, text: brief(low) }, { share: 1, text: brief(high) }];
   const kept = apart(marks);
   return { title: `${how}${labelOf(column)}`, colors, marks: kept.length > 1 ? kept : ends, beyond: [extent[0] < low, extent[1] > high], keys: [] };
 }
@@ -60,7 +48,7 @@ export function legendOfShades(title: string, colors: Uint8Array, valueAt: (shar
     return from;
   };
   const [low, high] = [valueAt(0.01), valueAt(0.99)];
-  const round = low > 0 && high > low ? rounds(low, high) : [];
+  const round = logarithmicMarks(low, high);
   const kept = apart(round.map((value) => ({ share: shareOf(value), text: brief(value) })));
   const marks = kept.length > 1 ? kept : [0.01, 0.99].map((share) => ({ share, text: brief(Number(valueAt(share).toPrecision(2))) }));
   return { title, colors, marks, beyond: [false, false], keys: [] };

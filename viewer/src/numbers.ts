@@ -27,20 +27,6 @@ export function percent(share: number): string {
   return `${value >= 10 ? value.toFixed(0) : Number(value.toPrecision(2))} %`;
 }
 
-/** Round numbers between two ends, `about` this many: one alone would say nothing of the scale, so there are two at least. */
-export function ticks(low: number, high: number, about: number): number[] {
-  const rough = (high - low) / Math.max(1, about);
-  if (!(rough > 0) || !Number.isFinite(rough)) return [];
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const factors = [0.5, 1, 2, 5, 10];
-  for (let at = factors.findIndex((factor) => factor * power >= rough); ; at--) {
-    const step = power * factors[at];
-    const out = [];
-    for (let k = Math.ceil(low / step); k * step <= high && out.length < 50; k++) out.push(Number((k * step).toPrecision(12)));
-    if (out.length > 1 || at === 0) return out;
-  }
-}
-
 /** A value and its interval, rounded to the digits that the interval supports. */
 export function withInterval(value: number | null, low: number | null, high: number | null, exact: boolean): string {
   if (value === null) return "unknown";

@@ -2,6 +2,7 @@
 
 import type { Column, Histogram, Opened, TableInfo } from "./api";
 import { percent } from "./numbers";
+import { around, finite, part } from "./steps";
 
 export class TableProfile {
   constructor(
@@ -67,11 +68,12 @@ export class TableProfile {
     // A sample misses rare values; a domain that is not much wider includes them.
     const domain = this.info.dimensions.find((dimension) => dimension.column === name);
     if (domain && domain.low !== null && domain.high !== null) {
-      const [wide, span] = [domain.high - domain.low, high - low];
+      const [wide, span] = [part(domain.low, domain.high, 2), part(low, high, 2)];
       if (domain.low <= low && domain.high >= high && wide < 1.6 * span) return [domain.low, domain.high];
     }
-    const margin = low < high ? 0.01 * (high - low) : 0.5;
-    return [low - margin, high + margin];
+    if (low === high) return around(low);
+    const margin = part(low, high, 100);
+    return [finite(low - margin), finite(high + margin)];
   }
 
   /** Whether axes differ so much, in units, spans or by one of them being a time, that one scale for all would be useless. */
@@ -79,7 +81,7 @@ export class TableProfile {
     const times = axes.filter((axis) => this.isTimeLike(axis)).length;
     if (times > 0 && times < axes.length) return true;
     const units = new Set(axes.map((axis) => this.column(axis).unit));
-    const spans = axes.map((axis) => this.extent(axis)).map(([low, high]) => high - low).filter((span) => span > 0);
+    const spans = axes.map((axis) => this.extent(axis)).map(([low, high]) => part(low, high, 2)).filter((span) => span > 0);
     return units.size > 1 || Math.max(...spans) > 100 * Math.min(...spans);
   }
 

@@ -6,6 +6,7 @@ import type { Inks } from "./inks";
 import type { Kind, Second } from "./kinds";
 import { brief } from "./numbers";
 import type { Sample } from "./sample";
+import { around, equal, finite, logarithmicShare, middle, part, share } from "./steps";
 
 /** Bars and places of a line, at most. */
 const BINS = 60;
@@ -59,27 +60,30 @@ function endsOf(values: Float64Array, known: Ends): Ends {
     if (value < low) low = value;
     if (value > high) high = value;
   }
-  return low < high ? { low, high } : { low: low - 0.5, high: high + 0.5 };
+  if (low < high) return { low, high };
+  [low, high] = around(low);
+  return { low, high };
 }
 
 /** Where bars end: between the values of a column that has few, at even steps otherwise. */
 function edgesOf({ low, high }: Ends, distinct: number[] | null): number[] {
   if (distinct && distinct.length > 1 && distinct.length <= FEW) {
-    const between = distinct.slice(1).map((value, k) => (value + distinct[k]) / 2);
+    const between = distinct.slice(1).map((value, k) => middle(value, distinct[k]));
     const [first, last] = [distinct[0], distinct[distinct.length - 1]];
-    return [first - (between[0] - first), ...between, last + (last - between[between.length - 1])];
+    const edges = [finite(first - (between[0] - first)), ...between, finite(last + (last - between[between.length - 1]))];
+    // Between neighbours there is nothing.
+    if (edges.every((edge, k) => k === 0 || edge > edges[k - 1])) return edges;
   }
-  return Array.from({ length: BINS + 1 }, (_, k) => low + ((high - low) * k) / BINS);
+  return equal(low, high, BINS);
 }
 
 /** The number of the bin that each value lies in; -1: none. */
 function binsOf(values: Float64Array, edges: number[]): Int32Array {
   const bins = new Int32Array(values.length).fill(-1);
   const last = edges.length - 1;
-  const even = (edges[last] - edges[0]) / last;
   values.forEach((value, row) => {
     if (!(value >= edges[0] && value <= edges[last])) return;
-    let bin = Math.min(last - 1, Math.floor((value - edges[0]) / even));
+    let bin = Math.min(last - 1, Math.floor(share(edges[0], edges[last], value) * last));
     while (bin > 0 && value < edges[bin]) bin--;
     while (bin < last - 1 && value >= edges[bin + 1]) bin++;
     bins[row] = bin;
@@ -104,18 +108,22 @@ export function averaged(along: Float64Array, values: Float64Array, fraction: nu
   const [counts, sums, squares] = [new Float64Array(length), new Float64Array(length), new Float64Array(length)];
   const bins = binsOf(along, edges);
   const known = (row: number) => bins[row] >= 0 && Number.isFinite(values[row]);
+  // Squares of extreme values are no numbers.
+  const largest = values.reduce((most, value) => (Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most), 0);
+  const size = largest > 1e100 || (largest > 0 && largest < 1e-100) ? largest : 1;
   values.forEach((value, row) => {
     if (!known(row)) return;
     counts[bins[row]]++;
-    sums[bins[row]] += value;
+    sums[bins[row]] += value / size;
   });
   const means = sums.map((sum, k) => sum / counts[k]);
   values.forEach((value, row) => {
-    if (known(row)) squares[bins[row]] += (value - means[bins[row]]) ** 2;
+    if (known(row)) squares[bins[row]] += (value / size - means[bins[row]]) ** 2;
   });
-  return Array.from(means, (value, k) => {
+  return Array.from(means, (mean, k) => {
+    const value = mean * size;
     // Of all records, nothing is left to chance.
-    const half = fraction >= 1 ? 0 : counts[k] > 1 ? DEVIATIONS * Math.sqrt(((1 - fraction) * squares[k]) / (counts[k] - 1) / counts[k]) : NaN;
+    const half = fraction >= 1 ? 0 : counts[k] > 1 ? DEVIATIONS * Math.sqrt(((1 - fraction) * squares[k]) / (counts[k] - 1) / counts[k]) * size : NaN;
     return { low: edges[k], high: edges[k + 1], value, from: value - half, to: value + half };
   });
 }
@@ -130,16 +138,16 @@ export function contentOf({ kind, log }: Second, columns: Column[], sample: Samp
   const bars = kind === "histogram" ? counted(along, sample.fraction, edges) : averaged(along, up, sample.fraction, edges);
   const ends = bars.flatMap(({ value, from, to }) => [value, from, to]).filter(Number.isFinite);
   const [least, most] = [Math.min(...ends), Math.max(...ends)];
-  const margin = 0.06 * (most - least || Math.abs(most) || 1);
+  const margin = (least < most ? part(least, most, 1 / 0.06) : 0.06 * Math.abs(most)) || 0.06;
   if (log) return { kind, columns, sample, log, bars, x, y: { low: 0.5 / sample.fraction, high: 2 * Math.max(1 / sample.fraction, most) } };
-  const y = kind === "histogram" ? { low: 0, high: most + margin || 1 } : ends.length > 0 ? { low: least - margin, high: most + margin } : { low: 0, high: 1 };
+  const y = kind === "histogram" ? { low: 0, high: most + margin || 1 } : ends.length > 0 ? { low: finite(least - margin), high: finite(most + margin) } : { low: 0, high: 1 };
   return { kind, columns, sample, log, bars, x, y };
 }
 
-export const acrossOf = ({ left, width, x }: Plot, value: number) => left + ((value - x.low) / (x.high - x.low)) * width;
+export const acrossOf = ({ left, width, x }: Plot, value: number) => left + share(x.low, x.high, value) * width;
 export function downOf({ top, height, y, log }: Plot, value: number): number {
-  const share = log ? Math.log(Math.max(value, y.low) / y.low) / Math.log(y.high / y.low) : (value - y.low) / (y.high - y.low);
-  return top + (1 - share) * height;
+  const up = log ? logarithmicShare(y.low, y.high, Math.max(value, y.low)) : share(y.low, y.high, value);
+  return top + (1 - up) * height;
 }
 
 /** What a range leaves: all, where it has no ends. */
@@ -225,10 +233,9 @@ export class SecondPlot {
     for (const bar of bars) {
       const { low, high, value, from, to } = bar;
       const [left, right] = [acrossOf(plot, low), acrossOf(plot, high)];
-      const middle = (low + high) / 2;
       const place = downOf(plot, value);
       context.globalAlpha = meets(range, bar) ? 1 : 0.25;
-      context.fillStyle = colorOf(-1, middle);
+      context.fillStyle = colorOf(-1, middle(low, high));
       context.fillRect(left, place, Math.max(1, right - left - 0.7), plot.top + plot.height - place);
       if (!(to > from)) continue;
       context.globalAlpha *= 0.6;
@@ -255,7 +262,7 @@ export class SecondPlot {
   private line(plot: Plot, bars: Bar[], range: Range, { ink, accent }: Inks): void {
     const { context } = this;
     const known = bars.filter(({ value }) => Number.isFinite(value));
-    const middle = ({ low, high }: Bar) => acrossOf(plot, (low + high) / 2);
+    const middleOf = ({ low, high }: Bar) => acrossOf(plot, middle(low, high));
     context.fillStyle = context.strokeStyle = accent;
     for (const bar of known) {
       context.globalAlpha = meets(range, bar) ? 0.35 : 0.12;
@@ -264,10 +271,10 @@ export class SecondPlot {
     context.globalAlpha = 1;
     context.lineWidth = 1.5;
     context.beginPath();
-    for (const bar of known) context.lineTo(middle(bar), downOf(plot, bar.value));
+    for (const bar of known) context.lineTo(middleOf(bar), downOf(plot, bar.value));
     context.stroke();
     context.fillStyle = ink;
-    if (known.length <= 80) for (const bar of known) context.fillRect(middle(bar) - 1.5, downOf(plot, bar.value) - 1.5, 3, 3);
+    if (known.length <= 80) for (const bar of known) context.fillRect(middleOf(bar) - 1.5, downOf(plot, bar.value) - 1.5, 3, 3);
   }
 
   /** The sides of what is brushed. */

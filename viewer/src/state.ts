@@ -8,6 +8,7 @@ import { DIVERGING } from "./colormaps";
 import type { TableProfile } from "./profile";
 import type { Content, Plot } from "./secondplot";
 import { shadeOf, type Shade } from "./shades";
+import { finite, logarithmicShare, share } from "./steps";
 import { fromAddress, type ViewSpec } from "./view";
 
 /** Whole numbers of up to so many values are categories. */
@@ -138,18 +139,20 @@ export class State {
     if (!range && from >= to) [from, to] = [low, high];
     // The middle of a diverging map is zero.
     if (!range && !log && from < 0 && to > 0 && DIVERGING.includes(this.view.map)) [from, to] = [-Math.max(to, -from), Math.max(to, -from)];
-    if (log) from = Math.max(from, range ? 1e-300 : (least_positive ?? 1e-300));
+    if (log) from = Math.max(from, range ? Number.MIN_VALUE : (least_positive ?? Number.MIN_VALUE));
     if (from < to) return [from, to];
     // One value has the colour in the middle.
-    return log ? [from / 2, from * 2] : [from - (Math.abs(from) || 1) / 2, from + (Math.abs(from) || 1) / 2];
+    if (log) return [Math.max(Number.MIN_VALUE, from / 2), finite(from * 2)];
+    const half = (Math.abs(from) || 1) / 2;
+    return [finite(from - half), finite(from + half)];
   }
 
   /** Where values of the colouring column are in the colour map: from 0 to 1, NaN if they are missing. */
   get placing(): (value: number) => number {
     const [low, high] = this.colorRange;
     const along = this.view.log
-      ? (value: number) => Math.log(Math.max(value, 1e-300) / low) / Math.log(high / low)
-      : (value: number) => (value - low) / (high - low);
+      ? (value: number) => logarithmicShare(low, high, Math.max(value, Number.MIN_VALUE))
+      : (value: number) => share(low, high, value);
     return (value) => Math.min(1, Math.max(0, along(value)));
   }
 }

@@ -5,7 +5,7 @@ import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const parts = ["generated", "tree", "density", "fading"];
+const parts = ["generated", "steps", "tree", "density", "fading"];
 process.chdir(join(dirname(fileURLToPath(import.meta.url)), ".."));
 mkdirSync("results", { recursive: true });
 await build({

@@ -13,8 +13,9 @@
 //! ```
 //!
 //! All numbers are little-endian. A cell holds the records with `low <= position <
-//! high`: cells that meet share no record. Positions that are no finite numbers are
-//! left out, as nothing can be drawn; a null in a column is NaN.
+//! high`: cells that meet share no record. Positions that are no finite numbers of float32 are
+//! left out, as nothing can be drawn; a null in a column is NaN, and a finite number beyond those
+//! of float32 the nearest one of these.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -127,8 +128,11 @@ fn header(cell: usize, rows: usize, last: bool, out: &mut Out) -> Result<()> {
 fn frame(index: usize, batch: &RecordBatch, asked: &Points, cell: &Cell, out: &mut Out) -> Result<()> {
     let of = |name: &str| batch.column_by_name(name).cloned().ok_or_else(|| Problem::invalid(name));
     let axes = asked.position.iter().map(|name| numbers(&of(name)?)).collect::<Result<Vec<_>>>()?;
-    let drawn: Vec<usize> =
-        (0..batch.num_rows()).filter(|row| axes.iter().all(|axis| axis[*row].is_finite())).collect();
+    let is_placed = |row: &usize| {
+        let mut places = axes.iter().zip(&cell.origin).map(|(axis, origin)| (axis[*row] - origin) as f32);
+        places.all(f32::is_finite)
+    };
+    let drawn: Vec<usize> = (0..batch.num_rows()).filter(is_placed).collect();
     if drawn.is_empty() {
         return Ok(());
     }
@@ -167,7 +171,11 @@ pub fn numbers(array: &ArrayRef) -> Result<Vec<f64>> {
 
 fn attribute(array: &ArrayRef, column: &Attribute) -> Result<Vec<f32>> {
     if kind_of(array.data_type()) != "text" && column.values.is_none() {
-        return Ok(numbers(array)?.into_iter().map(|value| (value - column.origin) as f32).collect());
+        let near = |value: f64| match value.is_finite() {
+            true => (value - column.origin).clamp(f32::MIN.into(), f32::MAX.into()) as f32,
+            false => value as f32,
+        };
+        return Ok(numbers(array)?.into_iter().map(near).collect());
     }
     let text = arrow_cast::cast(array, &DataType::Utf8).map_err(Problem::of_arrow)?;
     let indices: HashMap<&str, f32> =
