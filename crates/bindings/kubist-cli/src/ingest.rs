@@ -87,7 +87,7 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
     };
     let mut ingestion = Ingestion {
         commit_rows: command.commit_rows.unwrap_or(u64::MAX),
-        stated: command.unit.iter().flat_map(|units| units.0.iter().map(|(column, _)| column.clone())).collect(),
+        stated: asked.new.units.iter().map(|(column, _)| column.clone()).collect(),
         again: command.again,
         cancel,
         writer: table.writer(&options)?,
