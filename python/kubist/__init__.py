@@ -69,6 +69,7 @@ from ._errors import (
     SnapshotExpired,
     StorageError,
     TableExists,
+    TableReplaced,
     Unavailable,
 )
 from ._estimate import Estimate
@@ -151,6 +152,7 @@ __all__ = [
     "StorageError",
     "Table",
     "TableExists",
+    "TableReplaced",
     "ThinnedSteps",
     "Unavailable",
     "VerifyReport",

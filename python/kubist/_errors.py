@@ -23,6 +23,7 @@ __all__ = [
     "SnapshotExpired",
     "StorageError",
     "TableExists",
+    "TableReplaced",
     "Unavailable",
 ]
 
@@ -68,6 +69,10 @@ class Busy(Error):
 
 class SnapshotExpired(Error):
     """The files of this snapshot were cleaned away: take a fresh one."""
+
+
+class TableReplaced(Error):
+    """Another table came to this path, or another history of it from a backup: open it again."""
 
 
 class Cancelled(Error):

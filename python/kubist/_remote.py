@@ -33,6 +33,7 @@ _KINDS: dict[str, type[Error]] = {
     "not_a_table": NotATable,
     "nothing_here": NotATable,
     "gone": _errors.SnapshotExpired,
+    "replaced": _errors.TableReplaced,
     "busy": _errors.Busy,
     "damaged": _errors.Damaged,
     "newer": _errors.NewerFormat,
@@ -390,7 +391,7 @@ class RemoteTable(_Remote):
 
         Raises:
             SnapshotExpired: The files of that snapshot were cleaned away.
-            NotATable: It is of another table.
+            TableReplaced: It is of another table.
             InvalidInput: It is not a token.
         """
         token = urllib.parse.quote(_box.token(token))

@@ -80,7 +80,8 @@ class Split:
 
         Raises:
             SnapshotExpired: The files of its moment were cleaned away.
-            NotATable: The table is gone, or another is in its place.
+            NotATable: The table is gone.
+            TableReplaced: Another is in its place.
         """
         table = _kubist.Table.open(self.location)
 

@@ -291,8 +291,8 @@ class Table(InDirectory["Table"]):
 
         Raises:
             SnapshotExpired: The files of that snapshot were cleaned away, or the table was
-                never in that state.
-            NotATable: It is of another table, perhaps one that was in this place before.
+                never in that state: it was restored from a backup, or is a copy.
+            TableReplaced: It is of another table, perhaps one that was in this place before.
             InvalidInput: It is not a token.
 
         Example:
@@ -522,9 +522,12 @@ class Table(InDirectory["Table"]):
 
         The first call notes what is not needed; a later one deletes it, and gives back such
         parts of files that stay. Snapshots taken longer ago may then raise
-        `kubist.SnapshotExpired`.
+        `kubist.SnapshotExpired`. A full disk is no hindrance. What a `Writer` that is
+        still open wrote last stays; the writer of `append` is closed before.
         """
         self._check()
+        # What it has written last is not deleted while it may go on there: the next append opens another.
+        self._close_own_writer()
         return parse(
             Cleaning,
             self._table.clean(retention_seconds=_box.seconds("retention", retention)),
@@ -601,10 +604,7 @@ class Table(InDirectory["Table"]):
             return
         self._table.check()
         self._closed = True
-        with self._lock:
-            writer, self._writer = self._writer, None
-            if writer is not None:
-                writer.close()
+        self._close_own_writer()
         if self._read_optimizer is not None:
             self._read_optimizer.stop()
 
@@ -630,6 +630,12 @@ class Table(InDirectory["Table"]):
 
     def _open(self, location: str) -> Table:
         return open(location)
+
+    def _close_own_writer(self) -> None:
+        with self._lock:
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                writer.close()
 
     def _own_writer(self) -> _kubist.Writer:
         if self._writer is None:

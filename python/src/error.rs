@@ -17,6 +17,7 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         Error::Newer(_) => "NewerFormat",
         Error::Busy(_) => "Busy",
         Error::SnapshotExpired { .. } => "SnapshotExpired",
+        Error::Replaced { .. } => "TableReplaced",
         Error::Cancelled => "Cancelled",
         Error::Forked { .. } | Error::Refused(_) => "Refused",
         other => match other.kind() {

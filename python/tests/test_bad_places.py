@@ -146,3 +146,26 @@ assert sorted(table.query().to_arrow()["id"].to_pylist()) == list(range(committe
 print("room")
 """
     assert told(path, f"mount -t tmpfs -o size=2m none {folder}", script) == "room\n"
+
+
+def test_cleaning_makes_room_on_a_full_disk_in_the_process_that_wrote(path: Path) -> None:
+    script = """
+import os
+folder = os.path.dirname(location)
+table = kubist.create(location, rows(0, 1).schema, ["x"], identity=["id"])
+for first in range(0, 5 * ROWS, ROWS):
+    table.append(rows(first, ROWS))
+table.optimize(debt_share=0.0)
+with open(folder + "/rest", "wb", buffering=0) as rest:
+    try:
+        while True:
+            rest.write(bytes(4096))
+    except OSError:
+        pass
+cleaned = table.clean(0)
+assert cleaned.bytes_deleted + cleaned.bytes_released > ROWS * 8, cleaned
+table.append(rows(5 * ROWS, 10))
+assert table.count() == 5 * ROWS + 10 and table.verify(deep=True).ok
+print("room")
+"""
+    assert told(path, f"mount -t tmpfs -o size=16m none {path.parent}", script) == "room\n"

@@ -142,7 +142,7 @@ def test_a_part_whose_rows_were_cleaned_away_says_so(path: Path) -> None:
     other = path.with_name("other.kubist")
     cloud(other, 100)
     moved = parts[0].to_json().replace(str(path), str(other))
-    with pytest.raises(kubist.NotATable, match="another table"):
+    with pytest.raises(kubist.TableReplaced, match="replaced by another"):
         kubist.Split.from_json(moved).to_arrow()
 
 

@@ -53,6 +53,7 @@ impl From<kubist::Error> for Problem {
             ErrorKind::InvalidInput => (StatusCode::BAD_REQUEST, "invalid"),
             ErrorKind::NotFound => (StatusCode::NOT_FOUND, "not_a_table"),
             ErrorKind::Expired if matches!(error, Error::SnapshotExpired { .. }) => (StatusCode::GONE, "gone"),
+            ErrorKind::Expired if matches!(error, Error::Replaced { .. }) => (StatusCode::GONE, "replaced"),
             ErrorKind::Cancelled => (StatusCode::GATEWAY_TIMEOUT, "too_long"),
             ErrorKind::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
@@ -126,6 +127,7 @@ mod tests {
         assert_eq!(of(Error::Invalid(text("x"))), (400, "invalid"));
         assert_eq!(of(Error::NotATable { location: text("t"), why: text("w") }), (404, "not_a_table"));
         assert_eq!(of(Error::SnapshotExpired { location: text("t"), why: text("w") }), (410, "gone"));
+        assert_eq!(of(Error::Replaced { location: text("t"), why: text("w") }), (410, "replaced"));
         assert_eq!(of(Error::Refused(text("x"))), (500, "failed"));
         assert_eq!(of(Error::Damaged { file: text("f"), offset: 1, what: text("w") }), (500, "damaged"));
         assert_eq!(of(Error::Newer(text("x"))), (500, "newer"));

@@ -11,11 +11,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use hyper::StatusCode;
-use kubist::{Cancel, Snapshot, SnapshotToken, Table, Thinned};
+use kubist::{Cancel, ErrorKind, Snapshot, SnapshotToken, Table, Thinned};
 use serde_json::{Value, json};
 
-use crate::problem::{Problem, Result};
+use crate::problem::Result;
 
 /// Snapshots that are kept beside the newest. More can be in use: then views are made anew.
 const KEPT: usize = 16;
@@ -23,7 +22,8 @@ const KEPT: usize = 16;
 /// One table and the snapshots of it that were shown.
 pub struct ServedTable {
     pub name: String,
-    table: Table,
+    location: String,
+    table: Mutex<Table>,
     shown: Mutex<Shown>,
     /// Held while the table is checked for changes, so that no snapshot is shown after a newer one.
     looking: Mutex<()>,
@@ -83,19 +83,41 @@ impl ServedTable {
         let table = Table::open(location)?;
         let now = Pinned::new(None, table.snapshot()?)?;
         let shown = Mutex::new(Shown { now, kept: VecDeque::new() });
-        Ok(ServedTable { name, table, shown, looking: Mutex::new(()), returning: Mutex::new(()) })
+        let (location, table) = (location.to_string(), Mutex::new(table));
+        Ok(ServedTable { name, location, table, shown, looking: Mutex::new(()), returning: Mutex::new(()) })
+    }
+
+    fn table(&self) -> Table {
+        self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// Opens what is at the location now, where the table that was served is not to be had any more.
+    fn open_anew(&self) -> kubist::Result<Pinned> {
+        let table = Table::open(&self.location)?;
+        let now = Pinned::new(None, table.snapshot()?)?;
+        *self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = table;
+        *self.shown() = Shown { now: now.clone(), kept: VecDeque::new() };
+        Ok(now)
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
         self.shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The table as it is now.
+    /// The table as it is now. If another one has come to its location, or an earlier state of it from a backup, that
+    /// is served from here on.
     pub fn now(&self) -> Result<Pinned> {
         let _looking = self.looking.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let seen = self.shown().now.snapshot.clone();
-        let Some(snapshot) = self.table.wait(&seen, Duration::ZERO, &Cancel::default())? else {
-            return Ok(self.shown().now.clone());
+        let snapshot = match self.table().wait(&seen, Duration::ZERO, &Cancel::default()) {
+            Ok(Some(snapshot)) => snapshot,
+            Ok(None) => return Ok(self.shown().now.clone()),
+            Err(error) => match error.kind() {
+                ErrorKind::Expired | ErrorKind::NotFound | ErrorKind::Corrupt => {
+                    return self.open_anew().map_err(|_| error.into());
+                }
+                _ => return Err(error.into()),
+            },
         };
         let mut next = Pinned::new(None, snapshot)?;
         let mut shown = self.shown();
@@ -122,13 +144,7 @@ impl ServedTable {
         if let Some(pinned) = self.shown().used(version) {
             return Ok(pinned);
         }
-        let snapshot = self.table.at(&token).map_err(|error| match error {
-            // Another table was made at the location of the one that was shown.
-            kubist::Error::NotATable { .. } if token.table != now.snapshot.token().table => {
-                Problem::new(StatusCode::GONE, "not_a_table", error.to_string())
-            }
-            other => other.into(),
-        })?;
+        let snapshot = self.table().at(&token)?;
         let pinned = Pinned::new(Some(version), snapshot)?;
         self.shown().keep(pinned.clone());
         Ok(pinned)

@@ -423,6 +423,26 @@ fn a_version_stays_while_a_thousand_commits_pass() {
 }
 
 #[test]
+fn a_table_that_is_made_anew_is_served() {
+    let world = world(100, Options::default());
+    let rows = |world: &common::World| world.get("/v1/tables/run").json()["rows"].clone();
+    let version = world.get("/v1/tables/run").json()["version"].as_str().unwrap().to_string();
+    assert_eq!(rows(&world), 100);
+    let (at, schema) = (world.table.location().to_string(), world.table.schema().unwrap());
+    kubist::Table::drop_at(&at, false).unwrap();
+    assert_eq!(world.get("/v1/tables/run").status, 404);
+    let dimensions = vec![kubist::Dimension { column: "x".into(), domain: kubist::Domain::Learned }];
+    let options = kubist::TableOptions { dimensions, ..Default::default() };
+    let table = kubist::Table::create(&at, schema, &options).unwrap();
+    assert_eq!(rows(&world), 0);
+    append(&table, 0..100);
+    assert_eq!(rows(&world), 100);
+    // What was asked of the old one is told that it is gone.
+    let reply = world.post("/v1/tables/run/count", &json!({"version": version}));
+    assert_eq!((reply.status, reply.json()["error"]["code"].clone()), (410, "replaced".into()), "{reply:?}");
+}
+
+#[test]
 fn made_up_versions_are_refused() {
     let world = world(100, Options::default());
     let token = world.table.snapshot().unwrap().token();
@@ -441,7 +461,7 @@ fn made_up_versions_are_refused() {
     assert_eq!(status(altered.to_string()), 410);
     let other = kubist::SnapshotToken { table: "another".into(), ..token };
     let reply = world.post("/v1/tables/run/count", &json!({"version": other.to_string()}));
-    assert_eq!((reply.status, reply.json()["error"]["code"].clone()), (410, "not_a_table".into()), "{reply:?}");
+    assert_eq!((reply.status, reply.json()["error"]["code"].clone()), (410, "replaced".into()), "{reply:?}");
 }
 
 #[test]

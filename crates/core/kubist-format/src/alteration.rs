@@ -11,6 +11,7 @@ use kubist_ipc::Stream;
 use kubist_types::{Compression, Error, Metadata, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::chain::Chain;
 use crate::column_type::stored_type;
 use crate::error::EntryError;
 use crate::history::Declared;
@@ -71,6 +72,14 @@ pub struct GridDimension {
 
 /// The part of an alteration that is JSON.
 #[derive(Serialize, Deserialize)]
+struct Linked {
+    /// The chain of the alterations before this one.
+    previous: Chain,
+    #[serde(flatten)]
+    head: Head,
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Head {
     AddColumn,
@@ -103,12 +112,13 @@ pub fn name_of(number: u64) -> String {
 
 impl Alteration {
     /// The head as JSON behind its length; then, for a column, an Arrow IPC stream of
-    /// one row: the field, and the default as its value.
+    /// one row: the field, and the default as its value. `previous` is the chain of the alterations
+    /// before it.
     ///
     /// # Errors
     ///
     /// `Invalid` or `Internal` if Arrow cannot encode the default.
-    pub fn encode(&self) -> Result<Vec<u8>> {
+    pub fn encode(&self, previous: Chain) -> Result<Vec<u8>> {
         let head = match self {
             Alteration::AddColumn { accuracy: None, .. } => Head::AddColumn,
             Alteration::AddColumn { accuracy: Some(accuracy), .. } => Head::AddBoundedColumn { accuracy: *accuracy },
@@ -118,7 +128,7 @@ impl Alteration {
             Alteration::Compression { compression } => Head::Compression { compression: *compression },
             Alteration::Writers(writers) => Head::Writers(writers.clone()),
         };
-        let json = serde_json::to_vec(&head).map_err(Error::internal)?;
+        let json = serde_json::to_vec(&Linked { previous, head }).map_err(Error::internal)?;
         let mut out = (json.len() as u32).to_le_bytes().to_vec();
         out.extend_from_slice(&json);
         if let Alteration::AddColumn { field, default, .. } = self {
@@ -131,36 +141,37 @@ impl Alteration {
         Ok(out)
     }
 
-    /// The inverse.
+    /// The inverse: the chain before it, and the alteration.
     ///
     /// # Errors
     ///
     /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
     /// wrote them.
-    pub fn decode(bytes: &[u8]) -> std::result::Result<Alteration, EntryError> {
+    pub fn decode(bytes: &[u8]) -> std::result::Result<(Chain, Alteration), EntryError> {
         let bad = |error: &dyn std::fmt::Display| EntryError::Bad(error.to_string());
         let mut reader = Reader::new(bytes);
         let length = reader.u32()? as usize;
-        let head: Head = serde_json::from_slice(reader.bytes(length)?).map_err(|error| bad(&error))?;
+        let linked = serde_json::from_slice(reader.bytes(length)?).map_err(|error| bad(&error))?;
+        let Linked { previous, head } = linked;
         let accuracy = match &head {
             Head::AddBoundedColumn { accuracy } => Some(*accuracy),
             _ => None,
         };
-        match head {
-            Head::KeptBelow { column } => Ok(Alteration::KeptBelow { column }),
-            Head::Set { column, values } => Ok(Alteration::Set { column, values }),
+        let alteration = match head {
+            Head::KeptBelow { column } => Alteration::KeptBelow { column },
+            Head::Set { column, values } => Alteration::Set { column, values },
             Head::Grid(grid) => {
                 let scales = grid.dimensions.iter().map(|dimension| &dimension.scale);
                 scales.map(Scale::check).collect::<std::result::Result<(), _>>().map_err(|error| bad(&error))?;
-                Ok(Alteration::Grid(grid))
+                Alteration::Grid(grid)
             }
-            Head::Compression { compression } => Ok(Alteration::Compression { compression }),
+            Head::Compression { compression } => Alteration::Compression { compression },
             Head::Writers(new) => match new.writers.size() {
-                0 => Err(bad(&"it declares no writer")),
-                _ => Ok(Alteration::Writers(new)),
+                0 => return Err(bad(&"it declares no writer")),
+                _ => Alteration::Writers(new),
             },
             Head::Unknown => {
-                Err(EntryError::Newer("it is an alteration of a kind that this version does not know".into()))
+                return Err(EntryError::Newer("it is an alteration of a kind that this version does not know".into()));
             }
             Head::AddColumn | Head::AddBoundedColumn { .. } => {
                 let mut stream = Stream::begin(reader.rest(), MOST_STREAM_BYTES).map_err(|error| bad(&error))?;
@@ -170,8 +181,9 @@ impl Alteration {
                 }
                 let field = batch.schema().field(0).clone();
                 let default = arrow_cast::cast(batch.column(0), &stored_type(field.data_type()));
-                Ok(Alteration::AddColumn { field, default: default.map_err(|error| bad(&error))?, accuracy })
+                Alteration::AddColumn { field, default: default.map_err(|error| bad(&error))?, accuracy }
             }
-        }
+        };
+        Ok((previous, alteration))
     }
 }

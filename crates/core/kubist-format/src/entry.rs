@@ -16,6 +16,7 @@ use kubist_index::state::{Commit, Rewrite, Run, RunId};
 use kubist_types::thinned::{ColumnSum, Thinned};
 use serde::{Deserialize, Serialize};
 
+use crate::chain::Chain;
 use crate::error::EntryError;
 use crate::location::{Location, Origin};
 use crate::lookups;
@@ -30,6 +31,8 @@ pub type Page = pages::Page<Location>;
 pub struct CommitEntry {
     pub sequence: u64,
     pub rows: u64,
+    /// `None` in pages and checkpoints, which are in no chain.
+    pub link: Option<Link>,
     /// A retry with the same token is the same commit.
     pub token: Option<String>,
     pub step: Option<StepMark>,
@@ -38,6 +41,17 @@ pub struct CommitEntry {
     /// Of steps that were thinned as they were written: what is known of all their records.
     pub thinned: Vec<(i64, Thinned)>,
     pub commit: Commit<Location>,
+}
+
+/// Where a commit stands in the history of its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The chain of the log before this entry.
+    pub previous: Chain,
+    /// A random number: commits of two copies of a table differ by it.
+    pub salt: u64,
+    /// The alterations that the writer knew: one that is missing later is named by this.
+    pub alterations: u64,
 }
 
 /// What an entry says of a step of the simulation.
@@ -51,6 +65,8 @@ pub struct StepMark {
 /// One entry of the rewrite log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RewriteEntry {
+    /// The chain of the rewrites before this one.
+    pub previous: Chain,
     pub rewrite: Rewrite<Location>,
     /// All steps after this one, in commits before the positions in
     /// `rewrite.needs`, are taken back.
@@ -82,8 +98,10 @@ mod section {
     pub const PAGES: u16 = 26;
     pub const THINNED: u16 = 28;
     pub const LEVELS: u16 = 30;
+    pub const LINK: u16 = 32;
     pub const LOOKUP_INDEXES: u16 = 33;
-    pub const KNOWN: [u16; 17] = [
+    pub const KNOWN: [u16; 18] = [
+        LINK,
         RUNS,
         CUTOFFS,
         REMOVES,
@@ -323,6 +341,10 @@ impl CommitEntry {
         let mut out = vec![COMMIT];
         out.extend_from_slice(&self.sequence.to_le_bytes());
         out.extend_from_slice(&self.rows.to_le_bytes());
+        if let Some(Link { previous, salt, alterations }) = self.link {
+            let body = [&previous.0.to_le_bytes()[..], &salt.to_le_bytes(), &alterations.to_le_bytes()].concat();
+            put_section(section::LINK, &body, &mut out);
+        }
         if let Some(token) = &self.token {
             put_section(section::TOKEN, token.as_bytes(), &mut out);
         }
@@ -361,11 +383,16 @@ impl CommitEntry {
         }
         let (sequence, rows) = (reader.u64()?, reader.u64()?);
         let mut commit = Commit { runs: Vec::new(), cutoffs: Vec::new() };
-        let (mut token, mut step, mut steps, mut thinned) = (None, None, Vec::new(), Vec::new());
+        let (mut link, mut token, mut step, mut steps, mut thinned) = (None, None, None, Vec::new(), Vec::new());
         let sections = sections_of(&mut reader, forest)?;
         let indexes = body_of(&sections, section::LOOKUP_INDEXES);
         for (tag, body) in sections {
             match tag {
+                section::LINK => {
+                    let mut reader = Reader::new(body);
+                    let (previous, salt, alterations) = (Chain(reader.u128()?), reader.u64()?, reader.u64()?);
+                    link = Some(Link { previous, salt, alterations });
+                }
                 section::TOKEN => token = Some(std::str::from_utf8(body).map_err(|_| Short)?.to_string()),
                 section::STEP => {
                     let mut reader = Reader::new(body);
@@ -387,13 +414,14 @@ impl CommitEntry {
                 _ => return Err(EntryError::Bad(format!("a commit has no section {tag}"))),
             }
         }
-        Ok(CommitEntry { sequence, rows, token, step, steps, thinned, commit })
+        Ok(CommitEntry { sequence, rows, link, token, step, steps, thinned, commit })
     }
 }
 
 impl RewriteEntry {
     pub fn encode(&self, forest: &Forest) -> Vec<u8> {
         let mut out = vec![REWRITE];
+        put_section(section::LINK, &self.previous.0.to_le_bytes(), &mut out);
         put_section(section::TIME, &self.unix_ms.to_le_bytes(), &mut out);
         if let Some(step) = self.retract_after {
             put_section(section::RETRACT, &step.to_le_bytes(), &mut out);
@@ -425,12 +453,15 @@ impl RewriteEntry {
             kind => return Err(EntryError::Newer(format!("it is of kind {kind}, which this version does not know"))),
         }
         let rewrite = Rewrite { runs: Vec::new(), removes: Vec::new(), cutoffs: Vec::new(), needs: Vec::new() };
-        let mut entry = RewriteEntry { rewrite, retract_after: None, unix_ms: 0 };
         let sections = sections_of(&mut reader, forest)?;
+        let link = body_of(&sections, section::LINK).ok_or(EntryError::Bad("it names no rewrite before it".into()))?;
+        let previous = Chain(Reader::new(link).u128()?);
+        let mut entry = RewriteEntry { previous, rewrite, retract_after: None, unix_ms: 0 };
         let indexes = body_of(&sections, section::LOOKUP_INDEXES);
         for (tag, body) in sections {
             let mut reader = Reader::new(body);
             match tag {
+                section::LINK => {}
                 section::RUNS => entry.rewrite.runs = runs(body, forest)?,
                 section::LOOKUPS => lookups::attach(body, indexes, &mut entry.rewrite.runs)?,
                 section::LOOKUP_INDEXES => {}
@@ -524,7 +555,16 @@ fn set_steps(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), EntryEr
 impl CommitEntry {
     /// Live runs and cutoffs, as checkpoints keep them.
     pub fn of_live(live: Commit<Location>) -> CommitEntry {
-        CommitEntry { sequence: 0, rows: 0, token: None, step: None, steps: vec![], thinned: vec![], commit: live }
+        CommitEntry {
+            sequence: 0,
+            rows: 0,
+            link: None,
+            token: None,
+            step: None,
+            steps: vec![],
+            thinned: vec![],
+            commit: live,
+        }
     }
 }
 

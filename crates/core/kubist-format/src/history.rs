@@ -13,6 +13,7 @@ use std::sync::Arc;
 use kubist_types::Thinned;
 use serde::{Deserialize, Serialize};
 
+use crate::chain::Chain;
 use crate::entry::{CommitEntry, StepMark};
 
 /// What a writer has committed.
@@ -23,6 +24,9 @@ pub struct Progress {
     pub rows: u64,
     /// Rows of commits that were not retracted.
     pub live_rows: u64,
+    /// The chain of the log behind the last entry, and where that entry begins.
+    pub chain: Chain,
+    pub last: u64,
     /// Commits that carried a token.
     tokens: BTreeMap<String, Marked>,
     /// Commits of steps, by step and the log position behind them: a step that is
@@ -79,6 +83,13 @@ pub struct History {
     pub writers: BTreeMap<String, Progress>,
     /// What was declared of all steps.
     pub declared: Option<Declared>,
+    /// The chain behind the last rewrite; 0 before the first.
+    pub rewritten: Chain,
+    /// How many alterations there were when a commit was written, at least.
+    pub needs_alterations: u64,
+    /// The chain behind the last alteration; 0 before the first. Checkpoints hold no alterations.
+    #[serde(skip)]
+    pub altered: Chain,
     /// What was declared of the steps after one, in the order of the alterations that say so: of
     /// those that cover a step the last one counts. Checkpoints hold no alterations.
     #[serde(skip)]
@@ -86,11 +97,14 @@ pub struct History {
 }
 
 impl History {
-    pub fn commit(&mut self, writer: &str, position: u64, entry: &CommitEntry) {
+    /// Takes an entry of a writer's log, which lies between two positions and has these bytes.
+    pub fn commit(&mut self, writer: &str, (begin, position): (u64, u64), entry: &CommitEntry, bytes: &[u8]) {
+        self.needs_alterations = self.needs_alterations.max(entry.link.map_or(0, |link| link.alterations));
         let progress = match self.writers.get_mut(writer) {
             Some(progress) => progress,
             None => self.writers.entry(writer.to_string()).or_default(),
         };
+        (progress.chain, progress.last) = (Chain::behind(bytes), begin);
         progress.commits = entry.sequence;
         progress.rows += entry.rows;
         progress.live_rows += entry.rows;

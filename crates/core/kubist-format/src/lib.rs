@@ -7,6 +7,7 @@
 pub mod alteration;
 pub mod bits;
 pub mod bounds;
+pub mod chain;
 pub mod checkpoint;
 pub mod column_type;
 pub mod decode;

@@ -37,6 +37,11 @@ pub fn number_of(name: &str) -> u64 {
     name.rsplit_once('/').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
 
+/// The object of a rewrite.
+pub fn rewrite_name(number: u64) -> String {
+    format!("{REWRITES}{number:020}")
+}
+
 /// The file of a segment, as messages name it.
 pub fn segment_file(location: &str, segment: &str) -> String {
     format!("{location}/segments/{segment}.seg")

@@ -11,6 +11,7 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit};
 
 use kubist_format::alteration::Alteration;
+use kubist_format::chain::Chain;
 use kubist_format::column_type::{stored_type, user_type};
 use kubist_format::decode;
 use kubist_format::header::{FORMAT_VERSION, Header, HeaderDimension, decode_header, encode_header};
@@ -20,7 +21,7 @@ use kubist_format::rows::Span;
 fn added(default: ArrayRef) -> Vec<u8> {
     let field = Field::new("added", default.data_type().clone(), true);
     let default = cast(&default, &stored_type(field.data_type())).unwrap();
-    Alteration::AddColumn { field, default, accuracy: None }.encode().unwrap()
+    Alteration::AddColumn { field, default, accuracy: None }.encode(Chain::default()).unwrap()
 }
 
 fn defaults() -> Vec<ArrayRef> {
@@ -46,7 +47,7 @@ fn odd(byte: u8) -> impl Iterator<Item = u8> {
 fn decode_inverts_encode() {
     for default in defaults() {
         let stored = cast(&default, &stored_type(default.data_type())).unwrap();
-        let Ok(Alteration::AddColumn { field, default: read, accuracy: None }) =
+        let Ok((_, Alteration::AddColumn { field, default: read, accuracy: None })) =
             Alteration::decode(&added(default.clone()))
         else {
             panic!("{:?}", default.data_type());
@@ -64,7 +65,7 @@ fn changed_bytes_are_an_error_or_another_column() {
             for value in odd(whole[offset]) {
                 let mut changed = whole.clone();
                 changed[offset] = value;
-                if let Ok(Alteration::AddColumn { field, default, .. }) = Alteration::decode(&changed) {
+                if let Ok((_, Alteration::AddColumn { field, default, .. })) = Alteration::decode(&changed) {
                     assert_eq!((default.len(), default.data_type()), (1, &stored_type(field.data_type())));
                 }
             }

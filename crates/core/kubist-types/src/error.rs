@@ -109,6 +109,9 @@ pub enum Error {
     /// The files of this snapshot were cleaned away: take a fresh snapshot.
     #[error("the snapshot of {location} has expired: {why}")]
     SnapshotExpired { location: String, why: String },
+    /// Another table is at the location, or another history of the same one: open it again.
+    #[error("the table at {location} was replaced by another: {why}; open it again")]
+    Replaced { location: String, why: String },
     /// The call was cancelled; the table is as before.
     #[error("cancelled")]
     Cancelled,
@@ -181,7 +184,9 @@ impl Error {
             Error::Damaged { .. } => ErrorKind::Corrupt,
             Error::Newer(_) | Error::Unsupported(_) => ErrorKind::Unsupported,
             Error::Busy(_) => ErrorKind::Busy,
-            Error::SnapshotExpired { .. } | Error::Forked { .. } | Error::Refused(_) => ErrorKind::Expired,
+            Error::SnapshotExpired { .. } | Error::Replaced { .. } | Error::Forked { .. } | Error::Refused(_) => {
+                ErrorKind::Expired
+            }
             Error::Cancelled => ErrorKind::Cancelled,
             Error::Unavailable(_) => ErrorKind::Unavailable,
             Error::NoSpace(_) => ErrorKind::NoSpace,

@@ -20,11 +20,13 @@ use kubist_types::metadata::UNIT;
 use kubist_types::{Cancel, Compression, Error, Metadata, Result, Value};
 
 use crate::accuracy::accuracy_of;
+use crate::chains;
 use crate::core::Core;
 use crate::error::store_error;
 use crate::schema::{KEPT_BELOW, TableSchema};
 use crate::segment::unix_ms;
 use crate::stop::stoppable;
+use crate::view::View;
 
 /// The longest default: it comes back once for each old row.
 const MOST_DEFAULT_BYTES: usize = 1024;
@@ -209,11 +211,11 @@ impl Core {
         self.check_still_there()?;
         let alteration = Alteration::Grid(grid.clone());
         loop {
-            let schema = self.view(&Cancel::default())?.schema.clone();
-            if let Some(there) = schema.grids.get(grid.grid as usize - 1) {
+            let view = self.view(&Cancel::default())?;
+            if let Some(there) = view.schema.grids.get(grid.grid as usize - 1) {
                 return Ok(there.said.token == grid.token);
             }
-            if self.put_alteration(&schema, &alteration)? {
+            if self.put_alteration(&view, &alteration)? {
                 return Ok(true);
             }
         }
@@ -239,7 +241,7 @@ impl Core {
         self.check_writers(declared)?;
         loop {
             let view = self.view(&Cancel::default())?;
-            let (schema, history) = (&view.schema, &view.history);
+            let history = &view.history;
             if history.is_declared_after(after, declared) {
                 return Ok(());
             }
@@ -253,16 +255,18 @@ impl Core {
                 return self.declare_writers(declared);
             }
             let new = NewWriters { after, writers: declared.clone(), rewrites: view.rewrites };
-            if self.put_alteration(schema, &Alteration::Writers(new))? {
+            if self.put_alteration(&view, &Alteration::Writers(new))? {
                 return Ok(());
             }
         }
     }
 
-    /// Takes the number after a schema's; `false` if somebody else has it.
-    fn put_alteration(&self, schema: &TableSchema, alteration: &Alteration) -> Result<bool> {
+    /// Takes the number after a view's; `false` if somebody else has it.
+    fn put_alteration(&self, view: &View, alteration: &Alteration) -> Result<bool> {
+        let schema = &view.schema;
         schema.altered(alteration)?;
-        let (name, bytes) = (name_of(schema.version + 1), alteration.encode()?);
+        let previous = chains::altered(self, schema.version, &view.history);
+        let (name, bytes) = (name_of(schema.version + 1), alteration.encode(previous)?);
         self.store.put_if_absent(&name, &bytes).map_err(store_error)
     }
 
@@ -272,9 +276,9 @@ impl Core {
             cancel.check()?;
             self.check_still_there()?;
             loop {
-                let schema = self.view(cancel)?.schema.clone();
+                let view = self.view(cancel)?;
                 cancel.check()?;
-                if self.put_alteration(&schema, &alteration)? {
+                if self.put_alteration(&view, &alteration)? {
                     return Ok(());
                 }
             }

@@ -21,10 +21,11 @@ use kubist_index::state::Run;
 use kubist_store::Store;
 use kubist_types::{Cancel, Error, Result};
 
-use crate::error::{bad_entry, is_unread, store_error};
+use crate::error::{bad_entry, is_damage, is_unread, store_error};
 use crate::fetch::{self, Fetched, Piece};
 use crate::files::{HALF_COPIED, HALF_DROPPED, TableFiles};
 use crate::follow;
+use crate::known;
 use crate::location::TableLocation;
 use crate::look::{FirstLook, is_far};
 use crate::read_amplification::ReadAmplification;
@@ -77,19 +78,31 @@ struct Refresh<'a> {
 impl Refresh<'_> {
     fn run(&mut self, cancel: &Cancel) -> Result<Arc<View>> {
         let (files, tail) = (&self.core.files, &mut self.tail);
+        let had_begun = tail.begun;
         let followed = follow::once_seen(files, cancel, || follow::to_now(files, tail, cancel));
         // What has changed may be another table's, made at the location of this one.
         match followed {
-            Err(Error::Cancelled) => return Err(Error::Cancelled),
-            followed if followed.is_err() || tail.is_stale() && !tail.is_known_there => {
+            Err(error @ (Error::Cancelled | Error::Replaced { .. })) => return Err(error),
+            Err(error) => {
                 files.check_still_there()?;
-                followed?;
+                return Err(if is_damage(&error) && had_begun { explained(files, error, cancel) } else { error });
             }
-            _ => {}
+            Ok(()) if tail.is_stale() && !tail.is_known_there => files.check_still_there()?,
+            Ok(()) => {}
         }
         let view = tail.view(files);
         self.found = Some(view.clone());
         Ok(view)
+    }
+}
+
+/// Damage, as who has read the table before meets it: if a handle that has read nothing finds none, something else is
+/// there than was read.
+fn explained(files: &TableFiles, damage: Error, cancel: &Cancel) -> Error {
+    let mut fresh = Tail::default();
+    match follow::once_seen(files, cancel, || follow::to_now(files, &mut fresh, cancel)) {
+        Ok(()) => known::replaced(files, &format!("it is not as this handle has read it ({damage})")),
+        Err(_) => damage,
     }
 }
 
@@ -273,7 +286,8 @@ impl Core {
     /// # Errors
     ///
     /// `Cancelled`, also while another thread's refresh is waited for; `Damaged` if a log or
-    /// a rewrite cannot be read, `NotATable` if it was dropped, `Forked`, or a storage error.
+    /// a rewrite cannot be read, `NotATable` if it was dropped, `Replaced` if another table or another history
+    /// of it is there, `Forked`, or a storage error.
     pub fn view(&self, cancel: &Cancel) -> Result<Arc<View>> {
         self.check_process()?;
         let mut followed = self.followed();

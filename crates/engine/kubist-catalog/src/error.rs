@@ -1,5 +1,6 @@
 //! Errors of stores and of stored bytes as the engine's.
 
+use kubist_format::alteration::name_of;
 use kubist_format::error::EntryError;
 use kubist_types::{Error, ErrorKind};
 
@@ -42,6 +43,12 @@ pub fn bad_entry(location: &str, name: &str, offset: u64, error: EntryError) -> 
         EntryError::Bad(what) => Error::Damaged { file: format!("{location}/{name}"), offset, what },
         EntryError::Newer(what) => Error::Newer(format!("{location}/{name}: {what}; a newer Kubist wrote it")),
     }
+}
+
+/// An alteration that must be there is not.
+pub fn missing_alteration(location: &str, number: u64) -> Error {
+    let what = "the file is missing, and columns or metadata with it (salvage saves the rest)".into();
+    Error::Damaged { file: format!("{location}/{}", name_of(number)), offset: 0, what }
 }
 
 /// Are stored bytes not what was written? Repair acts on nothing else: of what could not be

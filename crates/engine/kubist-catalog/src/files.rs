@@ -106,6 +106,16 @@ impl TableFiles {
         }
     }
 
+    /// The first grid as it was read, if it was.
+    pub fn first_grid(&self) -> Option<Bytes> {
+        self.first_grid.get().cloned()
+    }
+
+    /// Is the header yet to come?
+    pub fn is_unfinished(&self) -> bool {
+        self.unfinished.load(Ordering::Relaxed)
+    }
+
     /// Says whether the header is yet to come.
     pub fn set_unfinished(&self, unfinished: bool) {
         self.unfinished.store(unfinished, Ordering::Relaxed);
@@ -170,7 +180,7 @@ impl TableFiles {
     ///
     /// # Errors
     ///
-    /// `NotATable`, `Damaged`, `Newer` or a storage error.
+    /// `Replaced`, `NotATable`, `Damaged`, `Newer` or a storage error.
     pub fn check_still_there(&self) -> Result<()> {
         let (dropped, table) = both(self.store.as_ref(), || self.store.get(DROPPED), || self.store.get(TABLE));
         self.check_seen(dropped.map_err(store_error)?.is_some(), table.map_err(store_error)?)
@@ -180,21 +190,33 @@ impl TableFiles {
     ///
     /// # Errors
     ///
-    /// `NotATable`, `Damaged` or `Newer`.
+    /// `Replaced`, `NotATable`, `Damaged` or `Newer`.
     pub fn check_seen(&self, is_dropped: bool, here: Option<Bytes>) -> Result<()> {
         if is_dropped {
             return Err(Error::NotATable { location: self.store.location().into(), why: HALF_DROPPED.into() });
         }
-        if self.unfinished.load(Ordering::Relaxed) {
+        if self.is_unfinished() {
             return Ok(());
         }
-        let why = match here.map(|bytes| header::decode_header(&bytes)) {
-            Some(Ok((header, _))) if header.id == self.header.id => return Ok(()),
-            Some(Err(error)) => return Err(bad_entry(self.store.location(), TABLE, 0, error)),
-            Some(Ok(_)) => "the table of this handle was dropped and another made at its location: open it again",
-            None => "the table of this handle was dropped",
-        };
-        Err(Error::NotATable { location: self.store.location().into(), why: why.into() })
+        self.check_header(here)
+    }
+
+    /// The same of the header alone.
+    ///
+    /// # Errors
+    ///
+    /// `Replaced` if it is another table's; `NotATable` if it is gone; `Damaged` or `Newer`.
+    pub fn check_header(&self, here: Option<Bytes>) -> Result<()> {
+        let location = || self.store.location().to_string();
+        match here.map(|bytes| header::decode_header(&bytes)) {
+            Some(Ok((header, _))) if header.id == self.header.id => Ok(()),
+            Some(Err(error)) => Err(bad_entry(self.store.location(), TABLE, 0, error)),
+            Some(Ok((header, _))) => {
+                let why = format!("it has the id {}, not {}", header.id, self.header.id);
+                Err(Error::Replaced { location: location(), why })
+            }
+            None => Err(Error::NotATable { location: location(), why: "the table of this handle was dropped".into() }),
+        }
     }
 
     /// Whether a directory of `runs` runs is held in memory.
@@ -248,8 +270,9 @@ impl TableFiles {
             match (grid, (grid as usize).checked_sub(1).and_then(|place| schema.grids.get(place))) {
                 (0, _) => {
                     let known = self.first_grid.get().cloned();
-                    let found = known.map_or_else(|| self.store.get_immutable(GRID), |bytes| Ok(Some(bytes)));
+                    let found = known.map_or_else(|| self.store.get(GRID), |bytes| Ok(Some(bytes)));
                     let Some(bytes) = found.map_err(store_error)? else { return Ok(None) };
+                    self.know_grid(Some(bytes.clone()));
                     let scales = decode_grid(&bytes, self.created.dimensions.len())
                         .map_err(|error| bad_entry(self.store.location(), GRID, 0, error))?;
                     (scales, self.created.dimensions.clone())

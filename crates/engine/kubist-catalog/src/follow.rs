@@ -11,13 +11,14 @@ use std::thread;
 use bytes::Bytes;
 use kubist_format::alteration;
 use kubist_format::error::EntryError;
-use kubist_format::names::{CHECKPOINTS, DROPPED, REWRITES, TABLE, WRITERS, number_of};
+use kubist_format::names::{ALTERATIONS, CHECKPOINTS, DROPPED, REWRITES, TABLE, WRITERS, number_of, rewrite_name};
 use kubist_store::{LogTail, Store, StoreExt, switches};
 use kubist_types::{Cancel, Error, Result};
 
 use crate::checkpoint::{self, Held};
-use crate::error::{bad_entry, store_error};
+use crate::error::{bad_entry, missing_alteration, store_error};
 use crate::files::TableFiles;
+use crate::known::Known;
 use crate::look::{FirstLook, both, get_all, is_far};
 use crate::tail::Tail;
 use crate::token::SnapshotToken;
@@ -51,16 +52,24 @@ pub fn once_seen<T>(files: &TableFiles, cancel: &Cancel, mut follow: impl FnMut(
 }
 
 /// Follows everything that says what the table is, up to now: what was durable before the
-/// call is joined after it. An alteration may need rewrites that were published after they were
+/// call is joined after it, and what was joined before is there still. An alteration may need rewrites that were published after they were
 /// listed, and where others' changes are seen late, runs may have columns and grids of alterations
 /// that are not seen yet: then all is followed once more.
 ///
 /// # Errors
 ///
 /// `Damaged` if a log, a rewrite or an alteration cannot be read, or is shorter than others know
-/// it; `Newer`; `Cancelled`; a storage error.
+/// it; `Replaced` if another history is there; `Newer`; `Cancelled`; a storage error.
 pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     cancel.check()?;
+    let (store, known) = (files.store.as_ref(), Known::of(files, tail));
+    let (there, followed) = both(store, || known.ask(store), || read_on(files, tail, cancel));
+    followed?;
+    known.check(files, tail, &there.map_err(store_error)?, cancel)
+}
+
+/// Follows everything up to now.
+fn read_on(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()> {
     if let Some(read) = glance(files, tail)?
         && join_read(files, tail, read, cancel)?
     {
@@ -75,8 +84,13 @@ pub fn to_now(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
         }
         let is_late = files.store.look_again(attempt).map_err(store_error)?;
         if has_rewrites && !is_late {
-            // Whoever reads such a run says what is missing.
-            return Ok(());
+            // Whoever reads a run with other columns says what is missing.
+            return match tail.schema(files).version {
+                version if version < tail.history.needs_alterations => {
+                    Err(missing_alteration(files.store.location(), version + 1))
+                }
+                _ => Ok(()),
+            };
         }
         if attempt as usize > MOST_RESTARTS && !is_late {
             let missing = rewrite_name(tail.needs_rewrites);
@@ -130,6 +144,8 @@ fn follow_all(files: &TableFiles, tail: &mut Tail, cancel: &Cancel) -> Result<()
 
 /// What is asked for after the logs: no run has a column that is not known then.
 struct LastLook {
+    /// How many alterations are known, and the next.
+    version: u64,
     altered: String,
     /// The checkpoint that was begun with.
     checkpoint: Option<String>,
@@ -140,23 +156,35 @@ struct LastLook {
 
 impl LastLook {
     fn of(files: &TableFiles, tail: &Tail) -> LastLook {
+        let version = tail.schema(files).version;
         LastLook {
-            altered: alteration::name_of(tail.schema(files).version + 1),
+            version,
+            altered: alteration::name_of(version + 1),
             checkpoint: tail.checkpoint.clone(),
             is_of_table: is_far(files.store.as_ref()) && tail.is_stale(),
             is_of_writers: tail.history.declared.is_none(),
         }
     }
 
-    /// The objects, in the order in which they are joined.
-    fn ask(&self, files: &TableFiles) -> Result<Vec<Option<Bytes>>> {
+    /// The objects, in the order in which they are joined, and the names of alterations.
+    fn ask(&self, files: &TableFiles) -> Result<(Vec<Option<Bytes>>, Vec<String>)> {
         let mut asked = vec![self.altered.clone()];
         asked.extend(self.is_of_table.then(|| [DROPPED, TABLE].map(str::to_string)).into_iter().flatten());
         asked.extend(self.is_of_writers.then(|| WRITERS.to_string()));
-        get_all(files.store.as_ref(), &asked).map_err(store_error)
+        let store = files.store.as_ref();
+        // Of one that is missing only the later ones tell.
+        let later = || store.list_after(ALTERATIONS, &alteration::name_of(self.version));
+        let (later, found) = both(store, later, || get_all(store, &asked));
+        Ok((found.map_err(store_error)?, later.map_err(store_error)?))
     }
 
-    fn join(&self, files: &TableFiles, tail: &mut Tail, found: Vec<Option<Bytes>>, cancel: &Cancel) -> Result<()> {
+    fn join(
+        &self,
+        files: &TableFiles,
+        tail: &mut Tail,
+        (found, later): (Vec<Option<Bytes>>, Vec<String>),
+        cancel: &Cancel,
+    ) -> Result<()> {
         let mut found = found.into_iter();
         let altered = found.next().flatten();
         let table = self.is_of_table.then(|| (found.next().flatten().is_some(), found.next().flatten()));
@@ -170,9 +198,20 @@ impl LastLook {
                 .map_err(|error| bad_entry(files.store.location(), WRITERS, 0, EntryError::Bad(error.to_string())))?;
             tail.join_declared(declared);
         }
-        let Some(bytes) = altered else { return Ok(()) };
-        tail.join_alteration(files, &self.altered, &bytes)?;
-        follow_alterations(files, tail, u64::MAX, cancel)
+        match altered {
+            Some(bytes) => tail.join_alteration(files, &self.altered, &bytes)?,
+            None if later.is_empty() => return Ok(()),
+            None if !later.contains(&self.altered) => {
+                return Err(missing_alteration(files.store.location(), self.version + 1));
+            }
+            // It was made just now.
+            None => {}
+        }
+        follow_alterations(files, tail, u64::MAX, cancel)?;
+        match later.last().map_or(0, |last| number_of(last)) > tail.schema(files).version {
+            true => Err(missing_alteration(files.store.location(), tail.schema(files).version + 1)),
+            false => Ok(()),
+        }
     }
 }
 
@@ -239,8 +278,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
     }
     let store = files.store.as_ref();
     let from: Vec<(&str, u64)> = tail.logs.iter().map(|name| (name.as_str(), tail.state.position(name))).collect();
-    let (rewrites, altered) =
-        (rewrite_name(tail.state.rewrites()), alteration::name_of(tail.schema(files).version + 1));
+    let (rewrites, altered) = (rewrite_name(tail.state.rewrites()), alteration::name_of(tail.schema(files).version));
     let (logs, is_declared) = (&tail.logs, tail.history.declared.is_some());
     // Its pages go with it.
     let checkpoint = tail.base.as_ref().and(tail.checkpoint.as_ref());
@@ -249,7 +287,7 @@ fn glance(files: &TableFiles, tail: &Tail) -> Result<Option<Vec<LogTail>>> {
         let others = [
             scope.spawn(|| switches.around(|| store.list_after(REWRITES, &rewrites).map(|names| names.is_empty()))),
             scope.spawn(|| switches.around(|| store.logs().map(|names| names == *logs))),
-            scope.spawn(|| switches.around(|| store.get(&altered).map(|found| found.is_none()))),
+            scope.spawn(|| switches.around(|| store.list_after(ALTERATIONS, &altered).map(|names| names.is_empty()))),
             scope.spawn(|| switches.around(|| Ok(is_declared || store.get(WRITERS)?.is_none()))),
             scope.spawn(|| {
                 switches.around(|| checkpoint.map_or(Ok(true), |name| Ok(store.list(CHECKPOINTS)?.contains(name))))
@@ -317,9 +355,20 @@ pub fn from_to_token(
     token: &SnapshotToken,
     cancel: &Cancel,
 ) -> Result<Arc<View>> {
-    let expired = |why: &str| Error::SnapshotExpired { location: files.store.location().into(), why: why.into() };
     let mut tail = Tail::default();
     tail.begin(held);
+    match follow_to_token(files, &mut tail, token, cancel) {
+        // What is there is sound, and leads elsewhere.
+        Err(Error::Damaged { what, .. }) if tail.is_misfit => Err(Error::SnapshotExpired {
+            location: files.store.location().into(),
+            why: format!("the table has another history up to there ({what})"),
+        }),
+        followed => followed,
+    }
+}
+
+fn follow_to_token(files: &TableFiles, tail: &mut Tail, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
+    let expired = |why: &str| Error::SnapshotExpired { location: files.store.location().into(), why: why.into() };
     let mut behind = token.positions.clone();
     behind.retain(|(writer, position)| tail.state.position(writer) != *position);
     for some in behind.chunks(LOGS_AT_ONCE) {
@@ -334,18 +383,22 @@ pub fn from_to_token(
         }
     }
     cancel.check()?;
-    let (mut names, _) = new_rewrites(files, &tail)?;
+    let (mut names, _) = new_rewrites(files, tail)?;
     names.retain(|(name, _)| number_of(name) <= token.rewrites);
-    let followed = follow_rewrites(files, &mut tail, &names, cancel)?;
+    let followed = follow_rewrites(files, tail, &names, cancel)?;
     if !followed || tail.state.rewrites() != token.rewrites {
         return Err(expired("rewrites that lead to it were cleaned away; take a fresh snapshot"));
     }
     tail.history.declared = token.declared.clone();
-    follow_alterations(files, &mut tail, token.alterations, cancel)?;
+    follow_alterations(files, tail, token.alterations, cancel)?;
     if tail.schema(files).version != token.alterations {
         return Err(expired("its columns are not known here"));
     }
-    Ok(tail.view(files))
+    let view = tail.view(files);
+    match SnapshotToken::of(files, &view).chain == token.chain {
+        true => Ok(view),
+        false => Err(expired("the table has another history up to there: it was restored or copied")),
+    }
 }
 
 /// Waits until this machine sees all that a token names, or would: positions of logs, rewrites
@@ -419,10 +472,6 @@ fn consecutive_rewrites(files: &TableFiles, behind: u64, most: usize) -> Result<
         found.push((name, Some(bytes)));
     }
     Ok(found)
-}
-
-fn rewrite_name(number: u64) -> String {
-    format!("{REWRITES}{number:020}")
 }
 
 /// Starts anew from the newest checkpoint.

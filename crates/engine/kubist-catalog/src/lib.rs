@@ -7,6 +7,7 @@
 pub mod accuracy;
 pub mod alter;
 pub mod cache;
+pub mod chains;
 pub mod checkpoint;
 pub mod core;
 pub mod create;
@@ -18,6 +19,7 @@ pub mod files;
 pub mod follow;
 pub mod frame;
 pub mod given;
+pub mod known;
 pub mod location;
 pub mod look;
 pub mod lookups;

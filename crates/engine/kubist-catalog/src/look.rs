@@ -5,7 +5,7 @@ use std::thread;
 
 use bytes::Bytes;
 use kubist_format::names::{CHECKPOINTS, DROPPED, GRID, REWRITES, TABLE};
-use kubist_store::{Latency, Result, Store, StoreExt, switches};
+use kubist_store::{Latency, Result, Store, switches};
 
 /// Objects that are asked for at once.
 const AT_ONCE: usize = 16;
@@ -40,7 +40,7 @@ impl FirstLook {
             let table = scope.spawn(|| switches.around(|| store.get(TABLE)));
             let checkpoints = scope.spawn(|| switches.around(|| store.list(CHECKPOINTS)));
             let rewrites = scope.spawn(|| switches.around(|| store.list(REWRITES)));
-            let grid = scope.spawn(|| switches.around(|| store.get_immutable(GRID)));
+            let grid = scope.spawn(|| switches.around(|| store.get(GRID)));
             let segments = store.segments();
             Ok(FirstLook {
                 dropped: answer(dropped)?,

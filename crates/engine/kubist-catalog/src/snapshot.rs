@@ -106,7 +106,7 @@ impl Snapshot {
 
     /// Names this snapshot; [`Snapshot::at`] comes back to it.
     pub fn token(&self) -> SnapshotToken {
-        SnapshotToken { step: self.step, ..SnapshotToken::of(&self.core.header.id, &self.view) }
+        SnapshotToken { step: self.step, ..SnapshotToken::of(&self.core, &self.view) }
     }
 
     /// The snapshot that a token names, also in another process. A token that no snapshot of
@@ -118,13 +118,13 @@ impl Snapshot {
     /// # Errors
     ///
     /// `SnapshotExpired` if the files of that moment were cleaned away, now or when rows
-    /// are read; `Cancelled`.
+    /// are read, or the table has another history; `Replaced` if it is another table; `Cancelled`.
     pub fn at(core: &Arc<Core>, token: &SnapshotToken, cancel: &Cancel) -> Result<Snapshot> {
         core.check_process()?;
         cancel.check()?;
         if core.header.id != token.table {
-            let why = "another table was made at the location of the one that was meant";
-            return Err(Error::NotATable { location: core.store.location().into(), why: why.into() });
+            let why = format!("it has the id {}, and the snapshot is of {}", core.header.id, token.table);
+            return Err(Error::Replaced { location: core.store.location().into(), why });
         }
         let token_of = |view: &Arc<View>| Snapshot::new(core.clone(), view.clone()).token();
         let is_meant = |view: &Arc<View>| SnapshotToken { step: token.step, ..token_of(view) } == *token;

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use kubist_format::alteration::Alteration;
+use kubist_format::chain::Chain;
 use kubist_format::entry::{CommitEntry, RewriteEntry};
 use kubist_format::error::EntryError;
 use kubist_format::history::{Declared, History};
@@ -15,9 +16,10 @@ use kubist_index::cube::CubeId;
 use kubist_index::priority::Threshold;
 use kubist_index::spread::SpreadSet;
 use kubist_index::state::{Run, RunId, State};
-use kubist_store::LogTail;
+use kubist_store::{LogTail, Stamp};
 use kubist_types::{Cancel, Result};
 
+use crate::chains::{self, Seen};
 use crate::checkpoint::Held;
 use crate::directory::{Base, Changes, Directory, Runs};
 use crate::error::bad_entry;
@@ -64,6 +66,10 @@ pub struct Tail {
     pub first_look: Option<FirstLook>,
     /// The logs that were there when they were last followed.
     pub logs: Vec<String>,
+    /// What was seen to be there of what was joined.
+    pub seen: Seen,
+    /// The last error was that an entry does not follow what was joined: it may be of another history.
+    pub is_misfit: bool,
     /// The newest checkpoint, if there was one, before rewrites were last listed; all of these were joined.
     pub listed_at: Option<Option<String>>,
 }
@@ -108,7 +114,9 @@ impl Tail {
     pub fn is_described(&self, files: &TableFiles) -> bool {
         let schema = self.schema(files);
         let newest = files.forest().trees().map(|tree| tree.grid()).max().unwrap_or(0);
-        newest <= schema.newest_grid() && self.needs_columns <= schema.stored.fields().len()
+        newest <= schema.newest_grid()
+            && self.needs_columns <= schema.stored.fields().len()
+            && self.history.needs_alterations <= schema.version
     }
 
     /// The columns by now.
@@ -144,8 +152,13 @@ impl Tail {
                 let what = format!("it has commit {} where {next} is next", entry.sequence);
                 return Err(bad(EntryError::Bad(what)));
             }
+            let previous = chains::logged(files, writer, &self.history);
+            if entry.link.map(|link| link.previous) != Some(previous) {
+                self.is_misfit = true;
+                return Err(bad(EntryError::Bad("the entry before it is not the one that it follows".into())));
+            }
             self.stale = true;
-            self.history.commit(writer, after, &entry);
+            self.history.commit(writer, (found.position, after), &entry, &found.bytes);
             self.needs_columns = self.needs_columns.max(columns_of(entry.commit.runs.iter()));
             self.joined.entries += 1;
             self.joined.runs += entry.commit.runs.len() as u64;
@@ -170,8 +183,14 @@ impl Tail {
         let number = self.state.rewrites() + 1;
         let bad = |error| bad_entry(files.store.location(), name, 0, error);
         let entry = files.decoded(|forest| RewriteEntry::decode(bytes, forest)).map_err(bad)?;
+        if entry.previous != chains::rewritten(files, number - 1, &self.history) {
+            self.is_misfit = true;
+            return Err(bad(EntryError::Bad(format!("rewrite {} is not the one that it follows", number - 1))));
+        }
         for (writer, needed) in &entry.rewrite.needs {
-            vouched::check_need(files, writer, self.state.position(writer), number, *needed, &self.history)?;
+            let end = self.state.position(writer);
+            self.is_misfit |= end < *needed;
+            vouched::check_need(files, writer, end, number, *needed, &self.history)?;
         }
         self.stale = true;
         self.needs_columns = self.needs_columns.max(columns_of(entry.rewrite.runs.iter()));
@@ -181,6 +200,9 @@ impl Tail {
             gained.removed.extend(entry.rewrite.removes.iter().filter(|run| !self.state.removed().contains(run)));
         }
         self.state.rewrite(number, entry.rewrite).map_err(|error| bad(EntryError::Bad(error.to_string())))?;
+        self.history.rewritten = Chain::behind(bytes);
+        // That it was there is known, whatever its stamp is.
+        self.seen.objects.insert(name.to_string(), Stamp::Unknown);
         self.changed(gained);
         if let Some((after, needs)) = needs {
             self.history.retract(after, &needs);
@@ -196,10 +218,15 @@ impl Tail {
     /// `Damaged` or `Newer`.
     pub fn join_alteration(&mut self, files: &TableFiles, name: &str, bytes: &[u8]) -> Result<()> {
         let bad = |error| bad_entry(files.store.location(), name, 0, error);
-        let alteration = Alteration::decode(bytes).map_err(bad)?;
+        let (previous, alteration) = Alteration::decode(bytes).map_err(bad)?;
+        if previous != chains::altered(files, self.schema(files).version, &self.history) {
+            self.is_misfit = true;
+            return Err(bad(EntryError::Bad("the alteration before it is not the one that it follows".into())));
+        }
         let altered = self.schema(files).altered(&alteration);
         let next = altered.map_err(|error| bad(EntryError::Bad(error.to_string())))?;
         self.schema = Some(Arc::new(next));
+        self.history.altered = Chain::behind(bytes);
         if let Alteration::Writers(new) = alteration {
             self.needs_rewrites = self.needs_rewrites.max(new.rewrites);
             self.history.declared_anew.push((new.after, new.writers));

@@ -2,7 +2,8 @@
 //! understands.
 //!
 //! A snapshot is the join of the logs up to some positions, so the positions name it.
-//! They are small, and pin nothing: once the files of that state were cleaned away, who
+//! A hash of the chains up to there tells this history of the table from others, as a backup that was restored has
+//! one. They are small, and pin nothing: once the files of that state were cleaned away, who
 //! comes back to it gets `SnapshotExpired`, and never other rows.
 //!
 //! A token is written as one word of URL-safe base64, the same in splits, over HTTP and in
@@ -13,16 +14,19 @@ use std::str::FromStr;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use kubist_format::chain::Chain;
 use kubist_format::history::Declared;
 use kubist_format::location::Location;
 use kubist_index::state::State;
 use kubist_types::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::chains;
+use crate::files::TableFiles;
 use crate::view::View;
 
 /// The form in which a token is written.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// One state of one table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,18 +41,31 @@ pub struct SnapshotToken {
     pub declared: Option<Declared>,
     /// Only up to this step.
     pub step: Option<i64>,
+    /// Of the chains of all entries up to there: another history of the table has another value.
+    pub chain: Chain,
 }
 
 impl SnapshotToken {
-    /// Of a view of the table with this id.
-    pub fn of(table: &str, view: &View) -> SnapshotToken {
+    /// Of a view of the table.
+    pub fn of(files: &TableFiles, view: &View) -> SnapshotToken {
+        let (history, alterations) = (&view.history, view.schema.version);
+        let mut all = files.header.id.clone().into_bytes();
+        for (writer, position) in &view.positions {
+            all.extend_from_slice(writer.as_bytes());
+            all.extend_from_slice(&position.to_le_bytes());
+            all.extend_from_slice(&chains::logged(files, writer, history).0.to_le_bytes());
+        }
+        for chain in [chains::rewritten(files, view.rewrites, history), chains::altered(files, alterations, history)] {
+            all.extend_from_slice(&chain.0.to_le_bytes());
+        }
         SnapshotToken {
-            table: table.into(),
+            table: files.header.id.clone(),
             positions: view.positions.clone(),
             rewrites: view.rewrites,
-            alterations: view.schema.version,
-            declared: view.history.declared.clone(),
+            alterations,
+            declared: history.declared.clone(),
             step: None,
+            chain: Chain::behind(&all),
         }
     }
 
@@ -79,8 +96,8 @@ impl SnapshotToken {
 
 impl fmt::Display for SnapshotToken {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SnapshotToken { table, positions, rewrites, alterations, declared, step } = self;
-        let words = (VERSION, table, positions, rewrites, alterations, declared, step);
+        let SnapshotToken { table, positions, rewrites, alterations, declared, step, chain } = self;
+        let words = (VERSION, table, positions, rewrites, alterations, declared, step, chain);
         let words = serde_json::to_vec(&words).map_err(|_| fmt::Error)?;
         out.write_str(&BASE64.encode(words))
     }
@@ -102,8 +119,8 @@ impl FromStr for SnapshotToken {
             None => return Err(none()),
         }
         let words = serde_json::from_value(serde_json::Value::Array(words)).map_err(|_| none())?;
-        let (_, table, positions, rewrites, alterations, declared, step): (u64, _, _, _, _, _, _) = words;
-        Ok(SnapshotToken { table, positions, rewrites, alterations, declared, step })
+        let (_, table, positions, rewrites, alterations, declared, step, chain): (u64, _, _, _, _, _, _, _) = words;
+        Ok(SnapshotToken { table, positions, rewrites, alterations, declared, step, chain })
     }
 }
 

@@ -112,7 +112,7 @@ fn since(core: &Core, view: &View, newest: &str, how: How, cancel: &Cancel) -> R
         Err(error) if is_damage(&error) => return Ok(None),
         held => held?,
     };
-    let token = SnapshotToken::of(&core.header.id, view);
+    let token = SnapshotToken::of(core, view);
     let Some(held) = held.filter(|held| token.is_at_or_after(&held.state)) else { return Ok(None) };
     let Some(base) = held.base.clone() else { return Ok(None) };
     let of_levels: Vec<&[Leaf]> = levels(&base.pages).collect();

@@ -30,11 +30,11 @@ use kubist_catalog::{checkpoint, write_checkpoint};
 use kubist_format::entry::RewriteEntry;
 use kubist_format::holes::{self, Holes};
 use kubist_format::names::{CHECKPOINTS, GARBAGE, HOLES, PAGES_SEGMENT};
-use kubist_format::names::{REWRITE_SEGMENT, REWRITES, number_of};
+use kubist_format::names::{REWRITE_SEGMENT, REWRITES, number_of, rewrite_name};
 use kubist_store::{BLOCK_BYTES, LogOwner, StoreExt};
 use kubist_types::Cancel;
 use kubist_types::error::Result;
-use kubist_write::publish::{KEPT_REWRITES, SHARED_REWRITE_TIME, fence, note_of, rewrite_name};
+use kubist_write::publish::{KEPT_REWRITES, SHARED_REWRITE_TIME, fence, note_of};
 
 use crate::holes::LiveParts;
 

@@ -26,6 +26,7 @@ use kubist_catalog::create::{Plan, check_capacity, fresh_id};
 use kubist_catalog::error::{bad_entry, store_error};
 use kubist_catalog::location::TableLocation;
 use kubist_format::alteration::{Alteration, name_of};
+use kubist_format::chain::Chain;
 use kubist_format::header::version_of_new;
 use kubist_read::count::{rows, stored_rows};
 use kubist_types::cancel::Cancel;
@@ -186,21 +187,23 @@ fn plan_same(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
 
 /// What changed of the table after its creation; its grids only if they come along.
 fn copy_alterations(snapshot: &Snapshot, table: &Core, options: &CopyOptions) -> Result<()> {
-    let mut copied = 0;
+    let (mut copied, mut chain) = (0, Chain::of_alterations(&table.header.id));
     for number in 1..=snapshot.view.schema.version {
         let name = name_of(number);
         let location = snapshot.core.store.location();
         let missing = || store_error(kubist_store::Error::Missing { file: format!("{location}/{name}") });
         let bytes = snapshot.core.store.get(&name).map_err(store_error)?.ok_or_else(missing)?;
-        let alteration = Alteration::decode(&bytes).map_err(|error| bad_entry(location, &name, 0, error))?;
+        let (_, alteration) = Alteration::decode(&bytes).map_err(|error| bad_entry(location, &name, 0, error))?;
         // Every step of a copy is whole, and of one writer.
-        let stays = match alteration {
+        let stays = match &alteration {
             Alteration::Writers(_) => false,
             Alteration::Grid(_) => options.dimensions.is_none(),
             _ => true,
         };
         if stays {
             copied += 1;
+            let bytes = alteration.encode(chain)?;
+            chain = Chain::behind(&bytes);
             table.store.put_if_absent(&name_of(copied), &bytes).map_err(store_error)?;
         }
     }

@@ -121,7 +121,9 @@ fn read_alteration(core: &Core, name: &str) -> Result<std::result::Result<Altera
         Ok(bytes) => bytes,
         Err(wrong) => return Ok(Err(wrong)),
     };
-    or_wrong(Alteration::decode(&bytes), |error| bad_entry(core.store.location(), name, 0, error))
+    or_wrong(Alteration::decode(&bytes).map(|(_, alteration)| alteration), |error| {
+        bad_entry(core.store.location(), name, 0, error)
+    })
 }
 
 /// The bytes of an object that must be there; `Ok(Err(_))` says what is wrong with them.
@@ -218,7 +220,7 @@ fn follow(
             continue;
         };
         gaps.miss(&mut unread, commits(history), Some(entry.sequence));
-        history.commit(writer, after, &entry);
+        history.commit(writer, (position, after), &entry, &bytes);
         let step = entry.step.map(|mark| mark.step);
         let origin = Arc::new(Origin { writer: writer.into(), position: after, step });
         for run in &mut entry.commit.runs {

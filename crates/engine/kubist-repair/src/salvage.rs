@@ -36,6 +36,7 @@ use kubist_catalog::schema::{NO_STEP, TableSchema};
 use kubist_catalog::segment::unix_ms;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::alteration::{self, Alteration};
+use kubist_format::chain::Chain;
 use kubist_format::location::Location;
 use kubist_format::names::GRID;
 use kubist_format::names::SALVAGE;
@@ -144,7 +145,7 @@ fn salvage_patiently(
     report.alterations_lost = gaps.alterations;
     let options = WriterOptions { name: Some(SALVAGE.into()), cancel: cancel.clone(), ..WriterOptions::default() };
     let (unfinished, writer) = begin(to.clone(), &snapshot, &options)?;
-    let saved = fill(&from, &to, &snapshot, writer, gaps.rows, &mut report, cancel, progress)
+    let saved = fill(&from, &unfinished.core, &snapshot, writer, gaps.rows, &mut report, cancel, progress)
         .and_then(|()| unfinished.finish().map(drop));
     if let Err(error) = saved {
         // Best effort: what stays is not a table.
@@ -158,7 +159,7 @@ fn salvage_patiently(
 #[allow(clippy::too_many_arguments)]
 fn fill(
     from: &Arc<dyn Store>,
-    to: &Arc<dyn Store>,
+    to: &Core,
     snapshot: &Snapshot,
     mut writer: Writer,
     rows_lost: u64,
@@ -227,15 +228,18 @@ fn begin(to: Arc<dyn Store>, known: &Snapshot, options: &WriterOptions) -> Resul
 }
 
 /// Copies the alterations and, if it can be read, the grid.
-fn copy_objects(from: &Arc<dyn Store>, to: &Arc<dyn Store>, known: &Snapshot, notes: &mut Vec<String>) -> Result<()> {
-    let mut copied = 0;
+fn copy_objects(from: &Arc<dyn Store>, to: &Core, known: &Snapshot, notes: &mut Vec<String>) -> Result<()> {
+    let (mut copied, mut chain, to) = (0, Chain::of_alterations(&to.header.id), &to.store);
     for name in (1..=known.view.schema.version).map(alteration::name_of) {
         let missing = || store_error(kubist_store::Error::Missing { file: format!("{}/{name}", from.location()) });
         let bytes = from.get(&name).map_err(store_error)?.ok_or_else(missing)?;
         // What is salvaged is of one writer.
-        let decoded = Alteration::decode(&bytes).map_err(|error| bad_entry(from.location(), &name, 0, error))?;
-        if !matches!(decoded, Alteration::Writers(_)) {
+        let (_, alteration) =
+            Alteration::decode(&bytes).map_err(|error| bad_entry(from.location(), &name, 0, error))?;
+        if !matches!(alteration, Alteration::Writers(_)) {
             copied += 1;
+            let bytes = alteration.encode(chain)?;
+            chain = Chain::behind(&bytes);
             to.put_if_absent(&alteration::name_of(copied), &bytes).map_err(store_error)?;
         }
     }

@@ -169,11 +169,15 @@ pub fn verify_at(
 ///
 /// # Errors
 ///
-/// `Cancelled`; `NotATable`; `Newer`; `Unavailable` if the list of what to check cannot be read; `SnapshotExpired` if
-/// pages of it were cleaned away meanwhile.
+/// `Cancelled`; `NotATable`; `Replaced`; `Newer`; `Unavailable` if the list of what to check cannot be read;
+/// `SnapshotExpired` if pages of it were cleaned away meanwhile.
 /// What cannot be read of the rest is in the report.
 pub fn verify(core: &Arc<Core>, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     core.check_process()?;
+    // Of the handle's table, and not of another that is at its location now.
+    if let Err(error @ Error::Replaced { .. }) = core.view(&options.cancel) {
+        return Err(error);
+    }
     verify_in(core.store.clone(), Some(core.runs_in_memory()), options, progress)
 }
 

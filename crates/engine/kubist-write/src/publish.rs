@@ -52,6 +52,7 @@ use kubist_store::{Segment, StoreExt};
 use crate::build::SortedRows;
 use crate::output::DEFAULT_MEMORY;
 use crate::output::{Output, identify};
+use kubist_catalog::chains;
 use kubist_catalog::checkpoint;
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::Directory;
@@ -61,7 +62,7 @@ use kubist_catalog::view::View;
 use kubist_format::entry::RewriteEntry;
 use kubist_format::location::Location;
 use kubist_format::names::GARBAGE;
-use kubist_format::names::REWRITES;
+use kubist_format::names::{REWRITES, rewrite_name};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
 
@@ -153,6 +154,7 @@ pub fn publish(core: &Core, mut replacement: Replacement, cancel: &Cancel) -> Re
         let number = view.rewrites + 1;
         identify(&mut replacement.runs, Core::origin(REWRITES), number);
         let entry = RewriteEntry {
+            previous: chains::rewritten(core, view.rewrites, &view.history),
             rewrite: Rewrite {
                 runs: replacement.runs.clone(),
                 removes: replacement.inputs.iter().map(|run| run.id).collect(),
@@ -177,11 +179,6 @@ fn made_for(replacement: &Replacement) -> BTreeSet<Arc<str>> {
         runs.iter().flat_map(|run| run.payload.segments()).cloned().collect()
     };
     &segments(&replacement.runs) - &segments(&replacement.inputs)
-}
-
-/// The object of a rewrite.
-pub fn rewrite_name(number: u64) -> String {
-    format!("{REWRITES}{number:020}")
 }
 
 /// Was the number that was just taken free before? See the head. The table was looked at `ago`.

@@ -7,6 +7,7 @@
 //! nothing of the commit is visible; from then on all of it is.
 
 use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,6 +24,7 @@ use crate::output::{DEFAULT_MEMORY, identify};
 use crate::runs::{PART_SHARE, Prepared, Runs, SORT_BYTES};
 use crate::seen::Seen;
 use crate::spill::{Part, Spill, batch_bytes};
+use kubist_catalog::chains;
 use kubist_catalog::core::Core;
 use kubist_catalog::directory::Directory;
 use kubist_catalog::error::store_error;
@@ -33,7 +35,8 @@ use kubist_catalog::stop::stoppable;
 use kubist_catalog::view::View;
 use kubist_catalog::vouched;
 use kubist_catalog::write_checkpoint;
-use kubist_format::entry::{CommitEntry, StepMark};
+use kubist_format::chain::Chain;
+use kubist_format::entry::{CommitEntry, Link, StepMark};
 use kubist_format::location::Location;
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
@@ -75,6 +78,8 @@ pub struct Writer {
     /// Commits and rows before the pending ones.
     sequence: u64,
     rows: u64,
+    /// Where the next entry stands; its random number is the sum of this and the sequence.
+    link: Link,
     memory: usize,
     cancel: Cancel,
     pending: Pending,
@@ -130,6 +135,11 @@ pub struct Committed {
     pub repeated: bool,
 }
 
+/// A number that no other call is likely to give.
+fn random() -> u64 {
+    RandomState::new().hash_one(unix_ms())
+}
+
 fn rows_of(commit: &Commit<Location>) -> u64 {
     commit.runs.iter().map(|run| run.rows).sum()
 }
@@ -180,6 +190,7 @@ impl Writer {
             segment_bytes: 0,
             sequence: own.commits,
             rows: own.rows,
+            link: Link { previous: chains::logged(&core, log.writer(), &view.history), salt: random(), alterations: 0 },
             pending: Pending::default(),
             failed: None,
             settled: Cell::new(false),
@@ -440,7 +451,7 @@ impl Writer {
         let step = options.step.map(|step| StepMark { step, abandoned: false });
         let token = options.token.clone();
         let thinned = thinned.into_iter().collect();
-        let entry = CommitEntry { sequence: 0, rows, token, step, steps: vec![], thinned, commit };
+        let entry = CommitEntry { sequence: 0, rows, link: None, token, step, steps: vec![], thinned, commit };
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
@@ -457,7 +468,7 @@ impl Writer {
             0 => Prepared::default(),
             _ => self.laid_out(self.core.view(&self.cancel)?, &mut pending, None)?,
         };
-        let entry = CommitEntry { sequence: 0, rows, token: None, step: None, steps, thinned, commit };
+        let entry = CommitEntry { sequence: 0, rows, link: None, token: None, step: None, steps, thinned, commit };
         Ok(Committed { rows_outside: outside, ..self.log_entry(entry, bytes, begin)? })
     }
 
@@ -473,7 +484,8 @@ impl Writer {
         self.check_step(&view, step)?;
         let commit = Commit { runs: vec![], cutoffs: vec![] };
         let step = Some(StepMark { step, abandoned: true });
-        let entry = CommitEntry { sequence: 0, rows: 0, token: None, step, steps: vec![], thinned: vec![], commit };
+        let (steps, thinned) = (vec![], vec![]);
+        let entry = CommitEntry { sequence: 0, rows: 0, link: None, token: None, step, steps, thinned, commit };
         self.log_entry(entry, 0, Instant::now()).inspect_err(|error| self.note(error))
     }
 
@@ -503,6 +515,7 @@ impl Writer {
     fn log_entry(&mut self, mut entry: CommitEntry, bytes: u64, begin: Instant) -> Result<Committed> {
         let (sequence, rows) = (self.sequence + 1, entry.rows);
         entry.sequence = sequence;
+        entry.link = Some(Link { salt: self.link.salt.wrapping_add(sequence), ..self.link });
         identify(&mut entry.commit.runs, Core::origin(self.log.writer()), sequence);
         let runs = entry.commit.runs.len() as u64;
         let entry = entry.encode(&self.core.forest());
@@ -514,6 +527,7 @@ impl Writer {
         appended.map_err(store_error).inspect_err(|_| self.segment = None)?;
         self.sequence = sequence;
         self.rows += rows;
+        self.link.previous = Chain::behind(&entry);
         self.segment_bytes += bytes;
         if self.segment_bytes > SEGMENT_BYTES {
             self.segment = None;
@@ -589,6 +603,7 @@ impl Writer {
     ) -> Result<Prepared> {
         let (view, known) = self.known(view)?;
         self.core.settle_schema(&view.schema)?;
+        self.link.alterations = view.schema.version;
         let batches = widened(&view.schema, std::mem::take(&mut pending.batches))?;
         // What was spilled lies in parts of an older grid's space, perhaps: it stays there.
         let frame = match &pending.spill {

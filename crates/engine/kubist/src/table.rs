@@ -169,7 +169,7 @@ impl Table {
         self.core.limit_runs_in_memory(runs);
     }
 
-    /// Where the table is, as the caller named it.
+    /// Where the table is: the path of its directory from the root on, or the location as the caller named it.
     pub fn location(&self) -> &str {
         self.core.store.location()
     }

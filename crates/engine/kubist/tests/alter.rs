@@ -251,7 +251,7 @@ fn units_and_metadata_follow_and_go() {
 #[test]
 fn alterations_that_make_no_sense_are_named() {
     for (object, newer) in [
-        (r#"{"kind": "rename", "column": "x"}"#, true),
+        (r#"{"previous": "00000000000000000000000000000000", "kind": "rename", "column": "x"}"#, true),
         (r#"{"kind": "set", "column": "nobody", "values": {}}"#, false),
         (r#"{"kind": "add_column"}"#, false),
         ("nonsense", false),

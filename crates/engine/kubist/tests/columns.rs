@@ -120,7 +120,7 @@ fn columns_of_alterations_that_cannot_be_read_are_a_told_loss() {
 
 #[test]
 fn what_a_newer_kubist_wrote_is_no_loss_and_ends_a_salvage() {
-    let alteration = br#"{"kind": "rename", "column": "x"}"#;
+    let alteration = br#"{"previous": "00000000000000000000000000000000", "kind": "rename", "column": "x"}"#;
     let alteration = [&(alteration.len() as u32).to_le_bytes()[..], alteration].concat();
     let newer: [(&str, &dyn Fn(&dyn Store)); 3] = [
         ("an alteration", &|store| {

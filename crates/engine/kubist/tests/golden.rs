@@ -10,7 +10,6 @@ mod set;
 mod tables;
 mod values;
 
-use kubist::{Compression, OptimizeOptions, Table, VerifyOptions};
 use questions::{Answered, Answers, answers, same};
 use set::{copied, files, newest, sets};
 use tables::TABLES;
@@ -44,35 +43,6 @@ fn tables_of_every_version_answer_as_when_they_were_written() {
             compare(&found.as_written, &answers_kept.as_written, golden.name);
             compare(&found.after_more, &answers_kept.after_more, &format!("{} with more rows", golden.name));
         }
-    }
-}
-
-#[test]
-fn the_optimizer_writes_tables_of_version_1_anew() {
-    let set = &sets()[0];
-    for golden in TABLES.iter().filter(|golden| golden.is_sound() && set.join(golden.name).is_dir()) {
-        let folder = tempfile::tempdir().expect("a folder");
-        let at = folder.path().join("table");
-        copied(&set.join(golden.name).join("table"), &at);
-        let location = at.to_str().expect("a name in UTF-8");
-        let table = Table::open(location).expect("a sound table");
-        let info = || table.snapshot().expect("a sound table").info().expect("a sound table");
-        let rows = info().about.rows;
-        assert_eq!((info().about.format_version, info().about.compression.as_str()), (1, "none"), "{}", golden.name);
-        table.set_compression(Compression::Small).expect("a table that can be written");
-        let options = OptimizeOptions { recompress: true, ..OptimizeOptions::default() };
-        let report = table.optimize(&options, &mut |_, _| {}).expect("a table that can be written");
-        assert!(report.rows_rewritten >= rows, "{}: {report:?}", golden.name);
-        assert_eq!(info().about.compression, "small", "{}", golden.name);
-        assert_eq!(info().about.rows, rows, "{}", golden.name);
-        assert_eq!(table.optimize(&options, &mut |_, _| {}).expect("the same again").rewrites, 0, "{}", golden.name);
-        let deep = VerifyOptions { deep: true, ..VerifyOptions::default() };
-        let found = table.verify(&deep, &mut |_, _| {}).expect("a readable table").findings;
-        assert!(found.is_empty(), "{}: {found:?}", golden.name);
-        drop(table);
-        let answers_kept = std::fs::read(set.join(golden.name).join("answers.json")).expect("the kept answers");
-        let answers_kept: Answers = serde_json::from_slice(&answers_kept).expect("answers");
-        compare(&answers(&at, golden).after_more, &answers_kept.after_more, golden.name);
     }
 }
 

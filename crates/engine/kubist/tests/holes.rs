@@ -385,8 +385,8 @@ fn no_crash_costs_a_row() {
         for _ in 0..4 {
             let process = machine.process();
             match random.random_bool(0.5) {
-                true => machine.crash_after(random.random_range(100..4000)),
-                false => process.kill_after(random.random_range(100..4000)),
+                true => machine.crash_after(random.random_range(100..6000)),
+                false => process.kill_after(random.random_range(100..6000)),
             }
             work(process, &mut done, &mut released, &mut random).unwrap_err();
             machine.calm();

@@ -32,6 +32,7 @@ mod foreign;
 mod golden;
 mod grids;
 mod holes;
+mod identity;
 mod interleave;
 mod levels;
 mod live;

@@ -428,7 +428,7 @@ fn a_handle_knows_its_table_from_another_at_its_location() {
     let old = Table::create(&name, schema(), &options(&["id"])).unwrap();
     assert!(Table::drop_at(&name, false).unwrap().files > 0);
     let new = Table::create(&name, schema(), &options(&["id"])).unwrap();
-    let refused = |result: kubist::Result<()>| assert!(matches!(result, Err(Error::NotATable { .. })), "{result:?}");
+    let refused = |result: kubist::Result<()>| assert!(matches!(result, Err(Error::Replaced { .. })), "{result:?}");
     refused(old.writer(&Default::default()).map(drop));
     refused(old.checkpoint().map(drop));
     refused(old.set_metadata(None, &[("a".to_string(), 1.into())].into()));

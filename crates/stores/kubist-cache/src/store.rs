@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use kubist_store::names::{check_object, check_part};
 use kubist_store::{
     Abilities, Answers, CacheUse, Capabilities, Copies, Error, LogOwner, LogTail, Reads, Request, Result, Segment,
-    Service, Size, Store, StoreExt, Traffic, Watch,
+    Service, Size, Stamp, Store, StoreExt, Traffic, Watch,
 };
 
 use crate::folder::Folder;
@@ -283,7 +283,9 @@ impl Copies for Cached {
 
     fn get_immutable(&self, name: &str) -> Result<Option<Bytes>> {
         check_object(name)?;
-        let key = format!("{}/objects/{}", self.identity, name.replace('/', "~"));
+        // A bucket may be a copy of another one, or restored from a backup: the same name then has another value.
+        let Stamp::Of(stamp) = self.store.stamp(name)? else { return self.store.get_immutable(name) };
+        let key = format!("{}/objects/{}~{stamp:032x}", self.identity, name.replace('/', "~"));
         if let Some(found) = self.look(&key) {
             return Ok(Some(found));
         }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
-use kubist_store::{Error, Result, check_stopped};
+use kubist_store::{Error, Result, Stamp, check_stopped};
 use object_store::aws::{AmazonS3, S3ConditionalPut};
 use object_store::path::Path;
 use object_store::{
@@ -20,6 +20,7 @@ use object_store::{
 };
 use tokio::sync::Semaphore;
 use uuid::Uuid;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::contact::FirstContact;
 use crate::credentials;
@@ -276,11 +277,28 @@ impl Link {
     ///
     /// As of [`failed`].
     pub async fn length(&self, key: &str) -> Result<Option<u64>> {
+        Ok(self.head(key).await?.map(|found| found.size))
+    }
+
+    /// A mark of an object that differs if its bytes do.
+    ///
+    /// # Errors
+    ///
+    /// As of [`failed`].
+    pub async fn stamp(&self, key: &str) -> Result<Stamp> {
+        let mark = |found: ObjectMeta| match found.e_tag {
+            Some(tag) => Stamp::Of(xxh3_128(tag.as_bytes())),
+            None => Stamp::Unknown,
+        };
+        Ok(self.head(key).await?.map_or(Stamp::Absent, mark))
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<ObjectMeta>> {
         let _permit = self.permit().await;
         let _way = self.traffic.send();
         self.traffic.got(0);
         match self.bucket.head(&self.path(key)).await {
-            Ok(found) => Ok(Some(found.size)),
+            Ok(found) => Ok(Some(found)),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) if is_unexplained(&error) => {
                 let why = self.why_refused(key).await.unwrap_or(error);

@@ -28,7 +28,7 @@ const AT_FIRST: u64 = 4;
 /// The most numbers that are asked for at once.
 const AHEAD: u64 = 64;
 
-fn key(writer: &str, number: u64) -> String {
+pub fn key(writer: &str, number: u64) -> String {
     format!("{FOLDER}/{writer}/{number:020}")
 }
 

@@ -17,7 +17,7 @@ pub const FOLDER: &str = "objects";
 #[derive(Debug, Default)]
 pub struct Folders(Mutex<HashSet<String>>);
 
-fn key(name: &str) -> String {
+pub fn key(name: &str) -> String {
     format!("{FOLDER}/{name}")
 }
 

@@ -8,9 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{join_all, try_join_all};
 use kubist_store::claims::LAPSE;
+use kubist_store::names::{check_object, check_part};
 use kubist_store::{
     Abilities, Answers, Capabilities, Error, Fencing, Kept, Latency, Locality, LogOwner, LogTail, Logs, Reads, Result,
-    Segment, Service, Size, SoundLog, Space, Store, Traffic, Watch, sound_log,
+    Segment, Service, Size, SoundLog, Space, Stamp, Stamps, Store, Traffic, Watch, sound_log,
 };
 use uuid::Uuid;
 
@@ -129,6 +130,7 @@ impl Store for ObjectStore {
             logs: Some(self),
             space: Some(self),
             service: Some(self),
+            stamps: Some(self),
             ..Abilities::default()
         }
     }
@@ -204,6 +206,24 @@ impl Store for ObjectStore {
             }
             Ok(())
         })
+    }
+}
+
+impl Stamps for ObjectStore {
+    fn stamp(&self, name: &str) -> Result<Stamp> {
+        check_object(name)?;
+        self.link.wait(self.link.stamp(&objects::key(name)))
+    }
+
+    fn log_stamps(&self, entries: &[(&str, u64)]) -> Result<Vec<Stamp>> {
+        let stamp = async |(writer, end): &(&str, u64)| {
+            check_part(writer)?;
+            match end.checked_sub(1) {
+                Some(last) => self.link.stamp(&logs::key(writer, last)).await,
+                None => Ok(Stamp::Unknown),
+            }
+        };
+        self.link.wait(try_join_all(entries.iter().map(stamp)))
     }
 }
 

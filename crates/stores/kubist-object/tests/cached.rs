@@ -131,9 +131,12 @@ fn a_store_made_anew_gets_no_old_bytes() {
     store.read("s", &[first..first + 10]).unwrap();
     // Another handle drops it, without a cache of its own.
     ObjectStore::create(location.clone()).unwrap().erase(&["checkpoints/1".into()]).unwrap();
-    // The copy of what never changes is given all the same.
-    assert_eq!(store.get_immutable("checkpoints/1").unwrap().unwrap(), "old");
+    // The copy counts as long as the same object is there.
+    assert_eq!(store.get_immutable("checkpoints/1").unwrap(), None);
     assert_eq!(store.get("checkpoints/1").unwrap(), None);
+    store.put_if_absent("checkpoints/1", b"new").unwrap();
+    assert_eq!(store.get_immutable("checkpoints/1").unwrap().unwrap(), "new");
+    store.delete("checkpoints/1").unwrap();
     let anew = cached(&location, root.path());
     assert_eq!(anew.get_immutable("checkpoints/1").unwrap(), None);
     assert!(matches!(anew.read("s", &[first..first + 10]), Err(Error::Missing { .. })));

@@ -81,6 +81,10 @@ pub struct Found {
     pub bytes: u64,
     /// What of that takes space: less if it has holes.
     pub taken: u64,
+    /// Which file or directory it is: another one under the same name has another number.
+    pub node: u64,
+    /// When it was last changed, as a number that differs if it was.
+    pub changed: u64,
 }
 
 /// A name in a directory.

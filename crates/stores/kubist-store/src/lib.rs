@@ -49,7 +49,7 @@ pub use stop::{Switches, check_stopped, stoppable, switches};
 use store::read_watched;
 pub use store::{
     Abilities, Answers, BLOCK_BYTES, BrokenEntry, Copies, Kept, LogEntry, LogOwner, LogTail, Logs, Reads,
-    ReplicaLocation, Replicas, Scratch, Segment, Service, Sharing, Size, SoundLog, Space, Spill, Store, StoreExt,
-    local_scratch, sound_log,
+    ReplicaLocation, Replicas, Scratch, Segment, Service, Sharing, Size, SoundLog, Space, Spill, Stamp, Stamps, Store,
+    StoreExt, local_scratch, sound_log,
 };
 pub use traffic::{CacheUse, Chain, Request, Traffic, Watch};

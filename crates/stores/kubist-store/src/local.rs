@@ -45,7 +45,7 @@ mod whole;
 
 use std::io;
 use std::ops::{Deref, Range};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -58,8 +58,8 @@ use crate::disk::{Disk, OsDisk, Sort, irregular};
 use crate::store::scratch::LocalScratch;
 use crate::{
     Abilities, Answers, Capabilities, Error, Fencing, Latency, Locality, LogOwner, LogTail, Logs, Reads, Request,
-    Result, Scratch, Segment, Sharing, Size, SoundLog, Space, Spill, Store, Watch, check_stopped, read_watched,
-    switches,
+    Result, Scratch, Segment, Sharing, Size, SoundLog, Space, Spill, Stamp, Stamps, Store, Watch, check_stopped,
+    read_watched, switches,
 };
 
 pub use location::Directories;
@@ -98,7 +98,13 @@ impl Deref for LocalStore {
 ///
 /// [`Error::Missing`] if there is none; `Irregular` if it is no directory; `Io`.
 pub fn open_local(path: &Path) -> Result<LocalStore> {
+    let path = &from_any_directory(path)?;
     LocalStore::open_on(Arc::new(OsDisk::beneath(path)), path)
+}
+
+/// A path that leads to the same place wherever the process goes.
+fn from_any_directory(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| Error::io("find", path, error))
 }
 
 impl LocalStore {
@@ -109,6 +115,7 @@ impl LocalStore {
     ///
     /// `Irregular` if a link or a file is where a directory should be; `NoSpace`; `Io`.
     pub fn create(path: &Path) -> Result<LocalStore> {
+        let path = &from_any_directory(path)?;
         LocalStore::on_disk(Arc::new(OsDisk::beneath(path)), path)
     }
 
@@ -276,6 +283,7 @@ impl Store for LocalStore {
             logs: Some(self),
             sharing: Some(self),
             space: Some(self),
+            stamps: Some(self),
             spill: Some(self),
             ..Abilities::default()
         }
@@ -357,6 +365,20 @@ impl Store for LocalStore {
     fn erase(&self, objects: &[String]) -> Result<()> {
         self.check_alone()?;
         whole::erase(self, objects)
+    }
+}
+
+impl Stamps for LocalStore {
+    fn stamp(&self, name: &str) -> Result<Stamp> {
+        objects::stamp(self, name)
+    }
+
+    fn log_stamps(&self, entries: &[(&str, u64)]) -> Result<Vec<Stamp>> {
+        let stamp = |(writer, end): &(&str, u64)| match self.is_shared() {
+            true => entries::stamp(self, writer, *end),
+            false => logs::stamp(self, writer),
+        };
+        entries.iter().map(stamp).collect()
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use abilities::{Abilities, Copies, Logs, Reads, Replicas, Service, Sharing, Space, Spill, StoreExt, sound_log};
+pub use abilities::{Abilities, Copies, Logs, Reads, Replicas, Service, Sharing, Space, Spill, Stamps, StoreExt, sound_log};
 pub use scratch::local_scratch;
 
 pub(crate) use abilities::read_watched;
@@ -208,6 +208,18 @@ pub trait Store: Send + Sync + fmt::Debug {
 
 /// The bytes of ranges of several segments.
 pub type Answers = Vec<Result<Vec<Bytes>>>;
+
+/// A small mark of stored bytes, for who has read them: while it stays the same they are the ones that were
+/// read. It may change without them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stamp {
+    /// The engine keeps none: who wants to know reads the bytes.
+    Unknown,
+    /// Nothing is there.
+    Absent,
+    /// The mark.
+    Of(u128),
+}
 
 /// Which hosts of a cluster keep some bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

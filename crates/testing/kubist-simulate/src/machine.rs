@@ -96,7 +96,7 @@ impl Machine {
                     Inode::File(file) => (file.seen.len() as u64, file.taken()),
                     Inode::Directory(_) => (4096, 4096),
                 };
-                Ok(Some(Found { sort: state.nodes[node].sort(), bytes, taken }))
+                Ok(Some(Found { sort: state.nodes[node].sort(), bytes, taken, node: node as u64, changed: bytes }))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),

@@ -15,6 +15,7 @@ use kubist_catalog::error::bad_entry;
 use kubist_catalog::error::store_error;
 use kubist_catalog::snapshot::Snapshot;
 use kubist_format::alteration;
+use kubist_format::chain::Chain;
 use kubist_format::entry::{CommitEntry, RewriteEntry};
 use kubist_format::error::EntryError;
 use kubist_format::names::{ALTERATIONS, CHECKPOINTS, REWRITES, number_of};
@@ -116,7 +117,7 @@ fn check_log(
     let known = snapshot.and_then(|snapshot| {
         snapshot.view.positions.iter().find(|(other, _)| other == writer).map(|(_, position)| *position)
     });
-    let (mut number, mut from) = (0, 0);
+    let (mut number, mut from, mut chain) = (0, 0, Chain::of_log(&core.header.id, writer));
     loop {
         let read = core.store.read_log_piece(writer, from, PIECE_BYTES).map_err(store_error)?;
         for found in &read.entries {
@@ -127,6 +128,10 @@ fn check_log(
             if entry.sequence != number {
                 return Err(damaged(found.position, format!("it has commit {} as number {number}", entry.sequence)));
             }
+            if entry.link.map(|link| link.previous) != Some(chain) {
+                return Err(damaged(found.position, "the entry before it is not the one that it follows".into()));
+            }
+            chain = Chain::behind(&found.bytes);
             // What came after the snapshot may have lowered cutoffs further.
             if known.is_some_and(|known| found.position < known) {
                 note(&entry.commit.cutoffs, stated);

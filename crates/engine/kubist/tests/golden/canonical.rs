@@ -1,5 +1,5 @@
 //! What a table's files hold, without what differs each time that it is written: its id, the
-//! times in names and entries, and the checksums of bytes that hold these.
+//! times in names and entries, the chains of entries, and the checksums of bytes that hold these.
 //!
 //! Two tables that were written by the same recipe and the same version are equal then, byte
 //! by byte.
@@ -29,14 +29,17 @@ pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
         if name.starts_with("garbage/") {
             bytes.fill(0);
         }
+        if name.starts_with("rewrites/") {
+            unlink(&mut bytes, 1, 16);
+        }
         found.insert(names.without(name.clone().into_bytes()), names.without(bytes));
     }
     for writer in store.logs().expect("logs") {
         for (number, entry) in store.read_log(&writer, 0).expect("a sound log").entries.iter().enumerate() {
-            found.insert(
-                format!("logs/{writer}, entry {}", number + 1).into_bytes(),
-                names.without(entry.bytes.to_vec()),
-            );
+            let mut bytes = entry.bytes.to_vec();
+            // But for the number of alterations.
+            unlink(&mut bytes, 17, 24);
+            found.insert(format!("logs/{writer}, entry {}", number + 1).into_bytes(), names.without(bytes));
         }
     }
     let pages = pages(&store);
@@ -61,6 +64,12 @@ pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
         found.insert(names.without(format!("segments/{segment}").into_bytes()), names.without(bytes));
     }
     found.into_iter().map(|(name, bytes)| (String::from_utf8(name).expect("a name"), bytes)).collect()
+}
+
+/// Forgets what an entry says of the one before it, and its random number: the first section, at `begin`.
+fn unlink(bytes: &mut [u8], begin: usize, length: usize) {
+    assert_eq!(bytes[begin..begin + 2], [32, 0], "the section that links an entry is the first");
+    bytes[begin + 6..begin + 6 + length].fill(0);
 }
 
 /// Texts that differ each time, and what stands for them.
@@ -102,9 +111,17 @@ impl Names {
             let said = json(&store.get(&name).expect("a sound alteration").expect("an alteration that is listed"));
             let text =
                 |key: &str| said[key].as_str().map_or_else(|| said[key].to_string(), str::to_string).into_bytes();
+            pairs.push((text("previous"), vec![b'#'; 32]));
             if said["kind"] == "grid" {
                 pairs.extend(["token", "unix_ms"].map(|key| (text(key), vec![b'#'; text(key).len()])));
             }
+        }
+        for name in store.list("checkpoints/").expect("checkpoints") {
+            let said = json(&store.get(&name).expect("a sound checkpoint").expect("a checkpoint that is listed"));
+            let history = &said["history"];
+            let writers = history["writers"].as_object().expect("writers").values().map(|own| &own["chain"]);
+            let chains = writers.chain([&history["rewritten"]]);
+            pairs.extend(chains.map(|chain| (chain.as_str().expect("a chain").into(), vec![b'#'; 32])));
         }
         Names(pairs)
     }

@@ -149,7 +149,11 @@ impl Disk for OsDisk {
         match found {
             Ok(stat) => {
                 let (bytes, on_disk) = (stat.st_size as u64, stat.st_blocks as u64 * 512);
-                Ok(Some(Found { sort: sort(&stat), bytes, taken: bytes.min(on_disk) }))
+                // Numbers of devices are small.
+                let node = stat.st_ino as u64 ^ (stat.st_dev as u64).rotate_left(40);
+                let changed =
+                    (stat.st_ctime as u64).wrapping_mul(1_000_000_000).wrapping_add(stat.st_ctime_nsec as u64);
+                Ok(Some(Found { sort: sort(&stat), bytes, taken: bytes.min(on_disk), node, changed }))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::format::{HEADER_BYTES, Says};
-use crate::{BrokenEntry, Error, LogEntry, LogOwner, LogTail, Result, Segment, SoundLog, names};
+use crate::{BrokenEntry, Error, LogEntry, LogOwner, LogTail, Result, Segment, SoundLog, Stamp, names};
 
 use super::claim_files::{Claim, Renewal};
 use super::numbered::{self, ENTRIES, LOGS, SEAL};
@@ -196,6 +196,15 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     store.known.raise(writer, |ends| ends.there = ends.there.max(number));
     tail.durable = store.known.of(writer).durable.min(tail.next);
     Ok(tail)
+}
+
+/// Which file the entry before a position is.
+pub(super) fn stamp(store: &LocalStore, writer: &str, end: u64) -> Result<Stamp> {
+    names::check_part(writer)?;
+    match start_of(store, writer)? {
+        Some(start) if end > start => numbered::stamp(store, &numbered::folder(writer, ENTRIES), end - 1),
+        _ => logs::stamp(store, writer),
+    }
 }
 
 /// Does the log reach up to a position? Its entry before that is there, or it begins there.

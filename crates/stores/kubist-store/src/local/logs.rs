@@ -30,7 +30,7 @@ use bytes::Bytes;
 use crate::disk::{Disk, DiskFile, Open, read_up_to, write_all};
 use crate::format::{self, HEADER_BYTES, Kind};
 use crate::frame::{FRAME_HEAD_BYTES, Frames, Pieces, Rest, frame, frames, pieces};
-use crate::{BrokenEntry, Error, LogEntry, LogOwner, LogTail, Result, SoundLog, names};
+use crate::{BrokenEntry, Error, LogEntry, LogOwner, LogTail, Result, SoundLog, Stamp, names};
 
 use super::LocalStore;
 use super::numbered::{MARK, NO_WRITER};
@@ -49,6 +49,8 @@ struct LocalLog {
     writer: String,
     path: PathBuf,
     mark: PathBuf,
+    /// Which file it is.
+    node: u64,
     file: Box<dyn DiskFile>,
     acknowledgement: Box<dyn DiskFile>,
     acknowledgement_path: PathBuf,
@@ -65,6 +67,8 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     if !locked {
         return Err(Error::Busy { writer: writer.to_owned(), file: path.display().to_string() });
     }
+    let node =
+        store.disk.find(&path).map_err(|error| Error::io("look at", &path, error))?.map_or(0, |found| found.node);
     let durable = read_acknowledgement(store, writer)?;
     let is_trusted = matches!(durable, Acknowledged::Up(_));
     let mut last = None;
@@ -88,6 +92,7 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
         writer: writer.to_owned(),
         path,
         mark: folder.join(MARK),
+        node,
         file,
         acknowledgement,
         acknowledgement_path,
@@ -165,7 +170,7 @@ impl LocalLog {
         }
         let found = self.disk.find(&self.path).map_err(|error| Error::io("measure", &self.path, error))?;
         match found {
-            Some(found) if found.bytes == end => Ok(()),
+            Some(found) if found.bytes == end && found.node == self.node => Ok(()),
             other => {
                 let length = other.map_or(0, |found| found.bytes);
                 let what = format!("it was removed or replaced while its owner wrote up to byte {end}");
@@ -187,6 +192,12 @@ pub(super) fn is_there(store: &LocalStore, writer: &str) -> Result<bool> {
     let path = path_of(store, writer, SUFFIX);
     let found = store.disk.find(&path).map_err(|error| Error::io("look at", &path, error))?;
     Ok(found.is_some())
+}
+
+/// Which file the log is, and when it was last appended to.
+pub(super) fn stamp(store: &LocalStore, writer: &str) -> Result<Stamp> {
+    names::check_part(writer)?;
+    store.stamp_of(&path_of(store, writer, SUFFIX))
 }
 
 /// The entries from a position on of a log that ends for good at another, until they have so many bytes, and the

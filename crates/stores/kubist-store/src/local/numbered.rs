@@ -17,7 +17,7 @@ use bytes::Bytes;
 
 use crate::disk::Sort;
 use crate::format::{Says, numbered, numbered_value, shared_mark};
-use crate::{Error, Result};
+use crate::{Error, Result, Stamp};
 
 use super::place::Place;
 use super::temporary::{self, First};
@@ -73,6 +73,11 @@ pub(super) fn get(place: &Place, folder: &str, number: u64) -> Result<Option<(Sa
             false => Err(Error::damaged(path.display().to_string(), 16, format!("it has number {found}"))),
         }
     })
+}
+
+/// Which file of a folder has a number.
+pub(super) fn stamp(place: &Place, folder: &str, number: u64) -> Result<Stamp> {
+    place.stamp_of(&path(place, folder, number))
 }
 
 /// Makes the mark, durably.

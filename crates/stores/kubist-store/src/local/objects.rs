@@ -11,7 +11,7 @@ use std::path::Path;
 use bytes::Bytes;
 
 use crate::disk::{Sort, irregular};
-use crate::{Error, Result, format, names};
+use crate::{Error, Result, Stamp, format, names};
 
 use super::{LocalStore, temporary};
 
@@ -45,6 +45,12 @@ pub(super) fn get(store: &LocalStore, name: &str) -> Result<Option<Bytes>> {
         Err(error) if is_no_object(&error) => Ok(None),
         Err(error) => Err(error),
     })
+}
+
+/// Which file has the name of an object.
+pub(super) fn stamp(store: &LocalStore, name: &str) -> Result<Stamp> {
+    names::check_object(name)?;
+    store.stamp_of(&store.root.join(name))
 }
 
 /// Is there a folder of objects, or an object whose name would be a folder?

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::disk::{Disk, DiskFile, Open, read_range};
-use crate::{Error, Result, check_stopped};
+use crate::disk::{Disk, DiskFile, Found, Open, read_range};
+use crate::{Error, Result, Stamp, check_stopped};
 
 use super::folders::Folders;
 
@@ -206,6 +206,17 @@ impl Place {
         match self.disk.open(path, how) {
             Err(error) if is_stale(&error) => self.disk.open(path, how),
             opened => opened,
+        }
+    }
+
+    /// Which file is at a path, and when it was last changed.
+    pub fn stamp_of(&self, path: &Path) -> Result<Stamp> {
+        match self.disk.find(path) {
+            Ok(Some(Found { node, changed, .. })) => Ok(Stamp::Of(u128::from(node) << 64 | u128::from(changed))),
+            Ok(None) => Ok(Stamp::Absent),
+            // A file is on the way, or a link.
+            Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => Ok(Stamp::Absent),
+            Err(error) => Err(Error::io("look at", path, error)),
         }
     }
 

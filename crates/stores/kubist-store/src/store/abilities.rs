@@ -11,8 +11,8 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::{
-    Answers, Error, LogOwner, LogTail, ReplicaLocation, Request, Result, Scratch, SoundLog, Store, Traffic, Watch,
-    local_scratch,
+    Answers, Error, LogOwner, LogTail, ReplicaLocation, Request, Result, Scratch, SoundLog, Stamp, Store, Traffic,
+    Watch, local_scratch,
 };
 
 /// The abilities of a store. Those of a store that wraps another one are that one's, but for those that it changes.
@@ -32,6 +32,8 @@ pub struct Abilities<'a> {
     pub copies: Option<&'a dyn Copies>,
     /// It knows which hosts keep its bytes.
     pub replicas: Option<&'a dyn Replicas>,
+    /// It tells without a read whether stored bytes are those that were read.
+    pub stamps: Option<&'a dyn Stamps>,
     /// It has space for spilling where its bytes are.
     pub spill: Option<&'a dyn Spill>,
 }
@@ -181,6 +183,23 @@ pub trait Replicas {
     fn replica_locations(&self, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>>;
 }
 
+/// Marks of stored bytes.
+pub trait Stamps {
+    /// See [`StoreExt::stamp`].
+    ///
+    /// # Errors
+    ///
+    /// As of [`Store::get`].
+    fn stamp(&self, name: &str) -> Result<Stamp>;
+
+    /// See [`StoreExt::log_stamps`].
+    ///
+    /// # Errors
+    ///
+    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    fn log_stamps(&self, entries: &[(&str, u64)]) -> Result<Vec<Stamp>>;
+}
+
 /// Space for spilling.
 pub trait Spill {
     /// See [`StoreExt::scratch`].
@@ -221,6 +240,28 @@ pub trait StoreExt: Store {
         match self.abilities().copies {
             Some(copies) => copies.get_immutable(name),
             None => self.get(name),
+        }
+    }
+
+    /// A mark of the object that is there now, without its value.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Store::get`].
+    fn stamp(&self, name: &str) -> Result<Stamp> {
+        self.abilities().stamps.map_or(Ok(Stamp::Unknown), |stamps| stamps.stamp(name))
+    }
+
+    /// The same of entries, each given by the log's writer and the position behind it: of the entry, or of the
+    /// whole log up to there. An engine on a network asks for all at once.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    fn log_stamps(&self, entries: &[(&str, u64)]) -> Result<Vec<Stamp>> {
+        match self.abilities().stamps {
+            Some(stamps) => stamps.log_stamps(entries),
+            None => Ok(vec![Stamp::Unknown; entries.len()]),
         }
     }
 

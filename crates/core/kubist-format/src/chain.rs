@@ -1,0 +1,85 @@
+//! Chains of entries: what tells one history of a table from another.
+//!
+//! A table has a chain for each writer's log, one for its rewrites and one for its alterations. An
+//! entry names the value of its chain before it, and the value behind it is the hash of its bytes. So
+//! two entries with the same value have the same history, back to the table's id. Equal lengths of
+//! different histories have different values: a commit also holds a random number.
+//!
+//! A handle compares these values when it reads on, a snapshot's token holds a hash of all of them.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The value of a chain at one position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Chain(pub u128);
+
+impl Chain {
+    /// The log of a writer before its first entry. `table` is the table's id.
+    pub fn of_log(table: &str, writer: &str) -> Chain {
+        Chain::of_parts("log", table, writer)
+    }
+
+    /// The rewrites before the first.
+    pub fn of_rewrites(table: &str) -> Chain {
+        Chain::of_parts("rewrites", table, "")
+    }
+
+    /// The alterations before the first.
+    pub fn of_alterations(table: &str) -> Chain {
+        Chain::of_parts("alterations", table, "")
+    }
+
+    /// Behind an entry, which names the value before it.
+    pub fn behind(entry: &[u8]) -> Chain {
+        Chain(xxh3_128(entry))
+    }
+
+    fn of_parts(kind: &str, table: &str, name: &str) -> Chain {
+        Chain(xxh3_128([kind, "\0", table, "\0", name].concat().as_bytes()))
+    }
+}
+
+impl fmt::Display for Chain {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:032x}", self.0)
+    }
+}
+
+impl Serialize for Chain {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Chain {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Chain, D::Error> {
+        let text = String::deserialize(from)?;
+        let value = Some(&text).filter(|text| text.len() == 32).and_then(|text| u128::from_str_radix(text, 16).ok());
+        value.map(Chain).ok_or_else(|| serde::de::Error::custom("a value of a chain has 32 hexadecimal digits"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chains_begin_apart_and_are_read_back() {
+        let begins = [
+            Chain::of_log("a", "w"),
+            Chain::of_log("a", "v"),
+            Chain::of_log("b", "w"),
+            Chain::of_rewrites("a"),
+            Chain::of_alterations("a"),
+        ];
+        for (index, chain) in begins.iter().enumerate() {
+            assert!(!begins[..index].contains(chain));
+            let text = serde_json::to_string(chain).unwrap();
+            assert_eq!(serde_json::from_str::<Chain>(&text).unwrap(), *chain, "{text}");
+        }
+        assert!(serde_json::from_str::<Chain>("\"12\"").is_err());
+    }
+}

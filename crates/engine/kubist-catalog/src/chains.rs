@@ -1,0 +1,33 @@
+//! The chains of a table (`kubist_format::chain`), as far as its history is known, and what was seen to be there of them.
+
+use std::collections::HashMap;
+
+use kubist_format::chain::Chain;
+use kubist_format::history::History;
+use kubist_store::Stamp;
+
+use crate::files::TableFiles;
+
+/// Marks of what is there, as of the last time that it was compared.
+#[derive(Default)]
+pub struct Seen {
+    pub objects: HashMap<String, Stamp>,
+    /// By writer: the position up to which it counts.
+    pub logs: HashMap<String, (u64, Stamp)>,
+}
+
+/// The chain behind the rewrites of a history.
+pub fn rewritten(files: &TableFiles, rewrites: u64, history: &History) -> Chain {
+    if rewrites == 0 { Chain::of_rewrites(&files.header.id) } else { history.rewritten }
+}
+
+/// The chain behind so many alterations.
+pub fn altered(files: &TableFiles, alterations: u64, history: &History) -> Chain {
+    if alterations == 0 { Chain::of_alterations(&files.header.id) } else { history.altered }
+}
+
+/// The chain behind the log of a writer.
+pub fn logged(files: &TableFiles, writer: &str, history: &History) -> Chain {
+    let own = history.writers.get(writer).filter(|own| own.commits > 0);
+    own.map_or_else(|| Chain::of_log(&files.header.id, writer), |own| own.chain)
+}
