@@ -8,8 +8,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
-from ._asked import Region
-
 
 class ArrowStream(Protocol):
     """What hands out record batches through the Arrow PyCapsule interface."""
@@ -125,14 +123,3 @@ class Style(TypedDict, total=False):
     theme: Literal["paper", "dark"]
     aspect: Literal["auto", "equal", "fill"]
     point_size: float | None
-
-
-class Goal(Region, total=False):
-    """Of which records, and how well, something is estimated: as for `Table.estimate`."""
-
-    error: float | str | None
-    within: Seconds | None
-    max_rows: int | None
-    max_bytes: int | None
-    confidence: float
-    tails: float | None

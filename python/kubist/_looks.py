@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack, cast
 
 from . import _box, _describe, _picture
-from ._arguments import Goal, Style
+from ._arguments import Style
+from ._goal import Goal
 from ._asked import Rest
 from ._errors import InvalidInput
 from ._libraries import need

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 from . import _box, _estimate, _kubist
-from ._arguments import Goal
 from ._asked import Region, Rest
 from ._errors import InvalidInput
 from ._estimate import Estimate
 from ._figures import About, Info
+from ._goal import Goal
 from ._libraries import need
 from ._options import checked_options, refuse_unknown
 from ._pinned import Pinned

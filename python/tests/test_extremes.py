@@ -240,7 +240,7 @@ def test_ctrl_c_ends_a_drawing_at_once(path: Path) -> None:
             # Discs of 31,000 pixels each take minutes.
             signal.setitimer(signal.ITIMER_REAL, 0.5)
             with pytest.raises(KeyboardInterrupt):
-                t.plot("x", "y", point_size=100, size=(3000, 3000))
+                t.plot("x", "y", style={"point_size": 100}, size=(3000, 3000))
             late = time.monotonic() - raised[0]
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -249,7 +249,7 @@ def test_ctrl_c_ends_a_drawing_at_once(path: Path) -> None:
         # The command too.
         to = path.parent / "p.png"
         command = [str(COMMAND), "plot", t.location, "--axes", "x,y", "-o", str(to)]
-        with subprocess.Popen([*command, "--point-size", "100", "--size", "3000x3000"]) as process:
+        with subprocess.Popen([*command, "--style", "point_size=100", "--size", "3000x3000"]) as process:
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(1)
             process.send_signal(signal.SIGINT)

@@ -168,9 +168,8 @@ def test_a_bad_grid_is_refused_by_name(tmp_path):
     table = make(tmp_path / "t")
     for wrong, said in [
         ({"dimensions": ["nope"]}, "nope"),
-        ({"kind": "square"}, "square"),
-        ({"domain": {"id": (0, 1)}}, "id"),
-        ({"domain": {"x": (1, 0)}}, "low < high"),
+        ({"dimensions": {"x": "square"}}, "square"),
+        ({"dimensions": {"x": (1, 0)}}, "low < high"),
     ]:
         with pytest.raises(kubist.InvalidInput, match=said):
             table.regrid(**wrong)

@@ -273,7 +273,7 @@ def test_integers_go_into_float_columns_where_exact(tmp_path: Path) -> None:
     table = kubist.create(tmp_path / "t", {"x": np.array([0.5, 2.0])}, ["x"])
     table.append({"x": np.array([1, 2**53], dtype=np.int64)})
     assert table.query(order_by="x").to_numpy()["x"].tolist() == [0.5, 1, 2, 2**53]
-    with pytest.raises(kubist.InvalidInput, match='"x": row 1 .*9007199254740993.*Float64'):
+    with pytest.raises(kubist.InvalidInput, match='"x", row 1 .*9007199254740993.*Float64'):
         table.append({"x": np.array([1, 2**53 + 1], dtype=np.int64)})
 
 

@@ -152,6 +152,8 @@ def polars(_: Path, source: kubist.Table, target: kubist.Table) -> None:
 
 
 def lists(_: Path, source: kubist.Table, target: kubist.Table) -> None:
+    if pa.time64("ns") in source.schema.types:
+        raise NotImplementedError("Python's times have no nanoseconds")
     target.append(source.query().to_arrow().to_pydict())
 
 
@@ -169,7 +171,7 @@ def through(ending: str, library: str | None = None) -> Door:
         source.query().write(folder / f"out.{ending}", steps)
         # Files of LAS have columns of their own.
         columns = source.columns if ending == "las" else None
-        kubist.ingest(target.location, folder / f"out.{ending}", columns=columns)
+        kubist.ingest(target.location, folder / f"out.{ending}", read={"columns": columns} if columns else {})
 
     return door
 
@@ -287,7 +289,7 @@ def test_files_of_another_unit_are_converted(tmp_path: Path, ending: str) -> Non
     t = kubist.open(tmp_path / "t.kubist")
     assert t.query().to_numpy()["ra"].tolist() == [180.0, 180.0] and t.units["ra"] == "deg"
     # What the user says goes before what the file says.
-    kubist.ingest(tmp_path / "t.kubist", files[1], units={"ra": "deg", "dec": "deg"}, again=True)
+    kubist.ingest(tmp_path / "t.kubist", files[1], create={"units": {"ra": "deg", "dec": "deg"}}, again=True)
     assert t.query(where="ra < 4").to_numpy()["ra"].tolist() == [np.pi]
 
 

@@ -18,8 +18,7 @@ use serde_json::{Value, json};
 
 use crate::args;
 use crate::failure::{Failure, Kind, Result};
-use crate::ingest::Asked;
-use crate::parse::Reading;
+use crate::parse::{IngestGroups, Reading};
 use crate::python;
 
 /// Endings of files that the package writes.
@@ -39,7 +38,7 @@ pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
 }
 
 /// Becomes the package's own command; comes back only where that fails.
-pub fn become_it(command: &args::Ingest, asked: &Asked) -> Failure {
+pub fn become_it(command: &args::Ingest, asked: &IngestGroups) -> Failure {
     let file = command.files.first().map_or_else(String::new, |file| file.display().to_string());
     if command.commit_rows.is_some() {
         return Failure::usage(format!(
@@ -125,7 +124,7 @@ fn ended(path: &Path, mut child: Child) -> Failure {
 }
 
 /// What was asked, as `kubist.ingesting` reads it.
-fn question(command: &args::Ingest, asked: &Asked) -> Value {
+fn question(command: &args::Ingest, asked: &IngestGroups) -> Value {
     // As a list, because they are in order.
     let dimensions: Vec<_> =
         command.dimensions.iter().map(|dimension| (&dimension.column, dimension.domain())).collect();

@@ -24,36 +24,19 @@ use crate::args;
 use crate::failure::{Failure, Kind, Result, absent};
 use crate::location::Location;
 use crate::output::{print_json, remark, tell_units};
-use crate::parse::{Group, NewTable, Reading, Writing};
+use crate::parse::IngestGroups;
 use crate::progress::Progress;
 use crate::{foreign, human, info, parse};
 
 /// How soon Ctrl-C is noticed while a file gives no rows.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The options of the command that come in groups.
-pub struct Asked {
-    pub new: NewTable,
-    pub reading: Reading,
-    pub writing: Writing,
-}
-
-impl Asked {
-    fn of(command: &args::Ingest) -> Result<Asked> {
-        Ok(Asked {
-            new: NewTable::of(&command.create)?,
-            reading: Reading::of(&command.read)?,
-            writing: Writing::of(&command.writer)?,
-        })
-    }
-}
-
 pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
-    let asked = Asked::of(command)?;
+    let asked = IngestGroups::of(&command.create, &command.read, &command.writer)?;
     if foreign::is_wanted(command, &asked.reading) {
         return Err(foreign::become_it(command, &asked));
     }
-    let Asked { reading, writing, .. } = &asked;
+    let IngestGroups { reading, writing, .. } = &asked;
     let usual = Limits::default();
     let limits = Limits {
         record_bytes: reading.max_record.map_or(usual.record_bytes, |bytes| bytes as u64),
@@ -111,7 +94,7 @@ pub fn run(command: &args::Ingest, cancel: &Cancel) -> Result<()> {
 }
 
 /// The table, and whether it is new.
-fn open_or_create(command: &args::Ingest, asked: &Asked, inputs: &[Input]) -> Result<(Table, bool)> {
+fn open_or_create(command: &args::Ingest, asked: &IngestGroups, inputs: &[Input]) -> Result<(Table, bool)> {
     match Table::open(&command.table) {
         Ok(table) => {
             agrees(command, asked, &table)?;
@@ -126,7 +109,7 @@ fn open_or_create(command: &args::Ingest, asked: &Asked, inputs: &[Input]) -> Re
             message: format!("there is no table at {}; --dimensions makes a new one", command.table),
         });
     }
-    let Asked { new, reading, .. } = asked;
+    let IngestGroups { new, reading, .. } = asked;
     let types = reading.types.as_ref().map_or(&[][..], |types| &types.0);
     let schema = fit::common(&inputs.iter().collect::<Vec<_>>(), types)?;
     let names: Vec<String> = command.dimensions.iter().map(|dimension| dimension.column.clone()).collect();
@@ -172,8 +155,8 @@ fn check_texts(dimensions: &[String], schema: &Schema, inputs: &[Input]) -> Resu
 
 /// What was said about a new table must hold for the one that is here, so that
 /// the same command can be run again for the next files.
-fn agrees(command: &args::Ingest, asked: &Asked, table: &Table) -> Result<()> {
-    let Asked { new, reading, .. } = asked;
+fn agrees(command: &args::Ingest, asked: &IngestGroups, table: &Table) -> Result<()> {
+    let IngestGroups { new, reading, .. } = asked;
     let info = table.snapshot()?.about()?;
     let differs = |what: &str, here: &dyn Display, asked: &dyn Display| {
         Failure::usage(format!("the table {} has {what} {here}, not {asked}", command.table))

@@ -10,7 +10,7 @@ mod region;
 pub use amounts::{Goal, bytes, fraction, goal, number_range, seconds, share, size, steps, window};
 pub use columns::{Bounds, ColumnText, Units, charts, entry, new_column};
 pub use grid::{DimensionText, dimension, dimensions};
-pub use groups::{Aspect, Drawing, Entry, Group, NewTable, Reading, Writing, grouped};
+pub use groups::{Aspect, Drawing, Entry, Group, IngestGroups, Reading, grouped};
 pub use region::{OrderBy, Ranges, bounds, column, order_by, per_cell, value};
 
 /// Splits `a=1,b=2`; `shape` is what each part should look like, for messages.

@@ -234,7 +234,7 @@ fn bounds_of_errors_are_said_at_the_creation_and_shown() {
     let bounded: Vec<&str> = ["ingest", "t"]
         .into_iter()
         .chain(ingest.split(' '))
-        .chain(["--accuracy", "x=1mm", "--accuracy", "y=1e-3,z=1e-3 rel"])
+        .chain(["--create", "accuracy=x=1mm", "--create", "accuracy=y=1e-3,z=1e-3 rel"])
         .collect();
     workdir.run_of(&bounded).ok();
     // Once more, for the next files.

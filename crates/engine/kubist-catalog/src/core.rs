@@ -99,10 +99,27 @@ impl Refresh<'_> {
 /// Damage, as who has read the table before meets it: if a handle that has read nothing finds none, something else is
 /// there than was read.
 fn explained(files: &TableFiles, damage: Error, cancel: &Cancel) -> Error {
+    if is_damaged_from_its_beginning(files, &damage) {
+        return damage;
+    }
     let mut fresh = Tail::default();
     match follow::once_seen(files, cancel, || follow::to_now(files, &mut fresh, cancel)) {
         Ok(()) => known::replaced(files, &format!("it is not as this handle has read it ({damage})")),
         Err(_) => damage,
+    }
+}
+
+/// Are the bytes damaged for every reader? A handle that follows another history begins in the middle of an entry, which
+/// looks like damage; read from its beginning that log is intact. A checkpoint may cover real damage, so a look from the
+/// newest checkpoint does not tell.
+fn is_damaged_from_its_beginning(files: &TableFiles, damage: &Error) -> bool {
+    let store = &files.store;
+    let damaged = |error| is_damage(&store_error(error));
+    let Error::Damaged { file, .. } = damage else { return false };
+    let Some(name) = file.strip_prefix(store.location()).map(|name| name.trim_start_matches('/')) else { return false };
+    match name.starts_with("logs/") {
+        true => store.logs().is_ok_and(|logs| logs.iter().any(|log| store.read_log(log, 0).is_err_and(damaged))),
+        false => store.get(name).is_err_and(damaged),
     }
 }
 

@@ -310,6 +310,20 @@ fn pairs(pairs: &[(String, String)]) -> Value {
     pairs.iter().map(|(column, text)| (column.clone(), json!(text))).collect::<serde_json::Map<_, _>>().into()
 }
 
+/// The groups of `kubist ingest`.
+pub struct IngestGroups {
+    pub new: NewTable,
+    pub reading: Reading,
+    pub writing: Writing,
+}
+
+impl IngestGroups {
+    /// What `--create`, `--read` and `--writer` say.
+    pub fn of(create: &[Entry], read: &[Entry], writer: &[Entry]) -> Result<IngestGroups> {
+        Ok(IngestGroups { new: NewTable::of(create)?, reading: Reading::of(read)?, writing: Writing::of(writer)? })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,7 +348,7 @@ mod tests {
         assert_eq!(new.units.len(), 3);
         assert_eq!((&new.metadata["run"], new.compression, new.shared), (&7.into(), Some(Compression::Small), true));
         let reading: Reading = read(&["columns=x,time", "time=-2.5", "types=x=float32", "max_record=1k"]).unwrap();
-        assert_eq!((reading.columns.unwrap().len(), reading.time, reading.max_record), (2, Some(-2.5), Some(1000)));
+        assert_eq!((reading.columns.unwrap().len(), reading.time, reading.max_record), (2, Some(-2.5), Some(1024)));
         let writing: Writing = read(&["name=late", "optimize=true", "memory_bytes=64KiB"]).unwrap();
         assert_eq!(writing, Writing { name: Some("late".into()), memory_bytes: Some(65536), optimize: true });
     }

@@ -18,7 +18,7 @@ use kubist_format::alteration;
 use kubist_format::chain::Chain;
 use kubist_format::entry::{CommitEntry, RewriteEntry};
 use kubist_format::error::EntryError;
-use kubist_format::names::{ALTERATIONS, CHECKPOINTS, REWRITES, number_of};
+use kubist_format::names::{ALTERATIONS, CHECKPOINTS, REWRITES, WRITERS, number_of};
 use kubist_types::Cancel;
 use kubist_types::error::Result;
 
@@ -58,6 +58,12 @@ pub fn check(core: Result<Arc<Core>>, report: &mut VerifyReport, cancel: &Cancel
         let held = snapshot.as_ref().is_some_and(|snapshot| snapshot.view.rewrites >= number_of(&pair[1]));
         if !held {
             report.find(format!("{}/{}: the rewrite after it is missing", core.store.location(), pair[0]));
+        }
+    }
+    // A view from a checkpoint does not read the declared writers; a handle that is open compares them.
+    if snapshot.is_some() {
+        if let Err(error) = core.store.get(WRITERS).map_err(store_error) {
+            report.note(error)?;
         }
     }
     check_alterations(core, snapshot.as_ref(), report)?;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
@@ -150,7 +151,12 @@ fn refused(status: u16, code: &str) -> Answer {
     (status, "Content-Type: application/xml\r\n".into(), body.into())
 }
 
-const OF_OBJECT: &str = "ETag: \"e\"\r\nLast-Modified: Mon, 23 Nov 2026 10:00:00 GMT\r\n";
+/// Headers of an object; equal values have equal tags, as the MD5 sums of S3.
+fn of_object(value: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    format!("ETag: \"{:016x}\"\r\nLast-Modified: Mon, 23 Nov 2026 10:00:00 GMT\r\n", hasher.finish())
+}
 
 fn answer(request: &Request, values: &mut BTreeMap<String, Vec<u8>>, ignores: bool) -> Answer {
     let found = values.get(&request.key);
@@ -160,7 +166,7 @@ fn answer(request: &Request, values: &mut BTreeMap<String, Vec<u8>>, ignores: bo
         }
         ("PUT", _) => {
             values.insert(request.key.clone(), request.body.clone());
-            (200, OF_OBJECT.into(), Vec::new())
+            (200, of_object(&request.body), Vec::new())
         }
         ("DELETE", _) => {
             values.remove(&request.key);
@@ -168,7 +174,7 @@ fn answer(request: &Request, values: &mut BTreeMap<String, Vec<u8>>, ignores: bo
         }
         ("GET", _) if request.query.contains_key("list-type") => (200, String::new(), listed(request, values).into()),
         ("GET" | "HEAD", None) => refused(404, "NoSuchKey"),
-        ("HEAD", Some(value)) => (200, format!("{OF_OBJECT}X-Length: {}\r\n", value.len()), Vec::new()),
+        ("HEAD", Some(value)) => (200, format!("{}X-Length: {}\r\n", of_object(value), value.len()), Vec::new()),
         ("GET", Some(value)) => part(request, value),
         _ => refused(501, "NotImplemented"),
     }
@@ -176,13 +182,13 @@ fn answer(request: &Request, values: &mut BTreeMap<String, Vec<u8>>, ignores: bo
 
 fn part(request: &Request, value: &[u8]) -> Answer {
     let range = request.headers.get("range").and_then(|range| range.strip_prefix("bytes=")?.split_once('-'));
-    let Some((start, end)) = range else { return (200, OF_OBJECT.into(), value.to_vec()) };
+    let Some((start, end)) = range else { return (200, of_object(value), value.to_vec()) };
     let (start, end): (usize, usize) = (start.parse().unwrap(), end.parse().unwrap());
     if start >= value.len() {
         return refused(416, "InvalidRange");
     }
     let end = end.min(value.len() - 1);
-    let headers = format!("{OF_OBJECT}Content-Range: bytes {start}-{end}/{}\r\n", value.len());
+    let headers = format!("{}Content-Range: bytes {start}-{end}/{}\r\n", of_object(value), value.len());
     (206, headers, value[start..=end].to_vec())
 }
 
