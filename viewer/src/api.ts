@@ -112,11 +112,11 @@ export async function changes(table: string, version: string, signal: AbortSigna
 export async function histogram(
   table: string,
   region: Region,
-  sample: number,
+  limit: number,
   columns?: string[],
   signal?: AbortSignal,
 ): Promise<Histograms> {
-  const body: HistogramRequest = { ...region, columns, sample, bins: 80 };
+  const body: HistogramRequest = { ...region, columns, limit, bins: 80 };
   return (await post(`${of(table)}/histogram`, body, signal)).json();
 }
 

@@ -8,7 +8,6 @@ import { FrameReader, type Frame } from "../src/frames";
 import { categories, contrast, COLORMAPS, palette, ramp, type Rgb } from "../src/colormaps";
 import { dateTicks, millisecondsOf } from "../src/dates";
 import { fromAddress, toAddress } from "../src/view";
-import { ticks } from "../src/numbers";
 import { sumOf, toning, TONES } from "../src/tones";
 import { segments } from "../src/trails";
 import { generator } from "../src/shuffle";
@@ -150,12 +149,6 @@ test("an address keeps the view, and nonsense in it does no harm", () => {
   assert.deepEqual(fromAddress(toAddress(flat)), flat);
   assert(flat.lasso?.length === 3 && flat.measure?.length === 2 && flat.clip);
   for (const bad of ["axes=x,y&lasso=1,2;3;4,5", "axes=x,y&measure=a,b", "clip=1", "range=5..1", "roi=a..b", "camera=1,2", "limit=-5", "box=x=a..b", "time=t", "%%%", "axes=,,,", "axes=a,b&frame=1..0,2..3&camera=1,2,3,4,5,6,1"]) fromAddress(bad);
-});
-
-test("ticks are round", () => {
-  assert.deepEqual(ticks(0, 1, 5), [0, 0.2, 0.4, 0.6, 0.8, 1]);
-  assert.deepEqual(ticks(-0.13, 0.31, 4), [0, 0.2]);
-  assert.deepEqual(ticks(1, 1, 5), []);
 });
 
 test("marks of different values have different texts", () => {
