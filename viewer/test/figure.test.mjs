@@ -95,7 +95,7 @@ describe("a figure", { skip }, () => {
 
   test("it is that of the command: axes, places of the points, size", async (t) => {
     const page = await visit(browser, server.url, "axes=x,y&color=speed&map=viridis&mode=points&size=6&range=0..9.6");
-    const look = ["--axes", "x,y", "--point-size", "3", "--color", "speed", "--range", "0:9.6", "--title", "A ring"];
+    const look = ["--axes", "x,y", "--style", "point_size=3", "--color", "speed", "--range", "0:9.6", "--title", "A ring"];
     for (const [width, height] of [[1200, 900], [1800, 700]]) {
       const file = join(directory, "plot.png");
       run("plot", table, ...look, "--size", `${width}x${height}`, "-o", file);

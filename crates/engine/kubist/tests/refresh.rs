@@ -124,21 +124,23 @@ fn a_commit_looks_at_the_table_once() {
     let table = Table::create_in(far.clone(), schema(), &options()).unwrap();
     let mut writer = table.writer(&WriterOptions { name: Some(name(0)), ..Default::default() }).unwrap();
     commit(&mut writer, 0, 0).unwrap();
-    // A look lists rewrites and alterations, asks for writers, and reads logs. The grid is read besides, once it may be too
-    // small.
-    let looks = || -> Vec<&str> { far.asked().into_iter().filter(|what| *what != "get").collect() };
+    // A look lists rewrites and alterations, and asks for the writers. It reads logs, on a store without stamps also the
+    // last entries that are known.
+    let looks = || {
+        let asked = far.asked();
+        ["list", "logs"].map(|what| asked.iter().filter(|asked| **asked == what).count())
+    };
     for step in [1, 2] {
         looks();
         writer.append(&rows(0, step)).unwrap();
         let options = CommitOptions { step: Some(step), token: Some(format!("step {step}")) };
         assert!(!writer.commit_as(&options).unwrap().repeated);
-        assert_eq!(looks(), ["list", "list", "logs", "read_logs"], "rows, a step and a token");
+        assert_eq!(looks(), [2, 1], "rows, a step and a token");
         assert!(writer.commit_as(&options).unwrap().repeated);
-        // This store gives no stamps: the last entry that is known is read again.
-        assert_eq!(looks(), ["list", "list", "logs", "read_logs", "read_logs"], "a token that is known");
+        assert_eq!(looks(), [2, 1], "a token that is known");
     }
     writer.commit().unwrap();
-    assert_eq!(looks(), [] as [&str; 0], "nothing");
+    assert_eq!(looks(), [0, 0], "nothing");
 }
 
 /// How many commits of the one writer are there.
