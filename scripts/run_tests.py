@@ -3,8 +3,8 @@
     python scripts/run_tests.py check|test|all [--minutes N]
 
 `STEPS` lists what is run: in which tiers, with which command, on which services. After the builds
-two steps run at once, one for each core; what a step prints is shown when it ends. Campaigns
-follow, one at a time. If a build fails nothing else runs; tests run to their end, whatever fails.
+two steps run at once, one for each core; what a step prints is shown when it ends. Tests of the page and
+campaigns follow, one at a time. If a build fails nothing else runs; tests run to their end, whatever fails.
 After N minutes no step begins, and a step that still runs is ended and has failed.
 
 The last lines are a table of seconds, as docs/testing.md has it, and `N passed, N failed, N
@@ -67,7 +67,7 @@ def services(tier: str) -> dict[str, Service]:
 
 # Steps.
 
-BUILDS, SUITES, CAMPAIGNS = range(3)
+BUILDS, SUITES, ALONE = range(3)
 
 
 @dataclass
@@ -102,7 +102,7 @@ def build(name: str, *command: str) -> Step:
 
 def campaign(name: str, target: str, counts: bool = True) -> Step:
     """What takes long, or needs rare programs: the Makefile says how, and installs them."""
-    return Step(name, ["make", target], (ALL,), stage=CAMPAIGNS, counts=counts)
+    return Step(name, ["make", target], (ALL,), stage=ALONE, counts=counts)
 
 
 CRASHES = ["crash::acknowledged", "crash::objects", "crash::synced", "crash::what_a_reader"]
@@ -117,7 +117,8 @@ STEPS = [
     # make test
     Step("Rust tests", CARGO),
     Step("Python tests", [*PYTEST, "python", "-m", "not release"], (TEST,), uses=(S3, CASSANDRA)),
-    Step("page tests", ["node", "viewer/test/run.mjs"]),
+    # Alone: its browser draws in software on all cores, and each test waits two minutes at most.
+    Step("page tests", ["node", "viewer/test/run.mjs"], stage=ALONE),
     Step("Java and Spark tests", [*JVM, "--quick"], (TEST,)),
     Step("store on S3", [*IT, "bucket::", "--ignored"], needs=(S3,)),
     Step("store on Cassandra", [*IT, "promises::", "--ignored"], needs=(CASSANDRA,)),
@@ -219,7 +220,7 @@ class Run:
         """Builds, then runs the tests if that went well."""
         builds, suites, campaigns = (
             [step for step in self.steps if step.stage == stage]
-            for stage in (BUILDS, SUITES, CAMPAIGNS)
+            for stage in (BUILDS, SUITES, ALONE)
         )
         if not all(self.built(step) for step in builds):
             return Tally(failed=1)
