@@ -66,7 +66,7 @@
 # make bench-s3  tables there beside Lance and pyarrow datasets, behind 30 ms and 100 MB/s; and commits; ROWS=n
 # make generate   what HTTP's description, the page and Python know of a query, from its declaration,
 #                 and docs/api.md from the docstrings
-# make golden VERSION=n   a set of tables as today's code writes them, for the tests of later versions
+# make golden             the set of tables as today's code writes them, for the tests of later versions
 # make hostile   20,000 hostile tries (damage, crafted files, inputs, expressions, HTTP, links,
 #                kills), counted; TRIES=n, SEED=n, ONLY=kind or ONLY=kind:try
 # make structures   the papers' trees side by side: nodes and stored rows
@@ -381,10 +381,10 @@ generate: $(VENV)/.for-build
 	UPDATE=1 $(IT) description::what_is_generated
 	$(BIN)/python scripts/api.py
 
-# Once for each version of the format; a set is never changed afterwards.
+# Once for each version of the format; after a release its set stays as it is.
 golden:
 	cargo build --release --locked --target-dir target --example golden
-	target/release/examples/golden $(VERSION)
+	target/release/examples/golden
 
 # In a build of its own, with coverage; what fails is put into fuzz/corpus.
 SECONDS_EACH ?= 60

@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     for data_type in [DataType::Boolean, DataType::Int8, DataType::Float32, DataType::UInt64, DataType::Float64] {
         let mut column = decode::column(&data_type, rows);
         let spans = [Span { indices: indices.clone(), some }];
-        let page = PageColumn { rows, frame: None, bytes };
+        let page = PageColumn { rows, bytes };
         if column.append(&page, &spans).is_ok() {
             assert_eq!(column.finish().expect("values").len(), spans[0].count());
         }

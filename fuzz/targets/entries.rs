@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
         2 => drop(entry::decode_page(bytes, forest)),
         3 => drop(header::decode_header(bytes)),
         4 => drop(grid::decode_grid(bytes, geometry.dimensions())),
-        5 => drop(checkpoint::decode_body(None, bytes, forest)),
+        5 => drop(checkpoint::decode_body(bytes, forest)),
         _ => drop(Alteration::decode(bytes)),
     }
 });

@@ -30,7 +30,7 @@ pub enum Alteration {
     Set { column: Option<String>, values: Metadata },
     /// The next grid: rows are placed by it from here on.
     Grid(NewGrid),
-    /// How hard numbers are pressed from here on, in runs of version 2 of the format.
+    /// Which encodings writers choose from, from here on.
     Compression { compression: Compression },
     /// The writers of the steps after one.
     Writers(NewWriters),
@@ -82,11 +82,8 @@ struct Linked {
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Head {
-    AddColumn,
-    /// A column with a bound of errors: a kind of its own, so that who does not know bounds writes
-    /// nothing to the table.
-    AddBoundedColumn {
-        accuracy: Accuracy,
+    AddColumn {
+        accuracy: Option<Accuracy>,
     },
     KeptBelow {
         column: String,
@@ -120,8 +117,7 @@ impl Alteration {
     /// `Invalid` or `Internal` if Arrow cannot encode the default.
     pub fn encode(&self, previous: Chain) -> Result<Vec<u8>> {
         let head = match self {
-            Alteration::AddColumn { accuracy: None, .. } => Head::AddColumn,
-            Alteration::AddColumn { accuracy: Some(accuracy), .. } => Head::AddBoundedColumn { accuracy: *accuracy },
+            Alteration::AddColumn { accuracy, .. } => Head::AddColumn { accuracy: *accuracy },
             Alteration::KeptBelow { column } => Head::KeptBelow { column: column.clone() },
             Alteration::Set { column, values } => Head::Set { column: column.clone(), values: values.clone() },
             Alteration::Grid(grid) => Head::Grid(grid.clone()),
@@ -153,10 +149,6 @@ impl Alteration {
         let length = reader.u32()? as usize;
         let linked = serde_json::from_slice(reader.bytes(length)?).map_err(|error| bad(&error))?;
         let Linked { previous, head } = linked;
-        let accuracy = match &head {
-            Head::AddBoundedColumn { accuracy } => Some(*accuracy),
-            _ => None,
-        };
         let alteration = match head {
             Head::KeptBelow { column } => Alteration::KeptBelow { column },
             Head::Set { column, values } => Alteration::Set { column, values },
@@ -173,7 +165,7 @@ impl Alteration {
             Head::Unknown => {
                 return Err(EntryError::Newer("it is an alteration of a kind that this version does not know".into()));
             }
-            Head::AddColumn | Head::AddBoundedColumn { .. } => {
+            Head::AddColumn { accuracy } => {
                 let mut stream = Stream::begin(reader.rest(), MOST_STREAM_BYTES).map_err(|error| bad(&error))?;
                 let batch = stream.next().map_err(|error| bad(&error))?.ok_or_else(|| bad(&"it has no default"))?;
                 if (batch.num_columns(), batch.num_rows()) != (1, 1) {

@@ -19,9 +19,6 @@ pub struct Head {
     pub positions: Vec<(String, u64)>,
     pub rewrites: u64,
     pub history: History,
-    /// Where the pages are, if the runs are in pages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pages: Option<String>,
 }
 
 /// Where a page lies, and what is on it.
@@ -33,7 +30,7 @@ pub struct Leaf {
     pub summary: Summary,
 }
 
-/// A page in a list of levels takes more.
+/// A page in the list takes more.
 const LEAST_LEAF_BYTES: usize = 45;
 
 /// The head of a checkpoint, and the bytes behind it.
@@ -57,43 +54,18 @@ pub enum Body<'a> {
     Pages(Vec<Leaf>, Vec<RunId>),
 }
 
-/// How a list of pages is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listing<'a> {
-    /// All are of the segment that was made for this checkpoint, in two tiers.
-    One(&'a str),
-    /// Those of a level are of one segment; with runs on them that are no more.
-    Levels(&'a [RunId]),
-}
-
-/// The list of pages, and the name of their segment if it belongs into the head.
-///
-/// While all pages are one segment's and of the first grid, the list stands as it is and the head names the
-/// segment; otherwise an entry has the list, the segments' names, and each page its grid.
-pub fn encode_leaves(listing: Listing<'_>, leaves: &[Leaf], forest: &Forest) -> (Vec<u8>, Option<String>) {
+/// The list of pages, level by level, and the runs on them that are no more.
+pub fn encode_leaves(leaves: &[Leaf], removed: &[RunId], forest: &Forest) -> Vec<u8> {
     let mut grids: Vec<u32> = leaves.iter().map(|leaf| leaf.summary.grid).filter(|grid| *grid > 0).collect();
     grids.sort_unstable();
     grids.dedup();
     let mut list = Vec::new();
-    match listing {
-        Listing::One(segment) if grids.is_empty() => {
-            leaves.iter().for_each(|leaf| put_leaf(leaf, listing, forest, &mut list));
-            (list, Some(segment.into()))
-        }
-        Listing::One(segment) => {
-            put_text(segment, &mut list);
-            put_leaves(leaves, listing, forest, &mut list);
-            (entry::encode_pages(&grids, forest, None, &list), None)
-        }
-        Listing::Levels(removed) => {
-            for level in levels(leaves) {
-                put_text(&level[0].segment, &mut list);
-                list.extend_from_slice(&(level.len() as u32).to_le_bytes());
-                put_leaves(level, listing, forest, &mut list);
-            }
-            (entry::encode_pages(&grids, forest, Some(removed), &list), None)
-        }
+    for level in levels(leaves) {
+        put_text(&level[0].segment, &mut list);
+        list.extend_from_slice(&(level.len() as u32).to_le_bytes());
+        level.iter().for_each(|leaf| put_leaf(leaf, forest, &mut list));
     }
+    entry::encode_pages(&list, &grids, removed, forest)
 }
 
 /// The pages of each level.
@@ -107,49 +79,22 @@ pub fn levels(leaves: &[Leaf]) -> impl Iterator<Item = &[Leaf]> {
 ///
 /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
 /// wrote them.
-pub fn decode_body<'a>(pages: Option<String>, body: &'a [u8], forest: &mut Forest) -> Result<Body<'a>, EntryError> {
-    let mut leaves = Vec::new();
-    if let Some(segment) = pages.map(Arc::from) {
-        let mut reader = Reader::new(body);
-        while !reader.is_empty() {
-            leaves.push(leaf(&mut reader, &segment, 0, false, forest)?);
-        }
-        return Ok(Body::Pages(leaves, Vec::new()));
-    }
+pub fn decode_body<'a>(body: &'a [u8], forest: &mut Forest) -> Result<Body<'a>, EntryError> {
     let Some((list, removed)) = entry::decode_pages(body, forest)? else { return Ok(Body::Runs(body)) };
-    let mut reader = Reader::new(list);
-    let in_levels = removed.is_some();
-    let of_grids = |reader: &mut Reader<'_>, segment: &Arc<str>, leaves: &mut Vec<Leaf>| -> Result<(), EntryError> {
-        let grid = reader.u32()?;
-        leaves.push(leaf(reader, segment, grid, in_levels, forest)?);
-        Ok(())
-    };
-    let Some(removed) = removed else {
-        let segment = reader.text()?.into();
-        while !reader.is_empty() {
-            of_grids(&mut reader, &segment, &mut leaves)?;
-        }
-        return Ok(Body::Pages(leaves, Vec::new()));
-    };
+    let (mut reader, mut leaves) = (Reader::new(list), Vec::new());
     while !reader.is_empty() {
-        let (segment, pages) = (reader.text()?.into(), reader.u32()?);
+        let (segment, pages) = (Arc::from(reader.text()?), reader.u32()?);
         leaves.reserve((pages as usize).min(reader.rest().len() / LEAST_LEAF_BYTES));
         for _ in 0..pages {
-            of_grids(&mut reader, &segment, &mut leaves)?;
+            leaves.push(leaf(&mut reader, &segment, forest)?);
         }
     }
     Ok(Body::Pages(leaves, removed))
 }
 
-fn put_leaves(leaves: &[Leaf], listing: Listing<'_>, forest: &Forest, out: &mut Vec<u8>) {
-    for leaf in leaves {
-        out.extend_from_slice(&leaf.summary.grid.to_le_bytes());
-        put_leaf(leaf, listing, forest, out);
-    }
-}
-
-fn put_leaf(leaf: &Leaf, listing: Listing<'_>, forest: &Forest, out: &mut Vec<u8>) {
+fn put_leaf(leaf: &Leaf, forest: &Forest, out: &mut Vec<u8>) {
     let Summary { tier, runs, grid, span, priorities, primaries_from } = &leaf.summary;
+    out.extend_from_slice(&grid.to_le_bytes());
     out.extend_from_slice(&leaf.offset.to_le_bytes());
     out.extend_from_slice(&leaf.length.to_le_bytes());
     out.extend_from_slice(&runs.to_le_bytes());
@@ -160,33 +105,26 @@ fn put_leaf(leaf: &Leaf, listing: Listing<'_>, forest: &Forest, out: &mut Vec<u8
     });
     out.extend_from_slice(&priorities.0.to_le_bytes());
     out.extend_from_slice(&priorities.1.to_le_bytes());
-    if let Listing::Levels(_) = listing {
-        out.extend_from_slice(&primaries_from.to_le_bytes());
-    }
+    out.extend_from_slice(&primaries_from.to_le_bytes());
     for d in 0..forest.tree(*grid).map_or(0, |tree| tree.dimensions()) {
         out.extend_from_slice(&span.low[d].to_le_bytes());
         out.extend_from_slice(&span.high[d].to_le_bytes());
     }
 }
 
-fn leaf(
-    reader: &mut Reader<'_>,
-    segment: &Arc<str>,
-    grid: u32,
-    in_levels: bool,
-    forest: &Forest,
-) -> Result<Leaf, EntryError> {
+fn leaf(reader: &mut Reader<'_>, segment: &Arc<str>, forest: &Forest) -> Result<Leaf, EntryError> {
+    let grid = reader.u32()?;
     let tree = forest
         .tree(grid)
         .ok_or_else(|| EntryError::Bad(format!("a page is of grid {grid}, which it does not name")))?;
     let (offset, length, runs) = (reader.u64()?, reader.u32()?, reader.u32()?);
     let tier = match reader.u8()? {
         0 => Tier::Lower,
-        2 if in_levels => Tier::Middle,
-        _ => Tier::Upper,
+        1 => Tier::Upper,
+        2 => Tier::Middle,
+        other => return Err(EntryError::Bad(format!("a page is of tier {other}"))),
     };
-    let priorities = (reader.u64()?, reader.u64()?);
-    let primaries_from = if in_levels { reader.u64()? } else { priorities.0 };
+    let (priorities, primaries_from) = ((reader.u64()?, reader.u64()?), reader.u64()?);
     let mut span = GridBox { low: [0; MAX_DIMENSIONS], high: [0; MAX_DIMENSIONS] };
     for d in 0..tree.dimensions() {
         (span.low[d], span.high[d]) = (reader.u32()?, reader.u32()?);

@@ -27,7 +27,7 @@ use crate::decoded::DecodedPage;
 use crate::encode::{opaque_bytes, values_of, varies_in_length};
 use crate::numbers::multiples::{self, Steps};
 use crate::numbers::{Aside, Chunk, is_exact};
-use crate::page::{Frame, PageColumn};
+use crate::page::PageColumn;
 use crate::rows::{Rows, Span, bit, for_rows, picked};
 use crate::zone_map::{ZONES_PER_PAGE, ZoneMap};
 
@@ -194,8 +194,6 @@ impl Validity {
 /// What a byte of LZ4 can become at most.
 const MOST_LZ4: usize = 255;
 
-const SHORT: &str = "a column chunk is shorter than its rows";
-
 /// What keys are of values.
 #[derive(Clone, Copy)]
 struct Lacking<W> {
@@ -213,10 +211,6 @@ fn append_keys<W: Word>(
     aside: &mut Aside<W>,
     validity: &mut Validity,
 ) -> Result<Lacking<W>, String> {
-    if let Some(frame) = page.frame {
-        append_frame(page, frame, spans, keys, validity)?;
-        return Ok(Lacking { shift: 0, steps: None });
-    }
     let (chunk, before) = (Chunk::read(page.bytes, page.rows)?, keys.len());
     chunk.append(spans, keys, aside)?;
     match chunk.valid {
@@ -224,33 +218,6 @@ fn append_keys<W: Word>(
         Some(bitmap) => spans.iter().for_each(|span| span.for_each(|row| validity.push(1, bit(bitmap, row)))),
     }
     Ok(Lacking { shift: chunk.shift, steps: chunk.steps })
-}
-
-/// The same of version 1 of the format.
-fn append_frame<W: Word>(
-    page: &PageColumn<'_>,
-    frame: Frame,
-    spans: &[Span],
-    keys: &mut Vec<W>,
-    validity: &mut Validity,
-) -> Result<(), String> {
-    let (base, width, nulls) = (W::truncate(frame.base), frame.width as u32, frame.nulls as usize);
-    let bitmap_length = if nulls > 0 && nulls < page.rows { page.rows.div_ceil(8) } else { 0 };
-    let (bitmap, bytes) = page.bytes.split_at_checked(bitmap_length).ok_or(SHORT)?;
-    let before = keys.len();
-    for span in spans {
-        let first = keys.len();
-        bits::unpack(bytes, width, span.indices.clone(), base, keys).ok_or(SHORT)?;
-        if let Some(rows) = span.some {
-            let count = picked(&mut keys[first..], rows).len();
-            keys.truncate(first + count);
-        }
-    }
-    match bitmap_length {
-        0 => validity.push(keys.len() - before, nulls == 0),
-        _ => spans.iter().for_each(|span| span.for_each(|row| validity.push(1, bit(bitmap, row)))),
-    }
-    Ok(())
 }
 
 fn no_steps(data_type: &DataType) -> String {

@@ -1,8 +1,8 @@
 //! What the pages of a level hold in short, so that a question for an extreme, for values that are missing or for a
 //! value that a lookup knows reads some of them and not all.
 //!
-//! It lies behind the last page of a level, in the segment of that level, and nothing names it: a segment without one
-//! is of a writer that did not know of digests, and its pages are read instead. It has a page about pages, on which a
+//! It lies behind the last page of a level, in the segment of that level, and nothing names it. Where it is damaged, the
+//! pages are read instead. It has a page about pages, on which a
 //! run stands for the primary runs of a page together (`Abstracts`), and, for each lookup, the page of each run that it
 //! covers (`Places`). Both say what held when the pages were written: runs that were removed since are in them.
 
@@ -41,20 +41,15 @@ pub struct Head {
 }
 
 impl Head {
-    /// `None` if what lies behind the pages is no digest of this version.
-    ///
     /// # Errors
     ///
-    /// [`EntryError::Bad`] if it was damaged.
-    pub fn decode(bytes: &[u8]) -> Result<Option<Head>, EntryError> {
+    /// [`EntryError::Bad`] if the bytes are no such thing.
+    pub fn decode(bytes: &[u8]) -> Result<Head, EntryError> {
         let mut reader = Reader::new(bytes);
-        if reader.u32()? != MAGIC {
-            return Ok(None);
-        }
-        let (abstracts, places, sum) = (reader.u32()?, reader.u32()?, reader.u32()?);
-        match sum == crc32c::crc32c(&bytes[..12]) {
-            true => Ok(Some(Head { abstracts, places })),
-            false => Err(EntryError::Bad("the checksum of the head of a digest does not match".into())),
+        let (magic, abstracts, places, sum) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
+        match magic == MAGIC && sum == crc32c::crc32c(&bytes[..12]) {
+            true => Ok(Head { abstracts, places }),
+            false => Err(EntryError::Bad("it is not the head of a digest".into())),
         }
     }
 
@@ -117,8 +112,7 @@ impl Places {
         }
         let (mut found, mut offset, mut covered) = (Vec::new(), 0, 0);
         for _ in 0..reader.u32()? {
-            let (first, mut lookup) = lookups::read(&mut reader)?;
-            lookups::read_indexes(&mut reader, &mut lookup)?;
+            let (first, lookup) = lookups::read(&mut reader)?;
             let runs = reader.u32()?;
             covered += lookup.runs as u64;
             if covered > MOST_COVERED {
@@ -266,8 +260,6 @@ impl Digest {
         let (mut list, mut blocks) = ((self.lookups.len() as u32).to_le_bytes().to_vec(), Vec::new());
         for (first, (lookup, pages)) in &self.lookups {
             lookups::put(*first, lookup, &mut list);
-            let indexes = lookup.columns.iter().flat_map(|postings| postings.index_length.to_le_bytes());
-            list.extend(indexes);
             let on_pages = pages.iter().filter(|page| **page > 0).count() as u32;
             list.extend_from_slice(&on_pages.to_le_bytes());
             for block in pages.chunks(BLOCK as usize) {

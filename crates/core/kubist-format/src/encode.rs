@@ -1,12 +1,9 @@
 //! Columns to bytes: the rows of a run, gathered in the run's order, zone by
 //! zone, page by page.
 //!
-//! A type with an exact order key is stored as its keys: as [`numbers`] has them, or, in tables
-//! of version 1 of the format, as the difference from the page's smallest key, in as many bits
-//! as the largest difference needs, behind a bitmap of the non-null rows if some but not all
-//! are null; the frame stands in the zone map then. Every other type is opaque: a validity
-//! bitmap, the lengths (if they vary) and the bytes of the page's values, compressed together
-//! with LZ4.
+//! A type with an exact order key is stored as its keys ([`numbers`]). Every other type is opaque:
+//! a validity bitmap, the lengths (if they vary) and the bytes of the page's values, compressed
+//! together with LZ4.
 
 use std::collections::BTreeMap;
 
@@ -23,15 +20,13 @@ use kubist_types::Compression;
 use crate::bits::{self, Word};
 use crate::bounds::Values;
 use crate::numbers;
-use crate::page::Frame;
 use crate::rows::put_bitmap;
 use crate::zone_map::{ColumnZones, MOST_PAGE_ROWS, ZONES_PER_PAGE};
 
 /// How the columns of runs are written.
 #[derive(Clone, Debug, Default)]
 pub struct RunEncoding {
-    /// How hard numbers are pressed; `None`: as version 1 of the format has them.
-    pub compression: Option<Compression>,
+    pub compression: Compression,
     /// The powers of two of which the values of stored columns are multiples, mostly: the steps of
     /// their bounds of errors.
     pub steps: BTreeMap<usize, i32>,
@@ -47,13 +42,13 @@ impl RunEncoding {
 /// How a column is written, as of [`RunEncoding`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ColumnEncoding {
-    pub compression: Option<Compression>,
+    pub compression: Compression,
     pub step: Option<i32>,
 }
 
-/// The chunks of a column, one a page, how they are packed, and its zones.
+/// The chunks of a column, one a page, and its zones.
 pub struct EncodedColumn {
-    pub chunks: Vec<(Vec<u8>, Option<Frame>)>,
+    pub chunks: Vec<Vec<u8>>,
     pub zones: ColumnZones,
 }
 
@@ -143,12 +138,12 @@ fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut V
         let is_null = |nulls: &NullBuffer| {
             nulls.null_count() == nulls.len() || rows.iter().all(|row| nulls.is_null(*row as usize))
         };
-        if how.compression.is_some() && nulls.is_some_and(is_null) {
+        if nulls.is_some_and(is_null) {
             // Most pages, where few rows have values.
             out.zones.min.resize(out.zones.min.len() + page.len(), 0);
             out.zones.max.resize(out.zones.max.len() + page.len(), 0);
             out.zones.nulls.extend_from_slice(page);
-            out.chunks.push((vec![numbers::ALL_NULL], None));
+            out.chunks.push(vec![numbers::ALL_NULL]);
             continue;
         }
         keys.clear();
@@ -162,25 +157,11 @@ fn encode_packed<W: Word>(of: &Rows<'_>, mut put_keys: impl FnMut(&[u32], &mut V
             }
             Some(valid) => put_zones_with_nulls(&keys, valid, page, &mut out.zones),
         };
-        if let Some(compression) = how.compression {
-            let mut chunk = Vec::with_capacity(16 + rows.len() * size_of::<W>());
-            let valid = valid.as_deref().filter(|_| null_count > 0);
-            let how = numbers::Put { sign, step, effort: compression };
-            numbers::put(&mut keys, valid, (base, most), how, &mut chunk);
-            out.chunks.push((chunk, None));
-            continue;
-        }
-        let width = bits::width_of(most.into() - base.into());
-        let mut chunk = Vec::with_capacity(rows.len().div_ceil(8) + bits::packed_len(rows.len() + 8, width));
-        if let (Some(valid), true) = (&valid, null_count > 0) {
-            keys.iter_mut().zip(valid).filter(|(_, valid)| !**valid).for_each(|(key, _)| *key = base);
-            if null_count < rows.len() {
-                put_bitmap(valid.iter().copied(), &mut chunk);
-            }
-        }
-        bits::pack(&keys, base, width, &mut chunk);
-        let frame = Frame { base: base.into(), width: width as u8, nulls: null_count as u16 };
-        out.chunks.push((chunk, Some(frame)));
+        let mut chunk = Vec::with_capacity(16 + rows.len() * size_of::<W>());
+        let valid = valid.as_deref().filter(|_| null_count > 0);
+        let how = numbers::Put { sign, step, effort: how.compression };
+        numbers::put(&mut keys, valid, (base, most), how, &mut chunk);
+        out.chunks.push(chunk);
     }
     if out.zones.nulls.iter().all(|count| *count == 0) {
         out.zones.nulls.clear();
@@ -306,7 +287,7 @@ fn encode_opaque(array: &dyn Array, order: &[u32], zones: &[u8]) -> EncodedColum
                 false => raw.extend_from_slice(value(*row as usize)),
             }
         }
-        out.chunks.push((lz4_flex::compress_prepend_size(&raw), None));
+        out.chunks.push(lz4_flex::compress_prepend_size(&raw));
     }
     if out.zones.nulls.iter().all(|count| *count == 0) {
         out.zones.nulls.clear();

@@ -2,8 +2,7 @@
 //!
 //! A commit entry names the runs it adds, with what a planner must know of each
 //! and where its bytes lie, and restates cutoffs. Sections that a reader does not
-//! know are skipped if marked optional and refused otherwise, which leaves room
-//! for idempotence tokens, steps and other kinds of priority.
+//! know are skipped if their tag is odd and refused otherwise.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +30,7 @@ pub type Page = pages::Page<Location>;
 pub struct CommitEntry {
     pub sequence: u64,
     pub rows: u64,
-    /// `None` in pages and checkpoints, which are in no chain.
+    /// `None` until the writer gives it its place in the log.
     pub link: Option<Link>,
     /// A retry with the same token is the same commit.
     pub token: Option<String>,
@@ -79,10 +78,12 @@ pub struct RewriteEntry {
 pub const COMMIT: u8 = 1;
 const REWRITE: u8 = 2;
 
-/// Sections of an entry. The lowest bit is set in those that may be skipped.
+/// Sections of an entry. The lowest bit is set in those that a reader may skip.
 mod section {
     pub const END: u16 = 0;
+    pub const LOOKUPS: u16 = 1;
     pub const RUNS: u16 = 2;
+    pub const RANGES: u16 = 3;
     pub const CUTOFFS: u16 = 4;
     pub const REMOVES: u16 = 6;
     pub const NEEDS: u16 = 8;
@@ -92,33 +93,13 @@ mod section {
     pub const TIME: u16 = 16;
     pub const STEPS: u16 = 18;
     pub const RUN_STEPS: u16 = 20;
-    pub const LOOKUPS: u16 = 21;
-    pub const RANGES: u16 = 23;
-    pub const GRIDS: u16 = 24;
-    pub const PAGES: u16 = 26;
-    pub const THINNED: u16 = 28;
-    pub const LEVELS: u16 = 30;
-    pub const LINK: u16 = 32;
-    pub const LOOKUP_INDEXES: u16 = 33;
-    pub const KNOWN: [u16; 18] = [
-        LINK,
-        RUNS,
-        CUTOFFS,
-        REMOVES,
-        NEEDS,
-        TOKEN,
-        STEP,
-        RETRACT,
-        TIME,
-        STEPS,
-        RUN_STEPS,
-        LOOKUPS,
-        RANGES,
-        GRIDS,
-        PAGES,
-        THINNED,
-        LEVELS,
-        LOOKUP_INDEXES,
+    pub const GRIDS: u16 = 22;
+    pub const PAGES: u16 = 24;
+    pub const THINNED: u16 = 26;
+    pub const LINK: u16 = 28;
+    pub const KNOWN: [u16; 16] = [
+        LOOKUPS, RUNS, RANGES, CUTOFFS, REMOVES, NEEDS, TOKEN, STEP, RETRACT, TIME, STEPS, RUN_STEPS, GRIDS, PAGES,
+        THINNED, LINK,
     ];
 }
 
@@ -170,9 +151,23 @@ fn sections_of<'a>(reader: &mut Reader<'a>, forest: &mut Forest) -> Result<Vec<(
     Ok(others)
 }
 
-/// The body of the section with a tag.
-fn body_of<'a>(sections: &[(u16, &'a [u8])], wanted: u16) -> Option<&'a [u8]> {
-    sections.iter().find(|(tag, _)| *tag == wanted).map(|(_, body)| *body)
+/// Runs and cutoffs, with the grids of their cubes.
+fn put_commit(runs: &[Arc<Run<Location>>], cutoffs: &[(CubeId, Threshold)], forest: &Forest, out: &mut Vec<u8>) {
+    put_grids(cubes_of(runs, cutoffs), forest, out);
+    put_runs(runs, forest, out);
+    put_cutoffs(cutoffs, out);
+}
+
+/// Takes a section of runs or cutoffs; `false` if it is another one.
+fn take_commit(tag: u16, body: &[u8], forest: &Forest, commit: &mut Commit<Location>) -> Result<bool, EntryError> {
+    match tag {
+        section::RUNS => commit.runs = some_runs(body, forest, |_| true)?.runs,
+        section::LOOKUPS => lookups::attach(body, &mut commit.runs)?,
+        section::RANGES => attach_ranges(body, &mut commit.runs)?,
+        section::CUTOFFS => commit.cutoffs = cutoffs(body, forest)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 fn put_runs(runs: &[Arc<Run<Location>>], forest: &Forest, out: &mut Vec<u8>) {
@@ -213,16 +208,9 @@ fn put_runs(runs: &[Arc<Run<Location>>], forest: &Forest, out: &mut Vec<u8>) {
     if let Some(lookups) = lookups::encode(runs) {
         put_section(section::LOOKUPS, &lookups, out);
     }
-    if let Some(indexes) = lookups::encode_indexes(runs) {
-        put_section(section::LOOKUP_INDEXES, &indexes, out);
-    }
     if let Some(ranges) = ranges::encode(runs.iter().map(|run| run.payload.ranges.as_ref())) {
         put_section(section::RANGES, &ranges, out);
     }
-}
-
-fn runs(body: &[u8], forest: &Forest) -> Result<Vec<Arc<Run<Location>>>, EntryError> {
-    Ok(some_runs(body, forest, |_| true)?.runs)
 }
 
 /// Some runs of a list.
@@ -361,10 +349,7 @@ impl CommitEntry {
         if !self.thinned.is_empty() {
             put_section(section::THINNED, &thinned_body(&self.thinned), &mut out);
         }
-        put_grids(cubes_of(&self.commit.runs, &self.commit.cutoffs), forest, &mut out);
-        put_runs(&self.commit.runs, forest, &mut out);
-        put_steps(&self.commit.runs, &mut out);
-        put_cutoffs(&self.commit.cutoffs, &mut out);
+        put_commit(&self.commit.runs, &self.commit.cutoffs, forest, &mut out);
         put_section(section::END, &[], &mut out);
         out
     }
@@ -382,11 +367,12 @@ impl CommitEntry {
             kind => return Err(EntryError::Newer(format!("it is of kind {kind}, which this version does not know"))),
         }
         let (sequence, rows) = (reader.u64()?, reader.u64()?);
-        let mut commit = Commit { runs: Vec::new(), cutoffs: Vec::new() };
+        let mut commit = Commit::default();
         let (mut link, mut token, mut step, mut steps, mut thinned) = (None, None, None, Vec::new(), Vec::new());
-        let sections = sections_of(&mut reader, forest)?;
-        let indexes = body_of(&sections, section::LOOKUP_INDEXES);
-        for (tag, body) in sections {
+        for (tag, body) in sections_of(&mut reader, forest)? {
+            if take_commit(tag, body, forest, &mut commit)? {
+                continue;
+            }
             match tag {
                 section::LINK => {
                     let mut reader = Reader::new(body);
@@ -405,12 +391,6 @@ impl CommitEntry {
                     }
                 }
                 section::THINNED => thinned = thinned_steps(body)?,
-                section::RUNS => commit.runs = runs(body, forest)?,
-                section::LOOKUPS => lookups::attach(body, indexes, &mut commit.runs)?,
-                section::LOOKUP_INDEXES => {}
-                section::RANGES => attach_ranges(body, &mut commit.runs)?,
-                section::RUN_STEPS => set_steps(body, &mut commit.runs)?,
-                section::CUTOFFS => commit.cutoffs = cutoffs(body, forest)?,
                 _ => return Err(EntryError::Bad(format!("a commit has no section {tag}"))),
             }
         }
@@ -433,9 +413,7 @@ impl RewriteEntry {
         }
         put_section(section::NEEDS, &needs, &mut out);
         put_removes(&self.rewrite.removes, &mut out);
-        put_grids(cubes_of(&self.rewrite.runs, &self.rewrite.cutoffs), forest, &mut out);
-        put_runs(&self.rewrite.runs, forest, &mut out);
-        put_cutoffs(&self.rewrite.cutoffs, &mut out);
+        put_commit(&self.rewrite.runs, &self.rewrite.cutoffs, forest, &mut out);
         put_section(section::END, &[], &mut out);
         out
     }
@@ -452,33 +430,29 @@ impl RewriteEntry {
             REWRITE => {}
             kind => return Err(EntryError::Newer(format!("it is of kind {kind}, which this version does not know"))),
         }
-        let rewrite = Rewrite { runs: Vec::new(), removes: Vec::new(), cutoffs: Vec::new(), needs: Vec::new() };
-        let sections = sections_of(&mut reader, forest)?;
-        let link = body_of(&sections, section::LINK).ok_or(EntryError::Bad("it names no rewrite before it".into()))?;
-        let previous = Chain(Reader::new(link).u128()?);
-        let mut entry = RewriteEntry { previous, rewrite, retract_after: None, unix_ms: 0 };
-        let indexes = body_of(&sections, section::LOOKUP_INDEXES);
-        for (tag, body) in sections {
+        let (mut commit, mut removes, mut needs) = (Commit::default(), Vec::new(), Vec::new());
+        let (mut previous, mut retract_after, mut unix_ms) = (None, None, 0);
+        for (tag, body) in sections_of(&mut reader, forest)? {
+            if take_commit(tag, body, forest, &mut commit)? {
+                continue;
+            }
             let mut reader = Reader::new(body);
             match tag {
-                section::LINK => {}
-                section::RUNS => entry.rewrite.runs = runs(body, forest)?,
-                section::LOOKUPS => lookups::attach(body, indexes, &mut entry.rewrite.runs)?,
-                section::LOOKUP_INDEXES => {}
-                section::RANGES => attach_ranges(body, &mut entry.rewrite.runs)?,
-                section::CUTOFFS => entry.rewrite.cutoffs = cutoffs(body, forest)?,
-                section::TIME => entry.unix_ms = reader.u64()?,
-                section::RETRACT => entry.retract_after = Some(reader.u64()? as i64),
-                section::REMOVES => entry.rewrite.removes = removes(body)?,
+                section::LINK => previous = Some(Chain(reader.u128()?)),
+                section::TIME => unix_ms = reader.u64()?,
+                section::RETRACT => retract_after = Some(reader.u64()? as i64),
+                section::REMOVES => removes = removed(body)?,
                 section::NEEDS => {
                     while !reader.is_empty() {
-                        entry.rewrite.needs.push((reader.text()?.to_string(), reader.u64()?));
+                        needs.push((reader.text()?.to_string(), reader.u64()?));
                     }
                 }
                 _ => return Err(EntryError::Bad(format!("a rewrite has no section {tag}"))),
             }
         }
-        Ok(entry)
+        let previous = previous.ok_or_else(|| EntryError::Bad("it names no rewrite before it".into()))?;
+        let Commit { runs, cutoffs } = commit;
+        Ok(RewriteEntry { previous, rewrite: Rewrite { runs, removes, cutoffs, needs }, retract_after, unix_ms })
     }
 }
 
@@ -552,25 +526,37 @@ fn set_steps(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), EntryEr
     Ok(())
 }
 
-impl CommitEntry {
-    /// Live runs and cutoffs, as checkpoints keep them.
-    pub fn of_live(live: Commit<Location>) -> CommitEntry {
-        CommitEntry {
-            sequence: 0,
-            rows: 0,
-            link: None,
-            token: None,
-            step: None,
-            steps: vec![],
-            thinned: vec![],
-            commit: live,
-        }
-    }
+/// Live runs and cutoffs, as checkpoints and their pages keep them.
+pub fn encode_live(live: &Commit<Location>, forest: &Forest) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_commit(&live.runs, &live.cutoffs, forest, &mut out);
+    put_steps(&live.runs, &mut out);
+    put_section(section::END, &[], &mut out);
+    out
 }
 
-/// A page of a checkpoint: a checksum of what follows, and an entry of live runs.
+/// The inverse.
+///
+/// # Errors
+///
+/// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
+/// wrote them.
+pub fn decode_live(bytes: &[u8], forest: &mut Forest) -> Result<Commit<Location>, EntryError> {
+    let mut live = Commit::default();
+    for (tag, body) in sections_of(&mut Reader::new(bytes), forest)? {
+        if !take_commit(tag, body, forest, &mut live)? {
+            match tag {
+                section::RUN_STEPS => set_steps(body, &mut live.runs)?,
+                _ => return Err(EntryError::Bad(format!("a list of live runs has no section {tag}"))),
+            }
+        }
+    }
+    Ok(live)
+}
+
+/// A page of a checkpoint: a checksum of what follows, and live runs.
 pub fn encode_page(page: Page, forest: &Forest) -> Vec<u8> {
-    let body = CommitEntry::of_live(Commit { runs: page.runs, cutoffs: page.cutoffs }).encode(forest);
+    let body = encode_live(&Commit { runs: page.runs, cutoffs: page.cutoffs }, forest);
     [&crc32c::crc32c(&body).to_le_bytes()[..], &body].concat()
 }
 
@@ -581,7 +567,7 @@ pub fn encode_page(page: Page, forest: &Forest) -> Vec<u8> {
 /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
 /// wrote them.
 pub fn decode_page(bytes: &[u8], forest: &mut Forest) -> Result<Page, EntryError> {
-    let Commit { runs, cutoffs } = CommitEntry::decode(entry_of_page(bytes)?, forest)?.commit;
+    let Commit { runs, cutoffs } = decode_live(body_of_page(bytes)?, forest)?;
     Ok(Page { runs, cutoffs })
 }
 
@@ -595,16 +581,11 @@ pub fn runs_of_page(
     forest: &mut Forest,
     wanted: impl Fn(RunId) -> bool,
 ) -> Result<Vec<Arc<Run<Location>>>, EntryError> {
-    let mut reader = Reader::new(entry_of_page(bytes)?);
-    // As of a commit: its kind, sequence and rows.
-    let _ = (reader.u8()?, reader.u64()?, reader.u64()?);
     let mut found = SomeRuns::default();
-    let sections = sections_of(&mut reader, forest)?;
-    let indexes = body_of(&sections, section::LOOKUP_INDEXES);
-    for (tag, body) in sections {
+    for (tag, body) in sections_of(&mut Reader::new(body_of_page(bytes)?), forest)? {
         match tag {
             section::RUNS => found = some_runs(body, forest, &wanted)?,
-            section::LOOKUPS => lookups::attach(body, indexes, &mut found.runs)?,
+            section::LOOKUPS => lookups::attach(body, &mut found.runs)?,
             section::RANGES => {
                 let ranges = ranges::decode(body, found.all)?;
                 for (run, place) in found.runs.iter_mut().zip(&found.places) {
@@ -617,7 +598,7 @@ pub fn runs_of_page(
     Ok(found.runs)
 }
 
-fn entry_of_page(bytes: &[u8]) -> Result<&[u8], EntryError> {
+fn body_of_page(bytes: &[u8]) -> Result<&[u8], EntryError> {
     let mut reader = Reader::new(bytes);
     match reader.u32()? == crc32c::crc32c(reader.rest()) {
         true => Ok(reader.rest()),
@@ -625,48 +606,30 @@ fn entry_of_page(bytes: &[u8]) -> Result<&[u8], EntryError> {
     }
 }
 
-/// The list of the pages of a checkpoint that has pages of more than the first grid, or more than
-/// one level: an entry, so that a reader that knows of no others refuses it as newer than itself.
-/// With levels it says which runs on the pages were removed.
-pub fn encode_pages(grids: &[u32], forest: &Forest, removed: Option<&[RunId]>, list: &[u8]) -> Vec<u8> {
-    let mut out = vec![COMMIT];
-    out.extend_from_slice(&[0; 16]);
+/// The list of the pages of a checkpoint, the grids of its pages, and which runs on the pages were removed.
+pub fn encode_pages(list: &[u8], grids: &[u32], removed: &[RunId], forest: &Forest) -> Vec<u8> {
+    let mut out = Vec::new();
     if !grids.is_empty() {
         put_section(section::GRIDS, &grids_body(grids, forest), &mut out);
     }
-    put_section(if removed.is_some() { section::LEVELS } else { section::PAGES }, list, &mut out);
-    if let Some(removed) = removed {
-        put_removes(removed, &mut out);
-    }
+    put_section(section::PAGES, list, &mut out);
+    put_removes(removed, &mut out);
     put_section(section::END, &[], &mut out);
     out
 }
 
-/// A list of pages, and what was removed if it is one of levels.
-pub type PageList<'a> = (&'a [u8], Option<Vec<RunId>>);
-
-/// Such a list; `None` if it is an entry of runs.
+/// Such a list, and what was removed; `None` if these are live runs.
 ///
 /// # Errors
 ///
 /// [`EntryError::Bad`] if the bytes are no such thing, [`EntryError::Newer`] if a newer version
 /// wrote them.
-pub fn decode_pages<'a>(bytes: &'a [u8], forest: &mut Forest) -> Result<Option<PageList<'a>>, EntryError> {
-    let mut reader = Reader::new(bytes);
-    if reader.u8()? != COMMIT {
-        return Ok(None);
-    }
-    let _ = (reader.u64()?, reader.u64()?);
-    let found = sections(&mut reader)?;
-    let body = |wanted: u16| body_of(&found, wanted);
-    let (list, removed) = match (body(section::PAGES), body(section::LEVELS)) {
-        (Some(list), _) => (list, None),
-        (None, Some(list)) => (list, Some(removes(body(section::REMOVES).unwrap_or_default())?)),
-        (None, None) => return Ok(None),
-    };
-    let mut reader = Reader::new(&bytes[17..]);
-    sections_of(&mut reader, forest)?;
-    Ok(Some((list, removed)))
+pub fn decode_pages<'a>(bytes: &'a [u8], forest: &mut Forest) -> Result<Option<(&'a [u8], Vec<RunId>)>, EntryError> {
+    let found = sections(&mut Reader::new(bytes))?;
+    let body = |wanted: u16| found.iter().find(|(tag, _)| *tag == wanted).map(|(_, body)| *body);
+    let Some(list) = body(section::PAGES) else { return Ok(None) };
+    learn_grids(body(section::GRIDS).unwrap_or_default(), forest)?;
+    Ok(Some((list, removed(body(section::REMOVES).unwrap_or_default())?)))
 }
 
 fn put_removes(removes: &[RunId], out: &mut Vec<u8>) {
@@ -674,7 +637,7 @@ fn put_removes(removes: &[RunId], out: &mut Vec<u8>) {
     put_section(section::REMOVES, &body, out);
 }
 
-fn removes(body: &[u8]) -> Result<Vec<RunId>, Short> {
+fn removed(body: &[u8]) -> Result<Vec<RunId>, Short> {
     let (mut reader, mut runs) = (Reader::new(body), Vec::with_capacity(body.len() / 16));
     while !reader.is_empty() {
         runs.push(RunId(reader.u128()?));
@@ -728,6 +691,22 @@ mod tests {
         for end in 0..bytes.len() {
             assert!(runs_of_page(&bytes[..end], &mut forest, |_| true).is_err());
         }
+    }
+
+    #[test]
+    fn an_unknown_section_is_skipped_if_odd_and_newer_if_even() {
+        let forest = &mut Forest::of(Geometry::new(1).unwrap());
+        let with_section = |tag: u16| {
+            let mut bytes = vec![COMMIT];
+            bytes.extend_from_slice(&[0; 16]);
+            put_section(tag, b"?", &mut bytes);
+            put_section(section::END, &[], &mut bytes);
+            bytes
+        };
+        assert!(CommitEntry::decode(&with_section(999), forest).is_ok());
+        let newer = CommitEntry::decode(&with_section(998), forest);
+        assert_eq!(newer, Err(EntryError::Newer("it has a section 998 of a newer format".into())));
+        assert!(matches!(CommitEntry::decode(&[9], forest), Err(EntryError::Newer(_))));
     }
 
     #[test]

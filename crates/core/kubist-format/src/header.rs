@@ -13,17 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::EntryError;
 use crate::wire::{MOST_STREAM_BYTES, Reader};
 
-/// The newest version of the format that this code reads.
-pub const FORMAT_VERSION: u32 = 3;
-/// The versions of new tables: without bounds of errors, and with them, which a program that does
-/// not know them must not write to.
-const WITHOUT_BOUNDS: u32 = 2;
-const WITH_BOUNDS: u32 = 3;
-
-/// The version of a new table whose columns have these bounds: the oldest that can be.
-pub fn version_of_new(accuracy: &BTreeMap<String, Accuracy>) -> u32 {
-    if accuracy.is_empty() { WITHOUT_BOUNDS } else { WITH_BOUNDS }
-}
+/// The version of the format: new tables have it, and a table of a higher one is refused.
+pub const FORMAT_VERSION: u32 = 1;
 
 /// What a table is, fixed at its creation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,21 +25,16 @@ pub struct Header {
     pub identity: Vec<String>,
     pub capacity: u32,
     pub seed: u64,
-    /// How priorities are made; so far always "hash".
-    pub priority: String,
     /// Tells it from another table that is made at its location.
-    #[serde(default)]
     pub id: String,
     /// Which records the optimizer copies downwards.
-    #[serde(default)]
     pub replication: Replication,
-    /// How hard numbers are pressed, from version 2 on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compression: Option<Compression>,
+    /// Which encodings writers choose from, unless an alteration says otherwise.
+    pub compression: Compression,
     /// Columns by whose values records are found without a scan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lookup: Vec<String>,
-    /// How far stored values of columns may be from those that were given, from version 3 on.
+    /// How far stored values of columns may be from those that were given.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accuracy: BTreeMap<String, Accuracy>,
     /// In a copy of a table without identity: put before the writers' names that
@@ -58,14 +44,6 @@ pub struct Header {
     /// The table's metadata, as of its creation.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
-}
-
-impl Header {
-    /// How runs of the table are written, unless an alteration says otherwise: how hard numbers
-    /// are pressed; `None`: as version 1 of the format has them.
-    pub fn of_runs(&self) -> Option<Compression> {
-        (self.format_version > 1).then(|| self.compression.unwrap_or_default())
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,9 +89,6 @@ pub fn decode_header(bytes: &[u8]) -> Result<(Header, Schema), EntryError> {
         )));
     }
     let header: Header = serde_json::from_value(value).map_err(|error| bad(&error))?;
-    if header.priority != "hash" {
-        return Err(EntryError::Newer(format!("its priorities are of the kind {:?}", header.priority)));
-    }
     let stream = Stream::begin(reader.rest(), MOST_STREAM_BYTES).map_err(|error| bad(&error))?;
     Ok((header, stream.schema().as_ref().clone()))
 }

@@ -1,4 +1,4 @@
-//! What zones hold, unpacked when it is first looked at: a question looks at little of it.
+//! Values of zones that are unpacked at their first use, because a query uses few of them.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -7,44 +7,43 @@ use bytes::Bytes;
 
 use crate::wire::Short;
 
-/// Something that is stored of each zone.
+/// A value that is stored for each zone.
 pub trait Unpack: Sized {
-    /// The inverse of packing; `rounded`: its bounds are rounded outwards.
+    /// The inverse of packing.
     ///
     /// # Errors
     ///
     /// [`Short`] if the bytes end too soon.
-    fn unpack(packed: &[u8], zones: usize, rounded: bool) -> Result<Self, Short>;
+    fn unpack(packed: &[u8], zones: usize) -> Result<Self, Short>;
 }
 
-/// Bytes, or what they say.
+/// Packed bytes and, after the first use, their values.
 #[derive(Clone, Debug)]
 pub struct Lazy<T> {
-    zones: usize,
-    rounded: bool,
-    packed: Bytes,
+    /// The bytes as they are stored, and the number of zones; `None` of values that were never packed.
+    packed: Option<(Bytes, usize)>,
     unpacked: OnceLock<T>,
 }
 
 impl<T> Lazy<T> {
     /// Of bytes that were checked to be long enough.
-    pub fn packed(packed: Bytes, zones: usize, rounded: bool) -> Lazy<T> {
-        Lazy { zones, rounded, packed, unpacked: OnceLock::new() }
+    pub fn packed(packed: Bytes, zones: usize) -> Lazy<T> {
+        Lazy { packed: Some((packed, zones)), unpacked: OnceLock::new() }
     }
 
-    /// Of what was never packed.
+    /// Of values that were never packed.
     pub fn unpacked(unpacked: T) -> Lazy<T> {
-        Lazy { zones: 0, rounded: false, packed: Bytes::new(), unpacked: unpacked.into() }
+        Lazy { packed: None, unpacked: unpacked.into() }
     }
 
-    /// The bytes as they are stored and the number of zones, if bounds are rounded already.
-    pub fn rounded(&self) -> Option<(&[u8], usize)> {
-        self.rounded.then_some((&self.packed[..], self.zones))
+    /// The bytes as they are stored, and the number of zones.
+    pub fn stored(&self) -> Option<(&[u8], usize)> {
+        self.packed.as_ref().map(|(packed, zones)| (&packed[..], *zones))
     }
 
     /// How many bytes it is packed into; none if it never was.
     pub fn packed_bytes(&self) -> usize {
-        self.packed.len()
+        self.packed.as_ref().map_or(0, |(packed, _)| packed.len())
     }
 }
 
@@ -52,8 +51,10 @@ impl<T: Unpack> Deref for Lazy<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.unpacked
-            .get_or_init(|| T::unpack(&self.packed, self.zones, self.rounded).expect("a length that was checked"))
+        self.unpacked.get_or_init(|| {
+            let (packed, zones) = self.packed.as_ref().expect("values that are unpacked or packed");
+            T::unpack(packed, *zones).expect("a length that was checked")
+        })
     }
 }
 

@@ -20,11 +20,10 @@ pub struct Location {
     pub high: [u32; MAX_DIMENSIONS],
     /// The commit that wrote it; not stored with the run, and none for a rewrite's.
     pub origin: Option<Arc<Origin>>,
-    /// Which zones hold a value; not stored with the run, and none if its writer did
-    /// not know of lookups.
+    /// Which zones hold a value; not stored with the run, and none if no lookup covers it.
     pub lookup: Option<Arc<Lookup>>,
-    /// What it holds of columns that are no dimensions; not stored with the run, and none
-    /// if its writer did not know of ranges.
+    /// What it holds of columns that are no dimensions, as far as that is known; not stored with
+    /// the run.
     pub ranges: Option<RunRanges>,
 }
 

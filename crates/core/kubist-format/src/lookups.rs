@@ -55,14 +55,7 @@ pub fn encode(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// The section of an entry that says how long the indexes of the lookups are; `None`: they have none.
-pub fn encode_indexes(runs: &[Arc<Run<Location>>]) -> Option<Vec<u8>> {
-    let lookups = covering(runs.iter().map(Arc::as_ref));
-    let lengths = || lookups.values().flat_map(|lookup| &lookup.columns).map(|postings| postings.index_length);
-    lengths().any(|length| length > 0).then(|| lengths().flat_map(u32::to_le_bytes).collect())
-}
-
-/// Appends a lookup, without its indexes, behind the id of the first run that it covers.
+/// Appends a lookup behind the id of the first run that it covers.
 pub fn put(first: RunId, lookup: &Lookup, out: &mut Vec<u8>) {
     out.extend_from_slice(&first.0.to_le_bytes());
     out.extend_from_slice(&lookup.runs.to_le_bytes());
@@ -73,10 +66,11 @@ pub fn put(first: RunId, lookup: &Lookup, out: &mut Vec<u8>) {
         out.extend_from_slice(&postings.offset.to_le_bytes());
         out.extend_from_slice(&postings.blocks_length.to_le_bytes());
         out.extend_from_slice(&postings.directory_length.to_le_bytes());
+        out.extend_from_slice(&postings.index_length.to_le_bytes());
     }
 }
 
-/// The inverse, without indexes.
+/// The inverse.
 ///
 /// # Errors
 ///
@@ -86,38 +80,23 @@ pub fn read(reader: &mut Reader<'_>) -> Result<(RunId, Lookup), Short> {
     let segment: Arc<str> = reader.text()?.into();
     let columns = (0..reader.u32()?).map(|_| {
         let (column, offset) = (reader.u32()?, reader.u64()?);
-        let (blocks_length, directory_length) = (reader.u64()?, reader.u32()?);
-        Ok(OfColumn { column, offset, blocks_length, directory_length, index_length: 0 })
+        let (blocks_length, directory_length, index_length) = (reader.u64()?, reader.u32()?, reader.u32()?);
+        Ok(OfColumn { column, offset, blocks_length, directory_length, index_length })
     });
     let columns = columns.collect::<Result<_, Short>>()?;
     Ok((first, Lookup { segment, first: first.0 as u32, runs, columns }))
 }
 
-/// Reads how long the indexes of a lookup are.
+/// Tells runs which lookup covers them.
 ///
 /// # Errors
 ///
 /// [`Short`] if the bytes end too soon.
-pub fn read_indexes(lengths: &mut Reader<'_>, lookup: &mut Lookup) -> Result<(), Short> {
-    for postings in &mut lookup.columns {
-        postings.index_length = lengths.u32()?;
-    }
-    Ok(())
-}
-
-/// Tells runs which lookup covers them; `indexes` is the body of the section with the lengths of indexes, if there is one.
-///
-/// # Errors
-///
-/// [`Short`] if the bytes end too soon.
-pub fn attach(body: &[u8], indexes: Option<&[u8]>, runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
-    let (mut reader, mut indexes) = (Reader::new(body), indexes.map(Reader::new));
+pub fn attach(body: &[u8], runs: &mut [Arc<Run<Location>>]) -> Result<(), Short> {
+    let mut reader = Reader::new(body);
     let mut lookups: BTreeMap<u128, Arc<Lookup>> = BTreeMap::new();
     for _ in 0..reader.u32()? {
-        let (first, mut lookup) = read(&mut reader)?;
-        if let Some(lengths) = &mut indexes {
-            read_indexes(lengths, &mut lookup)?;
-        }
+        let (first, lookup) = read(&mut reader)?;
         lookups.insert(first.0, Arc::new(lookup));
     }
     for run in runs {

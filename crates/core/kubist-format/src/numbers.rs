@@ -2,8 +2,8 @@
 //!
 //! A chunk says itself how its keys are encoded, so that each page of each column gets what
 //! suits it ([`choose`]). Low bits that no value of the page uses are left out first. Then the
-//! keys are one frame of reference, two frames with a bit for each row that says which, numbers
-//! in a dictionary, or runs of equal keys. Each of these is read from any row on, and none needs more than
+//! keys are one frame of reference, two frames with a bit for each row that says which, or numbers
+//! in a dictionary. Each of these is read from any row on, and none needs more than
 //! a shuffle or a lookup for each value. Where fewer bytes are all that counts, they may be [`binned`], which
 //! is read from the page's beginning.
 //!
@@ -29,10 +29,9 @@ pub(crate) mod multiples;
 pub const FRAME: u8 = 0;
 pub const TWO_FRAMES: u8 = 1;
 pub const DICTIONARY: u8 = 2;
-pub const RUNS: u8 = 3;
 /// All rows of the page are null, and nothing follows.
-pub const ALL_NULL: u8 = 4;
-pub const PCO: u8 = 5;
+pub const ALL_NULL: u8 = 3;
+pub const PCO: u8 = 4;
 /// A bit of the first byte: the keys are those of whole numbers, of which the values are multiples.
 pub const MULTIPLES: u8 = 1 << 6;
 /// A bit of the first byte: a bitmap of the rows that are not null comes before the keys.
@@ -41,24 +40,21 @@ const SOME_NULL: u8 = 1 << 7;
 /// anew takes as long.
 const FAR_APART: usize = 64;
 
-/// What the encoding of a chunk of a column is called; `has_frame`: it is of version 1.
-pub fn encoding(data_type: &DataType, has_frame: bool, bytes: &[u8]) -> &'static str {
+/// The name of the encoding of a chunk of a column.
+pub fn encoding(data_type: &DataType, bytes: &[u8]) -> &'static str {
     if !is_exact(data_type) {
         return "lz4";
     }
     match bytes.first().map(|first| first & !SOME_NULL) {
-        _ if has_frame => "frame",
         Some(FRAME) => "frame",
         Some(TWO_FRAMES) => "two frames",
         Some(DICTIONARY) => "dictionary",
-        Some(RUNS) => "runs",
         Some(ALL_NULL) => "null",
         Some(PCO) => "pco",
         Some(kind) if kind & MULTIPLES != 0 => match kind & !MULTIPLES {
             FRAME => "frame of steps",
             TWO_FRAMES => "two frames of steps",
             DICTIONARY => "dictionary of steps",
-            RUNS => "runs of steps",
             PCO => "pco of steps",
             _ => "unknown",
         },
@@ -114,8 +110,6 @@ enum Body<'a, W> {
     Two(&'a [u8], [Packed<'a, W>; 2]),
     /// The count of values, the values and each row's.
     Dictionary(usize, Packed<'a, W>, Packed<'a, W>),
-    /// The count of runs, the value of each and the row behind it.
-    Runs(usize, Packed<'a, W>, Packed<'a, u32>),
     Binned(&'a [u8]),
 }
 
@@ -134,7 +128,6 @@ pub(crate) struct Chunk<'a, W> {
 /// What decoding needs aside.
 pub(crate) struct Aside<W> {
     values: Vec<W>,
-    ends: Vec<u32>,
     /// Of two frames: how many of the first so many rows are of the second frame.
     counted: (usize, usize),
     /// What pco needs aside.
@@ -143,7 +136,7 @@ pub(crate) struct Aside<W> {
 
 impl<W> Default for Aside<W> {
     fn default() -> Self {
-        Aside { values: Vec::new(), ends: Vec::new(), counted: (0, 0), scratch: None }
+        Aside { values: Vec::new(), counted: (0, 0), scratch: None }
     }
 }
 
@@ -184,12 +177,6 @@ impl<'a, W: Word> Chunk<'a, W> {
                 let width = bits::width_of(count as u64 - 1);
                 Body::Dictionary(count, values, Packed::body(reader, (W::default(), width), rows)?)
             }
-            RUNS => {
-                let (count, head) = (counted(reader, rows)?, Packed::head(reader)?);
-                let values = Packed::body(reader, head, count)?;
-                let width = bits::width_of(rows as u64);
-                Body::Runs(count, values, Packed::body(reader, (0, width), count)?)
-            }
             PCO => Body::Binned(reader.rest()),
             other => return Err(format!("a column chunk has an encoding of the unknown number {other}")),
         };
@@ -209,11 +196,6 @@ impl<'a, W: Word> Chunk<'a, W> {
                 values.unpack(0..*count, &mut aside.values)?;
                 // Any number of as many bits leads to a value.
                 aside.values.resize(count.next_power_of_two(), values.base);
-            }
-            Body::Runs(count, values, ends) => {
-                aside.ends.clear();
-                values.unpack(0..*count, &mut aside.values)?;
-                ends.unpack(0..*count, &mut aside.ends)?;
             }
             Body::Binned(bytes) => {
                 let wanted = spans.iter().map(|span| span.indices.end).max().unwrap_or(0);
@@ -266,18 +248,6 @@ impl<'a, W: Word> Chunk<'a, W> {
                 }
             }
             Body::Binned(_) => keys.extend_from_slice(aside.values.get(rows).ok_or_else(|| short(Short))?),
-            Body::Runs(..) => {
-                let (mut at, target) = (rows.start, keys.len() + rows.len());
-                let first = aside.ends.partition_point(|end| *end as usize <= at);
-                for (value, end) in aside.values.iter().zip(&aside.ends).skip(first) {
-                    let end = (*end as usize).min(rows.end).max(at);
-                    keys.resize(keys.len() + end - at, *value);
-                    at = end;
-                }
-                if keys.len() != target {
-                    return Err("the runs of a column chunk end before its rows".into());
-                }
-            }
         }
         Ok(())
     }

@@ -3,8 +3,8 @@
 //!
 //! A commit and a rewrite know the smallest and the largest key of each column, and store
 //! them in their entry beside the runs; a page of a checkpoint stores them for its runs. A
-//! run without ranges (its writer, or the writer of a checkpoint, did not know them) is
-//! judged by its zone map. `verify` compares both.
+//! column of which a run has no range, as one that came after the run, is judged by its zone map.
+//! `verify` compares both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,8 +12,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kubist_expr::{Nulls, Zone};
 
+use crate::bits;
 use crate::wire::{Reader, Short};
-use crate::zone_map::{ColumnZones, packed_zone, put_zones, skip_zones};
+use crate::zone_map::ColumnZones;
 
 /// What runs may hold of a column, as the byte that stands for their nulls.
 const NO_NULLS: u8 = 0;
@@ -235,4 +236,48 @@ pub fn decode(body: &[u8], runs: usize) -> Result<Arc<Ranges>, Short> {
         return Err(Short);
     }
     Ok(Arc::new(Ranges::read(&columns, runs, reader.rest())?))
+}
+
+/// Appends the zones of a column.
+fn put_zones(column: &ColumnZones, out: &mut Vec<u8>) {
+    out.push(!column.nulls.is_empty() as u8);
+    out.extend_from_slice(&column.nulls);
+    encode_frame(&column.min, out);
+    let spans: Vec<u64> = column.min.iter().zip(&column.max).map(|(min, max)| max.wrapping_sub(*min)).collect();
+    encode_frame(&spans, out);
+}
+
+/// Passes over the zones of a column, which are long enough then.
+fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
+    if reader.u8()? != 0 {
+        reader.bytes(zones)?;
+    }
+    for _ in 0..2 {
+        reader.u64()?;
+        let width = reader.u8()? as u32;
+        reader.bytes(if width <= 64 { bits::packed_len(zones, width) } else { usize::MAX })?;
+    }
+    Ok(())
+}
+
+/// One of the zones of a column: its smallest and largest key, and its byte of nulls.
+fn packed_zone(bytes: &[u8], zones: usize, zone: usize) -> Result<(u64, u64, u8), Short> {
+    let mut reader = Reader::new(bytes);
+    let nulls = if reader.u8()? != 0 { reader.bytes(zones)?[zone] } else { 0 };
+    let mut of_frame = || {
+        let (base, width) = (reader.u64()?, reader.u8()? as u32);
+        let packed = reader.bytes(bits::packed_len(zones, width))?;
+        Ok(base.wrapping_add(bits::value(packed, width, zone)))
+    };
+    let (min, span) = (of_frame()?, of_frame()?);
+    Ok((min, min.wrapping_add(span), nulls))
+}
+
+/// Integers as a base, a width and packed differences from the base.
+fn encode_frame(values: &[u64], out: &mut Vec<u8>) {
+    let base = values.iter().min().copied().unwrap_or(0);
+    let width = bits::width_of(values.iter().map(|value| value - base).max().unwrap_or(0));
+    out.extend_from_slice(&base.to_le_bytes());
+    out.push(width as u8);
+    bits::pack(values, base, width, out);
 }

@@ -4,9 +4,8 @@
 //! not cross strata. Its map gives the rows, the range of priorities and, for
 //! each column, the smallest and largest order key and how many values are
 //! null. Thirty-two zones make a page; each column of a page is a chunk of bytes
-//! with a checksum of its own. In tables of version 1 of the format bounds are exact, and the
-//! frame in which the values of a chunk are packed stands here; later ones round bounds
-//! outwards ([`bounds`]), and their chunks say themselves how they are encoded.
+//! with a checksum of its own, and says itself how it is encoded. Bounds are rounded outwards
+//! ([`bounds`]).
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -16,10 +15,10 @@ use kubist_expr::{Nulls, Zone};
 use kubist_index::priority::PriorityRange;
 use kubist_types::compression::{COMPRESSIONS, Compression};
 
-use crate::bits;
 use crate::bounds::{self, Steps, Values};
+use crate::error::EntryError;
 use crate::lazy::{Lazy, Unpack};
-use crate::page::{Frame, PageColumn};
+use crate::page::PageColumn;
 use crate::wire::{Reader, Short};
 
 /// Zones of a page: the unit of input and output is about 1500 rows.
@@ -33,8 +32,8 @@ const USUAL_ZONE_ROWS: usize = 32;
 /// Priorities in zone maps keep their top 32 bits; that is how many they drop.
 const PRIORITY_SHIFT: u32 = 32;
 
-/// What stands in place of the count of zones if what follows is of version 2.
-const VERSION_2: u32 = 0xffff_ff02;
+/// The version of zone maps, and of the chunks that they list.
+const VERSION: u8 = 1;
 /// Bits to which bounds of columns and of priorities are rounded.
 pub const COLUMN_BITS: u32 = 10;
 const PRIORITY_BITS: u32 = 16;
@@ -112,10 +111,8 @@ pub struct ZoneMap {
     pub columns: Vec<LazyZones>,
     /// Page by page, in each column by column.
     pub chunks: Vec<Chunk>,
-    /// How the values of each chunk are packed, in version 1; none in others.
-    pub frames: Vec<Frame>,
-    /// How hard the numbers of the run were pressed; `None`: it is of version 1.
-    pub compression: Option<Compression>,
+    /// The compression that the writer of the run was told to use.
+    pub compression: Compression,
 }
 
 impl ZoneMap {
@@ -142,8 +139,8 @@ impl ZoneMap {
 
     /// A column of a page, of which these are the bytes.
     #[inline]
-    pub fn page_column<'a>(&self, page: usize, column: usize, bytes: &'a [u8]) -> PageColumn<'a> {
-        PageColumn { rows: self.page_rows(page), frame: self.frames.get(self.place(page, column)).copied(), bytes }
+    pub fn page_column<'a>(&self, page: usize, bytes: &'a [u8]) -> PageColumn<'a> {
+        PageColumn { rows: self.page_rows(page), bytes }
     }
 
     /// The zones of a page.
@@ -202,17 +199,13 @@ impl ZoneMap {
     /// over the values that are not null.
     pub fn states_bounds(&self, column: usize, zone: usize, min: u64, max: u64) -> bool {
         let zones: &ColumnZones = &self.columns[column];
-        let stated = (zones.min[zone], zones.max[zone]);
-        match self.compression {
-            None => stated == (min, max),
-            Some(_) if zones.nulls_of(zone) == self.rows[zone] => true,
-            Some(_) => stated == self.steps(column).rounded(min, max),
-        }
+        let is_null = zones.nulls_of(zone) == self.rows[zone];
+        is_null || (zones.min[zone], zones.max[zone]) == self.steps(column).rounded(min, max)
     }
 
     /// The steps to which the bounds of a column are rounded where they are stored.
     pub fn steps(&self, column: usize) -> Steps {
-        match self.columns[column].zones.rounded() {
+        match self.columns[column].zones.stored() {
             Some((packed, zones)) => steps_of(packed, zones).expect("bounds that were checked"),
             None => self.fitted(column, &self.bounds(column)),
         }
@@ -244,17 +237,14 @@ impl ZoneMap {
     /// What is kept of the lowest and the highest priority of a zone.
     pub fn kept_priorities(&self) -> impl Fn(u64, u64) -> PriorityRange + use<> {
         let (base, top) = priority_ends(&self.priorities);
-        let steps = self.compression.map(|_| Steps::between(base, top, PRIORITY_BITS));
-        move |first, last| {
-            let (first, last) = (first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT);
-            range_of(steps.map_or((first, last), |steps| steps.rounded(first, last)))
-        }
+        let steps = Steps::between(base, top, PRIORITY_BITS);
+        move |first, last| range_of(steps.rounded(first >> PRIORITY_SHIFT, last >> PRIORITY_SHIFT))
     }
 
     /// Bytes of memory that it holds, about, once a few of its columns were looked at.
     pub fn memory(&self) -> usize {
         let of_columns: usize = self.columns.iter().map(|column| column.zones.packed_bytes()).sum();
-        let packed = of_columns + self.priorities.packed_bytes() + self.frames.len() * size_of::<Frame>();
+        let packed = of_columns + self.priorities.packed_bytes();
         memory_of(packed, self.zones(), self.columns.len(), self.chunks.len())
     }
 
@@ -266,160 +256,117 @@ impl ZoneMap {
 
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; 4];
-        match self.compression {
-            None => self.put_version_1(&mut out),
-            Some(compression) => self.put_version_2(compression, &mut out),
-        }
-        let checksum = crc32c::crc32c(&out[4..]);
-        out[..4].copy_from_slice(&checksum.to_le_bytes());
-        out
-    }
-
-    fn put_version_1(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&(self.zones() as u32).to_le_bytes());
-        out.extend_from_slice(&(self.columns.len() as u32).to_le_bytes());
-        out.extend_from_slice(&self.rows);
-        for range in self.priorities.iter() {
-            out.extend_from_slice(&((range.first >> PRIORITY_SHIFT) as u32).to_le_bytes());
-            out.extend_from_slice(&((range.last >> PRIORITY_SHIFT) as u32).to_le_bytes());
-        }
-        self.columns.iter().for_each(|column| put_zones(column, out));
-        for (place, chunk) in self.chunks.iter().enumerate() {
-            let frame = self.frames.get(place).copied().unwrap_or_default();
-            out.extend_from_slice(&chunk.length.to_le_bytes());
-            out.extend_from_slice(&chunk.checksum.to_le_bytes());
-            out.extend_from_slice(&frame.base.to_le_bytes());
-            out.push(frame.width);
-            out.extend_from_slice(&frame.nulls.to_le_bytes());
-        }
-    }
-
-    fn put_version_2(&self, compression: Compression, out: &mut Vec<u8>) {
-        out.extend_from_slice(&VERSION_2.to_le_bytes());
-        out.push(compression as u8);
+        out.extend_from_slice(&[VERSION, self.compression as u8]);
         out.extend_from_slice(&(self.zones() as u32).to_le_bytes());
         out.extend_from_slice(&(self.columns.len() as u32).to_le_bytes());
         out.extend_from_slice(&self.rows);
         let kept = self.priorities.iter().flat_map(|range| [range.first, range.last]);
         let kept: Vec<u64> = kept.map(|end| end >> PRIORITY_SHIFT).collect();
         let (first, last) = priority_ends(&self.priorities);
-        bounds::put(&kept, Steps::between(first, last, PRIORITY_BITS), out);
+        bounds::put(&kept, Steps::between(first, last, PRIORITY_BITS), &mut out);
         for (index, column) in self.columns.iter().enumerate() {
-            if let Some((packed, _)) = column.zones.rounded() {
+            if let Some((packed, _)) = column.zones.stored() {
                 out.extend_from_slice(packed);
                 continue;
             }
             out.push(!column.nulls.is_empty() as u8);
             out.extend_from_slice(&column.nulls);
             let bounds = self.bounds(index);
-            bounds::put(&bounds, self.fitted(index, &bounds), out);
+            bounds::put(&bounds, self.fitted(index, &bounds), &mut out);
         }
         for chunk in &self.chunks {
-            put_varying(chunk.length, out);
+            put_varying(chunk.length, &mut out);
             out.extend_from_slice(&chunk.checksum.to_le_bytes());
         }
+        let checksum = crc32c::crc32c(&out[4..]);
+        out[..4].copy_from_slice(&checksum.to_le_bytes());
+        out
     }
 
-    /// The inverse; `Err` says what is wrong with the bytes.
+    /// The inverse.
     ///
     /// # Errors
     ///
-    /// What is wrong with the bytes.
-    pub fn decode(bytes: &[u8]) -> Result<ZoneMap, String> {
-        let stored = bytes.get(..4).ok_or("the zone map is too short")?;
-        let found = crc32c::crc32c(&bytes[4..]);
-        if stored != found.to_le_bytes() {
-            return Err("the checksum of the zone map does not match".into());
+    /// [`EntryError::Bad`] if the bytes are no zone map, [`EntryError::Newer`] if a newer version
+    /// wrote them.
+    pub fn decode(bytes: &[u8]) -> Result<ZoneMap, EntryError> {
+        let bad = |what: &str| EntryError::Bad(what.into());
+        let stored = bytes.get(..4).ok_or_else(|| bad("the zone map is too short"))?;
+        if stored != crc32c::crc32c(&bytes[4..]).to_le_bytes() {
+            return Err(bad("the checksum of the zone map does not match"));
         }
-        let map = decode_body(&bytes[4..]).map_err(|Short| "the zone map is too short")?;
-        let rows_fit = map.rows.iter().all(|rows| (*rows as usize) <= MOST_ZONE_ROWS);
-        match rows_fit && map.frames.iter().all(|frame| frame.width <= 64) {
+        match bytes.get(4) {
+            Some(&VERSION) => {}
+            Some(newer) if *newer > VERSION => {
+                let what = format!("its zone map has version {newer}; this Kubist reads up to {VERSION}");
+                return Err(EntryError::Newer(what));
+            }
+            _ => return Err(bad("the zone map has no version")),
+        }
+        let map = decode_body(&bytes[5..]).map_err(|Short| bad("the zone map is too short"))?;
+        match map.rows.iter().all(|rows| (*rows as usize) <= MOST_ZONE_ROWS) {
             true => Ok(map),
-            false => Err("the zone map has zones of too many rows, or values of too many bits".into()),
+            false => Err(bad("the zone map has zones of too many rows")),
         }
     }
 }
 
+/// What follows the version.
 fn decode_body(bytes: &[u8]) -> Result<ZoneMap, Short> {
     let mut reader = Reader::new(bytes);
-    let mut zones = reader.u32()?;
-    let mut compression = None;
-    if zones == VERSION_2 {
-        let number = reader.u8()? as usize;
-        compression = Some(*COMPRESSIONS.get(number).ok_or(Short)?);
-        zones = reader.u32()?;
-    }
-    let (zones, columns) = (zones as usize, reader.u32()? as usize);
+    let compression = *COMPRESSIONS.get(reader.u8()? as usize).ok_or(Short)?;
+    let (zones, columns) = (reader.u32()? as usize, reader.u32()? as usize);
     let rows = reader.bytes(zones)?.to_vec();
     let before = reader.rest();
-    match compression {
-        None => drop(reader.bytes(zones.checked_mul(8).ok_or(Short)?)?),
-        Some(_) => bounds::skip(&mut reader, zones, PRIORITY_BITS)?,
-    }
+    bounds::skip(&mut reader, zones, PRIORITY_BITS)?;
     let of_priorities = before.len() - reader.rest().len();
     let mut ends = Vec::with_capacity(columns.min(bytes.len()));
     for _ in 0..columns {
-        match compression {
-            None => skip_zones(&mut reader, zones)?,
-            Some(_) => skip_rounded(&mut reader, zones)?,
-        }
+        nulls_of_zones(&mut reader, zones)?;
+        bounds::skip(&mut reader, zones, COLUMN_BITS)?;
         ends.push(before.len() - reader.rest().len());
     }
     // One copy for all of them, without what it was read together with.
     let packed = Bytes::copy_from_slice(&before[..ends.last().copied().unwrap_or(of_priorities)]);
-    let rounded = compression.is_some();
-    let priorities = Lazy::packed(packed.slice(..of_priorities), zones, rounded);
+    let priorities = Lazy::packed(packed.slice(..of_priorities), zones);
     let starts = std::iter::once(of_priorities).chain(ends.iter().copied());
     let lazy = |(start, end): (usize, &usize)| LazyZones {
-        zones: Lazy::packed(packed.slice(start..*end), zones, rounded),
+        zones: Lazy::packed(packed.slice(start..*end), zones),
         values: Values::default(),
         whole: OnceLock::new(),
     };
     let columns: Vec<LazyZones> = starts.zip(&ends).map(lazy).collect();
     let count = zones.div_ceil(ZONES_PER_PAGE) * columns.len();
-    let most = count.min(bytes.len());
-    let (mut chunks, mut frames) = (Vec::with_capacity(most), Vec::new());
-    frames.reserve_exact(if compression.is_none() { most } else { 0 });
+    let mut chunks = Vec::with_capacity(count.min(bytes.len()));
     let mut offset = 0u64;
     for _ in 0..count {
-        let length = match compression {
-            None => reader.u32()?,
-            Some(_) => varying(&mut reader)?,
-        };
+        let length = varying(&mut reader)?;
         chunks.push(Chunk { offset, length, checksum: reader.u32()? });
-        if compression.is_none() {
-            frames.push(Frame { base: reader.u64()?, width: reader.u8()?, nulls: reader.u16()? });
-        }
         offset += length as u64;
     }
-    Ok(ZoneMap { rows, priorities, columns, chunks, frames, compression })
+    Ok(ZoneMap { rows, priorities, columns, chunks, compression })
+}
+
+/// The nulls of each zone of a column; nothing if there are none.
+fn nulls_of_zones<'a>(reader: &mut Reader<'a>, zones: usize) -> Result<&'a [u8], Short> {
+    match reader.u8()? {
+        0 => Ok(&[]),
+        _ => reader.bytes(zones),
+    }
 }
 
 impl Unpack for Vec<PriorityRange> {
-    fn unpack(packed: &[u8], zones: usize, rounded: bool) -> Result<Vec<PriorityRange>, Short> {
-        let mut reader = Reader::new(packed);
-        if rounded {
-            let (first, last) = bounds::read(&mut reader, zones, PRIORITY_BITS)?;
-            return Ok(first.into_iter().zip(last).map(range_of).collect());
-        }
-        let ends = reader.bytes(zones * 8)?.as_chunks::<8>().0.iter().map(|ends| u64::from_le_bytes(*ends));
-        Ok(ends.map(|both| range_of((both & u64::from(u32::MAX), both >> PRIORITY_SHIFT))).collect())
+    fn unpack(packed: &[u8], zones: usize) -> Result<Vec<PriorityRange>, Short> {
+        let (first, last) = bounds::read(&mut Reader::new(packed), zones, PRIORITY_BITS)?;
+        Ok(first.into_iter().zip(last).map(range_of).collect())
     }
 }
 
 impl Unpack for ColumnZones {
-    fn unpack(packed: &[u8], zones: usize, rounded: bool) -> Result<ColumnZones, Short> {
+    fn unpack(packed: &[u8], zones: usize) -> Result<ColumnZones, Short> {
         let mut reader = Reader::new(packed);
-        let nulls = if reader.u8()? != 0 { reader.bytes(zones)?.to_vec() } else { Vec::new() };
-        let (min, max) = match rounded {
-            true => bounds::read(&mut reader, zones, COLUMN_BITS)?,
-            false => {
-                let min = decode_frame(&mut reader, zones)?;
-                let mut max = decode_frame(&mut reader, zones)?;
-                max.iter_mut().zip(&min).for_each(|(span, min)| *span = span.wrapping_add(*min));
-                (min, max)
-            }
-        };
+        let nulls = nulls_of_zones(&mut reader, zones)?.to_vec();
+        let (min, max) = bounds::read(&mut reader, zones, COLUMN_BITS)?;
         Ok(ColumnZones { min, max, nulls })
     }
 }
@@ -463,78 +410,8 @@ fn varying(reader: &mut Reader<'_>) -> Result<u32, Short> {
     Err(Short)
 }
 
-fn skip_rounded(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
-    if reader.u8()? != 0 {
-        reader.bytes(zones)?;
-    }
-    bounds::skip(reader, zones, COLUMN_BITS)
-}
-
 fn steps_of(bytes: &[u8], zones: usize) -> Result<Steps, Short> {
     let mut reader = Reader::new(bytes);
-    if reader.u8()? != 0 {
-        reader.bytes(zones)?;
-    }
+    nulls_of_zones(&mut reader, zones)?;
     Steps::read(&mut reader, COLUMN_BITS)
-}
-
-/// Appends the zones of a column.
-pub fn put_zones(column: &ColumnZones, out: &mut Vec<u8>) {
-    out.push(!column.nulls.is_empty() as u8);
-    out.extend_from_slice(&column.nulls);
-    encode_frame(&column.min, out);
-    let spans: Vec<u64> = column.min.iter().zip(&column.max).map(|(min, max)| max.wrapping_sub(*min)).collect();
-    encode_frame(&spans, out);
-}
-
-/// Passes over the zones of a column, which are long enough then.
-///
-/// # Errors
-///
-/// [`Short`] if the bytes end too soon.
-pub fn skip_zones(reader: &mut Reader<'_>, zones: usize) -> Result<(), Short> {
-    if reader.u8()? != 0 {
-        reader.bytes(zones)?;
-    }
-    for _ in 0..2 {
-        reader.u64()?;
-        let width = reader.u8()? as u32;
-        reader.bytes(if width <= 64 { bits::packed_len(zones, width) } else { usize::MAX })?;
-    }
-    Ok(())
-}
-
-/// One of the zones of a column: its smallest and largest key, and its byte of nulls.
-///
-/// # Errors
-///
-/// [`Short`] if the bytes end too soon.
-pub fn packed_zone(bytes: &[u8], zones: usize, zone: usize) -> Result<(u64, u64, u8), Short> {
-    let mut reader = Reader::new(bytes);
-    let nulls = if reader.u8()? != 0 { reader.bytes(zones)?[zone] } else { 0 };
-    let mut of_frame = || {
-        let (base, width) = (reader.u64()?, reader.u8()? as u32);
-        let packed = reader.bytes(bits::packed_len(zones, width))?;
-        Ok(base.wrapping_add(bits::value(packed, width, zone)))
-    };
-    let (min, span) = (of_frame()?, of_frame()?);
-    Ok((min, min.wrapping_add(span), nulls))
-}
-
-/// Integers as a base, a width and packed differences from the base.
-fn encode_frame(values: &[u64], out: &mut Vec<u8>) {
-    let base = values.iter().min().copied().unwrap_or(0);
-    let width = bits::width_of(values.iter().map(|value| value - base).max().unwrap_or(0));
-    out.extend_from_slice(&base.to_le_bytes());
-    out.push(width as u8);
-    bits::pack(values, base, width, out);
-}
-
-fn decode_frame(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u64>, Short> {
-    let base = reader.u64()?;
-    let width = reader.u8()? as u32;
-    let bytes = reader.bytes(bits::packed_len(count, width))?;
-    let mut values = Vec::with_capacity(count + 8);
-    bits::unpack(bytes, width, 0..count, base, &mut values).ok_or(Short)?;
-    Ok(values)
 }

@@ -14,6 +14,7 @@ use kubist_format::alteration::Alteration;
 use kubist_format::chain::Chain;
 use kubist_format::column_type::{stored_type, user_type};
 use kubist_format::decode;
+use kubist_format::error::EntryError;
 use kubist_format::header::{FORMAT_VERSION, Header, HeaderDimension, decode_header, encode_header};
 use kubist_format::page::PageColumn;
 use kubist_format::rows::Span;
@@ -82,10 +83,9 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
         identity: vec![],
         capacity: 64,
         seed: 0,
-        priority: "hash".into(),
         id: "id".into(),
         replication: Default::default(),
-        compression: Some(Default::default()),
+        compression: Default::default(),
         lookup: vec![],
         accuracy: BTreeMap::from([("x".into(), "1e-4 rel".parse().unwrap())]),
         writer_tag: String::new(),
@@ -94,6 +94,9 @@ fn a_header_with_changed_bytes_is_an_error_or_another_header() {
     let fields: Vec<Field> =
         defaults().iter().map(|column| Field::new("added", column.data_type().clone(), true)).collect();
     let whole = encode_header(&header, &Schema::new(fields)).unwrap();
+    let newer = encode_header(&Header { format_version: FORMAT_VERSION + 1, ..header.clone() }, &Schema::empty());
+    let newer = decode_header(&newer.unwrap()).unwrap_err();
+    assert_eq!(newer, EntryError::Newer("it has format version 2; this Kubist reads up to 1".into()));
     for offset in 0..whole.len() {
         for value in odd(whole[offset]) {
             let mut changed = whole.clone();
@@ -125,7 +128,7 @@ fn a_column_without_rows_is_one_of_its_type() {
 fn packed_values_take_no_more_memory_than_they_can_become() {
     let mut bytes = u32::MAX.to_le_bytes().to_vec();
     bytes.extend_from_slice(&[0; 16]);
-    let page = PageColumn { rows: 1, frame: None, bytes: &bytes };
+    let page = PageColumn { rows: 1, bytes: &bytes };
     let all = Span { indices: 0..1, some: None };
     let error = decode::column(&DataType::Utf8, 1).append(&page, &[all]).unwrap_err();
     assert!(error.contains("cannot inflate"), "{error}");

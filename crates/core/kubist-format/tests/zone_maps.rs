@@ -1,13 +1,13 @@
-//! Zone maps as bytes and back, of all versions; bounds that are rounded.
+//! Zone maps as bytes and back; bounds that are rounded.
 
 use kubist_expr::Zone;
 use kubist_format::bounds::{Steps, Values, put, read, skip};
-use kubist_format::page::Frame;
+use kubist_format::error::EntryError;
 use kubist_format::wire::Reader;
 use kubist_format::zone_map::{COLUMN_BITS, Chunk, ColumnZones, LazyZones, ZONES_PER_PAGE, ZoneMap};
 use kubist_index::order::Keyed;
 use kubist_index::priority::PriorityRange;
-use kubist_types::compression::COMPRESSIONS;
+use kubist_types::compression::{COMPRESSIONS, Compression};
 use proptest::prelude::*;
 
 /// Keys as columns have them: of any sort, of floats around zero, and some that are far off.
@@ -115,18 +115,14 @@ fn values_around_zero_and_far_off_keep_close_bounds() {
 }
 
 fn any_map() -> impl Strategy<Value = ZoneMap> {
-    (0usize..200, 1usize..5, 0usize..4).prop_flat_map(|(zones, columns, version)| {
-        let compression = COMPRESSIONS.get(version).copied();
+    (0usize..200, 1usize..5, prop::sample::select(&COMPRESSIONS[..])).prop_flat_map(|(zones, columns, compression)| {
         let values = prop::sample::select(vec![Values::Keys, Values::F32, Values::F64]);
         let column = (prop::collection::vec(any::<(u64, u64)>(), zones), any::<bool>(), values);
         (
             prop::collection::vec(1u8..=128, zones),
             prop::collection::vec(any::<(u32, u32)>(), zones),
             prop::collection::vec(column, columns),
-            prop::collection::vec(
-                (0u32..10_000, any::<u32>(), any::<(u64, u16)>(), 0u8..=64),
-                zones.div_ceil(ZONES_PER_PAGE) * columns,
-            ),
+            prop::collection::vec((0u32..10_000, any::<u32>()), zones.div_ceil(ZONES_PER_PAGE) * columns),
         )
             .prop_map(move |(rows, priorities, columns, chunks)| {
                 let mut offset = 0;
@@ -156,14 +152,9 @@ fn any_map() -> impl Strategy<Value = ZoneMap> {
                         })
                         .collect(),
                     rows,
-                    frames: chunks
-                        .iter()
-                        .filter(|_| compression.is_none())
-                        .map(|(_, _, (base, nulls), width)| Frame { base: *base, width: *width, nulls: *nulls })
-                        .collect(),
                     chunks: chunks
                         .into_iter()
-                        .map(|(length, checksum, _, _)| {
+                        .map(|(length, checksum)| {
                             offset += length as u64;
                             Chunk { offset: offset - length as u64, length, checksum }
                         })
@@ -181,7 +172,7 @@ fn kept(map: &ZoneMap) -> ZoneMap {
         let Zone { min, .. } = map.whole(index);
         let steps = map.steps(index);
         let mut zones: ColumnZones = (**column).clone();
-        for zone in (0..map.zones()).filter(|_| map.compression.is_some()) {
+        for zone in 0..map.zones() {
             let all_null = zones.nulls_of(zone) == map.rows[zone];
             let (low, high) = if all_null { (min, min) } else { (zones.min[zone], zones.max[zone]) };
             (zones.min[zone], zones.max[zone]) = steps.rounded(low, high);
@@ -210,4 +201,26 @@ proptest! {
         prop_assert!(ZoneMap::decode(&bytes).is_err());
         prop_assert!(ZoneMap::decode(&bytes[..bit / 8]).is_err());
     }
+}
+
+#[test]
+fn a_newer_zone_map_is_not_taken_for_a_damaged_one() {
+    let map = ZoneMap {
+        rows: vec![],
+        priorities: vec![].into(),
+        columns: vec![],
+        chunks: vec![],
+        compression: Compression::Balanced,
+    };
+    let of_version = |version: u8| {
+        let mut bytes = map.encode();
+        bytes[4] = version;
+        let checksum = crc32c::crc32c(&bytes[4..]);
+        bytes[..4].copy_from_slice(&checksum.to_le_bytes());
+        ZoneMap::decode(&bytes)
+    };
+    assert_eq!(of_version(1).unwrap(), map);
+    assert!(matches!(of_version(0), Err(EntryError::Bad(_))));
+    let Err(EntryError::Newer(what)) = of_version(2) else { panic!("a newer one") };
+    assert_eq!(what, "its zone map has version 2; this Kubist reads up to 1");
 }

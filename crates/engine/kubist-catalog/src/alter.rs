@@ -185,7 +185,7 @@ impl Core {
     ///
     /// As of [`Core::view`]; a storage error.
     pub fn set_compression(&self, compression: Compression) -> Result<()> {
-        match self.view(&Cancel::default())?.schema.compression == Some(compression) {
+        match self.view(&Cancel::default())?.schema.compression == compression {
             true => Ok(()),
             false => self.alter(Alteration::Compression { compression }, &Cancel::default()),
         }

@@ -13,7 +13,7 @@ use kubist_store::StoreExt;
 use std::sync::Arc;
 
 use kubist_format::checkpoint::{Body, Head, decode_body, split};
-use kubist_format::entry::{CommitEntry, Page};
+use kubist_format::entry::{Page, decode_live};
 use kubist_format::history::History;
 use kubist_format::location::Location;
 use kubist_format::names::CHECKPOINTS;
@@ -75,10 +75,10 @@ pub fn read(files: &TableFiles, name: &str) -> Result<Option<Held>> {
     let Some(bytes) = files.store.get_immutable(name).map_err(store_error)? else { return Ok(None) };
     let bad = |error| bad_entry(files.store.location(), name, 0, error);
     let (head, body) = split(&bytes).map_err(bad)?;
-    let Head { positions, rewrites, history, pages } = head;
-    let (state, base) = match files.decoded(|forest| decode_body(pages, body, forest)).map_err(bad)? {
+    let Head { positions, rewrites, history } = head;
+    let (state, base) = match files.decoded(|forest| decode_body(body, forest)).map_err(bad)? {
         Body::Runs(body) => {
-            let live = files.decoded(|forest| CommitEntry::decode(body, forest)).map_err(bad)?.commit;
+            let live = files.decoded(|forest| decode_live(body, forest)).map_err(bad)?;
             (State::restore(live, positions, rewrites), None)
         }
         Body::Pages(pages, removed) => {

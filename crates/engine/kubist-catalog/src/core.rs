@@ -221,7 +221,7 @@ impl Core {
     /// `Invalid` if it has no dimension, or more than 8, or a column cannot have its accuracy.
     pub fn with(store: Arc<dyn Store>, header: Header, schema: TableSchema) -> Result<Arc<Core>> {
         let mut schema = schema.with_accuracy(&header.accuracy)?;
-        schema.compression = header.of_runs();
+        schema.compression = header.compression;
         let files = TableFiles::new(store, header, schema)?;
         let followed = Followed { tail: Some(Tail::default()), begun: 0, last: None, checkpointed: Joined::default() };
         Ok(Arc::new(Core {

@@ -11,7 +11,7 @@ use kubist_index::grid::Scale;
 use kubist_index::order;
 use kubist_store::{Fencing, Store, StoreExt};
 
-use kubist_format::header::{self, Header, HeaderDimension};
+use kubist_format::header::{self, FORMAT_VERSION, Header, HeaderDimension};
 use kubist_format::names::TABLE;
 use kubist_types::{Cancel, Domain, Error, Result, TableOptions};
 
@@ -130,16 +130,15 @@ impl Plan {
         }
         let checked = checked.with_accuracy(&accuracy)?;
         let header = Header {
-            format_version: header::version_of_new(&accuracy),
+            format_version: FORMAT_VERSION,
             created_by: format!("kubist {}", env!("CARGO_PKG_VERSION")),
             dimensions,
             identity: options.identity.clone(),
             capacity: options.capacity.unwrap_or(DEFAULT_CAPACITY),
             seed: options.seed,
-            priority: "hash".into(),
             id: fresh_id(),
             replication: options.replication,
-            compression: Some(options.compression),
+            compression: options.compression,
             lookup: options.lookup.clone(),
             accuracy,
             writer_tag: String::new(),

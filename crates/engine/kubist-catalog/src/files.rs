@@ -145,7 +145,7 @@ impl TableFiles {
                 has_newest = bytes.is_some();
                 let Some(bytes) = bytes else { continue };
                 let body = checkpoint::split(&bytes)
-                    .and_then(|(head, body)| self.decoded(|forest| checkpoint::decode_body(head.pages, body, forest)));
+                    .and_then(|(_, body)| self.decoded(|forest| checkpoint::decode_body(body, forest)));
                 let body = body.map_err(|error| bad_entry(self.store.location(), &name, 0, error))?;
                 if let Body::Pages(pages, _) = body {
                     segments.extend(checkpoint::levels(&pages).map(|level| level[0].segment.clone()));

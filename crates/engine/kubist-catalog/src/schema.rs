@@ -72,9 +72,8 @@ pub struct TableSchema {
     /// The stored column that says below which priority records were kept, once steps are thinned
     /// as they are written. It is null in rows that were not, and 1 in those that are kept always.
     pub kept_below: Option<usize>,
-    /// How runs are written: how hard numbers are pressed; `None`: as version 1 of the format has
-    /// them.
-    pub compression: Option<Compression>,
+    /// Which encodings writers of runs choose from.
+    pub compression: Compression,
     /// How many alterations it took.
     pub version: u64,
     /// Columns of the creation.
@@ -204,7 +203,7 @@ impl TableSchema {
             about: user.iter().filter(|field| !field.metadata().is_empty()).map(text).collect(),
             accuracy: BTreeMap::new(),
             kept_below: None,
-            compression: Some(Compression::default()),
+            compression: Compression::default(),
             version: 0,
             created: user.len(),
             added: Vec::new(),
@@ -234,7 +233,7 @@ impl TableSchema {
             }
             Alteration::KeptBelow { column } => next.keep_below(column)?,
             Alteration::Grid(grid) => next.regrid(grid)?,
-            Alteration::Compression { compression } => next.compression = Some(*compression),
+            Alteration::Compression { compression } => next.compression = *compression,
             // The history has these.
             Alteration::Writers(_) => {}
             Alteration::Set { column: None, values } => merge(&mut next.metadata, values),

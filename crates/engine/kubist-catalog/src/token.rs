@@ -26,7 +26,7 @@ use crate::files::TableFiles;
 use crate::view::View;
 
 /// The form in which a token is written.
-const VERSION: u64 = 2;
+const VERSION: u64 = 1;
 
 /// One state of one table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

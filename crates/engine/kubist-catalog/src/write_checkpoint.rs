@@ -20,9 +20,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubist_format::checkpoint::{Head, Leaf, Listing, encode_leaves, levels};
+use kubist_format::checkpoint::{Head, Leaf, encode_leaves, levels};
 use kubist_format::digest::Digest;
-use kubist_format::entry::{CommitEntry, Page, encode_page};
+use kubist_format::entry::{Page, encode_live, encode_page};
 use kubist_format::location::Location;
 use kubist_format::names::{CHECKPOINTS, PAGES_SEGMENT};
 use kubist_index::forest::Forest;
@@ -90,9 +90,8 @@ impl Pages<'_> {
 /// What stands behind the head of a checkpoint.
 struct Body {
     bytes: Vec<u8>,
-    /// The segment of the pages, if there are any; and if it belongs into the head.
+    /// The segment of the pages that were written for it, if there are any.
     segment: Option<String>,
-    in_head: Option<String>,
 }
 
 /// The segment of a level if it has anything, its pages, and the runs that were passed over because they are
@@ -141,8 +140,8 @@ fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, how: How
     if view.runs.base.is_none() && runs <= INLINE && core.fits_in_memory(runs) {
         let directory = view.runs.recent();
         let live = Commit { runs: directory.all().cloned().collect(), cutoffs: directory.cutoffs().collect() };
-        let bytes = CommitEntry::of_live(live).encode(directory.forest());
-        return Ok(Body { bytes, segment: None, in_head: None });
+        let bytes = encode_live(&live, directory.forest());
+        return Ok(Body { bytes, segment: None });
     }
     // So few are written at once, and one list of them does not depend on another.
     let in_memory = core.fits_in_memory(runs);
@@ -159,9 +158,7 @@ fn body(core: &Core, view: &View, number: u64, newest: Option<&String>, how: How
     let mut removed: Vec<RunId> = runs.removed().filter(|run| base.is_some() && !gone.contains(run)).collect();
     removed.sort_unstable();
     let leaves: Vec<Leaf> = base.iter().flat_map(|base| &base.pages[..kept]).chain(&new).cloned().collect();
-    let listing = segment.as_deref().filter(|_| in_memory).map_or(Listing::Levels(&removed), Listing::One);
-    let (bytes, in_head) = encode_leaves(listing, &leaves, &core.forest());
-    Ok(Body { bytes, segment, in_head })
+    Ok(Body { bytes: encode_leaves(&leaves, &removed, &core.forest()), segment })
 }
 
 /// Writes the pages of a level: of what is not on the first `kept` pages of the base.
@@ -239,19 +236,14 @@ fn write_if(core: &Core, how: How, cancel: &Cancel) -> Result<bool> {
         }
     }
     let number = names.last().and_then(|name| name[CHECKPOINTS.len()..].parse::<u64>().ok()).unwrap_or(0) + 1;
-    let Body { bytes: body, segment, in_head } = match body(core, &view, number, names.last(), how, cancel) {
+    let Body { bytes: body, segment } = match body(core, &view, number, names.last(), how, cancel) {
         // Others have written newer ones meanwhile, and cleaned up.
         Err(Error::SnapshotExpired { .. }) => return Ok(false),
         body => body?,
     };
     // From here on it is a matter of a few small objects, and all of them or none.
     cancel.check()?;
-    let head = Head {
-        positions: view.positions.clone(),
-        rewrites: view.rewrites,
-        history: view.history.clone(),
-        pages: in_head,
-    };
+    let head = Head { positions: view.positions.clone(), rewrites: view.rewrites, history: view.history.clone() };
     let head = serde_json::to_vec(&head).expect("a checkpoint's head is plain data");
     let bytes = [&(head.len() as u32).to_le_bytes()[..], &head, &body].concat();
     // Losing the race is harmless: the winner's checkpoint is as new.

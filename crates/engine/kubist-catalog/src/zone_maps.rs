@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use kubist_format::error::EntryError;
 use kubist_format::location::Location;
 use kubist_format::names::segment_file;
 use kubist_format::zone_map::ZoneMap;
 use kubist_index::state::Run;
 use kubist_types::{Cost, Error, Result};
 
+use crate::error::bad_entry;
 use crate::fetch::Piece;
 use crate::snapshot::Snapshot;
 
@@ -56,7 +58,13 @@ impl Snapshot {
                 let what = format!("{what} (cube {:#x})", run.cube.to_u128());
                 self.explained(run, Error::Damaged { file, offset: location.map_offset, what })
             };
-            let map = ZoneMap::decode(&bytes).map_err(damaged)?;
+            let map = ZoneMap::decode(&bytes).map_err(|error| match error {
+                EntryError::Bad(what) => damaged(what),
+                newer => {
+                    let name = format!("segments/{}.seg", location.segment);
+                    bad_entry(self.core.store.location(), &name, location.map_offset, newer)
+                }
+            })?;
             let rows: u64 = map.rows.iter().map(|rows| *rows as u64).sum();
             let length: u64 = map.chunks.iter().map(|chunk| chunk.length as u64).sum();
             if rows != run.rows || length != location.data_length {

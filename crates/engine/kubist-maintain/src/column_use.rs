@@ -121,7 +121,7 @@ fn add(
     let data_type = snapshot.view.schema.stored.field(column).data_type();
     for page in 0..map.pages() {
         let chunk = map.chunk(page, column);
-        let of_page = map.page_column(page, column, &data[chunk.offset as usize..][..chunk.length as usize]);
+        let of_page = map.page_column(page, &data[chunk.offset as usize..][..chunk.length as usize]);
         let rows = of_page.rows;
         let damaged = |what: String| snapshot.explained(run, runs::damaged(snapshot, run, chunk.offset, what));
         let begun = Instant::now();
@@ -132,7 +132,7 @@ fn add(
         sums.spent += begun.elapsed();
         sums.rows += rows as u64;
         sums.bytes += u64::from(chunk.length);
-        let encoding = numbers::encoding(data_type, of_page.frame.is_some(), of_page.bytes);
+        let encoding = numbers::encoding(data_type, of_page.bytes);
         *sums.encodings.entry(encoding.into()).or_default() += rows as u64;
     }
     Ok(())

@@ -27,7 +27,6 @@ use kubist_catalog::error::{bad_entry, store_error};
 use kubist_catalog::location::TableLocation;
 use kubist_format::alteration::{Alteration, name_of};
 use kubist_format::chain::Chain;
-use kubist_format::header::version_of_new;
 use kubist_read::count::{rows, stored_rows};
 use kubist_types::cancel::Cancel;
 use kubist_types::error::{Error, Result};
@@ -135,7 +134,7 @@ fn plan_copy(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
         capacity: Some(options.capacity.unwrap_or(core.header.capacity)),
         seed: core.header.seed,
         replication: core.header.replication,
-        compression: schema.compression.unwrap_or_default(),
+        compression: schema.compression,
         lookup: core.header.lookup.clone(),
         accuracy: core
             .header
@@ -171,8 +170,7 @@ fn plan_same(snapshot: &Snapshot, options: &CopyOptions) -> Result<Plan> {
     let core = &snapshot.core;
     let mut header = core.header.clone();
     header.id = fresh_id();
-    header.format_version = version_of_new(&header.accuracy);
-    header.compression = Some(snapshot.view.schema.compression.unwrap_or_default());
+    header.compression = snapshot.view.schema.compression;
     header.created_by = format!("kubist {}", env!("CARGO_PKG_VERSION"));
     options.capacity.map_or(Ok(()), check_capacity)?;
     header.capacity = options.capacity.unwrap_or(header.capacity);

@@ -42,8 +42,6 @@ const SIDE_BY_SIDE: usize = 32;
 /// Of a store that is far away a directory is read as a whole unless it is larger: to look into its index and read two parts
 /// of it are three answers of a network.
 const FAR_WHOLE: u32 = 4 << 20;
-/// So many zeros are a hole in an index.
-const HOLE_BYTES: usize = 64;
 
 /// A part of a column's directory.
 fn directory_piece(lookup: &Lookup, place: &OfColumn, part: Range<u64>) -> Piece {
@@ -101,7 +99,7 @@ fn look_up_all(snapshot: &Snapshot, lookups: &[&Arc<Lookup>], sought: &[Sought])
     let places = lookups.iter().flat_map(|lookup| lookup.columns.iter().map(move |place| (lookup.as_ref(), place)));
     let places: Vec<_> = places.filter_map(|(lookup, place)| Some((lookup, place, &*asked(place)?.keys))).collect();
     let (candidates, mut cost) = candidates(snapshot, &places)?;
-    // Those of each lookup that read least. An older writer did not know the column.
+    // Those of each lookup that read least.
     let mut candidates = candidates.into_iter().peekable();
     let chosen = lookups.iter().map(|lookup| {
         let mut best: Option<(u64, Candidate<'_>)> = None;
@@ -294,10 +292,6 @@ pub fn check_index(snapshot: &Snapshot, lookup: &Lookup, place: &OfColumn) -> Re
     let fetched = snapshot.core.fetch(&[whole_directory(lookup, place), index])?.pieces;
     let read = |bytes: &[u8]| Index::decode(bytes, lookup.runs, place.blocks_length, place.directory_length);
     let damaged = |what| damaged_lookup(snapshot, lookup, place.offset + place.blocks_length + begin, what);
-    // Somebody who did not know of indexes may have given its bytes back, in blocks; there is no such stretch in a sound one.
-    if fetched[1].windows(HOLE_BYTES).any(|bytes| bytes.iter().all(|byte| *byte == 0)) {
-        return Ok(());
-    }
     match read(&fetched[1]).map_err(damaged)? == read(&encode_index(&fetched[0])).map_err(damaged)? {
         true => Ok(()),
         false => Err(damaged("the index of a lookup's directory says other things than the directory".into())),

@@ -146,7 +146,7 @@ fn append_chunk(
         let what = format!("the checksum does not match (column {name:?}, page {page})");
         return Err(snapshot.explained(run, damaged(what)));
     }
-    builder.append(&map.page_column(page, column, bytes), spans).map_err(damaged)
+    builder.append(&map.page_column(page, bytes), spans).map_err(damaged)
 }
 
 /// An error that names the file, the place in it and the cube.

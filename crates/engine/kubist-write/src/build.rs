@@ -65,7 +65,6 @@ pub struct SortedRows {
     /// Order keys of the identity's columns, of the rows of `batch`; empty unless zones are ordered by them.
     identity: Vec<Vec<u64>>,
     pub priorities: Vec<u64>,
-    /// How hard numbers are pressed; `None`: as version 1 of the format has them.
     encoding: RunEncoding,
     /// How many rows lie outside of the domain of some dimension.
     pub outside: u64,
@@ -118,7 +117,7 @@ impl SortedRows {
         cancel.check()?;
         let priorities = each(&order, |row| priorities[*row as usize]);
         let identity = match encoding.compression {
-            Some(Compression::Small) => frame.identity_keys(&batch),
+            Compression::Small => frame.identity_keys(&batch),
             _ => Vec::new(),
         };
         let (frame, dimensions) = (frame.clone(), Dimensions::new(&frame.geometry));
@@ -228,7 +227,7 @@ impl SortedRows {
         let mut order = Vec::with_capacity(placement.within.len() + placement.overflow.len());
         let mut zones = Vec::new();
         let (of_leaf, of_inner) = match self.encoding.compression {
-            Some(Compression::Small) => (SMALL_LEAF_ZONE_ROWS, SMALL_INNER_ZONE_ROWS),
+            Compression::Small => (SMALL_LEAF_ZONE_ROWS, SMALL_INNER_ZONE_ROWS),
             _ => (LEAF_ZONE_ROWS, INNER_ZONE_ROWS),
         };
         let (stratum_rows, zone_rows) = match placement.cutoff == Threshold::ALL {
@@ -280,18 +279,17 @@ impl SortedRows {
             (LazyZones::new(column.zones, values_of(array.data_type())), column.chunks.into_iter())
         });
         let (columns, mut chunks): (Vec<_>, Vec<_>) = parts.unzip();
-        let (mut data, mut listed, mut frames, mut offset) = (Vec::new(), Vec::new(), Vec::new(), 0u64);
+        let (mut data, mut listed, mut offset) = (Vec::new(), Vec::new(), 0u64);
         let compression = self.encoding.compression;
         for _ in 0..pages {
-            for (chunk, frame) in chunks.iter_mut().filter_map(Iterator::next) {
+            for chunk in chunks.iter_mut().filter_map(Iterator::next) {
                 let length = chunk.len() as u32;
                 listed.push(Chunk { offset, length, checksum: crc32c::crc32c(&chunk) });
-                frames.extend(compression.is_none().then(|| frame.unwrap_or_default()));
                 offset += length as u64;
                 data.push(chunk);
             }
         }
-        let map = ZoneMap { rows: zones, priorities: priorities.into(), columns, chunks: listed, frames, compression };
+        let map = ZoneMap { rows: zones, priorities: priorities.into(), columns, chunks: listed, compression };
         let rows = order.len() as u64;
         let (low, high) = self.frame.extent(&self.batch, &order, &map);
         let (cube, postings) = (placement.cube, keys.postings(&order, &map.rows));

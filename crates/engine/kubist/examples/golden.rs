@@ -1,8 +1,8 @@
-//! Makes the set of golden tables of a version, which must not be there yet:
+//! Writes the golden tables of the format's version, in place of those that are there:
 //!
-//!     cargo run -p kubist --example golden -- VERSION
+//!     cargo run -p kubist --example golden
 //!
-//! The tables are written by the code as it stands, and asked; tests compare both for ever.
+//! The tables are written by the code as it stands, and queried. Tests compare both from then on.
 
 #[path = "../tests/golden/questions.rs"]
 mod questions;
@@ -15,12 +15,14 @@ mod values;
 
 use std::fs;
 
-use set::{copied, files, home};
+use kubist_format::header::FORMAT_VERSION;
+use set::{copied, files, of_version};
 
 fn main() {
-    let version = std::env::args().nth(1).expect("say which version, as 2 or 2.1");
-    let set = home().join(format!("v{version}"));
-    assert!(!set.exists(), "{} is there: a set is never changed", set.display());
+    let set = of_version(FORMAT_VERSION);
+    if set.exists() {
+        fs::remove_dir_all(&set).expect("the set before is removed");
+    }
     for golden in &tables::TABLES {
         let folder = set.join(golden.name);
         fs::create_dir_all(&folder).expect("a folder for the table");
@@ -32,7 +34,7 @@ fn main() {
         let copy = scratch.path().join("table");
         copied(&table, &copy);
         let answers = questions::answers(&copy, golden);
-        let text = serde_json::to_string_pretty(&answers).expect("plain data");
+        let text = serde_json::to_string(&answers).expect("plain data");
         fs::write(folder.join("answers.json"), text + "\n").expect("the answers");
         println!("{}", golden.name);
     }

@@ -11,7 +11,7 @@ use kubist_maintain::disk_use::DiskUse;
 use kubist_maintain::planner::{CompactionPlanner, Debt};
 use kubist_model::{Costs, PRICES, Prices};
 use kubist_store::StoreExt;
-use kubist_types::{Cancel, ColumnInfo, Compression, Error, Metadata, Result};
+use kubist_types::{Cancel, ColumnInfo, Error, Metadata, Result};
 
 /// What a table is, and what was committed to it: all that is known without a look at its runs.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -38,7 +38,7 @@ pub struct About {
     pub seed: u64,
     /// How far down rows are copied, as `Replication` reads it.
     pub replication: String,
-    /// How hard the numbers of new runs are pressed; `none` in tables of version 1 of the format.
+    /// How hard the numbers of new runs are pressed.
     pub compression: String,
     /// Its columns, with units and what else is known of each.
     pub columns: Vec<ColumnInfo>,
@@ -218,7 +218,7 @@ pub(crate) fn about(snapshot: &Snapshot) -> Result<About> {
         capacity: core.header.capacity,
         seed: core.header.seed,
         replication: core.header.replication.to_string(),
-        compression: schema.compression.map_or("none", Compression::name).into(),
+        compression: schema.compression.name().into(),
         columns: schema.describe(),
         metadata: schema.metadata.clone(),
         thinned,

@@ -323,7 +323,7 @@ fn bounds_are_in_the_unit_of_the_column() {
     let options = TableOptions { accuracy: vec![("x".into(), Value::Text("1mm".into()))], ..options() };
     let table = Table::create_in(store.clone(), schema(), &options).unwrap();
     let info = table.snapshot().unwrap().info().unwrap();
-    assert_eq!((info.about.format_version, info.about.columns[1].accuracy.as_deref()), (3, Some("0.001")));
+    assert_eq!(info.about.columns[1].accuracy.as_deref(), Some("0.001"));
     assert_eq!(info.about.columns[2].accuracy, None);
     // Who opens it by creating it has to say the same.
     let again = |bound: Option<&str>| {
@@ -337,10 +337,6 @@ fn bounds_are_in_the_unit_of_the_column() {
             other => panic!("{other:?}"),
         }
     }
-    // Tables without bounds are of a version that older programs write to.
-    let plain = TableOptions { accuracy: vec![], ..options };
-    let table = Table::create_in(in_memory("plain"), schema(), &plain).unwrap();
-    assert_eq!(table.snapshot().unwrap().about().unwrap().format_version, 2);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Tables of every version of the format, committed as they were written: today's code reads
 //! them, answers as then, and goes on with them; and it writes what it wrote then.
 //!
-//! A set is a folder `v1`, `v2`, ...; `v1.1` is a second set of the same format, of code that
-//! lays rows out in another way. A set is never changed: `make golden VERSION=n` makes a new one.
+//! A version has one set, a folder `v1`, `v2`, ... `make golden` writes the one of today's version,
+//! until that version is released. From then on its set stays as it is.
 
 mod canonical;
 mod questions;
@@ -50,7 +50,7 @@ fn tables_of_every_version_answer_as_when_they_were_written() {
 fn no_file_of_a_set_changes() {
     for set in sets() {
         let listed = std::fs::read_to_string(set.join("files.txt")).expect("the list of files");
-        assert_eq!(files(&set), listed, "{}: a golden table was changed; a set is only ever added", set.display());
+        assert_eq!(files(&set), listed, "{}: a golden table was changed", set.display());
     }
 }
 
@@ -76,8 +76,8 @@ fn what_is_written_today_is_what_the_newest_set_holds() {
             assert!(
                 bytes == kept,
                 "{}: {name} has {} bytes, it had {}; the first that differs is {differs}.\nIf FORMAT.md says \
-                 something else of them than before, the format needs a new version; if rows are only placed in \
-                 another way, a new set of this one: make golden VERSION=n",
+                 something else of them than before, the format needs a new version, unless this one was not released \
+                 yet: make golden",
                 golden.name,
                 bytes.len(),
                 kept.len(),

@@ -151,7 +151,6 @@ fn rename(table: &Table, change: impl FnOnce(&mut Vec<Arc<Run<Location>>>)) {
 #[test]
 fn runs_without_postings_are_scanned() {
     let table = table(30, 1);
-    // As of somebody who does not know of lookups.
     rename(&table, |runs| runs.iter_mut().for_each(|run| Arc::make_mut(run).payload.lookup = None));
     fill(&table, 30..60, 1);
     for again in 0..2 {

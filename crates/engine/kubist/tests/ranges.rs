@@ -208,7 +208,7 @@ fn the_largest_value_is_found_without_the_maps_of_runs_that_are_beaten() {
 fn runs_of_which_nothing_is_said_are_judged_by_their_zone_maps() {
     let table = table(1);
     let known = check(&table);
-    // As of somebody who does not know of ranges, some of them and all.
+    // Of some of them, and of all.
     for every in [2, 1] {
         say(&table, |position, run| run.payload.ranges = run.payload.ranges.take().filter(|_| position % every != 0));
         let judged = check(&table);

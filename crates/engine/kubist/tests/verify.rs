@@ -59,7 +59,7 @@ fn only_run(table: &Table) -> (Arc<Run<Location>>, RecordBatch) {
 fn run(table: &Table, cube: CubeId, rows: RecordBatch, change: impl Fn(&mut ZoneMap)) -> Run<Location> {
     let core = table.core();
     let count = rows.num_rows() as u32;
-    let how = RunEncoding { compression: Some(Default::default()), ..RunEncoding::default() };
+    let how = RunEncoding::default();
     let sorted = SortedRows::new(&grid(table), &rows.schema(), how, &[rows], &Cancel::default()).unwrap();
     let placement = Placement {
         cube,

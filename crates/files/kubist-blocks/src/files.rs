@@ -370,7 +370,7 @@ pub struct AboutVariable {
     #[serde(rename = "type")]
     pub data_type: String,
     pub unit: Option<String>,
-    /// Of a time in `UNIT since DATE`, unless its index is older than that was kept.
+    /// Of a time in `UNIT since DATE`.
     pub calendar: Option<String>,
     pub dimensions: Vec<String>,
     pub shape: Vec<u64>,

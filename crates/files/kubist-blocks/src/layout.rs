@@ -197,7 +197,7 @@ pub struct Variable {
     pub packing: Packing,
     #[serde(default)]
     pub unit: Option<String>,
-    /// Of times, whose unit is `UNIT since DATE`; older indices do not have it.
+    /// Of times, whose unit is `UNIT since DATE`.
     #[serde(default)]
     pub calendar: Option<String>,
     pub storage: Storage,
@@ -219,7 +219,7 @@ pub struct Layout {
     #[serde(default)]
     pub left_out: Vec<String>,
     /// Names of variables that hold the bounds of the cells of others, as those say by the attributes `bounds` and
-    /// `climatology` of the CF conventions; older indices do not have it.
+    /// `climatology` of the CF conventions.
     #[serde(default)]
     pub bounds: Vec<String>,
 }

@@ -70,7 +70,6 @@ struct Description {
     block: Block,
     sorted: f64,
     variables: Vec<Option<Part>>,
-    #[serde(default)]
     damaged: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::{Error, Result};
 
-/// The newest format version that this program reads, and the one it writes.
+/// The version of every file. A higher one is refused as newer than this program.
 pub(crate) const VERSION: u32 = 1;
 
 /// Magic, version and checksum, at the head of every file.
@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Acknowledgement,
     Segment,
     Numbered,
+    /// The mark of a shared store: a header alone.
+    Shared,
 }
 
 impl Kind {
@@ -38,6 +40,7 @@ impl Kind {
             Kind::Acknowledgement => b"KUBI-ACK",
             Kind::Segment => b"KUBI-SEG",
             Kind::Numbered => b"KUBI-NUM",
+            Kind::Shared => b"KUBI-SHR",
         }
     }
 
@@ -48,25 +51,16 @@ impl Kind {
             Kind::Acknowledgement => "acknowledgement",
             Kind::Segment => "segment",
             Kind::Numbered => "numbered file",
+            Kind::Shared => "mark of a shared store",
         }
     }
 }
 
 /// The header of a file of this kind.
 pub(crate) fn header(kind: Kind) -> [u8; HEADER_BYTES as usize] {
-    header_of(kind, VERSION)
-}
-
-/// The whole file that says that a store is shared. To a program that does not know such
-/// stores it is a log of a newer version, so that it refuses to read or write any.
-pub(crate) fn shared_mark() -> [u8; HEADER_BYTES as usize] {
-    header_of(Kind::Log, VERSION + 1)
-}
-
-fn header_of(kind: Kind, version: u32) -> [u8; HEADER_BYTES as usize] {
     let mut header = [0; HEADER_BYTES as usize];
     header[..8].copy_from_slice(kind.magic());
-    header[8..12].copy_from_slice(&version.to_le_bytes());
+    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     let checksum = crc32c::crc32c(&header[..12]);
     header[12..].copy_from_slice(&checksum.to_le_bytes());
     header
@@ -88,7 +82,7 @@ pub(crate) fn check_header(kind: Kind, bytes: &[u8], file: &str) -> Result<()> {
     match u32_at(header, 8) {
         VERSION => Ok(()),
         found if found > VERSION => Err(Error::Newer { file: file.into(), found, known: VERSION }),
-        found => Err(Error::damaged(file, 8, format!("format version {found} never was"))),
+        found => Err(Error::damaged(file, 8, format!("there is no format version {found}"))),
     }
 }
 

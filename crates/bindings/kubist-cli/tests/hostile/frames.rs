@@ -133,14 +133,7 @@ pub fn pieces(at: &Path) -> Vec<Piece> {
     for name in store.list("checkpoints/").expect("checkpoints") {
         let bytes = store.get(&name).expect("sound").expect("listed");
         let length = u32_at(&bytes, 0).expect("a length") as usize;
-        let json: serde_json::Value = serde_json::from_slice(&bytes[4..4 + length]).expect("JSON");
-        match json["pages"].as_str() {
-            Some(segment) => {
-                let mut list = Cursor(&bytes[4 + length..]);
-                while page(segment, dimensions, &mut list, &mut found).is_some() {}
-            }
-            None => of_entry(&bytes, 4 + length + 17, &mut grids, &mut found),
-        }
+        of_entry(&bytes, 4 + length, &mut grids, &mut found);
     }
     found.retain(|piece| store.segment_len(&piece.segment).is_ok_and(|length| length.is_some()));
     let mut ends = BTreeMap::new();
@@ -169,9 +162,9 @@ fn of_entry(bytes: &[u8], from: usize, grids: &mut BTreeMap<u32, usize>, found: 
         let Some(body) = sections.take(length as usize) else { return };
         let listed = match tag {
             2 => of_runs(Cursor(body), grids, found),
-            24 => of_grids(Cursor(body), grids),
-            26 => of_pages(Cursor(body), grids, found),
-            21 => of_lookups(Cursor(body), found),
+            22 => of_grids(Cursor(body), grids),
+            24 => of_pages(Cursor(body), grids, found),
+            1 => of_lookups(Cursor(body), found),
             0 => return,
             _ => Some(()),
         };
@@ -186,20 +179,17 @@ fn of_grids(mut body: Cursor, grids: &mut BTreeMap<u32, usize>) -> Option<()> {
     Some(())
 }
 
-/// Pages of several grids, each behind the number of its own.
+/// Pages of several levels, each behind the number of its grid.
 fn of_pages(mut body: Cursor, grids: &BTreeMap<u32, usize>, found: &mut Vec<Piece>) -> Option<()> {
-    let segment = body.text()?;
-    while let Some(grid) = body.u32() {
-        page(&segment, *grids.get(&grid)?, &mut body, found)?;
+    while !body.0.is_empty() {
+        let (segment, pages) = (body.text()?, body.u32()?);
+        for _ in 0..pages {
+            let dimensions = *grids.get(&body.u32()?)?;
+            let (offset, length) = (body.u64()? as usize, body.u32()? as usize);
+            body.take(4 + 1 + 24 + 8 * dimensions)?;
+            found.push(Piece { segment: segment.clone(), what: What::Page, offset, length, data: (0, 0) });
+        }
     }
-    Some(())
-}
-
-/// A page of a checkpoint's list.
-fn page(segment: &str, dimensions: usize, list: &mut Cursor, found: &mut Vec<Piece>) -> Option<()> {
-    let (offset, length) = (list.u64()? as usize, list.u32()? as usize);
-    list.take(4 + 1 + 16 + 8 * dimensions)?;
-    found.push(Piece { segment: segment.into(), what: What::Page, offset, length, data: (0, 0) });
     Some(())
 }
 
@@ -228,6 +218,7 @@ fn of_lookups(mut body: Cursor, found: &mut Vec<Piece>) -> Option<()> {
             body.u32()?;
             let (blocks, blocks_length) = (body.u64()? as usize, body.u64()? as usize);
             let (offset, length) = (blocks + blocks_length, body.u32()? as usize);
+            body.u32()?;
             let data = (blocks, blocks_length);
             found.push(Piece { segment: segment.clone(), what: What::Postings, offset, length, data });
         }

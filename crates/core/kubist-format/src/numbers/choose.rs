@@ -10,7 +10,7 @@
 
 use kubist_types::Compression;
 
-use super::{DICTIONARY, FRAME, RUNS, TWO_FRAMES, ends};
+use super::{DICTIONARY, FRAME, TWO_FRAMES, ends};
 use crate::bits::{self, Word};
 
 /// Keys that are looked at before all are.
@@ -33,8 +33,6 @@ pub(super) enum Plan<W> {
     Apart(W, [Ends<W>; 2]),
     /// All different keys, ascending, and the number of each row's.
     Dictionary(Vec<W>, Vec<W>),
-    /// How many runs of equal keys there are.
-    Runs(usize),
 }
 
 /// What may be worth it, before all keys are counted.
@@ -42,7 +40,6 @@ enum Idea<W> {
     Above(W),
     Apart(W),
     Dictionary,
-    Runs(usize),
 }
 
 /// `ends` are those of the keys.
@@ -77,7 +74,6 @@ pub(super) fn plan<W: Word>(keys: &[W], ends: Ends<W>, effort: Compression) -> P
                 let (bits, ends) = two_frames(keys, common);
                 (bits, Plan::Apart(common, ends))
             }
-            Idea::Runs(runs) => (runs_bits(ends, runs, keys.len()), Plan::Runs(runs)),
             Idea::Dictionary => match dictionary(keys, ends, next_bits) {
                 Some(dictionary) => return dictionary,
                 None => continue,
@@ -92,7 +88,7 @@ pub(super) fn plan<W: Word>(keys: &[W], ends: Ends<W>, effort: Compression) -> P
 
 /// What the keys of a page may be, and in about how many bits, judged by a sample of them.
 #[inline(always)]
-fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>); 4] {
+fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>); 3] {
     let of_all = |bits: usize| bits * keys.len() / sample.len();
     let (bits, border) = border(sample, ends);
     let above = (2 * head_bits::<W>() + of_all(bits), Idea::Above(border));
@@ -109,8 +105,7 @@ fn ideas<W: Word>(keys: &[W], sample: &[W], ends: Ends<W>) -> [(usize, Idea<W>);
     // As many keys of the others are new as keys of the sample were met once.
     let more = counted.once * (keys.len() - sample.len()) / sample.len();
     let dictionary = (dictionary_bits(ends, counted.different + more, keys.len()), Idea::Dictionary);
-    let runs = 1 + keys.iter().zip(&keys[1..]).map(|(key, next)| (key != next) as u32).sum::<u32>() as usize;
-    [above, apart, dictionary, (runs_bits(ends, runs, keys.len()), Idea::Runs(runs))]
+    [above, apart, dictionary]
 }
 
 /// For each key of a sample, where it lies between the places that are equally far apart, in 24 bits:
@@ -290,10 +285,6 @@ fn dictionary<W: Word>(keys: &[W], ends: Ends<W>, most_bits: usize) -> Option<Pl
     Some(Plan::Dictionary(order.iter().map(|number| values[*number as usize]).collect(), codes))
 }
 
-fn runs_bits<W: Word>(ends: Ends<W>, runs: usize, rows: usize) -> usize {
-    16 + head_bits::<W>() + runs * (width(ends) + bits::width_of(rows as u64) as usize)
-}
-
 fn dictionary_bits<W: Word>(ends: Ends<W>, values: usize, rows: usize) -> usize {
     16 + frame_bits(ends, values) + rows * bits::width_of(values as u64 - 1) as usize
 }
@@ -355,7 +346,6 @@ impl<W: Word> Plan<W> {
             Plan::Frame(_) => FRAME,
             Plan::Above(..) | Plan::Apart(..) => TWO_FRAMES,
             Plan::Dictionary(..) => DICTIONARY,
-            Plan::Runs(_) => RUNS,
         }
     }
 
@@ -382,16 +372,6 @@ impl<W: Word> Plan<W> {
                 out.extend_from_slice(&(values.len() as u16).to_le_bytes());
                 put_frame(values, ends(values), out);
                 bits::pack(codes, W::default(), bits::width_of(values.len() as u64 - 1), out);
-            }
-            Plan::Runs(count) => {
-                let (mut values, mut behind) = (Vec::with_capacity(*count), Vec::with_capacity(*count));
-                for run in keys.chunk_by(|a, b| a == b) {
-                    values.push(run[0]);
-                    behind.push(behind.last().copied().unwrap_or(0) + run.len() as u32);
-                }
-                out.extend_from_slice(&(values.len() as u16).to_le_bytes());
-                put_frame(&values, ends(&values), out);
-                bits::pack(&behind, 0, bits::width_of(keys.len() as u64), out);
             }
         }
     }

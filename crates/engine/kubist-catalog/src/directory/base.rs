@@ -237,8 +237,7 @@ impl Base {
                 digest.add(page);
                 let leaf = &self.pages[number];
                 let found = page.summary(&forest, leaf.summary.tier, is_later);
-                let listed = Summary { primaries_from: found.primaries_from, ..leaf.summary.clone() };
-                if found == listed && leaf.summary.primaries_from <= found.primaries_from {
+                if found == leaf.summary {
                     return Ok(());
                 }
                 let what = "the list of pages says other cubes or priorities than the page has".into();

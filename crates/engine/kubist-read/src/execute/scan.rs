@@ -420,7 +420,7 @@ impl Reading<'_> {
                     unreachable!("loaded above, and what is kept stays while it is in use")
                 };
                 let bytes = &self.pieces[piece][start..][..map.chunks[place].length as usize];
-                let chunk = map.page_column(page, *column, bytes);
+                let chunk = map.page_column(page, bytes);
                 let damaged = |what| self.damaged(run, page, *column, what);
                 let data_type = schema.stored.field(*column).data_type();
                 let decoded = match kept_now {

@@ -52,7 +52,7 @@ pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
         let mut checked: Vec<Range<usize>> = of_segment.collect();
         // Behind them lies a digest, whose list of places names segments.
         if let Some(begin) = checked.iter().map(|page| page.end).max() {
-            let head = Head::decode(&bytes[begin..]).expect("a sound digest").expect("a digest");
+            let head = Head::decode(&bytes[begin..]).expect("a sound digest");
             let places = head.places();
             checked.extend((!places.is_empty()).then(|| begin + places.start as usize..begin + places.end as usize));
         }
@@ -68,7 +68,7 @@ pub fn contents(at: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// Forgets what an entry says of the one before it, and its random number: the first section, at `begin`.
 fn unlink(bytes: &mut [u8], begin: usize, length: usize) {
-    assert_eq!(bytes[begin..begin + 2], [32, 0], "the section that links an entry is the first");
+    assert_eq!(bytes[begin..begin + 2], [28, 0], "the section that links an entry is the first");
     bytes[begin + 6..begin + 6 + length].fill(0);
 }
 
@@ -167,8 +167,8 @@ fn pages(store: &dyn Store) -> Vec<(String, u64, u32)> {
     let mut found = Vec::new();
     for name in store.list("checkpoints/").expect("checkpoints") {
         let bytes = store.get(&name).expect("a sound checkpoint").expect("a checkpoint that is listed");
-        let (head, body) = split(&bytes).expect("a sound checkpoint");
-        if let Body::Pages(leaves, _) = decode_body(head.pages, body, forest).expect("a list of pages") {
+        let (_, body) = split(&bytes).expect("a sound checkpoint");
+        if let Body::Pages(leaves, _) = decode_body(body, forest).expect("a list of pages") {
             found.extend(leaves.into_iter().map(|leaf| (leaf.segment.to_string(), leaf.offset, leaf.length)));
         }
     }

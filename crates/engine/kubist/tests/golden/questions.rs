@@ -29,7 +29,7 @@ pub struct Which {
     #[serde(rename = "box", skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<(String, Option<f64>, Option<f64>)>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub precision: Option<f64>,
+    pub sample: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<(f64, f64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ impl Which {
         };
         Query {
             bounds: self.bounds.iter().map(bound).collect(),
-            sample: self.precision,
+            sample: self.sample,
             window: self.window,
             limit: self.limit,
             per_cell: self.per_cell.clone().map(|(rows, widths)| PerCell {
@@ -178,14 +178,14 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
             let figure = |figure: &kubist::Figure| {
                 json!({
                     "of": figure.aggregate, "group": groups.get(figure.group), "bin": figure.bin, "value": figure.value,
-                    "precision": figure.fraction, "rows": figure.rows, "exact": figure.exact,
+                    "fraction": figure.fraction, "rows": figure.rows, "exact": figure.exact,
                 })
             };
             estimate.figures.iter().map(figure).collect::<Vec<_>>().into()
         }
         Ask::AtStep { step, which } => Found::of(snapshot()?.at_step(*step)?.query(which.query())?, which)?.answer(),
         Ask::CompleteSteps => snapshot()?.complete_steps().into(),
-        Ask::Columns => columns(&snapshot()?),
+        Ask::Columns => serde_json::to_value(snapshot()?.columns()).expect("plain data"),
         Ask::Info => info(&snapshot()?)?,
         Ask::Verify { deep } => {
             let options = VerifyOptions { deep: *deep, ..VerifyOptions::default() };
@@ -210,41 +210,27 @@ fn answered(at: &Path, ask: &Ask) -> Result<serde_json::Value> {
     })
 }
 
-/// What is said of the columns, but for bounds of errors where there are none: older answers do not say it.
-fn columns(snapshot: &Snapshot) -> serde_json::Value {
-    without_no_bounds(serde_json::to_value(snapshot.columns()).expect("plain data"))
-}
+/// What of a table's description its files decide.
+const DESCRIBED: [&str; 13] = [
+    "format_version",
+    "rows",
+    "grid",
+    "dimensions",
+    "identity",
+    "lookup",
+    "capacity",
+    "seed",
+    "replication",
+    "compression",
+    "columns",
+    "metadata",
+    "declared",
+];
 
-fn without_no_bounds(mut columns: serde_json::Value) -> serde_json::Value {
-    for column in columns.as_array_mut().into_iter().flatten().filter_map(serde_json::Value::as_object_mut) {
-        if column["accuracy"].is_null() {
-            column.remove("accuracy");
-        }
-    }
-    columns
-}
-
-/// What the table says of itself, without what depends on the machine or on a policy.
 fn info(snapshot: &Snapshot) -> Result<serde_json::Value> {
-    let mut info = serde_json::to_value(snapshot.info()?).expect("plain data");
-    let fields = info.as_object_mut().expect("a structure");
-    for key in ["location", "disk", "debt", "rows_to_move", "rows_outside"] {
-        fields.remove(key);
-    }
-    fields["columns"] = without_no_bounds(fields["columns"].take());
-    // Answers of older versions do not say it; which steps are complete they do.
-    fields.remove("declared");
-    // What is said only of some tables, or has no word in the first version of the format.
-    for (key, unsaid) in [("compression", "none".into()), ("shared", false.into()), ("thinned", json!(null))] {
-        if fields.get(key) == Some(&unsaid) {
-            fields.remove(key);
-        }
-    }
-    // Of the first grid nothing was said before there were others.
-    if fields["grid"] == 0 {
-        fields.remove("grid");
-    }
-    Ok(info)
+    let info = serde_json::to_value(snapshot.info()?).expect("plain data");
+    let described = DESCRIBED.map(|key| (key.to_string(), info[key].clone()));
+    Ok(serde_json::Value::Object(described.into_iter().collect()))
 }
 
 /// Are two answers the same, sums of floating-point numbers up to their rounding?

@@ -5,25 +5,19 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where all sets are, seen from any crate of the workspace.
-pub fn home() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engine/kubist/tests/golden")
+/// The set of a version of the format, seen from any crate of the workspace.
+pub fn of_version(version: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../engine/kubist/tests/golden/v{version}"))
 }
 
-/// `v1`, `v1.1`, `v2`, ... in this order.
-pub fn sets() -> Vec<PathBuf> {
-    let version = |path: &Path| -> Option<Vec<u32>> {
-        path.file_name()?.to_str()?.strip_prefix('v')?.split('.').map(|part| part.parse().ok()).collect()
-    };
-    let listed = fs::read_dir(home()).expect("the folder of the sets").map(|entry| entry.expect("a file").path());
-    let mut sets: Vec<(Vec<u32>, PathBuf)> = listed.filter_map(|path| Some((version(&path)?, path))).collect();
-    sets.sort();
-    assert!(!sets.is_empty(), "no golden tables");
-    sets.into_iter().map(|(_, path)| path).collect()
+/// The sets of all versions, in their order.
+pub fn sets() -> impl Iterator<Item = PathBuf> {
+    (1..).map(of_version).take_while(|set| set.is_dir())
 }
 
+/// The set of the newest version.
 pub fn newest() -> PathBuf {
-    sets().pop().expect("at least one set")
+    sets().last().expect("at least one set")
 }
 
 fn walk(at: &Path, found: &mut Vec<PathBuf>) {

@@ -79,8 +79,8 @@ fn within(bounds: &[(&str, f64, f64)]) -> Which {
     Which { bounds: bounds.collect(), ..Which::default() }
 }
 
-fn sampled(precision: f64) -> Which {
-    Which { precision: Some(precision), ..Which::default() }
+fn sampled(sample: f64) -> Which {
+    Which { sample: Some(sample), ..Which::default() }
 }
 
 fn linear(column: &str, low: i128, high: i128) -> Dimension {
@@ -207,19 +207,19 @@ fn dimensions(at: &str) {
         ..Default::default()
     };
     let table = Table::create(at, eight_schema(), &options).expect("a free folder");
-    commit(&table, "all", &eight(0..2000), None);
-    commit(&table, "all", &eight(2000..2500), None);
+    commit(&table, "all", &eight(0..600), None);
+    commit(&table, "all", &eight(600..800), None);
 }
 
 fn more_dimensions() -> RecordBatch {
-    eight(2500..2700)
+    eight(800..900)
 }
 
 fn ask_dimensions() -> Vec<Ask> {
     let inner = within(&[("d0", 1.0, 500.0), ("d1", 10.0, 3000.0), ("d6", 2.0, 4000.0)]);
     vec![
         Ask::Rows { which: inner.clone() },
-        Ask::Rows { which: Which { precision: Some(0.25), ..inner } },
+        Ask::Rows { which: Which { sample: Some(0.25), ..inner } },
         Ask::Rows { which: Which { per_cell: Some((2, vec![("d2".into(), 3000.0)])), ..Which::default() } },
     ]
 }
@@ -281,7 +281,7 @@ fn ask_droplets() -> Vec<Ask> {
     vec![
         Ask::Rows { which: cluster.clone() },
         Ask::Count { which: within(&[("x", 100.0, 900.0)]) },
-        Ask::Rows { which: Which { precision: Some(0.2), ..cluster.clone() } },
+        Ask::Rows { which: Which { sample: Some(0.2), ..cluster.clone() } },
         Ask::Rows { which: Which { window: Some((0.25, 0.5)), inclusion: Some("p".into()), ..cluster.clone() } },
         Ask::Rows { which: Which { limit: Some(7), ..Which::default() } },
         Ask::Rows { which: Which { limit: Some(40), ..which("age < 0.5 AND y > 100") } },
@@ -294,13 +294,13 @@ fn ask_droplets() -> Vec<Ask> {
         Ask::Refine { which: cluster.clone(), start: 0.1, factor: 3.0 },
         Ask::PerPart { which: sampled(0.7), parts: 3 },
         Ask::Trajectories {
-            through: Which { precision: Some(0.3), ..cluster },
+            through: Which { sample: Some(0.3), ..cluster },
             by: "name".into(),
             which: Which::default(),
         },
         estimate(&["count()", "sum(y)", "min(age)", "p50(y)", "histogram(x, 4)"], &[], sampled(1.0)),
         estimate(&["count()", "mean(y)"], &[], sampled(0.25)),
-        estimate(&["count()"], &["name"], Which { precision: Some(1.0), ..which("name < 'droplet 110'") }),
+        estimate(&["count()"], &["name"], Which { sample: Some(1.0), ..which("name < 'droplet 110'") }),
     ]
 }
 
@@ -308,7 +308,7 @@ fn lookups(at: &str) {
     let options = TableOptions { lookup: vec!["pid".into(), "name".into()], seed: 5, ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
     for commits in 0..4 {
-        commit(&table, ["a", "b"][commits as usize % 2], &droplets(commits * 400..(commits + 1) * 400), None);
+        commit(&table, ["a", "b"][commits as usize % 2], &droplets(commits * 200..(commits + 1) * 200), None);
     }
 }
 
@@ -317,12 +317,12 @@ fn merged(at: &str) {
     let options = TableOptions { lookup: vec!["pid".into(), "name".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
     for commits in 0..6 {
-        commit(&table, ["a", "b"][commits as usize % 2], &droplets(commits * 300..(commits + 1) * 300), None);
+        commit(&table, ["a", "b"][commits as usize % 2], &droplets(commits * 150..(commits + 1) * 150), None);
     }
     let options = OptimizeOptions { debt_share: f64::INFINITY, few_lookups: 2, ..Default::default() };
     let report = table.optimize(&options, &mut |_, _| {}).expect("an optimized table");
     assert!(report.lookups_merged > 2, "{report:?}");
-    commit(&table, "a", &droplets(1800..2000), None);
+    commit(&table, "a", &droplets(900..1000), None);
 }
 
 fn outlook(at: &str) {
@@ -332,9 +332,9 @@ fn outlook(at: &str) {
         ..droplet_options()
     };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
-    commit(&table, "rank-0", &droplets(0..2000), None);
+    commit(&table, "rank-0", &droplets(0..1200), None);
     optimize(&table);
-    commit(&table, "rank-1", &droplets(2000..2300), None);
+    commit(&table, "rank-1", &droplets(1200..1400), None);
 }
 
 /// Without identity: the writer's name and a counter stand in for it.
@@ -346,8 +346,8 @@ fn full(at: &str) {
         ..droplet_options()
     };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
-    commit(&table, "rank-0", &droplets(0..1200), None);
-    commit(&table, "rank-1", &droplets(1200..1500), None);
+    commit(&table, "rank-0", &droplets(0..700), None);
+    commit(&table, "rank-1", &droplets(700..900), None);
     optimize(&table);
 }
 
@@ -428,7 +428,7 @@ fn steps(at: &str) {
     table.declare_writers(&declared).expect("no other declaration");
     let of = |writer: u64, step: u64, attempt: u64| {
         let first = (attempt * 100 + step * 10 + writer) * 100;
-        droplets(first..first + 90 + writer)
+        droplets(first..first + 60 + writer)
     };
     for step in 0..3 {
         for writer in 0..3 {
@@ -466,7 +466,7 @@ fn ask_steps() -> Vec<Ask> {
         Ask::CompleteSteps,
         Ask::Rows { which: of(None, None) },
         Ask::Rows { which: of(Some(1), Some(2)) },
-        Ask::Rows { which: Which { precision: Some(0.4), ..of(Some(2), None) } },
+        Ask::Rows { which: Which { sample: Some(0.4), ..of(Some(2), None) } },
         Ask::AtStep { step: 1, which: Which::default() },
         Ask::AtStep { step: 3, which: Which::default() },
     ]
@@ -573,7 +573,7 @@ fn ask_bounds() -> Vec<Ask> {
 /// few zones.
 fn small(at: &str) {
     let options = TableOptions {
-        capacity: Some(1024),
+        capacity: Some(512),
         compression: Compression::Small,
         accuracy: vec![("y".into(), Value::Float(0.01))],
         ..droplet_options()
@@ -588,8 +588,8 @@ fn small(at: &str) {
         accuracy: None,
     };
     table.add_column(&heat).expect("a new column");
-    commit(&table, "first", &droplets(0..4000), None);
-    commit(&table, "second", &droplets(4000..4700), None);
+    commit(&table, "first", &droplets(0..2000), None);
+    commit(&table, "second", &droplets(2000..2400), None);
     optimize(&table);
 }
 
@@ -610,7 +610,7 @@ fn pages(at: &str) {
 fn grids(at: &str) {
     let options = TableOptions { capacity: Some(16), lookup: vec!["name".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
-    commit(&table, "rank-0", &droplets(0..900), None);
+    commit(&table, "rank-0", &droplets(0..300), None);
     let column = NewColumn {
         name: "heat".into(),
         data_type: DataType::Float64,
@@ -627,24 +627,24 @@ fn grids(at: &str) {
         writer.append(&droplets(rows)).expect("rows of the table");
         writer
     };
-    let mut by_first = late("rank-1", 900..1100);
+    let mut by_first = late("rank-1", 300..350);
     let second = GridOptions {
         dimensions: Some(vec![linear("heat", 0, 1000), Dimension::learned("age"), linear("x", -10, 40)]),
         ..Default::default()
     };
     table.regrid(&second, &mut |_, _| {}).expect("a second grid");
-    let mut by_second = late("rank-2", 1100..1500);
+    let mut by_second = late("rank-2", 350..450);
     let y = Dimension { column: "y".into(), domain: Domain::Quantile };
     let third = GridOptions { dimensions: Some(vec![y]), ..Default::default() };
     table.regrid(&third, &mut |_, _| {}).expect("a third grid");
     by_first.commit().expect("a commit by the first grid");
     by_second.commit().expect("a commit by the second grid");
-    commit(&table, "rank-0", &droplets(1500..2700), None);
-    assert_eq!(table.snapshot().expect("a snapshot").info().expect("figures").rows_to_move, 600);
+    commit(&table, "rank-0", &droplets(450..900), None);
+    assert_eq!(table.snapshot().expect("a snapshot").info().expect("figures").rows_to_move, 150);
     // Its runs lie in pages, those of the checkpoints before it did not.
     table.limit_runs_in_memory(0);
     assert!(table.checkpoint().expect("a checkpoint"));
-    commit(&table, "rank-0", &droplets(2700..2750), None);
+    commit(&table, "rank-0", &droplets(900..950), None);
 }
 
 fn ask_grids() -> Vec<Ask> {
@@ -662,16 +662,16 @@ fn more_grids() -> RecordBatch {
 fn commits(at: &str) {
     let options = TableOptions { lookup: vec!["pid".into()], ..droplet_options() };
     let table = Table::create(at, droplet_schema(), &options).expect("a free folder");
-    for commits in 0..40 {
+    for commits in 0..20 {
         commit(&table, ["a", "b", "c"][commits as usize % 3], &droplets(commits * 50..(commits + 1) * 50), None);
-        if commits % 20 == 19 {
+        if commits % 10 == 9 {
             optimize(&table);
         }
     }
     for _ in 0..2 {
         table.clean(Duration::ZERO).expect("a clean table");
     }
-    commit(&table, "a", &droplets(2000..2050), None);
+    commit(&table, "a", &droplets(1000..1050), None);
 }
 
 /// A copy of `outlook`, with bytes changed in the middle of its two largest segments, so that

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::disk::Sort;
-use crate::format::{Says, numbered, numbered_value, shared_mark};
+use crate::format::{Kind, Says, check_header, header, numbered, numbered_value};
 use crate::{Error, Result, Stamp};
 
 use super::place::Place;
@@ -83,7 +83,7 @@ pub(super) fn stamp(place: &Place, folder: &str, number: u64) -> Result<Stamp> {
 /// Makes the mark, durably.
 pub(super) fn mark(place: &Place) -> Result<()> {
     let folder = place.folders.ensure(LOGS)?;
-    temporary::publish_as(place, true, &shared_mark(), &folder.join(MARK))?;
+    temporary::publish_as(place, true, &header(Kind::Shared), &folder.join(MARK))?;
     place.folders.sync(&folder)
 }
 
@@ -94,8 +94,7 @@ pub(super) fn is_marked(place: &Place) -> Result<bool> {
         // Whoever uses the folder of the logs is told what stands there.
         Err(Error::Irregular { wanted: Sort::Directory, .. }) | Ok(None) => Ok(false),
         Err(error) => Err(error),
-        Ok(Some(bytes)) if bytes == shared_mark()[..] => Ok(true),
-        Ok(Some(_)) => Err(Error::damaged(path.display().to_string(), 0, "it is not the mark of a shared store")),
+        Ok(Some(bytes)) => check_header(Kind::Shared, &bytes, &path.display().to_string()).map(|()| true),
     }
 }
 

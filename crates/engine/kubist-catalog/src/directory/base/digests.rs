@@ -59,19 +59,19 @@ impl Level {
         let begin = last.map_or(0, |leaf| leaf.offset.saturating_add(leaf.length as u64));
         let end = files.store.segment_len(&segment).map_err(store_error)?.unwrap_or(0);
         let mut level = Level { pages, segment, begin, end, head: None };
-        if end >= begin.saturating_add(HEAD_BYTES) {
-            level.head = unless_damaged(level.read_head(files, stats))?.flatten();
-        }
+        level.head = unless_damaged(level.read_head(files, stats))?;
         Ok(level)
     }
 
-    fn read_head(&self, files: &TableFiles, stats: &mut Stats) -> Result<Option<Head>> {
+    fn read_head(&self, files: &TableFiles, stats: &mut Stats) -> Result<Head> {
+        let bad = |what: &str| self.bad(files, 0, EntryError::Bad(what.into()));
+        if self.end < self.begin.saturating_add(HEAD_BYTES) {
+            return Err(bad("the pages of a level have no digest"));
+        }
         let head = Head::decode(&self.read(files, 0..HEAD_BYTES, stats)?).map_err(|error| self.bad(files, 0, error))?;
-        match head {
-            Some(head) if head.places().end > self.end - self.begin => {
-                Err(self.bad(files, 0, EntryError::Bad("a digest is longer than its segment".into())))
-            }
-            head => Ok(head),
+        match head.places().end > self.end - self.begin {
+            true => Err(bad("a digest is longer than its segment")),
+            false => Ok(head),
         }
     }
 
@@ -132,7 +132,7 @@ impl Level {
     /// What its digest says against what is on its pages, of which `expected` was made.
     fn check(&self, files: &TableFiles, mut expected: Digest) -> Result<()> {
         let stats = &mut Stats::default();
-        let Some(head) = self.read_head(files, stats)? else { return Ok(()) };
+        let head = self.read_head(files, stats)?;
         let wrong = |what: &str| {
             self.bad(files, 0, EntryError::Bad(format!("a digest says other things of {what} than they are")))
         };
@@ -343,9 +343,6 @@ impl Base {
         made: Digest,
     ) -> Result<()> {
         let level = Level::of(files, pages.clone(), &self.pages[pages], &mut Stats::default())?;
-        match level.end >= level.begin.saturating_add(HEAD_BYTES) {
-            true => level.check(files, made),
-            false => Ok(()),
-        }
+        level.check(files, made)
     }
 }
