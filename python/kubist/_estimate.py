@@ -13,6 +13,7 @@ from ._figures import Stats, parse
 from ._libraries import need
 from ._own import Own
 from ._pinned import Estimates, Figures
+from ._polars import polars_frame
 from ._shown import counted, html_table, text_table, with_unit
 
 if TYPE_CHECKING:
@@ -83,9 +84,7 @@ class Estimate:
 
     def to_polars(self) -> pl.DataFrame:
         """A row for each figure, as a `polars.DataFrame`."""
-        polars = need("polars", "to_polars()")
-        frame: pl.DataFrame = polars.DataFrame(self._figures.batch())
-        return frame
+        return polars_frame(self._figures.batch(), "to_polars()")
 
     @property
     def value(self) -> Any:

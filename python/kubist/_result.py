@@ -12,6 +12,7 @@ from . import _forms, _kubist, _shown
 from ._errors import InvalidInput, Refused
 from ._figures import Stats, parse
 from ._libraries import need
+from ._polars import polars_frame
 
 if TYPE_CHECKING:
     import astropy.table
@@ -113,9 +114,7 @@ class Result:
 
     def to_polars(self) -> pl.DataFrame:
         """All records as a `polars.DataFrame` (pyarrow is not needed)."""
-        polars = need("polars", "to_polars()")
-        frame: pl.DataFrame = polars.DataFrame(self._read().collect())
-        return frame
+        return polars_frame(self._read().collect(), "to_polars()")
 
     def to_numpy(
         self, frames: str | None = None, atoms: str | None = None

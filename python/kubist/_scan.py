@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from . import _box
 from ._errors import InvalidInput
 from ._libraries import need
+from ._polars import polars_frame
 from ._pushdown import (
     NAN_GREATEST,
     All,
@@ -127,7 +128,7 @@ def lazy_frame(source: Source, wide: bool = False) -> pl.LazyFrame:
 
     ``wide``: integers are so wide that no sum of them wraps around.
     """
-    polars = need("polars", "scan()")
+    need("polars", "scan()")
     from polars.io.plugins import register_io_source
 
     empty = source.empty.to_polars()
@@ -161,7 +162,7 @@ def lazy_frame(source: Source, wide: bool = False) -> pl.LazyFrame:
                 batch = stream.next_batch()
                 if batch is None:
                     break
-                frame = polars.DataFrame(batch)
+                frame = polars_frame(batch, "scan()")
                 frame = frame.cast({name: wider[name] for name in frame.columns if name in wider})
                 if left is not None:
                     frame = frame.head(left)

@@ -5,12 +5,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::types::{DurationSecondType, TimestampSecondType};
 use arrow_array::{
     Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray,
 };
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 
@@ -82,6 +84,11 @@ impl Batch {
         stream_capsule(py, RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema()))
     }
 
+    /// Refuses times in seconds that 64 bits of milliseconds cannot hold; see [`refuse_beyond_milliseconds`].
+    fn check_milliseconds(&self, py: Python<'_>) -> PyResult<()> {
+        refuse_beyond_milliseconds(py, std::slice::from_ref(&self.0))
+    }
+
     /// A column for NumPy: its values, which of them are null, and texts instead of values
     /// where NumPy has no such type.
     fn column(&self, py: Python<'_>, index: usize) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
@@ -133,6 +140,42 @@ impl Batches {
         let batches = self.batches.clone().into_iter().map(Ok);
         stream_capsule(py, RecordBatchIterator::new(batches, self.schema.clone()))
     }
+
+    /// Refuses times in seconds that 64 bits of milliseconds cannot hold; see [`refuse_beyond_milliseconds`].
+    fn check_milliseconds(&self, py: Python<'_>) -> PyResult<()> {
+        refuse_beyond_milliseconds(py, &self.batches)
+    }
+}
+
+/// Polars has no seconds: it multiplies timestamps and durations in seconds by 1,000, without a check.
+///
+/// # Errors
+///
+/// `InvalidInput` names the column, the row and the value of the first one that would wrap around.
+fn refuse_beyond_milliseconds(py: Python<'_>, batches: &[RecordBatch]) -> PyResult<()> {
+    let mut first_row = 0;
+    for batch in batches {
+        for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+            let seconds = match column.data_type() {
+                DataType::Timestamp(TimeUnit::Second, _) => column.as_primitive::<TimestampSecondType>().values(),
+                DataType::Duration(TimeUnit::Second) => column.as_primitive::<DurationSecondType>().values(),
+                _ => continue,
+            };
+            let wraps = |(row, value): &(usize, &i64)| value.checked_mul(1000).is_none() && column.is_valid(*row);
+            if let Some((row, value)) = seconds.iter().enumerate().find(wraps) {
+                let (name, row) = (field.name(), first_row + row);
+                return Err(invalid(
+                    py,
+                    &format!(
+                        "column {name}, row {row}: {value} s cannot be held by Polars, whose coarsest unit is \
+                         milliseconds; use to_arrow() or to_numpy(), or leave the column out with columns="
+                    ),
+                ));
+            }
+        }
+        first_row += batch.num_rows();
+    }
+    Ok(())
 }
 
 /// Data that comes in, batch by batch; one pass.

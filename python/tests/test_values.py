@@ -73,8 +73,7 @@ def values(rng: np.random.Generator, kind: pa.DataType, count: int) -> pa.Array:
         elif not str(kind).startswith(("int", "uint")):
             # The smallest one is NaT in NumPy and pandas.
             some = [low + 1, *some[1:], int(rng.integers(-(2**40), 2**40)), 1_700_000_000]
-        if rng.integers(2) or getattr(kind, "unit", "") == "s":
-            # Polars has no seconds, and wraps what its milliseconds do not hold.
+        if rng.integers(2):
             some = [v for v in some if v not in (low, low + 1, high, high // 2 + 1)] or [0]
         stored = np.array(some, f"{'i' if signed else 'u'}{width // 8}")
         plain = pa.array(stored[rng.integers(0, len(some), count)])
@@ -337,6 +336,24 @@ def test_integers_beside_a_null_keep_every_digit(tmp_path: Path) -> None:
     assert arrays["b"].dtype == np.bool_ and arrays["b"].tolist() == [None, True, False]
     assert not isinstance(arrays["f"], np.ma.MaskedArray) and np.isnan(arrays["f"][1])
     assert arrays["both"].mask.tolist() == [False, True, False] and np.isnan(arrays["both"].data[0])
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.timestamp("s", "UTC"), pa.duration("s")])
+def test_polars_refuses_seconds_that_its_milliseconds_cannot_hold(tmp_path: Path, kind: pa.DataType) -> None:
+    pl = pytest.importorskip("polars")
+    most = (2**63 - 1) // 1000
+    rows = pa.table({"x": [1.0, 2.0, 3.0], "t": pa.array([most, None, -most]).cast(kind)})
+    t = kubist.create(tmp_path / "t.kubist", rows, ["x"])
+    assert t.query(order_by="x").to_polars()["t"].to_physical().to_list() == [most * 1000, None, -most * 1000]
+    t.append({"x": [4.0], "t": pa.array([most + 1]).cast(kind)})
+    for read in (
+        lambda: t.query(order_by="x").to_polars(),
+        lambda: t.scan().filter(pl.col("x") > 0).collect(),
+    ):
+        with pytest.raises(kubist.InvalidInput, match=rf"column t, row \d+: {most + 1} s"):
+            read()
+    assert t.query(order_by="x", columns=["x"]).to_polars()["x"].to_list() == [1, 2, 3, 4]
+    assert t.scan().select(pl.col("x").sum()).collect().item() == 10
 
 
 def test_fits_of_every_integer_beside_nulls(tmp_path: Path) -> None:

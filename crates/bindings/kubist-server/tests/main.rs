@@ -5,4 +5,5 @@ mod common;
 mod description;
 mod hostile;
 mod http;
+mod identity;
 mod slow;

@@ -15,7 +15,7 @@ use arrow_array::types::Float64Type;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use kubist::cache::{Cached, Folder};
-use kubist::store::{Store, open_local};
+use kubist::store::{MemoryStore, Store, open_local};
 use kubist::{
     Dimension, Domain, Error, NewColumn, OptimizeOptions, Query, Result, Snapshot, SnapshotToken, Table, TableOptions,
     Value, VerifyOptions, WriterOptions,
@@ -29,10 +29,13 @@ fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("x", DataType::Float64, true)]))
 }
 
-fn create(at: &Path) -> Table {
+fn options() -> TableOptions {
     let dimensions = vec![Dimension { column: "x".into(), domain: Domain::Linear(Value::Int(0), Value::Int(1)) }];
-    let options = TableOptions { dimensions, capacity: Some(16), ..TableOptions::default() };
-    Table::create(at.to_str().unwrap(), schema(), &options).unwrap()
+    TableOptions { dimensions, capacity: Some(16), ..TableOptions::default() }
+}
+
+fn create(at: &Path) -> Table {
+    Table::create(at.to_str().unwrap(), schema(), &options()).unwrap()
 }
 
 fn open(at: &Path) -> Table {
@@ -234,6 +237,8 @@ struct Handle {
 
 struct World {
     folder: tempfile::TempDir,
+    /// The store of the last place. The others are directories.
+    memory: Arc<MemoryStore>,
     rng: SmallRng,
     places: Vec<Option<State>>,
     /// Copies that nobody opens.
@@ -246,7 +251,8 @@ struct World {
     outcomes: [u64; 2],
 }
 
-const PLACES: usize = 3;
+const DIRECTORIES: usize = 3;
+const PLACES: usize = DIRECTORIES + 1;
 
 fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_by(f64::total_cmp);
@@ -259,6 +265,7 @@ impl World {
         World {
             rng: SmallRng::seed_from_u64(seed),
             folder,
+            memory: Arc::new(MemoryStore::new("identity")),
             places: vec![None; PLACES],
             backups: Vec::new(),
             handles: Vec::new(),
@@ -276,6 +283,9 @@ impl World {
     /// A handle of one of the kinds that there are: by its path, through the cache, which all tables share as if they
     /// were copies of one bucket, or of a store without stamps.
     fn open(&mut self, place: usize) -> Table {
+        if place == DIRECTORIES {
+            return Table::open_in(self.memory.clone()).unwrap();
+        }
         let path = self.path(place);
         let local = || Box::new(open_local(&path).unwrap());
         match self.rng.random_range(0..3) {
@@ -289,7 +299,15 @@ impl World {
     }
 
     fn some_place(&mut self, is_taken: bool) -> Option<usize> {
-        let places: Vec<usize> = (0..PLACES).filter(|place| self.places[*place].is_some() == is_taken).collect();
+        self.some_of(PLACES, is_taken)
+    }
+
+    fn some_directory(&mut self, is_taken: bool) -> Option<usize> {
+        self.some_of(DIRECTORIES, is_taken)
+    }
+
+    fn some_of(&mut self, places: usize, is_taken: bool) -> Option<usize> {
+        let places: Vec<usize> = (0..places).filter(|place| self.places[*place].is_some() == is_taken).collect();
         (!places.is_empty()).then(|| places[self.rng.random_range(0..places.len())])
     }
 
@@ -314,28 +332,34 @@ impl World {
         match self.rng.random_range(0..14) {
             0 | 1 => {
                 let Some(place) = self.some_place(false) else { return };
-                create(&self.path(place));
+                match place {
+                    DIRECTORIES => drop(Table::create_in(self.memory.clone(), schema(), &options()).unwrap()),
+                    _ => drop(create(&self.path(place))),
+                }
                 self.arrive(place, Vec::new());
             }
             2 => {
                 let Some(place) = self.some_place(true) else { return };
-                Table::drop_at(self.path(place).to_str().unwrap(), false).unwrap();
+                match place {
+                    DIRECTORIES => Table::drop_in(self.memory.clone(), false).unwrap(),
+                    _ => Table::drop_at(self.path(place).to_str().unwrap(), false).unwrap(),
+                };
                 self.places[place] = None;
             }
             3 => {
-                let (Some(from), Some(to)) = (self.some_place(true), self.some_place(false)) else { return };
+                let (Some(from), Some(to)) = (self.some_directory(true), self.some_directory(false)) else { return };
                 fs::rename(self.path(from), self.path(to)).unwrap();
                 let State { values, .. } = self.places[from].take().unwrap();
                 self.arrive(to, values);
             }
             4 => {
-                let (Some(from), Some(to)) = (self.some_place(true), self.some_place(false)) else { return };
+                let (Some(from), Some(to)) = (self.some_directory(true), self.some_directory(false)) else { return };
                 copy(&self.path(from), &self.path(to));
                 let values = self.places[from].as_ref().unwrap().values.clone();
                 self.arrive(to, values);
             }
             5 => {
-                let Some(place) = self.some_place(true) else { return };
+                let Some(place) = self.some_directory(true) else { return };
                 let backup = self.folder.path().join(format!("backup-{}", self.backups.len()));
                 copy(&self.path(place), &backup);
                 self.backups.push((backup, self.places[place].as_ref().unwrap().values.clone()));
@@ -343,7 +367,7 @@ impl World {
             6 | 7 => {
                 let Some(backup) = self.backups.len().checked_sub(1) else { return };
                 let (backup, values) = self.backups[self.rng.random_range(0..=backup)].clone();
-                let place = self.rng.random_range(0..PLACES);
+                let place = self.rng.random_range(0..DIRECTORIES);
                 if self.places[place].is_some() {
                     fs::remove_dir_all(self.path(place)).unwrap();
                 }
