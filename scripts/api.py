@@ -1,7 +1,7 @@
-"""Writes docs/api.md, the reference of the Python package, from its docstrings.
+"""Writes docs/api.md, the reference of the Python package, from its docstrings (numpy style).
 
 python scripts/api.py            writes the page
-python scripts/api.py --check    says whether it is as the docstrings are
+python scripts/api.py --check    fails if the page differs from the docstrings
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import kubist  # noqa: E402
 
 HEAD = """# Python reference
 
-Everything that `import kubist` offers. `scripts/api.py` writes this page from the docstrings, and
-`help(kubist.Table.query)` shows the same. [The tutorial](tutorial.md) is the place to begin.
+The public names of `import kubist`. `scripts/api.py` writes this page from the docstrings, which
+`help(kubist.Table.query)` shows too. New users start with [the tutorial](tutorial.md).
 """
 
 CHAPTERS: dict[str, list[str]] = {
     "Open and create": ["create", "open", "connect", "drop", "salvage"],
     "Tables": ["Table", "Snapshot", "RemoteTable", "RemoteSnapshot"],
-    "Answers": [
+    "Results": [
         "Result",
         "Estimate",
         "Description",
@@ -40,11 +40,11 @@ CHAPTERS: dict[str, list[str]] = {
         "Split",
     ],
     "Writing": ["Writer", "Commit", "ingest"],
-    "Files that stay as they are": ["index", "FileIndex"],
+    "Indexed files": ["index", "FileIndex"],
 }
-"""All other names follow: reports, then errors."""
+"""All other names follow, as reports and errors."""
 
-SECTION = re.compile(r"^(Args|Returns|Raises|Example):$", re.MULTILINE)
+SECTION = re.compile(r"^(Parameters|Returns|Raises|Examples)\n-+$", re.MULTILINE)
 
 
 def page() -> str:
@@ -72,7 +72,7 @@ def page() -> str:
 
 
 def entry(name: str, seen: dict[object, str]) -> str:
-    """A function or a class with its members."""
+    """The section of a function, or of a class with its members."""
     value = getattr(kubist, name)
     if isinstance(value, FunctionType):
         return f"\n### {name}\n\n{signature(name, value)}\n\n{text(value)}"
@@ -98,12 +98,12 @@ def entry(name: str, seen: dict[object, str]) -> str:
         lines.append(text(found))
     for other, names in known.items():
         listed = ", ".join(f"`{each}`" for each in names)
-        lines.append(f"As [{other}](#{other.lower()}): {listed}.")
+        lines.append(f"The same as in [{other}](#{other.lower()}): {listed}.")
     return "\n\n".join(lines)
 
 
 def members(kind: type) -> Iterator[tuple[str, object]]:
-    """Its documented members, also those of bases that have no name of their own here."""
+    """The documented members of a class, including those of its private bases."""
     found: dict[str, object] = {}
     for base in reversed(kind.__mro__):
         if base.__module__.partition(".")[0] == "kubist":
@@ -117,7 +117,7 @@ def members(kind: type) -> Iterator[tuple[str, object]]:
 
 
 def fields(kind: type) -> list[str]:
-    """The values that it carries, with the text that stands below each."""
+    """The fields of a class, each with the docstring that follows it."""
     body = body_of(kind)
     lines = []
     for node, following in zip(body, [*body[1:], None], strict=True):
@@ -133,7 +133,10 @@ def fields(kind: type) -> list[str]:
 
 
 def body_of(kind: type) -> list[ast.stmt]:
-    """Its statements. Classes say that they are of `kubist` itself: which file has it is sought."""
+    """The statements of a class.
+
+    The modules are searched, because the `__module__` of public classes is `kubist`.
+    """
     for name, module in sys.modules.items():
         if name.startswith("kubist.") and getattr(module, kind.__name__, None) is kind:
             tree = ast.parse(Path(str(module.__file__)).read_text())
@@ -144,8 +147,10 @@ def body_of(kind: type) -> list[ast.stmt]:
 
 
 def signature(name: str, function: object) -> str:
-    """As it is called, a parameter a line where one line is too short; without that which only
-    takes unknown options to refuse them."""
+    """A function's signature, with one parameter per line if it is long.
+
+    Without ``**unknown``, which only raises errors.
+    """
     taken = inspect.signature(function)  # type: ignore[arg-type]
     parameters = [
         each for each in taken.parameters.values() if each.name not in ("self", "cls", "unknown")
@@ -161,7 +166,7 @@ def signature(name: str, function: object) -> str:
 
 
 def lines_of(parameters: Iterable[inspect.Parameter]) -> Iterator[str]:
-    """Each parameter, and the star before those that need their names."""
+    """The parameters, with a star before those that need a keyword."""
     starred = False
     for each in parameters:
         if each.kind is each.KEYWORD_ONLY and not starred:
@@ -181,45 +186,40 @@ def text(value: object) -> str:
     parts = SECTION.split(doc)
     lines = [prose(parts[0])]
     for title, body in zip(parts[1::2], parts[2::2], strict=True):
-        body = textwrap.dedent(body.strip("\n"))
-        indented, _, after = body.partition("\n\n")
-        if title == "Example":
+        body = body.strip("\n")
+        if title == "Examples":
             lines.append(f"```python\n{body.rstrip()}\n```")
-            continue
-        if title == "Returns":
-            lines.append(f"Returns: {prose(unwrap(indented))}")
+        elif title == "Returns":
+            # The signature has the type.
+            lines.append(f"Returns: {items(body)[0][1]}")
         else:
-            lines.append(
-                f"{'Arguments' if title == 'Args' else title}:\n\n{bullets(indented)}"
-            )
-        if after.strip():
-            lines.append(prose(textwrap.dedent(after)))
+            lines.append(f"{title}:\n\n{bullets(body)}")
     return "\n\n".join(line for line in lines if line.strip())
 
 
 def bullets(body: str) -> str:
-    """``name: words``, indented where they go on."""
-    items = re.split(r"\n(?=\S)", body)
-    made = []
-    for item in items:
-        name, _, words = unwrap(item).partition(": ")
-        made.append(f"- `{name}`: {prose(words)}" if words else f"- {prose(name)}")
-    return "\n".join(made)
+    return "\n".join(f"- `{name}`: {words}" for name, words in items(body))
+
+
+def items(body: str) -> list[tuple[str, str]]:
+    """The entries of a section, which are unindented names with indented text."""
+    entries = (item.partition("\n") for item in re.split(r"\n(?=\S)", body))
+    return [(name, prose(unwrap(words))) for name, _, words in entries]
 
 
 def unwrap(paragraph: str) -> str:
-    return " ".join(line.strip() for line in paragraph.splitlines())
+    return " ".join(line.strip() for line in paragraph.splitlines()).strip()
 
 
 def prose(doc: str) -> str:
-    """Paragraphs, with examples in fences and names as code."""
-    made = []
+    """Paragraphs as Markdown, with examples in fenced blocks."""
+    blocks = []
     for paragraph in re.split(r"\n\s*\n", doc.strip()):
         if paragraph.lstrip().startswith(">>>"):
-            made.append(f"```python\n{textwrap.dedent(paragraph)}\n```")
+            blocks.append(f"```python\n{textwrap.dedent(paragraph)}\n```")
         else:
-            made.append(paragraph.replace("``", "`"))
-    return "\n\n".join(made)
+            blocks.append(paragraph.replace("``", "`"))
+    return "\n\n".join(blocks)
 
 
 if __name__ == "__main__":
@@ -227,4 +227,4 @@ if __name__ == "__main__":
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(written)
     elif PAGE.read_text() != written:
-        sys.exit("docs/api.md is not as the docstrings are: run python scripts/api.py")
+        sys.exit("docs/api.md differs from the docstrings: run python scripts/api.py")

@@ -1,10 +1,9 @@
 """Kubist: a store for particles, trajectories, catalogues and other point-like data.
 
-It keeps every record, indexes up to eight columns at once, and keeps a uniform
-random sample of every region at hand: look at any region, in full or as a sample,
-while the simulation is still writing.
+It stores every row, indexes up to eight columns, and keeps a uniform random sample of every
+region. Any region can be read, completely or as a sample, while a simulation is still writing.
 
-Write, from as many processes as you like (a dict of NumPy arrays, a DataFrame, Arrow data):
+Write, from any number of processes (a dict of NumPy arrays, a DataFrame, Arrow data):
 
 >>> import kubist
 >>> t = kubist.create(
@@ -16,41 +15,40 @@ Write, from as many processes as you like (a dict of NumPy arrays, a DataFrame, 
 >>> t.append(next_step)                           # durable and visible on return
 <kubist.Commit writer-1#2: 4,000 records, 80.2 KiB in 8.3 ms, 481,000 records/s>
 
-Look, while they write:
+Read, while they write:
 
 >>> t = kubist.open("airway.kubist")
 >>> r = t.query(box={"x": (0.1, 0.2)}, sample=0.01, where="diameter > 2e-5")
 >>> r.to_numpy()                                  # or to_pandas(), to_polars(), to_arrow()
->>> r.stats.rows_read, r.stats.bytes_read         # what it cost
->>> for r in t.refine(box={"x": (0.1, 0.2)}):     # coarse to fine, each record once
+>>> r.stats.rows_read, r.stats.bytes_read         # the cost
+>>> for r in t.refine(box={"x": (0.1, 0.2)}):     # coarse to fine, each row once
 ...     draw(r.to_arrow(), r.fraction)
 >>> t.estimate("mean(ux)", box={"x": (0.1, 0.2)}, error=0.01)   # a number and its error bar
 >>> s = t.snapshot()                              # pinned, while others write
 >>> len(s), s.count(where="deposited")
 >>> t.at(s.token)                                 # the same rows, in any process, or over HTTP
 
-Keep:
+Maintain:
 
 >>> t.add_column("age", "float64", default=0.0, unit="s")    # old rows have the default
 >>> t.set_unit("x", "m"); t.set_metadata({"solver": "alya"}); t.units, t.metadata
 >>> s.copy_to("backup.kubist")                    # dimensions=..., capacity=... for another grid
->>> t.info().disk                                 # what takes the space
+>>> t.info().disk                                 # bytes by purpose
 >>> kubist.drop("old.kubist")
 
-Look in the browser, and ask a server where the data is:
+View in the browser, and query a server that has the data:
 
 >>> # kubist view airway.kubist --open             # on the command line
 >>> t = kubist.connect("http://127.0.0.1:8080")    # the same query, refine, count, watch
 
-Words: a record's *priority* is a fixed number, uniform in [0, 1), made from its
-identity and nothing else. *sample=p* returns the records with a priority
-below p: a uniform sample of that fraction, the same on every machine, and part of
-every finer one.
+A row's *priority* is a fixed number, uniform in [0, 1), that depends on its identity only.
+*sample=p* returns the rows with a priority below p: a uniform sample of that fraction, the same on
+every machine, and a subset of every finer sample.
 
-Start with `create`, `open`, `Table`, `Result`. All errors derive from `Error`.
-The GIL is free while Kubist works, and Ctrl-C stops any call. NumPy, pyarrow, pandas
-and Polars are needed only for what carries their names (pyarrow also for iteration,
-``schema`` and lists of Python values).
+Start with `create`, `open`, `Table`, `Result`. All errors derive from `Error`. The GIL is released
+while Kubist works, and Ctrl-C stops any call. NumPy, pyarrow, pandas and Polars are needed only
+for the methods named after them (pyarrow also for iteration, ``schema`` and lists of Python
+values).
 """
 
 from ._describe import Description, Figure
@@ -171,7 +169,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`Widget` needs a library that is not always there, so that it is loaded when it is wanted."""
+    """`Widget` is imported on first use, because it needs an optional library."""
     if name == "Widget":
         from ._widget import Widget as Widget
 

@@ -1,4 +1,4 @@
-"""What calls take from Python: questions, domains, data."""
+"""Types of arguments: queries, domains, data."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 
 class ArrowStream(Protocol):
-    """What hands out record batches through the Arrow PyCapsule interface."""
+    """An object with record batches in the Arrow PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class ArrowArray(Protocol):
-    """What hands out a record batch through the Arrow PyCapsule interface."""
+    """An object with one record batch in the Arrow PyCapsule interface."""
 
     def __arrow_c_array__(
         self, requested_schema: object | None = None
@@ -24,7 +24,7 @@ class ArrowArray(Protocol):
 
 
 class ArrowSchema(Protocol):
-    """What hands out a schema through the Arrow PyCapsule interface."""
+    """An object with a schema in the Arrow PyCapsule interface."""
 
     def __arrow_c_schema__(self) -> object: ...
 
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
         bool | int | float | str | bytes | decimal.Decimal | dt.date | dt.time | dt.timedelta
         | np.generic | None
     )  # fmt: skip
-    """An end of a range in the values of Python and NumPy; None leaves it open."""
+    """A bound of a range, as a value of Python or NumPy; None leaves it open."""
 
     Seconds = float | str | dt.timedelta | np.timedelta64
-    """A time: seconds, text as ``"500 ms"``, or a duration of Python or NumPy."""
+    """A duration: seconds, text such as ``"500 ms"``, or a duration of Python or NumPy."""
 
     Box = Mapping[str, End | tuple[End, End]]
     PerCell = tuple[int, Mapping[str, float | str]]
     Steps = int | tuple[int | None, int | None]
 
     Domain = tuple[End, End] | str | None
-    """Where the values of a dimension lie: None, both ends, or ``"quantile"``."""
+    """The domain of a dimension: None, both ends, or ``"quantile"``."""
 
     Column = Sequence[object] | np.ndarray[Any, Any]
     Rows = ArrowStream | ArrowArray | Mapping[str, Column] | np.ndarray[Any, Any]
-    """Whatever hands them out as Arrow, a dict of columns, a structured array."""
+    """Data: an Arrow object, a dict of columns, or a structured array."""
 
 
 class Storage(TypedDict, total=False):
-    """How a new table is stored: as for `kubist.create`."""
+    """Storage of a new table, as for `kubist.create`."""
 
     compression: str | None
     replication: str | None
@@ -62,7 +62,7 @@ class Storage(TypedDict, total=False):
 
 
 class Create(TypedDict, total=False):
-    """What a new table gets beside dimensions and identity: as for `kubist.create`."""
+    """Options of a new table, as for `kubist.create`."""
 
     lookup: Sequence[str] | None
     capacity: int | None
@@ -74,13 +74,13 @@ class Create(TypedDict, total=False):
 
 
 class CreateForRanks(Create, total=False):
-    """What `kubist.mpi.open` makes a table with beside its columns and dimensions."""
+    """Options of a new table, as for `kubist.mpi.open`."""
 
     identity: Sequence[str] | None
 
 
 class Keep(TypedDict, total=False):
-    """Which records of a step are kept: as for `kubist.mpi.open`."""
+    """The rows of a step that are stored, as for `kubist.mpi.open`."""
 
     when_full: Literal["block", "thin", "fail"]
     budget_rows_per_step: int | None
@@ -93,7 +93,7 @@ class Keep(TypedDict, total=False):
 
 
 class Read(TypedDict, total=False):
-    """How files are read: as for `kubist.ingest`."""
+    """Options of reading files, as for `kubist.ingest`."""
 
     format: str | None
     topology: str | os.PathLike[str] | None
@@ -109,7 +109,7 @@ class Read(TypedDict, total=False):
 
 
 class Writing(TypedDict, total=False):
-    """How a writer works: as for `kubist.Table.writer`."""
+    """Options of a writer, as for `kubist.Table.writer`."""
 
     name: str | None
     memory_bytes: int | None
@@ -117,7 +117,7 @@ class Writing(TypedDict, total=False):
 
 
 class Style(TypedDict, total=False):
-    """How a plot looks: as for `Table.plot`."""
+    """Appearance of a plot, as for `Table.plot`."""
 
     colormap: str
     theme: Literal["paper", "dark"]

@@ -1,8 +1,8 @@
-"""Boxes and the other arguments of a query, checked for shape and put into words of JSON.
+"""Converts the arguments of queries and calls to JSON, and checks their form.
 
-What a value means against a column's type is for the engine to decide; here
-values of Python and numpy become the few kinds that the engine knows: bool,
-int, float, str (dates and times as ISO 8601, decimals as digits) and bytes.
+The engine checks values against column types. Here, values of Python and NumPy become the kinds
+that the engine has: bool, int, float, str (dates and times in ISO 8601, decimals as digits) and
+bytes.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Plain = bool | int | float | str | bytes | None
 
 
 def spec(schema: Callable[[], pa.Schema], asked: Asked) -> QuerySpec:
-    """The question in the words of JSON, which the engine and a server read alike.
+    """The query as a `QuerySpec`, the JSON form of the engine and the server.
 
-    ``schema`` is called only if a duration needs its column's unit.
+    ``schema`` is called only if a duration needs the unit of its column.
     """
     question: dict[str, Any] = {}
     for name, value in asked.items():
@@ -80,7 +80,7 @@ def _flag(what: str, value: Any) -> bool:
 
 
 def _terms(text: str) -> list[str]:
-    """The columns of an order, between commas that are in no quotes."""
+    """The terms of an order: text split at commas outside of quotes."""
     terms, quote = [""], ""
     for letter in text:
         if letter == "," and not quote:
@@ -104,7 +104,7 @@ def _steps(what: str, steps: Any) -> tuple[int | None, int | None]:
 
 
 def ranges(box: Any, schema: Callable[[], pa.Schema]) -> dict[str, Range]:
-    """``{"x": (0.1, None)}`` with ends that JSON can say."""
+    """The ranges of a box, ``{"x": (0.1, None)}``, in JSON."""
     if not isinstance(box, Mapping):
         raise InvalidInput(f"box must be a dict of column: (low, high), not {_kind(box)}")
     return {_column("box", column): _ends(column, ends, schema) for column, ends in box.items()}
@@ -117,7 +117,7 @@ def _column(what: str, value: Any) -> str:
 
 
 def _ends(column: str, ends: Any, schema: Callable[[], pa.Schema]) -> Range:
-    """Both ends of a range; a single value is both."""
+    """Both bounds of a range; a single value is both."""
     ends = _scalar(ends)
     single = isinstance(ends, (str, bytes)) or not isinstance(ends, Iterable)
     low, high = (ends, ends) if single else map(_scalar, pair(f"box: {column}", ends))
@@ -129,7 +129,7 @@ def _ends(column: str, ends: Any, schema: Callable[[], pa.Schema]) -> Range:
 
 
 def in_json(column: str, end: Plain) -> End:
-    """An end of a range in the words of JSON."""
+    """A bound of a range in JSON."""
     if isinstance(end, bytes):
         return {"binary": list(end)}
     if isinstance(end, float) and not math.isfinite(end):
@@ -142,10 +142,9 @@ def in_json(column: str, end: Plain) -> End:
 
 
 def _is_above(low: Any, high: Any) -> bool:
-    """Whether the ends are the wrong way round, where Python itself can tell.
+    """Whether Python can tell that the lower bound is above the upper one.
 
-    Text may stand for a date, and ends of different kinds are a matter of the
-    column's type: both are left to the engine.
+    Text may be a date, and bounds may be of different kinds; the engine checks those.
     """
     if low is None or high is None or isinstance(low, str) or isinstance(high, str):
         return False
@@ -165,7 +164,7 @@ def _end(column: str, value: Any, schema: Callable[[], pa.Schema], *, upper: boo
 
 
 def plain(what: str, value: Any) -> Plain:
-    """One of the few kinds that the engine knows."""
+    """The value as a kind that the engine has."""
     value = _scalar(value)
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return value
@@ -182,7 +181,7 @@ def plain(what: str, value: Any) -> Plain:
 
 
 def _decimal(value: decimal.Decimal) -> Plain:
-    """Exactly this number: a float stands for its shortest digits."""
+    """The exact number; a float if its shortest digits are the decimal's."""
     if not value.is_finite():
         return float(value)
     if value == value.to_integral_value():
@@ -192,12 +191,12 @@ def _decimal(value: decimal.Decimal) -> Plain:
 
 
 def _scalar(value: Any) -> Any:
-    """numpy and pyarrow scalars (and arrays of no dimension) as Python's own."""
+    """The Python value of scalars (and arrays without dimensions) of NumPy and pyarrow."""
     if hasattr(value, "as_py"):
         value = value.as_py()
     if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
         if value.dtype.kind in "mM":
-            # Python's own dates stop at microseconds: keep numpy's.
+            # Python's own dates stop at microseconds: keep NumPy's.
             value = value[()]
         else:
             value = value.item()
@@ -215,9 +214,9 @@ _UNIT_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def _in_unit_of(column: str, value: Any, schema: pa.Schema, *, upper: bool) -> int:
-    """A duration as a count of its column's unit, rounded into the range."""
+    """A duration in the unit of its column, rounded into the range."""
     if isinstance(value, dt.timedelta):
-        nanoseconds = getattr(value, "value", None)  # pandas.Timedelta has more than microseconds
+        nanoseconds = getattr(value, "value", None)  # pandas.Timedelta has nanoseconds
         if not isinstance(nanoseconds, int):
             nanoseconds = (value // dt.timedelta(microseconds=1)) * 1000
     else:
@@ -246,7 +245,7 @@ def _width(column: Any, width: Any) -> float | str:
 
 
 def pair(what: str, value: Any, shape: str = "low, high") -> tuple[Any, Any]:
-    """Two values, and no string that happens to have two letters."""
+    """Two values; a string of two letters is no pair."""
     if not isinstance(value, (str, bytes, Mapping, set, frozenset)) and isinstance(value, Iterable):
         parts = tuple(value)
         if len(parts) == 2:
@@ -255,7 +254,7 @@ def pair(what: str, value: Any, shape: str = "low, high") -> tuple[Any, Any]:
 
 
 def number(what: str, value: Any, *, low: float = -math.inf) -> float:
-    """A finite or infinite number from ``low`` on; no NaN, no text."""
+    """A number of at least ``low``, perhaps infinite; no NaN, no text."""
     value = _scalar(value)
     if isinstance(value, (bool, str, bytes)) or value is None:
         raise InvalidInput(f"{what}: expected a number, not {value!r}")
@@ -271,7 +270,9 @@ def number(what: str, value: Any, *, low: float = -math.inf) -> float:
 
 
 def seconds(what: str, value: Any, *, low: float = 0.0) -> float:
-    """A time: seconds, text with a unit as ``"500 ms"``, or a duration of Python or NumPy."""
+    """A duration in seconds: a number, text such as ``"500 ms"``, or a duration of Python or
+    NumPy.
+    """
     if isinstance(value, str):
         try:
             value = _kubist.seconds(value)
@@ -285,7 +286,7 @@ def seconds(what: str, value: Any, *, low: float = 0.0) -> float:
 
 
 def finite(what: str, value: Any, *, low: float = -math.inf) -> float:
-    """A finite number from ``low`` on."""
+    """A finite number of at least ``low``."""
     found = number(what, value, low=low)
     if math.isinf(found):
         raise InvalidInput(f"{what}: expected a finite number, not {found}")
@@ -293,7 +294,7 @@ def finite(what: str, value: Any, *, low: float = -math.inf) -> float:
 
 
 def share(what: str, value: Any) -> float:
-    """A finite number, also as text: ``"1%"`` is 0.01."""
+    """A finite number, also from text: ``"1%"`` is 0.01."""
     if not isinstance(value, str):
         return finite(what, value)
     digits = value.strip().removesuffix("%")
@@ -310,7 +311,7 @@ def step(what: str, value: Any) -> int:
 
 
 def count(what: str, value: Any, *, least: int = 0, most: int = 2**64 - 1) -> int:
-    """A whole number from ``least`` to ``most``."""
+    """An integer from ``least`` to ``most``."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -330,14 +331,14 @@ def names(what: str, value: Any) -> list[str]:
 
 
 def token(value: Any) -> str:
-    """The token of a snapshot; what it says is for the engine to read."""
+    """The token of a snapshot, which the engine parses."""
     if not isinstance(value, str):
         raise InvalidInput(f"token: expected the token of a snapshot, not {value!r}")
     return value
 
 
 def dimensions(value: Any) -> list[tuple[str, str, Plain, Plain]]:
-    """``{"x": None, "t": (0, 1), "z": "quantile"}`` as column, kind of domain, ends."""
+    """``{"x": None, "t": (0, 1), "z": "quantile"}`` as tuples of column, kind of domain, ends."""
     if not isinstance(value, Mapping):
         return [(name, "learned", None, None) for name in names("dimensions", value)]
     return [_dimension(column, domain) for column, domain in value.items()]
@@ -360,7 +361,7 @@ def _dimension(column: Any, domain: Any) -> tuple[str, str, Plain, Plain]:
 
 
 def units(value: Any) -> list[tuple[str, str]]:
-    """``{"x": "m"}`` as column, unit; warns the package's caller of units that are not known."""
+    """``{"x": "m"}`` as pairs of column and unit; warns of unknown units."""
     if value is None:
         return []
     if not isinstance(value, Mapping):
@@ -375,7 +376,7 @@ def units(value: Any) -> list[tuple[str, str]]:
 
 
 def accuracy(value: Any) -> list[tuple[str, float | str]]:
-    """``{"x": 1e-6, "ux": "1e-4 rel"}`` as column, bound."""
+    """``{"x": 1e-6, "ux": "1e-4 rel"}`` as pairs of column and error bound."""
     if value is None:
         return []
     if not isinstance(value, Mapping):
@@ -384,7 +385,7 @@ def accuracy(value: Any) -> list[tuple[str, float | str]]:
 
 
 def bound(column: str, value: Any) -> float | str:
-    """A bound of errors: a number, or text that the engine reads."""
+    """An error bound: a number, or text that the engine parses."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -413,7 +414,7 @@ def metadata(value: Any) -> str:
 
 
 def _scalar_or_refuse(value: Any) -> Any:
-    """numpy's numbers and dates say what they are; other objects are not JSON."""
+    """Numbers and dates of NumPy as JSON; other objects raise."""
     made = plain("metadata", value)
     if isinstance(made, bytes):
         raise TypeError("bytes are not text")
@@ -431,7 +432,7 @@ _SHAPES: dict[str, Callable[[str, Any], object]] = {
     "boolean": _flag,
     "names": names,
 }
-"""What checks a parameter of a question, by the kind of its JSON."""
+"""Checks of query parameters, by their kind in JSON."""
 
 _OWN_SHAPES: dict[str, Callable[[str, Any], object]] = {
     "where": _sql,
@@ -442,4 +443,4 @@ _OWN_SHAPES: dict[str, Callable[[str, Any], object]] = {
     "order_by": _order,
     "inclusion": _name,
 }
-"""The parameters that take more in Python than in JSON, or say more of a mistake."""
+"""Checks of parameters that accept more forms in Python than in JSON."""

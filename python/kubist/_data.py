@@ -1,4 +1,4 @@
-"""Data on its way in: whatever holds columns, as Arrow batches."""
+"""Data to append, as Arrow batches."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ACCEPTED = (
 
 
 class Data:
-    """Columns from anywhere: their schema at once, their batches in one pass.
+    """The schema of data, and its batches in one pass.
 
-    ``like`` returns the schema of the table that they go to; it gives types
-    to values that have none of their own, as lists of Python numbers.
+    ``like`` returns the schema of the target table. It determines the type of untyped values, such
+    as lists of Python numbers.
     """
 
     def __init__(self, source: Any, like: Callable[[], pa.Schema] | None = None) -> None:
@@ -33,8 +33,7 @@ class Data:
         if is_a(source, "pyarrow", "Table") or is_a(source, "pyarrow", "RecordBatch"):
             _check(source)
         if is_a(source, "pyarrow", "RecordBatchReader"):
-            # Pulled from Python, so that an exception of a generator behind
-            # the reader stays what it is.
+            # Iterated in Python, so that an exception of the reader's generator keeps its type.
             self.schema = _kubist.Schema(source.schema)
             empty = source.schema.empty_table()
             self._batches = (_kubist.Incoming(part) for part in _or_empty(source, empty))
@@ -49,14 +48,14 @@ class Data:
 
 
 def is_schema(value: Any) -> bool:
-    """A schema rather than data?"""
+    """Whether a value is a schema rather than data."""
     return hasattr(value, "__arrow_c_schema__") and not (
         hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
     )
 
 
 def _or_empty(reader: Any, empty: Any) -> Iterator[Any]:
-    """The reader's batches; if there are none, no rows with its columns."""
+    """The reader's batches, or an empty batch if it has none."""
     came = False
     for batch in reader:
         came = True
@@ -67,9 +66,9 @@ def _or_empty(reader: Any, empty: Any) -> Iterator[Any]:
 
 
 def _check(data: Any) -> None:
-    """Are the buffers as long as the arrays need? Beyond this border nobody knows.
+    """Checks the lengths of the buffers.
 
-    What is in them is looked at there, value by value.
+    The engine checks the values, but cannot check the buffers.
     """
     try:
         data.validate()
@@ -78,7 +77,7 @@ def _check(data: Any) -> None:
 
 
 def _with_arrow(source: Any, like: Callable[[], pa.Schema] | None) -> Any:
-    """Something that speaks Arrow and has named columns."""
+    """An Arrow object with named columns."""
     if is_a(source, "numpy", "ndarray") and source.dtype.names:
         source = {name: source[name] for name in source.dtype.names}
     if isinstance(source, Mapping):
@@ -98,7 +97,7 @@ def _with_arrow(source: Any, like: Callable[[], pa.Schema] | None) -> Any:
 
 
 def _from_columns(columns: Mapping[Any, Any], like: Callable[[], pa.Schema] | None) -> Any:
-    """Columns by name as one table: Kubist's own of NumPy arrays, else pyarrow's."""
+    """A table of named columns: Kubist's own for NumPy arrays, else pyarrow's."""
     arrays: dict[str, Any] = {}
     for name, values in columns.items():
         if not isinstance(name, str):
@@ -133,18 +132,19 @@ def _column(name: str, values: Any, like: Callable[[], pa.Schema] | None) -> Any
 
 
 def _untyped(pa: Any, values: Any, wanted: Any) -> Any:
-    """Numbers and times in the type that they have of themselves: the table decides whether they
-    fit its own, for pyarrow would cut them. None: let pyarrow make them what is wanted."""
+    """Numbers and times in their own type, because pyarrow would truncate them to the table's type.
+    None: pyarrow converts them to ``wanted``.
+    """
     kinds = pa.types
     if wanted is not None and not (kinds.is_primitive(wanted) or kinds.is_decimal(wanted)):
         return None
     try:
         given = pa.array(values)
     except (pa.ArrowException, OverflowError):
-        # Integers beyond 64 bits, for one.
+        # For example, integers beyond 64 bits.
         return None
     found = given.type
-    # Times of pandas have digits that pyarrow leaves out of its own choice of a type.
+    # pyarrow infers a type without the nanoseconds of pandas.
     if kinds.is_timestamp(found) and any(getattr(v, "nanosecond", 0) for v in values):
         given = pa.array(values, pa.timestamp("ns", found.tz))
     elif kinds.is_duration(found) and any(getattr(v, "nanoseconds", 0) for v in values):
@@ -152,7 +152,7 @@ def _untyped(pa: Any, values: Any, wanted: Any) -> Any:
     if wanted is None or found == wanted:
         return given
     if kinds.is_temporal(wanted) and not kinds.is_temporal(found):
-        # Numbers of its unit.
+        # Numbers in the unit of ``wanted``.
         return None
     if kinds.is_timestamp(wanted) and kinds.is_timestamp(found) and wanted.tz and not found.tz:
         # Times without a zone are in UTC.
@@ -162,7 +162,7 @@ def _untyped(pa: Any, values: Any, wanted: Any) -> Any:
 
 def _from_pandas(frame: Any) -> pa.Table:
     pa = need("pyarrow", "a pandas DataFrame")
-    # A named index holds data; an unnamed one only counts rows.
+    # A named index is data; an unnamed one counts rows.
     keep_index = any(name is not None for name in frame.index.names)
     try:
         table = pa.Table.from_pandas(frame, preserve_index=keep_index)

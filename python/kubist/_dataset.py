@@ -1,8 +1,8 @@
-"""A table as a `pyarrow.dataset.Dataset`, the interface that DuckDB and others scan.
+"""A table as a `pyarrow.dataset.Dataset`, which DuckDB and other engines scan.
 
-They ask a dataset for a scanner of some columns under a filter. Ours is pyarrow's own
-scanner over the batches of a query that reads only these columns, and only where the
-filter can hold; pyarrow then applies the filter itself, so it means what it means there.
+An engine requests a scanner of some columns under a filter. This one is pyarrow's scanner over the
+batches of a query that reads only these columns, and only rows that can match the filter. pyarrow
+applies the filter again, so its meaning is pyarrow's.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ OPERATORS = {
 
 
 class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
-    """The records of a question as a dataset; made by `Table.to_dataset`.
+    """The rows of a query as a dataset; from `Table.to_dataset`.
 
-    Each scan asks anew, of the moment that the dataset was made in. It has no fragments:
-    one scan already works on all cores and streams. What needs them refuses to.
+    Each scan runs the query on the snapshot of the dataset's creation. A scan uses all cores and
+    streams, so there are no fragments; methods that need them raise `InvalidInput`.
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._schema = source.empty.schema
-        # Whatever reads past the scanner, from within Arrow, is led to a file that cannot
-        # be there: an error instead of no rows.
+        # A reader that bypasses the scanner (from inside Arrow) gets a missing file: an error
+        # instead of no rows.
         nowhere = ds.IpcFileFormat().make_fragment(
             "/kubist: use the dataset's scanner", fs.LocalFileSystem()
         )
@@ -74,7 +74,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     @property
     def partition_expression(self) -> pc.Expression:
-        """What all rows fulfil: nothing in particular."""
+        """A condition that all rows match: true."""
         return pc.scalar(True)
 
     def scanner(
@@ -83,12 +83,16 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
         filter: pc.Expression | None = None,
         **options: Any,
     ) -> ds.Scanner:
-        """A scanner over the columns and rows asked for; it can be read once.
+        """Returns a scanner, which can be read once.
 
-        Args:
-            columns: Names, or expressions by name; None: all.
-            filter: A pyarrow expression, which prunes as far as it can be understood.
-            options: As of `pyarrow.dataset.Scanner.from_batches`.
+        Parameters
+        ----------
+        columns
+            Names, or expressions by name; None: all.
+        filter
+            A pyarrow expression; the parts of it that Kubist understands prune the query.
+        options
+            As for `pyarrow.dataset.Scanner.from_batches`.
         """
         tree = None if filter is None else _Tree(filter)
         names = self._schema.names
@@ -112,22 +116,22 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
     def to_batches(
         self, columns: Any = None, filter: Any = None, **options: Any
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch."""
+        """Yields the rows as batches."""
         batches: Iterator[pa.RecordBatch] = self.scanner(columns, filter, **options).to_batches()
         return batches
 
     def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:
-        """All rows in memory."""
+        """Returns all rows."""
         return self.scanner(columns, filter, **options).to_table()
 
     def head(
         self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any
     ) -> pa.Table:
-        """Some rows."""
+        """Returns the first ``num_rows`` rows."""
         return self.scanner(columns, filter, **options).head(num_rows)
 
     def count_rows(self, filter: Any = None, **options: Any) -> int:
-        """How many rows there are, or fulfil the filter."""
+        """Returns the number of rows that match the filter."""
         if filter is None:
             return self._source.count()
         return sum(batch.num_rows for batch in self.to_batches([], filter, **options))
@@ -140,7 +144,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     @property
     def files(self) -> list[str]:
-        """None that a reader of files could use."""
+        """Empty: no other reader can use the table's files."""
         return []
 
     def __reduce__(self) -> NoReturn:
@@ -151,10 +155,10 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
 
 
 class _Tree:
-    """An expression as Arrow serialises it: its calls, fields and literals in order.
+    """A parsed expression: Arrow's serialised calls, fields and literals.
 
-    pyarrow has no other way to look into an expression that keeps the values of ``isin``.
-    The form is Arrow's own business: what is not as expected is not understood.
+    pyarrow has no other access to an expression that includes the values of ``isin``. The form is
+    internal to Arrow; an unexpected one gives no condition.
     """
 
     def __init__(self, expression: pc.Expression) -> None:
@@ -189,7 +193,7 @@ class _Tree:
         return ("call", value, arguments, options)
 
     def condition(self) -> Condition:
-        """What it says, as far as it is understood."""
+        """The condition; None for the parts that are not understood."""
         try:
             return _condition(self._root) if self.is_known else None
         except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
@@ -209,7 +213,7 @@ def _condition(node: Any) -> Condition:
         case ("call", "invert", [part], _):
             return Not(_condition(part))
         case ("call", "if_else", [_, part, ("literal", other)], _) if not other.is_valid:
-            # True or false only where the part is.
+            # True or false only where ``part`` is.
             return _condition(part)
         case ("call", "is_valid", [("field", column)], _):
             return Not(IsNull(column))
@@ -225,7 +229,7 @@ def _condition(node: Any) -> Condition:
         case ("call", "is_in", [("field", column)], options):
             values = [_plain(value) for value in options["value_set"].values]
             listed = OneOf(column, [value for value in values if value is not None])
-            # A null among the values finds nulls.
+            # A null in the list matches nulls.
             return listed if len(listed.values) == len(values) else Some([listed, IsNull(column)])
         case ("call", "starts_with", [("field", column)], options):
             if options["ignore_case"].as_py():
@@ -242,7 +246,7 @@ def _compare(column: str, op: str, value: pa.Scalar) -> Condition:
 
 
 def _plain(value: pa.Scalar) -> Any:
-    """A value as `kubist._pushdown` takes it."""
+    """A value as `kubist._pushdown` expects it."""
     kind = value.type
     if not value.is_valid:
         return None
@@ -271,7 +275,7 @@ class _CSchema(ctypes.Structure):
 
 
 def _pairs(schema: pa.Schema) -> list[tuple[str, str]]:
-    """All keys and values of a schema's metadata, in their order: pyarrow keeps one a key."""
+    """All metadata entries of a schema, in order; pyarrow returns one per key."""
     exported = _CSchema()
     address = ctypes.addressof(exported)
     schema._export_to_c(address)
@@ -288,7 +292,7 @@ def _pairs(schema: pa.Schema) -> list[tuple[str, str]]:
         place += 4
         return [(take().decode(), take().decode()) for _ in range(count)]
     finally:
-        pa.Schema._import_from_c(address)  # and lets go of it
+        pa.Schema._import_from_c(address)  # and releases it
 
 
 Dataset.__module__ = "kubist"

@@ -1,4 +1,4 @@
-"""What `Table.describe` returns: figures of every column that has numbers."""
+"""Summary statistics of numeric columns: the result of `Table.describe`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ._estimate import Estimate
 from ._shown import Cell, counted, html_table, text_table, with_unit
 
 AGGREGATES = ("count", "mean", "std", "min", "median", "max")
-"""Of each column of numbers; ``count`` is that of its values, without null and NaN."""
+"""Of each numeric column; ``count`` excludes null and NaN."""
 
 _AT_ONCE = 10
-"""Columns of one estimate, which has at most 64 aggregates."""
+"""Columns per estimate, which may have at most 64 aggregates."""
 
 
 class Figure(NamedTuple):
     """A value with its interval; prints as ``3.02e-7 ± 0.26e-7 m``."""
 
     value: Any
-    """None: no record says anything about it. Integers and decimals have all their digits."""
+    """None: no row contributes. Integers and decimals keep all digits."""
     low: Any
     high: Any
     exact: bool
-    """It is of all records, and not estimated."""
+    """Whether all rows were read."""
     unit: str | None
 
     def __repr__(self) -> str:
@@ -38,7 +38,7 @@ class Figure(NamedTuple):
         return _kubist.figure(value, float(low), float(high), exact, unit)
 
     def _cell(self) -> Cell:
-        """The same in a table: null where there is no value at all."""
+        """The text in a table; null without a value and bounds."""
         unknown = self.value is None and (
             self.exact or not (isfinite(self.low) or isfinite(self.high))
         )
@@ -46,7 +46,7 @@ class Figure(NamedTuple):
 
 
 class Description(Mapping[str, Mapping[str, Figure]]):
-    """Figures by column and aggregate, each with an interval.
+    """Statistics by column and aggregate, each with an interval.
 
     >>> d = t.describe()
     >>> d["ux"]["mean"].value, d["ux"]["mean"].low, d["ux"]["mean"].high
@@ -81,7 +81,7 @@ class Description(Mapping[str, Mapping[str, Figure]]):
         rows: list[list[Cell]] = []
         for column, figures in self._figures.items():
             title = with_unit(column, self._units.get(column))
-            # The unit stands beside the column's name.
+            # The title of the row has the unit.
             cells = [figure._replace(unit=None)._cell() for figure in figures.values()]
             rows.append([title, *cells])
         return ["column", *AGGREGATES], rows, self._notes
@@ -98,7 +98,7 @@ def describe(
     units: Mapping[str, str],
     estimate: Callable[[list[str]], Estimate],
 ) -> Description:
-    """Asks for a few columns at a time."""
+    """Estimates a few columns at a time."""
     if not numbers:
         raise InvalidInput("describe: no column has numbers")
     parts = [numbers[first : first + _AT_ONCE] for first in range(0, len(numbers), _AT_ONCE)]
@@ -109,7 +109,7 @@ def describe(
 
 
 def _quoted(column: str) -> str:
-    """A column's name as conditions have it."""
+    """A column's name, quoted for conditions."""
     return '"' + column.replace('"', '""') + '"'
 
 
@@ -128,7 +128,7 @@ def _notes(estimates: Sequence[Estimate]) -> list[str]:
 
 
 def columns_of_numbers(described: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Those of a table's columns that have a mean: integers, floats, decimals."""
+    """The numeric columns: integers, floats and decimals."""
     families = ("Int", "UInt", "Float", "Decimal")
     return [column["name"] for column in described if str(column["data_type"]).startswith(families)]
 

@@ -1,4 +1,4 @@
-"""What only a table in a directory can do, and a snapshot of one."""
+"""Methods of tables and snapshots whose files this process reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._split import Split
 if TYPE_CHECKING:
     from ._arguments import Box, Domain
 
-# What opening a table gives: the module of `Table` stands above this one.
+# The type of an open table; the module of `Table` imports this one.
 Opened = TypeVar("Opened")
 
 
@@ -36,7 +36,7 @@ class InDirectory(Looks, Generic[Opened]):
 
     @property
     def location(self) -> str:
-        """The directory that holds the table."""
+        """The location of the table."""
         return self._table.location()
 
     @checked_options(Rest)
@@ -47,16 +47,19 @@ class InDirectory(Looks, Generic[Opened]):
         fit: str | os.PathLike[str] | None = None,
         **asked: Unpack[Rest],
     ) -> Explanation:
-        """Runs a query, throws its answer away, and says where its time went.
+        """Runs a query, discards its rows, and reports where the time went.
 
-        Args:
-            box, where, sample, window, steps, columns, inclusion, limit, order_by, per_cell: As
-                for `query`.
-            fit: What ``kubist model fit -o FILE`` wrote for this place: then it also says
-                how long the requests should have taken.
+        Parameters
+        ----------
+        box, where, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+            As for `query`.
+        fit
+            A file of ``kubist model fit -o FILE`` for this store. The report then has the
+            predicted time too.
 
-        Example:
-            >>> t.explain(sample=0.01, fit="droplets.fit.json").predicted
+        Examples
+        --------
+        >>> t.explain(sample=0.01, fit="droplets.fit.json").predicted
         """
         question = self._question(box=box, **asked)
         text = None if fit is None else Path(fit).read_text(encoding="utf-8")
@@ -71,26 +74,32 @@ class InDirectory(Looks, Generic[Opened]):
         by: Literal["space", "hosts"] = "space",
         **asked: Unpack[Part],
     ) -> list[Split]:
-        """Cuts a query into disjoint parts, for several processes or machines.
+        """Splits a query into disjoint parts, for several processes or machines.
 
-        Each record of the query is in exactly one part. Parts are compact in space and
-        of about equal records; they are small, can be pickled, and are of the moment of
-        this call wherever they are read.
+        Each row of the query is in exactly one part. Parts are compact in space and have about
+        equally many rows. They are small, can be pickled, and read the snapshot of this call in
+        any process.
 
-        Args:
-            parts: How many; some may be empty.
-            box, where, sample, window, steps, columns, inclusion: As for `query`.
-            by: ``"hosts"`` cuts a table that is in a cluster along the cluster's ring, so
-                that each part can be read from one host, the first of its
-                ``preferred_hosts``; parts are then not compact. Elsewhere it is ``"space"``.
+        Parameters
+        ----------
+        parts
+            The number of parts, 1 to 65,536; some may be empty.
+        box, where, sample, window, steps, columns, inclusion
+            As for `query`.
+        by
+            ``"space"``, or ``"hosts"`` for a table on a cluster: each part can then be read from
+            one host, the first of its ``preferred_hosts``, but parts are not compact.
 
-        Raises:
-            InvalidInput: As for `query`; a ``limit`` or ``per_cell``, which choose among
-                all records; ``parts`` outside of 1 to 65,536.
+        Raises
+        ------
+        InvalidInput
+            As for `query`; ``parts`` is out of range; ``limit`` or ``per_cell`` is given, which
+            select from all rows.
 
-        Example:
-            >>> with multiprocessing.Pool() as pool:
-            ...     tables = pool.map(kubist.Split.to_arrow, t.splits(8, sample=0.1))
+        Examples
+        --------
+        >>> with multiprocessing.Pool() as pool:
+        ...     tables = pool.map(kubist.Split.to_arrow, t.splits(8, sample=0.1))
         """
         question = self._question(box=box, **asked)
         number = _box.count("parts", parts, least=1, most=2**16)
@@ -107,26 +116,33 @@ class InDirectory(Looks, Generic[Opened]):
         capacity: int | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Opened:
-        """Copies all records into a new table in the directory ``path``.
+        """Copies all rows into a new table at ``path``.
 
-        The copy is of one moment, takes bounded memory, and is there whole or not at
-        all. It keeps columns, identity, seed and so samples, steps, units and
-        metadata. What belongs to the writers stays behind: their tokens, and which of
-        them a step waits for, so that every step counts as complete in the copy.
+        The copy is of one snapshot, takes bounded memory, and appears as a whole or not at all. It
+        keeps columns, identity, seed (and so the samples), steps, units and metadata. Commit
+        tokens and declared writers are not copied, so every step of the copy is complete.
 
-        Args:
-            path: Where the copy will be; nothing may be there yet.
-            dimensions: The columns to index, with the domains of their values, as in `create`,
-                of the columns that the table was created with. Domains that are not given are
-                learned from a sample of all records. None: the same grid.
-            capacity: How many records a cube wants to keep; None: as here.
-            progress: Called now and then with the records done and in total.
+        Parameters
+        ----------
+        path
+            The location of the copy; nothing may exist there.
+        dimensions
+            The columns to index and their domains, as in `create`, from the columns that the table
+            was created with. Domains that are not given are learned from a sample of all rows.
+            None: the same grid.
+        capacity
+            About how many rows a cube keeps; None: the same.
+        progress
+            Called repeatedly with the number of rows done and in total.
 
-        Returns:
+        Returns
+        -------
+        Table
             The copy, open.
 
-        Example:
-            >>> t.copy_to("better.kubist", dimensions={"x": (0, 0.2), "z": "quantile"})
+        Examples
+        --------
+        >>> t.copy_to("better.kubist", dimensions={"x": (0, 0.2), "z": "quantile"})
         """
         location = location_of(path)
         self._pinned().copy_to(

@@ -1,7 +1,7 @@
-"""What can go wrong, by what you can do about it.
+"""Errors, by the action that they call for.
 
-Each class also derives from the built-in exception that fits, so code that
-catches ``ValueError`` or ``FileNotFoundError`` keeps working.
+Each class also derives from the matching built-in exception, so code that catches ``ValueError``
+or ``FileNotFoundError`` works.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ __all__ = [
 
 
 class Error(Exception):
-    """Any error of Kubist; all others derive from it."""
+    """Base class of all errors of Kubist."""
 
     def __str__(self) -> str:
-        # Names of columns and files stand in messages, and these on terminals.
+        # Messages contain names of columns and files, which may have control characters.
         return printable_lines(super().__str__())
 
 
 class InvalidInput(Error, ValueError):
-    """Fix the input and call again: nothing was written.
+    """The input is invalid; nothing was written. Correct it and call again.
 
-    The message names the column, the row or the value that does not fit.
+    The message names the column, row or value.
     """
 
 
@@ -48,62 +48,66 @@ class NotATable(Error, FileNotFoundError):
 
 
 class TableExists(Error, FileExistsError):
-    """Something is already at this path; ``exist_ok=True`` opens a table that agrees."""
+    """Something exists at this path; ``exist_ok=True`` opens a table that agrees."""
 
 
 class Damaged(Error):
-    """Bytes on disk are not what was written.
+    """Stored bytes are damaged.
 
-    The message names the file and the offset. ``verify()`` lists all damage;
-    the other parts of the table can still be read.
+    The message names the file and the offset. ``verify()`` lists all damage; the rest of the table
+    can still be read.
     """
 
 
 class NewerFormat(Error):
-    """The table was written by a newer Kubist: upgrade this one."""
+    """A newer version of Kubist wrote the table: upgrade this one."""
 
 
 class Busy(Error):
-    """Someone else holds it, as a second writer of the same name: wait, or use another name."""
+    """Another process or handle has it open, such as a writer of the same name. Wait, or use
+    another name.
+    """
 
 
 class SnapshotExpired(Error):
-    """The files of this snapshot were cleaned away: take a fresh one."""
+    """The files of this snapshot were deleted: take a new one."""
 
 
 class TableReplaced(Error):
-    """Another table came to this path, or another history of it from a backup: open it again."""
+    """Another table, or another history of it from a backup, is at this path. Open it again."""
 
 
 class Cancelled(Error):
-    """The call was stopped from elsewhere; the table is as before."""
+    """The call was cancelled; the table did not change."""
 
 
 class Refused(Error, RuntimeError):
-    """This handle cannot go on: it was closed, forked or used up, or an earlier write failed.
+    """This handle cannot be used any more: it was closed, forked or used up, or a write failed.
 
-    What was acknowledged is safe. Open the table (or a writer) again.
+    Commits that returned are safe. Open the table (or a writer) again.
     """
 
 
 class StorageError(Error, OSError):
-    """The operating system refused: a full disk, missing permission, a broken device."""
+    """The operating system or the storage reported an error: a full disk, missing permission, a
+    broken device.
+    """
 
 
 class Unavailable(StorageError):
-    """The storage failed or did not answer: nothing is known of the bytes there, try again."""
+    """The storage failed or did not respond; the outcome of the request is unknown. Try again."""
 
 
 class NoSpace(StorageError):
-    """The disk or the quota is full: make room."""
+    """The disk or the quota is full: free some space."""
 
 
 class NotPermitted(StorageError, PermissionError):
-    """The operating system does not permit it."""
+    """The operating system denies access."""
 
 
 class InternalError(Error):
-    """A mistake in Kubist itself: please report it."""
+    """A bug in Kubist: please report it."""
 
 
 # Tracebacks and help() show the name that users import.

@@ -1,4 +1,4 @@
-"""Figures with their intervals: what `Table.estimate` returns."""
+"""Estimates with intervals: the result of `Table.estimate`."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from ._spec import EstimateRequest, QuerySpec
 
 _SHOWN = 40
-"""Figures that a terminal or a notebook shows."""
+"""Estimates that a terminal or a notebook shows."""
 
 _OF_FIGURES = frozenset(
     "bin_low bin_high bin2_low bin2_high value low high "
     "confidence fraction rows rows_read exact".split()
 )
-"""Columns that are shown as one value, and as one bin, or not at all."""
+"""Columns that are shown combined (as value and bin) or not at all."""
 
 
 class About(TypedDict):
-    """What is known of all figures of an estimate together."""
+    """Values that all aggregates of an estimate share."""
 
     fraction: float
     confidence: float
@@ -50,10 +50,10 @@ class About(TypedDict):
 
 
 class Estimate:
-    """Figures, each with an interval that holds the truth with the given confidence.
+    """Estimated aggregates, each with a confidence interval.
 
-    One row for each aggregate and group (and bin) in `to_arrow`, `to_pandas`, `to_polars`;
-    `value`, `low` and `high` where there is a single figure:
+    `to_arrow`, `to_pandas` and `to_polars` return one row per aggregate and group (and bin).
+    `value`, `low` and `high` refer to a single aggregate:
 
     >>> e = t.estimate("mean(ux)", error=0.01)
     >>> e.value, e.low, e.high
@@ -65,75 +65,75 @@ class Estimate:
         self._about: About = json.loads(figures.about())
 
     def to_arrow(self) -> pa.Table:
-        """A row for each figure, as a `pyarrow.Table`.
+        """Returns a `pyarrow.Table` with one row per aggregate, group and bin.
 
-        Columns: ``aggregate``; those of ``group_by``; for histograms ``bin_low``,
+        Columns: ``aggregate``; the columns of ``group_by``; for histograms ``bin_low``,
         ``bin_high`` (and ``bin2_low``, ``bin2_high``); ``value``, ``low``, ``high``,
-        ``confidence``, ``fraction``, ``rows`` (the records it comes from),
-        ``rows_read`` (all that were looked at), ``exact``. Ends are infinite where nothing
-        bounds them. Where all figures have a type of their own in common, such as int64 or a
-        timestamp, ``value``, ``low`` and ``high`` have it too, and such ends are null.
+        ``confidence``, ``fraction``, ``rows`` (the rows that contribute), ``rows_read`` (all rows
+        examined), ``exact``. Unbounded ends are infinite. If all aggregates have a common type,
+        such as int64 or a timestamp, then ``value``, ``low`` and ``high`` have it, and unbounded
+        ends are null.
         """
         pa = need("pyarrow", "to_arrow()")
         return pa.Table.from_batches([pa.record_batch(self._figures.batch())])
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row for each figure, as a `pandas.DataFrame`."""
+        """Returns a `pandas.DataFrame` with the rows of `to_arrow`."""
         need("pandas", "to_pandas()")
         return _forms.to_pandas(self.to_arrow(), {})
 
     def to_polars(self) -> pl.DataFrame:
-        """A row for each figure, as a `polars.DataFrame`."""
+        """Returns a `polars.DataFrame` with the rows of `to_arrow`."""
         return polars_frame(self._figures.batch(), "to_polars()")
 
     @property
     def value(self) -> Any:
-        """The value of the only figure; None if no record says anything about it.
+        """The value of a single aggregate; None if no row contributes.
 
-        With all digits where it is of integers, decimals, dates or times: an `int`, a
-        `decimal.Decimal`, a `datetime.date`, `datetime.datetime` or `datetime.time`, or, of
-        timestamps in nanoseconds, a `numpy.datetime64`. Extremes and quantiles always are,
-        counts and sums where they are exact. All others are floats.
+        Extremes and quantiles, and exact counts and sums, keep all digits of integers, decimals,
+        dates and times: an `int`, `decimal.Decimal`, `datetime.date`, `datetime.datetime`,
+        `datetime.time`, or `numpy.datetime64` for timestamps in nanoseconds. Other values are
+        floats.
         """
         return self._only()["value"]
 
     @property
     def low(self) -> Any:
-        """The lower end of its interval; infinite, or of times None, where nothing bounds it."""
+        """The lower end of the interval; if unbounded, infinite (None for times)."""
         return self._only()["low"]
 
     @property
     def high(self) -> Any:
-        """The upper end of its interval; infinite, or of times None, where nothing bounds it."""
+        """The upper end of the interval; if unbounded, infinite (None for times)."""
         return self._only()["high"]
 
     @property
     def exact(self) -> bool:
-        """Whether all figures are those of all records."""
+        """Whether all values are exact."""
         return all(row["exact"] for row in self._rows())
 
     @property
     def fraction(self) -> float:
-        """The share of the identities that was read; figures may know more."""
+        """The sampled fraction of the identities. Extremes and counts may use more rows."""
         return self._about["fraction"]
 
     @property
     def confidence(self) -> float:
-        """How often the intervals hold the truth."""
+        """The fraction of intervals that contain the true value."""
         return self._about["confidence"]
 
     @property
     def stopped(self) -> str:
-        """Why reading ended.
+        """Why reading stopped.
 
-        One of ``goal``, ``sample``, ``time``, ``rows``, ``bytes``, ``memory``, ``exact``;
+        One of ``goal``, ``sample``, ``time``, ``rows``, ``bytes``, ``memory``, ``exact``, or
         ``progress`` if a finer estimate follows.
         """
         return self._about["stopped"]
 
     @property
     def missed_group(self) -> int | None:
-        """With the confidence given, no group of more identities than this is missing.
+        """At the given confidence, no group with more identities than this is missing.
 
         None without ``group_by``.
         """
@@ -141,52 +141,52 @@ class Estimate:
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader of the figures should know: heavy tails, few records."""
+        """Warnings about the estimates: heavy tails, few rows."""
         return self._about["warnings"]
 
     @property
     def outlook(self) -> str | None:
-        """What the pilot expects the goal to take, of the first of progressive estimates.
+        """The cost that the pilot predicts for the goal, in the first progressive estimate.
 
-        None where that is not much, and of later ones.
+        None if it is small, and in later estimates.
         """
         return self._about["outlook"]
 
     def to_numpy(self) -> tuple[np.ndarray[Any, Any], ...]:
-        """The only histogram as ``(counts, edges)``.
+        """Returns a single histogram as ``(counts, edges)``, or ``(counts, edges_x, edges_y)``.
 
-        In two directions ``(counts, edges_x, edges_y)``. As of ``numpy.histogram`` and
-        ``numpy.histogram2d``, but that counts are estimates and the outermost edges say how
-        far the outer bins reach: to the smallest and the largest value where they are
-        known, else they are infinite.
+        The form is that of ``numpy.histogram`` and ``numpy.histogram2d``. Counts are estimates.
+        The outermost edges are the smallest and largest value if known, else infinite.
 
-        Example:
-            >>> counts, edges = t.estimate("histogram(x, 20, round)").to_numpy()
+        Examples
+        --------
+        >>> counts, edges = t.estimate("histogram(x, 20, round)").to_numpy()
         """
         from ._histogram import arrays
 
         return arrays(self._rows())
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """A dict for each figure: aggregate, groups, value, low, high, and how it was found.
+        """Returns one dict per row of `to_arrow`.
 
-        Example:
-            >>> {row["aggregate"]: row["value"] for row in t.estimate("mean(x), max(x)").to_dicts()}
+        Examples
+        --------
+        >>> {row["aggregate"]: row["value"] for row in t.estimate("mean(x), max(x)").to_dicts()}
         """
         return self._rows()
 
     @property
     def stats(self) -> Stats:
-        """What it cost."""
+        """The cost of the estimate."""
         return parse(Stats, json.dumps(self._about["stats"]))
 
     @property
     def units(self) -> dict[str, str]:
-        """The units of the aggregates that have one: of columns with a unit."""
+        """The units, by aggregate; only of columns with a unit."""
         return self._about.get("units", {})
 
     def _rows(self, most: int | None = None) -> list[dict[str, Any]]:
-        """A row a figure, with values of Python."""
+        """One dict per row, with Python values."""
         batch = self._figures.batch()
         names = batch.names()
         columns = [batch.values(place) for place in range(len(names))]
@@ -197,7 +197,7 @@ class Estimate:
         return rows
 
     def _own(self) -> list[Own | None]:
-        """The figures that are in types of their own."""
+        """The values with all digits, for types other than floats."""
         return [None if own is None else Own(*own) for own in self._about["own"]]
 
     def _only(self) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class Estimate:
         return rows[0]
 
     def _table(self) -> tuple[list[str], list[list[str | None]], list[str]]:
-        """Names, cells, and lines about all of it."""
+        """Names, cells and notes of the displayed table."""
         batch = self._figures.batch()
         rows = self._rows(_SHOWN)
         places = [place for place, name in enumerate(batch.names()) if name not in _OF_FIGURES]
@@ -231,14 +231,14 @@ class Estimate:
         return [*names, "value"], cells, [about, *(f"note: {word}" for word in self.warnings)]
 
     def _in_words(self, row: dict[str, Any], own: Own | None) -> str:
-        # What histograms count is in no unit; their bins are.
+        # Counts of a histogram have no unit; its bins have.
         unit = None if "bin_low" in row else self.units.get(row["aggregate"])
         if own is not None:
             return own.in_words(row["exact"], unit)
         return _kubist.figure(row["value"], row["low"], row["high"], row["exact"], unit)
 
     def _bin_in_words(self, row: dict[str, Any]) -> str | None:
-        """Its ends in each direction; None of a figure that has none."""
+        """The bounds of the bin in each direction; None without a bin."""
         units = self._about.get("bin_units", {}).get(row["aggregate"], [])
         ends = ((row.get(f"{bin}_low"), row.get(f"{bin}_high")) for bin in ("bin", "bin2"))
         words = [
@@ -259,7 +259,7 @@ Estimate.__module__ = "kubist"
 
 
 def steps(estimates: Estimates) -> Iterator[Estimate]:
-    """One after the other, until the last."""
+    """Yields the estimates of a progressive run."""
     while (figures := estimates.next_step()) is not None:
         yield Estimate(figures)
 
@@ -276,8 +276,8 @@ def request(
     confidence: Any,
     tails: Any,
 ) -> EstimateRequest:
-    """What is estimated of which records, and how well, in the words of JSON."""
-    # What `Table.estimate` takes chooses among no records: an estimate has those words too.
+    """The JSON request of an estimate."""
+    # An `EstimateRequest` has all keys that `Table.estimate` can set in a `QuerySpec`.
     asked = cast("EstimateRequest", {**question, "aggregates": _aggregates(aggregates)})
     if group_by is not None:
         texts = [group_by] if isinstance(group_by, str) else group_by
@@ -298,7 +298,7 @@ def request(
 
 
 def _goal(error: Any) -> tuple[Literal["error", "absolute"], float | str]:
-    """``0.01`` or ``"1%"`` of a value, ``"0.01 abs"`` or ``"0.1 mm"`` whatever the value."""
+    """``0.01`` or ``"1%"`` are relative errors; ``"0.01 abs"`` or ``"0.1 mm"`` are absolute."""
     if not isinstance(error, str):
         share = _box.finite("error", error)
         if share >= 1:
@@ -316,7 +316,7 @@ def _goal(error: Any) -> tuple[Literal["error", "absolute"], float | str]:
     if (plain := _number(text)) is not None:
         return _goal(plain)
     if text[:1] in ".0123456789" and text.isprintable() and not text.endswith(("abs", "%")):
-        # The engine knows the units.
+        # The engine parses the unit.
         return "absolute", text
     raise InvalidInput(
         f"error: expected a share as 0.01 or '1%', or '0.01 abs' or '0.1 mm', not {error!r}"
@@ -324,7 +324,7 @@ def _goal(error: Any) -> tuple[Literal["error", "absolute"], float | str]:
 
 
 def _number(text: str) -> float | None:
-    """The number that a text is, if it is one."""
+    """The number in a text; None if it is none."""
     try:
         return float(text)
     except ValueError:

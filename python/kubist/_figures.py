@@ -1,4 +1,4 @@
-"""The figures that calls report: plain values with a readable face."""
+"""Reports of calls: plain values with a readable representation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def parse(kind: type[T], text: str) -> T:
-    """A figure from the engine's JSON; fields that this version does not know are left out."""
+    """Parses a report of the engine's JSON; ignores unknown fields."""
     return _of(kind, json.loads(text))
 
 
@@ -24,22 +24,23 @@ def _of(kind: type[T], values: dict[str, Any]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one commit did. Once you hold it, its records survive a crash."""
+    """The result of a commit, whose rows are durable."""
 
     rows: int
-    """Records that became visible."""
+    """Number of rows in the commit."""
     writer: str
     """Name of the writer whose log holds the commit."""
     sequence: int
     """Position in that log, counted up by one."""
     bytes_written: int
     seconds: float
-    """Time that the commit took."""
+    """Duration of the commit."""
     rows_outside: int = 0
-    """Records outside of the domain of the grid in some dimension. They are kept and found all
-    the same; the optimizer makes a grid that fits when there are many."""
+    """Rows outside of the grid's domain in some dimension. Queries find them too; if there are
+    many, the optimizer makes a grid that fits.
+    """
     repeated: bool = False
-    """Its token was known: it had been committed before, and was not again."""
+    """Whether its token had been committed before; then it was not committed again."""
 
     def __repr__(self) -> str:
         rate = f", {self.rows / self.seconds:,.0f} records/s" if self.seconds > 0 else ""
@@ -54,21 +55,22 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What a query cost so far."""
+    """The cost of a query so far."""
 
     rows_returned: int
     rows_read: int
-    """Every record of every zone that was decoded; one that was read twice counts twice."""
+    """Rows of all zones that were decoded; a row that was decoded twice counts twice."""
     bytes_read: int
     bytes_cached: int
-    """Of these, those that the local cache had (docs/where.md), or of pages that are kept decoded."""
+    """Bytes from the local cache (docs/where.md) or from decoded pages in memory."""
     pages_read: int
     cubes_visited: int
     runs_looked_up: int
-    """Runs of which a lookup told where the values asked for are, if anywhere."""
+    """Runs whose secondary index was read."""
     round_trips: int
-    """How often the store was asked for bytes, each time for all that was known to be
-    needed of one file; several threads ask side by side."""
+    """Number of requests for bytes of a file. A request fetches all ranges that are needed and
+    known; threads send requests in parallel.
+    """
     seconds: float
     """From the start of the query to its last batch, or until now."""
 
@@ -86,68 +88,70 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Where a query's time went. Requests overlap: all of them together take longer than it."""
+    """Where the time of a query went. Requests overlap, so their times add up to more than the
+    query's.
+    """
 
     planned_seconds: float
-    """Until the first records were asked for."""
+    """Time before the first request."""
     round_trips: int
-    """The longest chain of requests of which each was sent after the one before was answered."""
+    """The longest chain of requests, each sent after the response to the one before."""
     requests: int
     bytes: int
     bytes_cached: int
-    """Bytes that the local cache had; no request brought them."""
+    """Bytes that the local cache had."""
     queued_seconds: float
-    """Of all requests: waiting for room among those on their way."""
+    """Sum over all requests: time in the queue before sending."""
     store_seconds: float
-    """Of all requests: from when they were sent to when they were answered."""
+    """Sum over all requests: time from sending to the response."""
     decoded_seconds: float
-    """Of all threads: making records of what was read."""
+    """Sum over all threads: time to decode rows."""
     hosts: dict[str, int]
-    """Requests that each host answered; none for a directory."""
+    """Number of requests that each host answered; empty for a directory."""
 
 
 class Traffic(TypedDict):
-    """What a handle has asked of a service since it was opened, the opening included."""
+    """All requests of a handle to a remote store since it was opened, including the opening."""
 
     round_trips: int
-    """The longest chain of requests of which each was sent after the one before was answered."""
+    """The longest chain of requests, each sent after the response to the one before."""
     requests: int
     bytes_read: int
     bytes_written: int
     cache_hits: int
     """Blocks and objects that the local cache had."""
     cache_misses: int
-    """Those that it had not, and that were read from the service."""
+    """Blocks and objects that were read from the store."""
     cache_bytes: int
     """Bytes of the hits."""
 
 
 class RequestTimes(TypedDict):
-    """When what happened to one request, in seconds since the query began."""
+    """The times of a request, in seconds since the start of the query."""
 
     asked: float
-    """The query wanted it."""
+    """When the query queued it."""
     sent: float
-    """There was room for it."""
+    """When it was sent."""
     answered: float
-    """Its bytes were there."""
+    """When its response had arrived."""
     decoded: float
-    """The records of the task that it was for were there."""
+    """When the rows of its task were decoded."""
     bytes: int
     host: str | None
-    """Who answered; None: this machine."""
+    """The host that answered; None: this machine."""
 
 
 class Prediction(TypedDict):
-    """What a fit of the scalability model says of a query's requests."""
+    """Prediction of a query's time by a fitted scalability model."""
 
     seconds: float
-    """How long the query should have taken."""
+    """Predicted duration of the query."""
     error: float
-    """How much longer it took, as a share: 0.1 is 10 %."""
+    """Relative error: 0.1 means that the query took 10 % longer than predicted."""
     requests: float
     most_loaded: float
-    """Requests of the node that has most."""
+    """Number of requests to the node with the most."""
     sending_ms: float
     nodes_ms: float
     fetching_ms: float
@@ -155,21 +159,21 @@ class Prediction(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A query that was run, its answer thrown away: what it cost and where its time went."""
+    """The cost and times of a query whose rows were discarded."""
 
     stats: Stats
     fraction: float
     stages: Stages
     requests: list[RequestTimes]
-    """In the order in which they were answered."""
+    """In order of their responses."""
     traffic: Traffic | None
-    """Of the table's handle so far; None where no service is asked."""
+    """Of the table's handle so far; None for a local directory."""
     predicted: Prediction | None
-    """By a fit of the scalability model, where one was given."""
+    """By the model of ``fit``, if given."""
 
     @classmethod
     def parse(cls, text: str) -> Explanation:
-        """Reads what the engine says."""
+        """Parses the engine's JSON."""
         values = json.loads(text)
         parts = {"stats": _of(Stats, values["stats"]), "stages": _of(Stages, values["stages"])}
         return _of(cls, {**values, **parts})
@@ -190,13 +194,13 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """An indexed column and its grid."""
+    """An indexed column and its domain."""
 
     column: str
     scale: str
     """``linear`` or ``quantile``."""
     low: float | None
-    """Lower end of the domain; None until the first commit has fixed it."""
+    """Lower end of the domain; None before the first commit."""
     high: float | None
 
     def __str__(self) -> str:
@@ -214,14 +218,17 @@ class Column:
     nullable: bool
     unit: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
-    """Its other metadata."""
+    """Metadata other than the unit."""
     added: bool = False
-    """It came after the creation: data may lack it, and has ``default`` then."""
+    """Whether it was added after the creation of the table. Data may omit it, and then has
+    ``default``.
+    """
     default: str | None = None
-    """In words; None is null."""
+    """As text; None: null."""
     accuracy: str | None = None
-    """How far stored values may be from the given ones, in its unit: a number, or one with ``rel``
-    behind it; None: they are the same."""
+    """Error bound of stored values: a number in the column's unit, or a relative one with ``rel``.
+    None: values are stored exactly.
+    """
 
     def __str__(self) -> str:
         shown = f"{self.name}: {self.data_type}"
@@ -234,7 +241,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class WriterInfo:
-    """What one writer has committed."""
+    """The commits of a writer."""
 
     name: str
     commits: int
@@ -247,13 +254,14 @@ class WriterInfo:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredWriters:
-    """The writers that steps wait for: their names, or how many different ones."""
+    """The writers that steps wait for: their names, or the number of different writers."""
 
     names: list[str] | None = None
     count: int | None = None
     after: int | None = None
-    """They count for the steps after this one, up to the next that is declared; None: from the
-    first step on."""
+    """The declaration is valid for the steps after this one, up to the next declaration; None: from
+    the first step on.
+    """
 
     def __str__(self) -> str:
         after = "" if self.after is None else f"after step {self.after} "
@@ -264,14 +272,15 @@ class DeclaredWriters:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a table on an object store costs, in dollars: by Amazon's prices, or those of
-    ``KUBIST_S3_PRICES`` (docs/where.md)."""
+    """The cost of a table on an object store in US dollars, by Amazon's prices or those in
+    ``KUBIST_S3_PRICES`` (docs/where.md).
+    """
 
     storage_a_month: float
     thousand_questions: float
-    """Of their requests, each question a small box on an open table."""
+    """Requests of 1,000 queries of a small box on an open table."""
     thousand_commits: float
-    """Of their requests, each commit of up to 8 MiB."""
+    """Requests of 1,000 commits of up to 8 MiB."""
 
     def __str__(self) -> str:
         return (
@@ -283,14 +292,14 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class ThinnedSteps:
-    """Steps of which only a sample was written."""
+    """Subsampled steps: only a sample of their rows was stored."""
 
     steps: int
-    """How many."""
+    """Number of subsampled steps."""
     kept: int
-    """Their records that are there."""
+    """Rows that were stored."""
     rows: int
-    """All records that they had."""
+    """Rows that the steps had."""
 
     def __str__(self) -> str:
         steps = counted(self.steps, "step")
@@ -298,29 +307,29 @@ class ThinnedSteps:
 
 
 _SAID = {"primary": "records"}
-"""Files as `kubist info` calls them."""
+"""Kinds of files whose name differs in `kubist info`."""
 
 _METADATA_SHOWN = 100
-"""Characters of a value; some are whole topologies."""
+"""Maximum number of characters of a displayed value; some are whole topologies."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """What a table's files take, in bytes, by what they are there for."""
+    """Bytes of a table's files, by purpose."""
 
     primary: int
-    """Data of live runs, each record once."""
+    """Data of live runs; each row counts once."""
     replicas: int
     zone_maps: int
     lookups: int
     dead: int
-    """Replaced, failed or under way: what `Table.clean` can delete, and a little more."""
+    """Replaced, failed or incomplete data: about the amount that `Table.clean` can delete."""
     logs: int
     rewrites: int
     checkpoints: int
     other: int
     total: int
-    """All of the above, and of the table's files."""
+    """Sum of the above."""
 
     def __str__(self) -> str:
         parts = [each.name for each in fields(self) if each.name != "total"]
@@ -331,7 +340,7 @@ class DiskUse:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What is known of a table without a look at how it is laid out."""
+    """The description of a table without its layout."""
 
     dimensions: list[Dimension]
     identity: list[str]
@@ -348,7 +357,7 @@ class About:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Info:
-    """What a table holds and how it is laid out. ``print(info)`` shows all of it."""
+    """The contents and layout of a table. ``print(info)`` shows all of it."""
 
     location: str
     format_version: int
@@ -356,46 +365,47 @@ class Info:
     """Whether several machines may write to it."""
     rows: int
     runs: int
-    """Sorted sets of records, each from one commit or one rewrite."""
+    """Sorted sets of rows, each from one commit or rewrite."""
     cubes: int
     most_runs: int
-    """Of the cube that has most."""
+    """The largest number of runs of a cube."""
     replica_rows: int
-    """Copies of records in deeper cubes."""
+    """Copies of rows in deeper cubes."""
     debt: int
-    """Records that a fresh build would put elsewhere, or that lie in surplus runs."""
+    """Rows that a fresh build would put elsewhere, or that are in surplus runs."""
     grid: int
-    """The number of the newest grid, by which records are placed; the first has 0."""
+    """Number of the newest grid, which places new rows; the first is 0."""
     rows_to_move: int
-    """Records that lie by older grids, and wait for the optimizer."""
+    """Rows in older grids, which the optimizer has yet to move."""
     rows_outside: int
-    """About how many records lie outside of the domain of the newest grid in some dimension. They
-    are found all the same; the optimizer makes a grid that fits when there are many."""
+    """About how many rows are outside of the newest grid's domain in some dimension. Queries find
+    them too; if there are many, the optimizer makes a grid that fits.
+    """
     height: int
     """Levels of the cube tree."""
     dimensions: list[Dimension]
     identity: list[str]
     lookup: list[str]
-    """Columns by whose values records are found without a scan."""
+    """Columns with a secondary index."""
     capacity: int
-    """How many records a cube wants to keep."""
+    """About how many rows a cube keeps."""
     seed: int
     replication: str
     compression: str
     columns: list[Column]
     writers: list[WriterInfo]
     declared: list[DeclaredWriters]
-    """The writers that steps wait for, by the steps; none if nobody declared any."""
+    """Declarations of the writers that steps wait for; empty without any."""
     bytes: int
     bytes_per_row: float
     metadata: dict[str, Any]
-    """The table's metadata."""
+    """The metadata of the table."""
     disk: DiskUse
-    """What its files take, by now."""
+    """The current size of its files."""
     thinned: ThinnedSteps | None = None
-    """What is there of steps of which only a sample was written, if there are such."""
+    """Its subsampled steps, if any."""
     costs: Costs | None = None
-    """What the table costs; None but on an object store."""
+    """Its cost; None except on an object store."""
 
     @classmethod
     def parse(cls, text: str) -> Info:
@@ -411,7 +421,7 @@ class Info:
         return _of(cls, values)
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures as plain dicts and lists, ready for ``json.dumps``."""
+        """Returns plain dicts and lists, ready for ``json.dumps``."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -479,12 +489,12 @@ def _in_short(key: str, value: Any) -> str:
 
 
 def _titled(title: str, values: list[str]) -> list[tuple[str, str]]:
-    """The title stands before the first value only."""
+    """Only the first value has the title."""
     return [(title if place == 0 else "", value) for place, value in enumerate(values)]
 
 
 class Extent(TypedDict):
-    """Where records lie along a dimension, in its unit."""
+    """The range of rows along a dimension, in its unit."""
 
     column: str
     low: float
@@ -492,24 +502,24 @@ class Extent(TypedDict):
 
 
 class Loss(TypedDict):
-    """What damage at one location costs."""
+    """The loss at one damaged location."""
 
     what: str
     """The file, the offset in it and the cube."""
     cube: str
     """In hexadecimal."""
     level: int
-    """Of the cube; the root's is 0."""
+    """Level of the cube; the root is 0."""
     rows: int
     extents: list[Extent]
-    """A box around the records."""
+    """A bounding box of the rows."""
     replicas: int
-    """Cubes in which a replica holds copies of some of the records."""
+    """Cubes with a replica that has copies of some of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What ``verify()`` read and what it found wrong."""
+    """The result of ``verify()``."""
 
     rows: int
     runs: int
@@ -517,23 +527,23 @@ class VerifyReport:
     """Read with ``deep=True`` only."""
     bytes: int
     findings: list[str]
-    """One line for each thing that is wrong; empty for a sound table."""
+    """One line per defect; empty for an intact table."""
     deep: bool = False
     replicas: int = 0
     rows_lost: int = 0
-    """Records that cannot be read."""
+    """Rows that cannot be read."""
     rows_recoverable: int = 0
-    """Of those, records that replicas still hold: `kubist.salvage` takes them from there."""
+    """Lost rows that replicas have, from which `kubist.salvage` copies them."""
     losses: list[Loss] = field(default_factory=list)
     """One for each damaged location."""
     rows_unread: int = 0
-    """Records that could not be read because the storage failed: they may be sound."""
+    """Rows that the storage failed to read; they may be intact."""
     unread: list[str] = field(default_factory=list)
-    """One line for each thing that could not be read, which is no damage: try again."""
+    """One line per location that could not be read. This is not damage: try again."""
 
     @property
     def ok(self) -> bool:
-        """Everything could be read, and nothing is wrong."""
+        """Whether everything was read and is intact."""
         return not self.findings and not self.unread
 
     def _verdict(self) -> str:
@@ -558,29 +568,32 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class SalvageReport:
-    """What `kubist.salvage` saved, and what it could not."""
+    """The result of `kubist.salvage`."""
 
     rows: int
-    """In the new table."""
+    """Rows in the new table."""
     rows_recovered: int
-    """Of those, records of damaged files that replicas, or the files that they replaced, held."""
+    """Rows of damaged files that came from replicas, or from the files that the damaged ones
+    replaced.
+    """
     rows_lost: int
-    """Records that are known to have been committed and are not in the new table."""
+    """Rows that were committed and are not in the new table."""
     losses: list[Loss]
-    """What each damaged location cost before replicas were used, as in `VerifyReport.losses`."""
+    """The loss at each damaged location before the use of replicas, as in `VerifyReport.losses`."""
     notes: list[str]
-    """What else was damaged, and what cannot be known because of it."""
+    """Other damage, and losses that cannot be counted because of it."""
     commits_lost: int = 0
-    """Commits that are known to have been made, of which the log entry cannot be read."""
+    """Commits whose log entry cannot be read."""
     uncounted: bool = False
-    """More records may be lost than could be counted: ``notes`` says why."""
+    """Whether more rows may be lost than were counted; ``notes`` has the reason."""
     alterations_lost: int = 0
-    """Alterations that cannot be read, or stand behind such a one: the new table lacks the
-    columns, with all their values, the units and the metadata that they brought."""
+    """Alterations that cannot be read, or that follow an unreadable one. The new table lacks their
+    columns (with all values), units and metadata.
+    """
 
     @property
     def ok(self) -> bool:
-        """Nothing was damaged."""
+        """Whether nothing was damaged."""
         return not self.losses and not self.notes
 
     def __repr__(self) -> str:
@@ -593,48 +606,48 @@ class SalvageReport:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeReport:
-    """What `Table.optimize` did."""
+    """The result of `Table.optimize`."""
 
     rewrites: int
     rows_rewritten: int
     rows_moved: int
-    """Of these, records that moved from an older grid to the newest."""
+    """Rows that moved from an older grid to the newest."""
     rows_copied: int
-    """Records of new replicas."""
+    """Rows of new replicas."""
     lookups_merged: int
-    """Lookups that became parts of larger ones."""
+    """Parts of secondary indexes that were merged into larger ones."""
     bytes_written: int
     new_grid: bool
-    """Did it give the table another grid, because the data had outgrown the one before?"""
+    """Whether it made a new grid because the data had outgrown the previous one."""
     conflicts: int
-    """Rewrites that another optimizer made superfluous."""
+    """Rewrites that another optimizer made unnecessary."""
     left_to_others: int
-    """Parts of the tree that another optimizer was at work on."""
+    """Parts of the tree that it skipped because another optimizer was working on them."""
     debt_before: int
-    """Records that a fresh build would put elsewhere, before."""
+    """Rows that a fresh build would put elsewhere, before the call."""
     debt_after: int
-    """And now."""
+    """The same, after the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regridded:
-    """What `Table.regrid` did."""
+    """The result of `Table.regrid`."""
 
     grid: int
-    """The number of the new grid."""
+    """Number of the new grid."""
     optimized: OptimizeReport
-    """What the optimizer did then."""
+    """The optimizer's report."""
 
     @classmethod
     def parse(cls, text: str) -> Regridded:
-        """Reads what the engine says."""
+        """Parses the engine's JSON."""
         values = json.loads(text)
         return cls(values["grid"], _of(OptimizeReport, values["optimized"]))
 
 
 @dataclass(frozen=True, slots=True)
 class Retraction:
-    """What `Table.retract` took back."""
+    """The result of `Table.retract`."""
 
     rows: int
     runs_removed: int
@@ -643,26 +656,26 @@ class Retraction:
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """What `Table.clean` did."""
+    """The result of `Table.clean`."""
 
     segments_deleted: int
     bytes_deleted: int
     segments_waiting: int
-    """Not needed any more, and deleted by a call after the retention time."""
+    """Unused segments, which a call after the retention time deletes."""
     bytes_released: int
-    """Parts that were not needed of files that stay, given back."""
+    """Unused parts of other files that were released."""
     bytes_waiting: int
-    """The same, given back by a call after the retention time."""
+    """Unused parts that a call after the retention time releases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What `kubist.drop` deleted."""
+    """The result of `kubist.drop`."""
 
     files: int
     bytes: int
     files_left: int
-    """Files that are not the table's, and were left where they are."""
+    """Files of other programs, which were not deleted."""
 
 
 for _kind in (

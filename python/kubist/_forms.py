@@ -1,4 +1,4 @@
-"""Answers in the forms that communities work with: xarray, GeoPandas, astropy, PyVista, arrays."""
+"""Conversion of results to xarray, GeoPandas, astropy, PyVista and arrays."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def unit_of(field: pa.Field) -> str | None:
-    """The unit that a column's metadata says."""
+    """The unit in a column's metadata."""
     said = (field.metadata or {}).get(b"unit")
     return None if said is None else said.decode("utf-8", "replace")
 
 
 def told(masked: Any) -> Array:
-    """A masked array, or a plain one where NaN or NaT stands for null and for nothing else."""
+    """The masked array, or a plain one if NaN or NaT can represent null unambiguously."""
     import numpy as np
 
     values, mask = np.ma.getdata(masked), np.ma.getmaskarray(masked)
@@ -41,16 +41,19 @@ def told(masked: Any) -> Array:
 
 
 def plain(column: pa.ChunkedArray, name: str, what: str) -> Array:
-    """A column as an array without a mask: null is NaN in numbers, NaT in times, None in others.
+    """A column as an array without a mask: null becomes NaN in numbers, NaT in times, None in
+    others.
 
-    Raises:
-        InvalidInput: An integer beside a null is none of the floats.
+    Raises
+    ------
+    InvalidInput
+        An integer next to a null is not exact as a float.
     """
     import pyarrow as pa
 
     if column.null_count and pa.types.is_integer(column.type):
         try:
-            # Refuses integers that a float does not hold.
+            # Raises for integers that a float cannot represent.
             column = column.cast(pa.float64())
         except pa.ArrowInvalid:
             raise InvalidInput(
@@ -62,7 +65,7 @@ def plain(column: pa.ChunkedArray, name: str, what: str) -> Array:
 
 
 def to_pandas(table: pa.Table, options: Mapping[str, Any]) -> pd.DataFrame:
-    """The frame, with a nullable type for each column that needs one to be exact."""
+    """The frame, with nullable types where the usual ones are not exact."""
     import pandas as pd
     import pyarrow as pa
 
@@ -85,7 +88,7 @@ def to_pandas(table: pa.Table, options: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _nullable(column: pa.ChunkedArray) -> Any:
-    """The type of pandas that tells null from all values; None: the usual one does."""
+    """The pandas type that distinguishes null from all values; None: the usual one does."""
     import pandas as pd
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -98,16 +101,19 @@ def _nullable(column: pa.ChunkedArray) -> Any:
     if pa.types.is_integer(kind):
         return pd.array([], dtype=str(kind).capitalize().replace("Ui", "UI")).dtype
     if pa.types.is_floating(kind) and pc.any(pc.is_nan(column)).as_py():
-        # Pandas' own nullable floats take NaN for null.
+        # pandas' own nullable floats treat NaN as null.
         return pd.ArrowDtype(kind)
     return None
 
 
 def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Array]:
-    """Columns as arrays over some of them: ``values[i, j]`` is of axis value i and j.
+    """Columns as arrays over the distinct values of the axes: ``values[i, j]`` belongs to axis
+    values i and j.
 
-    Raises:
-        InvalidInput: A place has no row, or several; the message names it.
+    Raises
+    ------
+    InvalidInput
+        A combination of axis values does not have exactly one row; the message names it.
     """
     numpy = need("numpy", what)
     for name in axes:
@@ -141,7 +147,7 @@ def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Ar
 
 
 def to_xarray(table: pa.Table, axes: Sequence[str]) -> xarray.Dataset:
-    """Without axes one dimension, ``row``."""
+    """A dataset over the axes; without axes, over one dimension ``row``."""
     xarray_ = need("xarray", "to_xarray()")
     units = {f.name: unit_of(f) for f in table.schema}
     rows = {name: plain(table.column(name), name, "to_xarray()") for name in table.column_names}
@@ -160,7 +166,7 @@ def to_xarray(table: pa.Table, axes: Sequence[str]) -> xarray.Dataset:
 
 
 def to_geopandas(table: pa.Table, x: str, y: str, crs: Any) -> geopandas.GeoDataFrame:
-    """The frame with a column ``geometry`` behind the others."""
+    """The frame with a last column ``geometry``."""
     geopandas_ = need("geopandas", "to_geopandas()")
     for name in (x, y):
         if name not in table.column_names:
@@ -172,7 +178,7 @@ def to_geopandas(table: pa.Table, x: str, y: str, crs: Any) -> geopandas.GeoData
 
 
 def to_astropy(table: pa.Table) -> astropy.table.Table:
-    """Nulls are masked; units that astropy does not know keep their text."""
+    """A table with masked nulls; units unknown to astropy keep their text."""
     need("astropy", "to_astropy()")
     import numpy as np
     from astropy import units
@@ -184,7 +190,7 @@ def to_astropy(table: pa.Table) -> astropy.table.Table:
         mask = np.asarray(column.is_null())
         is_text = str(field.type) in ("string", "large_string")
         if column.null_count:
-            # What stands behind the mask; the type stays what it is.
+            # The values under the mask; without them the type would change.
             column = column.fill_null("" if is_text else _zero(field.type))
         values = column.to_numpy()
         if is_text:
@@ -204,7 +210,7 @@ def _zero(kind: Any) -> Any:
 
 
 def _wide(values: Array, name: str) -> Array:
-    """As 64-bit floats, each the very number."""
+    """The values as float64; raises if an integer is not exact."""
     import numpy as np
 
     wide: Array = values.astype(np.float64)
@@ -214,7 +220,7 @@ def _wide(values: Array, name: str) -> Array:
 
 
 def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyData:
-    """Points with all other columns as their data; texts too."""
+    """Points, with the other columns (also text) as point data."""
     pyvista_ = need("pyvista", "to_pyvista()")
     import numpy as np
 
@@ -226,7 +232,7 @@ def to_pyvista(table: pa.Table, x: str, y: str, z: str | None) -> pyvista.PolyDa
     if z is None:
         columns.append(np.zeros(table.num_rows, columns[0].dtype))
     if any(values.dtype.kind != "f" for values in columns):
-        # PyVista would make 32 bits of them.
+        # PyVista would convert them to float32.
         columns = [_wide(values, name) for values, name in zip(columns, [*axes, "z"], strict=False)]
     mesh = pyvista_.PolyData(np.stack(columns, axis=1))
     for name in table.column_names:

@@ -1,4 +1,4 @@
-"""What an estimate is asked for, besides its aggregates."""
+"""Parameters of estimates other than the aggregates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Goal(Region, total=False):
-    """The rows that are estimated, and when reading stops: as for `Table.estimate`."""
+    """The rows of an estimate and the conditions to stop, as for `Table.estimate`."""
 
     error: float | str | None
     within: Seconds | None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def arrays(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray[Any, Any], ...]:
-    """Counts and edges from the figures of one histogram: a row a bin."""
+    """Counts and edges of one histogram; ``rows`` has a row per bin."""
     numpy = need("numpy", "to_numpy()")
     if not rows or any(row.get("bin_low") is None for row in rows):
         raise InvalidInput("to_numpy() is of one histogram: see to_arrow() or to_pandas()")
@@ -25,5 +25,5 @@ def arrays(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray[Any, Any], ...
     shape = [len(of_axis) - 1 for of_axis in edges]
     if len({row["aggregate"] for row in rows}) > 1 or numpy.prod(shape) != len(rows):
         raise InvalidInput("to_numpy() is of one histogram, without groups: see to_pandas()")
-    # Bins come in ascending order, those of the last direction first.
+    # Bins are ascending; the last direction varies fastest.
     return (numpy.array([row["value"] for row in rows]).reshape(shape), *edges)

@@ -1,4 +1,4 @@
-"""Libraries that may be there or not: what is asked of them names them."""
+"""Optional libraries."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 
 def is_a(value: Any, module: str, name: str) -> bool:
-    """An instance of a class of a library that may not even be there."""
+    """Whether a value is an instance of a class, without importing its library."""
     loaded = sys.modules.get(module)
     kind = getattr(loaded, name, None)
     return isinstance(kind, type) and isinstance(value, kind)
 
 
 def need(module: str, what: str, extra: str | None = None) -> Any:
-    """The optional library that ``what`` is made with, or a part of the package that has it."""
+    """Imports an optional library; the error says that ``what`` needs it, and how to install it."""
     try:
         return __import__(module)
     except ImportError as error:

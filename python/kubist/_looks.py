@@ -1,4 +1,4 @@
-"""Quick looks at a table: in consoles and notebooks, before the questions are known."""
+"""First looks at a table, in consoles and notebooks."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ if TYPE_CHECKING:
     from ._picture import Picture
 
 _HEAD = 5
-"""Records that a notebook shows of a table."""
+"""Rows that a notebook shows of a table."""
 
 _READ = 200_000
-"""Records that `describe` reads at most of some columns, unless told otherwise."""
+"""Maximum number of rows that `describe` reads of some columns by default."""
 
 
 class Looks(Questions):
-    """What is asked first of a table and of a snapshot, here and over HTTP."""
+    """First looks at a table or a snapshot, here and over HTTP."""
 
     @checked_options()
     def head(self, limit: int = 5, *, columns: Sequence[str] | None = None) -> Result:
-        """A few records, in memory: those of lowest priority, so the same at every call.
+        """Returns a few rows in memory: those of lowest priority, the same at every call.
 
-        Example:
-            >>> t.head()
+        Examples
+        --------
+        >>> t.head()
         """
         return self.query(columns=columns, limit=limit).materialize()
 
@@ -53,24 +54,29 @@ class Looks(Questions):
         box: Box | None = None,
         **goal: Unpack[Goal],
     ) -> Description:
-        """How many values columns have, and their mean, standard deviation, minimum, median and
-        maximum, with intervals.
+        """Estimates the count, mean, standard deviation, minimum, median and maximum of columns.
 
-        They are estimates: a part of the records is read, and each figure has an interval.
-        What is exact is marked as exact. Null and NaN are no values.
+        Each is estimated from a sample and has an interval; exact values are marked as exact. Null
+        and NaN are missing values.
 
-        Args:
-            columns: Columns of numbers; None: all of them.
-            box, where, sample, window, steps: Of which records: as for `estimate`.
-            error, within, max_rows, max_bytes, confidence, tails: How well: as for `estimate`. None: up to 200,000 records are read of
-                ten columns.
+        Parameters
+        ----------
+        columns
+            Columns of numbers; None: all of them.
+        box, where, sample, window, steps
+            The rows, as for `estimate`.
+        error, within, max_rows, max_bytes, confidence, tails
+            The goal, as for `estimate`. By default up to 200,000 rows are read for ten columns.
 
-        Raises:
-            InvalidInput: There is no such column, or it has no numbers.
+        Raises
+        ------
+        InvalidInput
+            A column does not exist or has no numbers.
 
-        Example:
-            >>> t.describe()
-            >>> t.describe(["ux"], box={"x": (0.1, 0.2)}, error=0.001)["ux"]["mean"]
+        Examples
+        --------
+        >>> t.describe()
+        >>> t.describe(["ux"], box={"x": (0.1, 0.2)}, error=0.001)["ux"]["mean"]
         """
         pinned = self._pinned()
         numbers = _describe.columns_of_numbers(json.loads(pinned.columns()))
@@ -102,35 +108,45 @@ class Looks(Questions):
         title: str | None = None,
         style: Style | None = None,
     ) -> Picture:
-        """A picture of records as points, as ``kubist plot`` draws it; no other library is needed.
+        """Plots rows as points, as ``kubist plot`` does; needs no other library.
 
-        `Picture.save` writes it as PNG, SVG or PDF. Where both axes have the same unit, and one
-        unit is as long across as up, a scale bar shows a length.
+        `Picture.save` writes PNG, SVG or PDF. The plot has a scale bar if both axes have the same
+        unit and scale.
 
-        Args:
-            x, y: The columns across and up. None: the table's first two dimensions.
-            color: The column that colours the points. None: how many lie there.
-            box, where, steps: Of which records: as for `query`.
-            sample, limit: How large a sample is drawn, as for `query`; None: 200,000 points at
-                most.
-            log: Colours by the logarithm.
-            range: The values at both ends of the colours; None leaves an end to the data.
-            size: Pixels across and up; text and lines grow with it.
-            title: A line above the picture.
-            style: How it looks, as ``{"colormap": "magma", "theme": "dark"}``:
-            ``colormap``: viridis (the default), magma, inferno, plasma, cividis, turbo, coolwarm or
-            gray.
-            ``theme``: paper (dark axes on white, the default) or dark.
-            ``aspect``: Whether one unit is as long across as up: auto (the default: yes for
-            spatial axes of one unit), equal or fill.
-            ``point_size``: The radius of a point in pixels.
+        Parameters
+        ----------
+        x, y
+            The columns of the axes. None: the table's first two dimensions.
+        color
+            The column that colours the points. None: the number of points at each location.
+        box, where, steps
+            The rows, as for `query`.
+        sample, limit
+            The size of the sample, as for `query`; by default at most 200,000 points.
+        log
+            Whether the colours are logarithmic.
+        range
+            The values at both ends of the colours; None: from the data.
+        size
+            Width and height in pixels; text and lines grow with it.
+        title
+            A line above the plot.
+        style
+            Options of the appearance, as ``{"colormap": "magma", "theme": "dark"}``. ``colormap``
+            is viridis (the default), magma, inferno, plasma, cividis, turbo, coolwarm or gray.
+            ``theme`` is paper (dark axes on white, the default) or dark. ``aspect`` is equal (one
+            unit has the same length on both axes), fill, or auto (the default: equal for spatial
+            axes of one unit). ``point_size`` is the radius of a point in pixels.
 
-        Raises:
-            InvalidInput: As for `query`; a column that cannot be drawn.
+        Raises
+        ------
+        InvalidInput
+            As for `query`; a column cannot be drawn.
 
-        Example:
-            >>> t.plot("x", "y", "ux", box={"z": (0, 0.01)}).save("slice.png")
-            >>> t.plot("x", "y", "ux", title="Figure 1", size=(1800, 1200)).save("figure.pdf")
+        Examples
+        --------
+        >>> t.plot("x", "y", "ux", box={"z": (0, 0.01)}).save("slice.png")
+        >>> t.plot("x", "y", "ux", title="Figure 1", size=(1800, 1200)).save("figure.pdf")
         """
         if x is None or y is None:
             dimensions = [dimension.column for dimension in self._about().dimensions]
@@ -162,18 +178,21 @@ class Looks(Questions):
 
     @checked_options(Rest)
     def sql(self, query: str, **asked: Unpack[Rest]) -> pl.DataFrame:
-        """The answer to an SQL query, by Polars; the table is ``self``.
+        """Runs an SQL query with Polars; the table is called ``self``.
 
-        Only the columns and records that the query needs are read, as for `scan`. Integers do
-        not wrap around: a sum or a product that does not fit its type comes as one of 128 bits.
+        Only the columns and rows that the query needs are read, as for `scan`. Integers do not
+        wrap around: a sum or product that exceeds its type has 128 bits.
 
-        Args:
-            query: One SELECT.
-            where, sample, window, steps, columns, inclusion, limit, order_by, per_cell: Of which
-                records: as for `scan`.
+        Parameters
+        ----------
+        query
+            One SELECT.
+        where, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+            The rows, as for `scan`.
 
-        Example:
-            >>> t.sql("SELECT deposited, count(*) FROM self WHERE x < 0.2 GROUP BY deposited")
+        Examples
+        --------
+        >>> t.sql("SELECT deposited, count(*) FROM self WHERE x < 0.2 GROUP BY deposited")
         """
         polars = need("polars", "sql()")
         if not isinstance(query, str):
@@ -194,7 +213,8 @@ class Looks(Questions):
             found: pl.DataFrame = context.execute(query, eager=True)
             return found
         self._refuse_long_sums(query, lazy_frame(source))
-        # Polars adds in the types that it is given.
+        # Polars adds in the type of the column, which can overflow: the query runs on wider
+        # integers.
         plain = polars.SQLContext({"self": source.empty.to_polars().lazy()})
         types = plain.execute(query).collect_schema()
         wide = polars.SQLContext({"self": lazy_frame(source, wide=True)})
@@ -206,7 +226,9 @@ class Looks(Questions):
         )
 
     def _refuse_long_sums(self, query: str, frame: pl.LazyFrame) -> None:
-        """Refuses a sum of durations that 64 bits may not hold: Polars has no longer ones."""
+        """Raises `InvalidInput` if a sum of durations may exceed 64 bits; Polars has no wider
+        durations.
+        """
         polars = need("polars", "sql()")
         for name, kind in frame.collect_schema().items():
             if kind != polars.Duration or name.lower() not in query.lower():
@@ -222,7 +244,7 @@ class Looks(Questions):
         title = html_notes([repr(self)])
         try:
             return title + self.head(_HEAD)._repr_html_()
-        except Exception as error:  # a notebook shows the handle all the same
+        except Exception as error:  # a notebook shows the handle despite errors
             return title + html_notes([f"{type(error).__name__}: {error}"])
 
 
@@ -233,12 +255,12 @@ _MAY_WRAP = re.compile(
 
 
 def _fits(values: pl.Series, kind: pl.DataType) -> bool:
-    """Whether integers are ones of this type."""
+    """Whether all integers fit into a type."""
     return bool(values.cast(kind, strict=False).null_count() == values.null_count())
 
 
 def _told(error: Exception) -> str:
-    """One line of what Polars says, without its plan; with the table's name beside another one."""
+    """The first line of an error of Polars, without its plan."""
     text = str(error).partition("\n\nResolved plan")[0]
     line = " ".join(text.split())
     return f"{line}; the table is called self" if _NO_RELATION.search(line) else line

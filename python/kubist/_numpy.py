@@ -1,5 +1,6 @@
-"""NumPy arrays as columns, without another library: their memory is used as it is where Arrow
-has the same layout."""
+"""NumPy arrays as columns without another library; uses their memory where Arrow has the same
+layout.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 _UNITS = {"s", "ms", "us", "ns"}
-"""Of times that Arrow has; days are dates."""
+"""Units of times in Arrow; days become dates."""
 
 
 def is_array(values: Any) -> bool:
-    """A NumPy array that is understood here; Python objects other than text are not."""
+    """Whether `from_numpy` accepts a value: a NumPy array without Python objects other than
+    text.
+    """
     if not is_a(values, "numpy", "ndarray"):
         return False
     return values.dtype.kind not in "OSV" or (values.dtype.kind == "O" and _is_text(values))
@@ -28,10 +31,12 @@ def _is_text(values: np.ndarray[Any, Any]) -> bool:
 
 
 def from_numpy(name: str, values: np.ndarray[Any, Any]) -> _kubist.Given:
-    """A column. A masked value and NaT are null; NaN stays what it is.
+    """A column from an array. Masked values and NaT become null; NaN stays NaN.
 
-    Raises:
-        InvalidInput: It has several dimensions, or a type that no column has.
+    Raises
+    ------
+    InvalidInput
+        The array has several dimensions, or a type that no column has.
     """
     numpy = need("numpy", f"column {name}")
     if values.ndim != 1:
@@ -59,7 +64,7 @@ def from_numpy(name: str, values: np.ndarray[Any, Any]) -> _kubist.Given:
         stored = named.name
     else:
         raise InvalidInput(f"column {name}: NumPy's {values.dtype} is not a column type")
-    # Files of other machines: Arrow has the byte order of this one only.
+    # Arrow has the byte order of this machine only.
     contiguous = numpy.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
     nulls = None
     if mask is not None and mask.any():
@@ -68,7 +73,7 @@ def from_numpy(name: str, values: np.ndarray[Any, Any]) -> _kubist.Given:
 
 
 def _times(name: str, numpy: Any, values: np.ndarray[Any, Any]) -> tuple[Any, str]:
-    """Dates, timestamps and durations as numbers, and the name of their type."""
+    """Dates, timestamps and durations as integers, and the name of their type."""
     unit, count = numpy.datetime_data(values.dtype)
     is_moment = values.dtype.kind == "M"
     native = values.astype(values.dtype.newbyteorder("="), copy=False)

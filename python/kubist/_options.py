@@ -1,4 +1,4 @@
-"""Options that a call does not have are answered with those that may be meant."""
+"""Errors for unknown options, which suggest the nearest known one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._errors import InvalidInput
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 
 _ALIKE = 0.7
-"""From which share of equal letters on a name may be meant: `groupby`, `colour`, `dimension`."""
+"""Minimum similarity (0 to 1) of a suggested name: `groupby`, `colour`, `dimension`."""
 
 _ELSEWHERE = {
     "sample": ("precision", "fraction", "frac", "share"),
@@ -23,17 +23,19 @@ _ELSEWHERE = {
     "order_by": ("order", "sort", "sort_by"),
     "columns": ("select", "fields", "names"),
 }
-"""What papers and other libraries call the parameters of a question."""
+"""Names of query parameters in papers and other libraries."""
 
 
 def checked_options(*beside: type) -> Callable[[_Call], _Call]:
-    """Of a function: an unknown option raises a `TypeError` with the nearest name.
+    """Decorates a function: an unknown option raises a `TypeError` with the nearest name.
 
-    Python's own message names the class that a method stands in, and nothing that may be meant.
+    Python's own message has no suggestion.
 
-    Args:
-        beside: Typed dicts whose keys the function takes as ``**asked``. Its signature has them
-            as parameters that are given by name.
+    Parameters
+    ----------
+    beside
+        Typed dicts whose keys the function accepts as ``**asked``. Its signature shows them as
+        keyword parameters.
     """
 
     def of(function: _Call) -> _Call:
@@ -51,7 +53,7 @@ def checked_options(*beside: type) -> Callable[[_Call], _Call]:
             refuse_unknown(function.__name__, unknown, known)
             return function(*arguments, **options)
 
-        # Seen by `help`, by notebooks, and by what documents the package.
+        # For `help`, notebooks, and the generated reference.
         called.__signature__ = signature.replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
         return cast("_Call", called)
 
@@ -59,14 +61,16 @@ def checked_options(*beside: type) -> Callable[[_Call], _Call]:
 
 
 def _by_name(name: str, value: Any) -> inspect.Parameter:
-    """A parameter that is given by name and can be left out."""
+    """An optional keyword parameter."""
     annotation = getattr(value, "__forward_arg__", value)
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=None, annotation=annotation)
 
 
 def group(function: str, name: str, given: object, kind: type) -> dict[str, Any]:
-    """Options that are given as one dict: those of a typed dict; an unknown one is a `TypeError`."""
+    """Options that are passed as one dict with the keys of a typed dict; an unknown key raises
+    `TypeError`.
+    """
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -79,7 +83,7 @@ def group(function: str, name: str, given: object, kind: type) -> dict[str, Any]
 
 
 def refuse_unknown(function: str, unknown: Iterable[str], known: Sequence[str]) -> None:
-    """Raises a `TypeError` about the first of the options that a function does not know."""
+    """Raises a `TypeError` for the first unknown option."""
     for name in unknown:
         elsewhere = [own for own, others in _ELSEWHERE.items() if own in known and name in others]
         alike = elsewhere or difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)

@@ -1,4 +1,4 @@
-"""Figures in types of their own, with all digits: integers, decimals, dates, times."""
+"""Estimates with all digits: integers, decimals, dates, times."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _Texts = list[str | None]
 
 
 _OFFSET = re.compile(r"(?<=\d)(?:Z|(?P<sign>[+-])(?P<hours>\d\d):(?P<minutes>\d\d))$")
-"""What stands behind a time of a column with a time zone."""
+"""The offset of a time with a time zone."""
 
 
 def _in_numpy(text: str) -> Any:
-    """A date or timestamp as NumPy has it, with all digits; in UTC."""
+    """A date or timestamp as `numpy.datetime64` with all digits, in UTC."""
     import numpy as np
 
     text = text.removeprefix("+")
@@ -37,7 +37,7 @@ def _timestamp_ns(text: str) -> Any:
 
 
 def _time_ns(text: str) -> Any:
-    """A time of day as NumPy has it: how far it is from midnight."""
+    """A time of day as `numpy.timedelta64` since midnight."""
     import numpy as np
 
     return np.datetime64(f"1970-01-01T{text}", "ns") - np.datetime64("1970-01-01", "ns")
@@ -52,10 +52,10 @@ _MADE: dict[str, Callable[[str], Any]] = {
     "time": datetime.time.fromisoformat,
     "time_ns": _time_ns,
 }
-"""Nanoseconds are NumPy's: Python's own types stop at microseconds."""
+"""Nanoseconds use NumPy's types, because Python's own stop at microseconds."""
 
 _UNBOUNDED: dict[str, Callable[[str], Any]] = {"integer": float, "decimal": Decimal}
-"""What numbers have where nothing bounds them; dates and times have None."""
+"""Types of unbounded ends of numbers; those of dates and times are None."""
 
 
 class Own:
@@ -66,7 +66,7 @@ class Own:
         self._texts = texts
 
     def values(self) -> list[Any]:
-        """Value, low and high; None for a value that is not known."""
+        """Value, low and high; None for an unknown value."""
         value, low, high = (None if text is None else self._made(text) for text in self._texts)
         unbounded = _UNBOUNDED.get(self.kind)
         if unbounded is not None:
@@ -75,9 +75,9 @@ class Own:
         return [value, low, high]
 
     def in_words(self, exact: bool, unit: str | None) -> str:
-        """As people read it."""
+        """The estimate as text."""
         if self.kind == "integer" and not exact:
-            # No digits that are not known.
+            # Rounded to the digits that are significant.
             value, low, high = self.values()
             ends = (float(low), float(high))
             return _kubist.figure(None if value is None else float(value), *ends, exact, unit)
@@ -88,5 +88,5 @@ class Own:
         try:
             return _MADE[self.kind](text)
         except ValueError:
-            # A year that Python's own types do not have.
+            # A year outside the range of Python's types.
             return _in_numpy(text)

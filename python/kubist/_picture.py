@@ -1,4 +1,4 @@
-"""Pictures of points, as `kubist plot` draws them."""
+"""Plots of points, as `kubist plot` draws them."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ if TYPE_CHECKING:
 _ASPECTS = {"auto": None, "equal": True, "fill": False}
 
 POINTS = 200_000
-"""Points that a picture bears, if the user has no wish."""
+"""Default maximum number of points in a plot."""
 
 
 class Picture:
-    """A picture of points. A notebook shows it; `save` writes it as PNG, SVG or PDF."""
+    """A plot of points. A notebook shows it; `save` writes PNG, SVG or PDF."""
 
     def __init__(self, scene: _kubist.Scene) -> None:
         self._scene = scene
         self.caption = scene.caption
-        """How many points it shows, of which region."""
+        """The number of points and their region."""
 
     @property
     def png(self) -> bytes:
-        """The bytes of a PNG."""
+        """The plot as a PNG."""
         return self._scene.file("picture.png")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes a file: a PNG, an SVG or a PDF, by the name's ending.
+        """Writes a PNG, SVG or PDF, by the suffix of ``path``.
 
-        In an SVG or a PDF axes, words and colour bar are lines and text, and the points an image.
+        In SVG and PDF, axes, text and colour bar are vectors, and the points are an image.
 
-        Raises:
-            InvalidInput: ``path`` ends in something else.
+        Raises
+        ------
+        InvalidInput
+            ``path`` has another suffix.
         """
         to = Path(path)
         to.write_bytes(self._scene.file(str(to)))
@@ -68,7 +70,7 @@ def draw(
     title: str | None,
     style: Style,
 ) -> Picture:
-    """Draws what a query of these columns answers."""
+    """Draws the rows of a query."""
     stream = result._read()
     points = _kubist.Picture(stream.schema(), x, y, color)
     while (batch := stream.next_batch()) is not None:
@@ -94,14 +96,14 @@ def draw(
 
 
 def _size(size: Any) -> list[int]:
-    """Pixels across and up."""
+    """Width and height in pixels."""
     across, up = _box.pair("size", size, "pixels across, pixels up")
     return [_box.count("size", across), _box.count("size", up)]
 
 
 def _ends(box: Mapping[str, Any] | None, column: str) -> list[float | str | None]:
-    """Where an axis begins and ends: where the box does, if that is a number or has a unit."""
-    # Names are found in any letter case.
+    """The ends of an axis: those of the box if they are numbers or text, else None."""
+    # Names ignore letter case.
     ends = next(
         (ends for name, ends in (box or {}).items() if name.lower() == column.lower()), None
     )

@@ -1,4 +1,4 @@
-"""What every source of answers offers: the engine in this process, and a server."""
+"""Protocols that the engine in this process and a server implement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Figures(Protocol):
-    """The figures of an estimate: `_kubist.Figures`, or those of a server."""
+    """The values of an estimate: `_kubist.Figures`, or those of a server."""
 
     def batch(self) -> _kubist.Batch: ...
     def about(self) -> str: ...

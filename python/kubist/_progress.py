@@ -1,9 +1,8 @@
-"""How far a long call is: one line on a terminal, a bar in a notebook, a few lines in a log.
+"""Progress of a long call: one line on a terminal, a bar in a notebook, a few lines in a log.
 
-One rule for all: nothing in the first moment, as most calls end soon. On a terminal the line is
-drawn anew, ten times a second at most, as the command ``kubist`` draws it, and gone at the end. A
-notebook shows the same in the cell, four times a second. Everywhere else a line comes every ten
-seconds at most, so that logs stay short.
+Nothing is shown in the first 0.3 s, because most calls end sooner. A terminal line is redrawn at
+most ten times a second, like that of the command ``kubist``, and erased at the end. A notebook
+cell is updated four times a second. A log gets at most one line every ten seconds.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from typing import Any, Protocol, TextIO
 
 PATIENCE = 0.3
 EVERY = {"terminal": 0.1, "notebook": 0.25, "log": 10.0}
-"""Seconds between two updates."""
+"""Minimum seconds between two updates."""
 CELLS = 16
 ERASED = "\r\x1b[K"
 
 
 class Progress(Protocol):
-    """What is told now and then: a line of text, and the share that is done, if it is known.
+    """A callback with a line of text and, if known, the fraction done.
 
-    ``last`` is for what is told before a while in which nothing can be.
+    ``last`` marks the last update before a period without updates.
     """
 
     def __call__(self, text: str, share: float | None = None, last: bool = False) -> object: ...
@@ -34,7 +33,7 @@ class Progress(Protocol):
 
 
 class Told:
-    """Progress for a function of the user's, which takes the text alone."""
+    """Progress for a function of the user, which takes the text alone."""
 
     def __init__(self, tell: Callable[[str], object]) -> None:
         self._tell = tell
@@ -47,11 +46,14 @@ class Told:
 
 
 class Shown:
-    """Progress where the user looks: decided once, by what standard error is.
+    """Progress display, selected by the type of standard error.
 
-    Args:
-        stream: Where terminals and logs read.
-        clock: Seconds, from any moment on.
+    Parameters
+    ----------
+    stream
+        The output for terminals and logs.
+    clock
+        Returns seconds since an arbitrary origin.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class Shown:
         self._drawn = False
 
     def __call__(self, text: str, share: float | None = None, last: bool = False) -> None:
-        """Shows it, unless something was shown a moment ago."""
+        """Shows the progress, unless the last update was too recent."""
         now = self._clock()
         soon = last and self._drawn and self._place != "log"
         if now < self._next and not soon:
@@ -88,7 +90,7 @@ class Shown:
         self._drawn = True
 
     def close(self) -> None:
-        """What is to be seen of it afterwards: nothing, but for the lines of a log."""
+        """Erases the display; the lines of a log stay."""
         if not self._drawn:
             return
         if self._place == "terminal":
@@ -121,7 +123,7 @@ class Shown:
 
 
 class _Cell:
-    """What a cell shows: with pictures or, where a notebook is read as text, without."""
+    """The content of a cell, as HTML and as text."""
 
     def __init__(self, text: str, page: str) -> None:
         self._text = text
@@ -135,7 +137,7 @@ class _Cell:
 
 
 def _notebook() -> Any:
-    """The function that shows things in a cell; None where there are no cells."""
+    """IPython's display function; None outside of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     if shell is None or not hasattr(shell, "kernel"):
@@ -153,7 +155,7 @@ def _bar(share: float | None) -> str:
 
 
 def _left(seconds: float, share: float | None) -> str:
-    """The time that it will still take, once that can be said."""
+    """The estimated remaining time; empty before it can be estimated."""
     if share is None or share <= 0.01 or seconds < 1:
         return ""
     left = max(1, round(seconds / share - seconds))

@@ -1,9 +1,9 @@
-"""Conditions of other engines as conditions of ours: never too narrow.
+"""Translates conditions of other engines into conditions of Kubist that are never narrower.
 
-Polars, DuckDB and pyarrow each have their own mind about NaN, null and literals. So what
-they ask is not repeated here but *enclosed*: `superset` gives a condition that holds for
-every row for which theirs does, and perhaps for a few more, in a form that prunes. They
-apply their own condition again to what comes back. What cannot be enclosed is left out.
+Polars, DuckDB and pyarrow differ in their treatment of NaN, null and literals. So `superset`
+returns a condition that holds for every row for which theirs holds, and perhaps for some others,
+in a form that prunes. The engines apply their own condition to the rows that come back. Parts that
+cannot be translated are dropped.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from decimal import Decimal
 from typing import Any
 
 MOST_VALUES = 4096
-"""A list with more values is enclosed by its ends."""
+"""A longer list is replaced by its minimum and maximum."""
 
 EXACT_FLOATS = 2**53
-"""Below this integers and floats of 64 bits are the same numbers."""
+"""Integers below this are exact as 64-bit floats."""
 
 DAY = 86_400 * 10**9
 UNITS = {"s": 10**9, "ms": 10**6, "µs": 10**3, "us": 10**3, "ns": 1}
@@ -28,15 +28,15 @@ FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 COMPLEMENT = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 
 IEEE = frozenset({"<>"})
-"""The comparisons that hold for NaN where NaN is unequal to everything."""
+"""The comparisons that are true for NaN where NaN is unequal to everything (IEEE 754)."""
 
 NAN_GREATEST = frozenset({">", ">=", "<>"})
-"""And where it is above all numbers."""
+"""The comparisons that are true for NaN where NaN is above all numbers."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A time: ``ticks`` of ``nanoseconds`` each; what: instant, clock or span."""
+    """A time of ``ticks`` times ``nanoseconds``; ``what`` is instant, clock or span."""
 
     what: str
     ticks: int
@@ -52,7 +52,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Is it one of these? Null is not a value of the list."""
+    """Whether the value is in the list; null never is."""
 
     column: str
     values: Sequence[Any]
@@ -102,7 +102,7 @@ class Some:
 
 
 Condition = Compare | OneOf | Starts | Truth | IsNull | IsNan | Constant | Not | All | Some | None
-"""None: anything, of which nothing is known."""
+"""None: an unknown condition, which may be true for any row."""
 
 
 @dataclass(frozen=True)
@@ -111,14 +111,14 @@ class Kind:
 
     family: str
     unit: int = 1
-    """Of times, in nanoseconds."""
+    """Unit of times, in nanoseconds."""
     ordered: bool = True
     long: bool = True
-    """Of integers: whether all of them are integers of 64 bits with a sign."""
+    """Whether all values of an integer column fit into a signed 64-bit integer."""
 
 
 def kinds(columns: Iterable[Mapping[str, Any]]) -> dict[str, Kind]:
-    """The kinds of the columns that can be compared with something."""
+    """The kinds of the columns that can be compared."""
     found = {column["name"]: _kind(column["data_type"]) for column in columns}
     return {name: kind for name, kind in found.items() if kind is not None}
 
@@ -126,7 +126,7 @@ def kinds(columns: Iterable[Mapping[str, Any]]) -> dict[str, Kind]:
 def _kind(data_type: str) -> Kind | None:
     if labels := re.fullmatch(r"Dictionary\(\w+, (.*)\)", data_type):
         values = _kind(labels[1])
-        # Other engines may order labels by their place in the dictionary.
+        # Other engines may order labels by their dictionary code.
         return None if values is None else Kind(values.family, values.unit, ordered=False)
     name, _, arguments = data_type.partition("(")
     unit = UNITS.get(re.split(r"[,)]", arguments)[0].strip(), 1)
@@ -157,12 +157,12 @@ def _kind(data_type: str) -> Kind | None:
 
 
 def quoted(name: str) -> str:
-    """A column's name in SQL."""
+    """A column's name, quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def both(one: str | None, other: str | None) -> str | None:
-    """Two conditions as one."""
+    """Two conditions joined by AND."""
     if one is None or other is None:
         return one if other is None else other
     return f"({one}) AND ({other})"
@@ -171,9 +171,10 @@ def both(one: str | None, other: str | None) -> str | None:
 def superset(
     condition: Condition, columns: Mapping[str, Kind], nan_true: frozenset[str]
 ) -> str | None:
-    """A condition in our SQL that holds wherever ``condition`` does; None: none that prunes.
+    """A condition in Kubist's SQL that holds wherever ``condition`` does; None if no such condition
+    prunes.
 
-    ``nan_true``: the comparisons that hold for NaN where the condition comes from.
+    ``nan_true`` has the comparisons that are true for NaN in the other engine.
     """
     try:
         found = _Enclosing(columns, nan_true).where(condition, True)
@@ -184,7 +185,7 @@ def superset(
 
 @dataclass(frozen=True)
 class _Range:
-    """All of these conditions on a column; ``nan``: or NaN."""
+    """Conditions on one column, joined by AND; with ``nan``, NaN matches too."""
 
     column: str
     ends: tuple[str, ...]
@@ -218,7 +219,7 @@ class _Enclosing:
         self._nan_true = nan_true
 
     def where(self, node: Condition, want: bool) -> _Part | None:
-        """What holds wherever the node is ``want``."""
+        """A condition that holds wherever ``node`` evaluates to ``want``."""
         match node:
             case Not(part):
                 return self.where(part, not want)
@@ -287,7 +288,7 @@ def _all(parts: Iterable[_Part | None]) -> _Part | None:
             flat.extend(part.parts)
         elif part is not None:
             flat.append(part)
-    # NaN passes only if each test of its column lets it.
+    # NaN matches only if every condition of its column allows it.
     ranges: dict[str, _Range] = {}
     for part in flat:
         if isinstance(part, _Range):
@@ -317,12 +318,12 @@ def _join(word: str, parts: list[_Part]) -> _Part | None:
 
 
 def _ends(kind: Kind, op: str, value: Any) -> tuple[str, ...] | None:
-    """Tests, each an operator and a literal, that together enclose ``column op value``."""
+    """Comparisons (operator and literal) that together enclose ``column op value``."""
     match kind.family:
         case "int" if _is_int(value):
             return (f"{op} {value}",)
         case "int" if isinstance(value, float) and abs(value) < EXACT_FLOATS:
-            # Beyond, an engine may compare with what it has rounded.
+            # Beyond, an engine may compare with a rounded value.
             return _whole(op, math.floor(value), value - math.floor(value))
         case "int" | "decimal" if isinstance(value, Decimal) and value.is_finite():
             return (f"{op} {value:f}",)
@@ -346,19 +347,19 @@ def _is_int(value: Any) -> bool:
 
 
 def _whole(op: str, floor: Any, rest: Any) -> tuple[str, ...] | None:
-    """Against a number that may lie between two whole ones."""
+    """A comparison with a number that may be between two integers."""
     if rest == 0:
         return (f"{op} {int(floor)}",)
     if op in ("<", "<="):
         return (f"<= {int(floor)}",)
     if op in (">", ">="):
         return (f">= {int(floor) + 1}",)
-    # Equal to none, unequal to all.
+    # No integer equals it, and all differ from it.
     return ("= NULL",) if op == "=" else None
 
 
 def _around_float(op: str, value: Any) -> tuple[str, ...] | None:
-    """Literals are rounded to the column's width, so only closed ends enclose."""
+    """Closed bounds only, because literals are rounded to the column's width."""
     try:
         value = float(value)
     except OverflowError:

@@ -1,7 +1,7 @@
-"""What can be asked of a table and of a snapshot alike, here and over HTTP.
+"""Queries and estimates that tables and snapshots have in common, here and over HTTP.
 
-Arguments are checked for shape and become one question in the words of JSON
-(`kubist._spec`), which the engine in this process and a server read alike.
+Arguments become one `QuerySpec` (`kubist._spec`) in JSON. The engine in this process and a server
+read the same form.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _ESTIMATE_OPTIONS = ["aggregates", "box", "group_by", *Goal.__annotations__, "pr
 
 
 class Questions:
-    """What can be asked of a table and of a snapshot alike."""
+    """Queries and estimates of a table or a snapshot."""
 
     def _pinned(self) -> Pinned:
         raise NotImplementedError
 
     def _asked(self, question: QuerySpec) -> tuple[Pinned, _kubist.Stream]:
-        """The answer to a question, and the snapshot that it is of."""
+        """The stream of a query, and the snapshot that it reads."""
         pinned = self._pinned()
         return pinned, pinned.query(question)
 
@@ -58,85 +58,91 @@ class Questions:
 
     @property
     def units(self) -> dict[str, str]:
-        """The units of the columns that have one."""
+        """The units, by column; columns without a unit are not in it."""
         columns = json.loads(self._pinned().columns())
         return {column["name"]: column["unit"] for column in columns if column["unit"] is not None}
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The table's metadata."""
+        """The metadata of the table."""
         metadata: dict[str, Any] = json.loads(self._pinned().metadata())
         return metadata
 
     @checked_options(Rest)
     def query(self, box: Box | None = None, **asked: Unpack[Rest]) -> Result:
-        """Asks for records: of any region, all or a sample.
+        """Returns the rows of a region: all of them, or a uniform sample.
 
-        Every record has a fixed priority, uniform in [0, 1) and independent of
-        its values. A sample is the records below some priority: so samples are
-        nested, the same on every machine, and sampling then filtering equals
-        filtering then sampling.
+        Every row has a fixed priority, uniform in [0, 1) and independent of its values. A sample
+        is the set of rows below a priority. Samples are therefore nested, equal on every machine,
+        and commute with filters.
 
-        Args:
-            box: Closed ranges ``{"x": (0.1, 0.2), "time": (0.5, None)}``, all of
-                which must hold; None leaves an end open, and a single value is both
-                ends: ``{"pid": 7}``. Ends are numbers, dates, times, text, bytes,
-                compared in the column's own type; where the column has a unit also
-                text with one: ``{"x": ("1 cm", "2 cm")}``. Columns
-                that are no dimensions work too, as a filter. NaN and null are in
-                no range that has an end.
-            sample: A fraction in (0, 1], or text as ``"1%"``: the records with a priority below
-                it, a uniform sample of that fraction.
-            window: ``(lo, hi)``: the records with lo <= priority < hi. Windows
-                that do not overlap are independent samples.
-            limit: At most this many records. With ``order_by`` they are the first in that
-                order: ``order_by="diameter desc", limit=10`` are the ten largest. Without it
-                they are those of lowest priority, in ascending order: a uniform sample of that
-                size. ``sample``, ``window`` and ``per_cell`` choose before it.
-            columns: The columns to return, in this order; None: all.
-            where: An SQL condition over any columns, as
-                ``"diameter > 2e-5 AND NOT deposited"``: comparisons, AND, OR, NOT,
-                IN, BETWEEN, LIKE, IS NULL, arithmetic. As in SQL, null (and NaN)
-                match no comparison. Literals adopt the column's type; where it has
-                a unit they may have another: ``"diameter > 20um"``. Names of
-                columns are found ignoring letter case here and everywhere.
-            per_cell: ``(records, {"x": width, "y": width})``: the records of lowest
-                priority in each cell of a regular grid of that width, for a view
-                that stays even and does not flicker while it pans. A width is a number,
-                or text with a unit, as ``"1 mm"``. The grid is fixed to the domain, not to the
-                box. A width of which more than 9e18 lie between the domain's low end and a
-                record is refused.
-            steps: A step, or a closed range ``(first, last)`` with None for an
-                open end: only records of these steps, and of those only the ones
-                that every declared writer has finished.
-            inclusion: The name of one more column, behind the others: the probability
-                with which each record came into the answer. ``sum(x / p)`` estimates the
-                sum over all matching records. It is the fraction that ``sample`` and
-                ``window`` leave; under ``limit`` and ``per_cell`` up to the first record
-                left out (of all, of its cell), and null where only some of several
-                records of that very priority are in: they have no part in an estimate.
-                The first records of an order have none.
-            order_by: The order of the answer: a column or several, in a list or between
-                commas, each with ``asc`` (the default) or ``desc`` behind it, or
-                ``"priority"``. A name with a comma stands in quotes between commas. NaN comes
-                behind all numbers and null behind NaN, in both directions; text is compared
-                byte by byte. Equal records follow each other by priority: the order is the same on
-                every machine. What does not fit into memory is sorted in a scratch file in
-                the folder for temporary files (``TMPDIR``). Without ``order_by`` records
-                come as they are stored, in no order that can be relied on; under ``limit``
-                and ``per_cell`` in ascending order of priority.
+        Parameters
+        ----------
+        box
+            Closed ranges by column, joined by AND: ``{"x": (0.1, 0.2), "time": (0.5, None)}``.
+            None leaves a bound open; a single value is both bounds: ``{"pid": 7}``. Bounds are
+            numbers, dates, times, text or bytes, compared in the column's own type. Where the
+            column has a unit, text may have one too: ``{"x": ("1 cm", "2 cm")}``. Columns that are
+            no dimensions act as a filter. NaN and null are in no range that has a bound.
+        sample
+            A fraction in (0, 1], or text such as ``"1%"``: a uniform sample of that fraction, the
+            rows with a priority below it.
+        window
+            ``(low, high)``: the rows with low <= priority < high. Windows that do not overlap are
+            independent samples.
+        limit
+            The maximum number of rows. With ``order_by``: the first rows in that order, as in
+            ``order_by="diameter desc", limit=10``. Without it: the rows of lowest priority in
+            ascending order, which are a uniform sample of that size. It applies after ``sample``,
+            ``window`` and ``per_cell``.
+        columns
+            The columns to return, in this order; None: all.
+        where
+            A condition in SQL over any columns: ``"diameter > 2e-5 AND NOT deposited"``. It may
+            use comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL and arithmetic. Null and NaN
+            match no comparison. A literal takes the column's type, and may have a unit:
+            ``"diameter > 20um"``. Column names ignore letter case, here and in all parameters.
+        per_cell
+            ``(rows, {"x": width, "y": width})``: the rows of lowest priority in each cell of a
+            regular grid. The view then stays even and does not flicker when it pans. A width is a
+            number in the column's unit, or text with a unit, such as ``"1 mm"``. The grid starts
+            at the low end of the domain, not of the box. At most 9e18 cells may lie between that
+            end and a row.
+        steps
+            A step, or a closed range ``(first, last)`` with None for an open end. Only rows of
+            complete steps are returned: every declared writer has finished them.
+        inclusion
+            The name of an additional last column: the probability that the row is in the result.
+            ``sum(x / p)`` estimates the sum over all matching rows. The probability is the
+            fraction that ``sample`` and ``window`` leave. With ``limit`` and ``per_cell`` it is
+            the priority of the first row left out (of the table, of the cell). It is null where
+            only some of several rows of equal priority are in the result; leave those out of
+            estimates. It is not available together with ``order_by`` and ``limit``.
+        order_by
+            The order of the result: a column or several, in a list or separated by commas, each
+            with ``asc`` (the default) or ``desc``; or ``"priority"``. Quote a name that contains a
+            comma. NaN follows all numbers and null follows NaN, in both directions. Text is
+            compared byte by byte. Equal rows follow each other by priority, so the order is the
+            same on every machine. A sort that exceeds memory uses a scratch file in ``TMPDIR``.
+            Without ``order_by`` the order is unspecified, but ascending by priority under
+            ``limit`` and ``per_cell``.
 
-        Returns:
-            The answer, not yet read: see `Result`.
+        Returns
+        -------
+        Result
+            The result, which is read when it is converted or iterated.
 
-        Raises:
-            InvalidInput: An unknown name, a value that the column cannot be
-                compared with, a fraction outside (0, 1], a syntax error.
+        Raises
+        ------
+        InvalidInput
+            An unknown name, a value that does not compare with its column, a fraction outside (0,
+            1], a syntax error.
 
-        Example:
-            >>> r = t.query(box={"x": (0.1, 0.2)}, sample=0.01, where="diameter > 2e-5")
-            >>> r.to_pandas()
-            >>> r.stats.rows_read
+        Examples
+        --------
+        >>> r = t.query(box={"x": (0.1, 0.2)}, sample=0.01, where="diameter > 2e-5")
+        >>> r.to_pandas()
+        >>> r.stats.rows_read
         """
         question = self._question(box=box, **asked)
         pinned, stream = self._asked(question)
@@ -150,28 +156,32 @@ class Questions:
         on_result: Callable[[Result], object] | None = None,
         **asked: Unpack[Rest],
     ) -> pl.LazyFrame:
-        """The records as a Polars lazy frame, also for SQL.
+        """Returns the rows as a Polars lazy frame, also for SQL.
 
-        Polars says which columns it needs, which records, and how many: only these are
-        read, in bounded memory. A range of a dimension in a filter or in WHERE prunes
-        as ``box`` does. Filters mean what they mean in Polars. The frame is of the
-        moment of this call, however often it is collected.
+        Only the columns and rows that Polars needs are read, in bounded memory. A range of a
+        dimension in a filter or in WHERE prunes like ``box``. Filters keep the meaning that they
+        have in Polars. The frame reads the snapshot of this call, also when it is collected
+        repeatedly.
 
-        Args:
-            box, where, sample, window, steps, columns, inclusion, limit, order_by, per_cell:
-                As for `query`. After ``limit`` and ``per_cell`` nothing can be pushed down but
-                columns.
-            on_result: Called with each `Result` before the frame reads it; its ``stats``
-                say afterwards what it cost.
+        Parameters
+        ----------
+        box, where, sample, window, steps, columns, inclusion, limit, order_by, per_cell
+            As for `query`. With ``limit`` or ``per_cell``, only columns are pushed down.
+        on_result
+            Called with each `Result` before the frame reads it. Its ``stats`` show the cost
+            afterwards.
 
-        Raises:
-            InvalidInput: As for `query`, at once.
+        Raises
+        ------
+        InvalidInput
+            As for `query`, by this call.
 
-        Example:
-            >>> droplets = t.scan(sample=0.1, inclusion="p")
-            >>> pl.SQLContext(droplets=droplets).execute(
-            ...     "SELECT deposited, sum(1 / p) FROM droplets WHERE x < 0.2 GROUP BY deposited"
-            ... ).collect()
+        Examples
+        --------
+        >>> droplets = t.scan(sample=0.1, inclusion="p")
+        >>> pl.SQLContext(droplets=droplets).execute(
+        ...     "SELECT deposited, sum(1 / p) FROM droplets WHERE x < 0.2 GROUP BY deposited"
+        ... ).collect()
         """
         from ._scan import lazy_frame
 
@@ -185,22 +195,27 @@ class Questions:
         on_result: Callable[[Result], object] | None = None,
         **asked: Unpack[Rest],
     ) -> pa.dataset.Dataset:
-        """The records as a `pyarrow.dataset.Dataset`, for DuckDB and whatever reads such.
+        """Returns the rows as a `pyarrow.dataset.Dataset`, for DuckDB and other readers of
+        datasets.
 
-        Columns and conditions that the reader hands over prune the query. DuckDB hands
-        over everything but lower ends of float columns: give those as ``box``. It is of
-        the moment of this call, and can be scanned any number of times.
+        Columns and conditions that the reader pushes down prune the query. DuckDB does not push
+        down lower bounds of float columns: pass those as ``box``. The dataset reads the snapshot
+        of this call and can be scanned repeatedly.
 
-        Args:
-            box, where, sample, window, steps, columns, inclusion, limit, order_by, per_cell,
-                on_result: As for `scan`.
+        Parameters
+        ----------
+        box, where, sample, window, steps, columns, inclusion, limit, order_by, per_cell, on_result
+            As for `scan`.
 
-        Raises:
-            InvalidInput: As for `query`, at once.
+        Raises
+        ------
+        InvalidInput
+            As for `query`, by this call.
 
-        Example:
-            >>> droplets = t.to_dataset(box={"x": (0.1, 0.2)})
-            >>> duckdb.sql("SELECT deposited, count(*) FROM droplets WHERE pid < 99 GROUP BY 1")
+        Examples
+        --------
+        >>> droplets = t.to_dataset(box={"x": (0.1, 0.2)})
+        >>> duckdb.sql("SELECT deposited, count(*) FROM droplets WHERE pid < 99 GROUP BY 1")
         """
         need("pyarrow", "to_dataset()")
         from ._dataset import Dataset
@@ -221,28 +236,35 @@ class Questions:
         limit: int | None = None,
         order_by: str | Sequence[str] | None = None,
     ) -> Result:
-        """All records of whatever has a record in a region: the paths that lead through it.
+        """Returns all rows of every trajectory that passes through a region.
 
-        Finds the values of ``by`` among the records that ``box``, ``where``, ``window`` and
-        ``steps`` select, and returns every record that holds one of them, wherever it is, of one
-        moment. A lookup of that column is used; without one all records are scanned.
+        First it finds the values of ``by`` among the rows that ``box``, ``where``, ``window`` and
+        ``steps`` select. Then it returns every row with one of these values, from the same
+        snapshot. It uses the secondary index of ``by``; without one it scans all rows.
 
-        Args:
-            box, where, window, steps: The region, as for `query`.
-            by: The column that tells trajectories apart. None: the table's identity, or
-                else its lookup, if that is one column.
-            columns: The columns to return.
-            sample, limit, order_by: Of the records that come back, as for `query`.
-                Without ``order_by`` one path comes after the other, each in order of time:
-                by ``by``, the rest of an identity that has it, the first column of times,
-                and the identity if it is each record's own.
+        Parameters
+        ----------
+        box, where, window, steps
+            The region, as for `query`.
+        by
+            The column that identifies a trajectory. None: the table's identity, or else its
+            secondary index, if that is one column.
+        columns
+            The columns to return.
+        sample, limit, order_by
+            For the returned rows, as for `query`. The default order is one trajectory after the
+            other, each by time: ``by``, the other identity columns if it is one of them, the first
+            column of times, and the identity.
 
-        Raises:
-            InvalidInput: ``by`` is not given, and there is not one column that it could be.
+        Raises
+        ------
+        InvalidInput
+            ``by`` is missing, and neither the identity nor the secondary index is a single column.
 
-        Example:
-            >>> r = t.trajectories(box={"z": (None, 0.01)}, by="pid")
-            >>> paths = r.to_pandas()
+        Examples
+        --------
+        >>> r = t.trajectories(box={"z": (None, 0.01)}, by="pid")
+        >>> paths = r.to_pandas()
         """
         pinned = self._pinned()
         if by is None:
@@ -268,7 +290,7 @@ class Questions:
         )
 
     def _source(self, asked: Asked, on_result: Callable[[Result], object] | None) -> Source:
-        """For `scan` and `to_dataset`, from their arguments."""
+        """The source of `scan` and `to_dataset`."""
         from ._scan import Source
 
         return Source(self._pinned(), self._question, asked, on_result)
@@ -284,26 +306,32 @@ class Questions:
         start: float = 0.001,
         factor: float = 8,
     ) -> Iterator[Result]:
-        """Answers from coarse to fine; each record comes once.
+        """Yields results from coarse to fine; each row comes once.
 
-        The first result holds the records with a priority below ``start``, the
-        next those from there to ``start * factor``, and so on up to all of them.
-        What has come at any moment is a uniform sample, of the fraction
-        ``r.fraction`` of the latest result.
+        The first result has the rows with a priority below ``start``, the next those from
+        ``start`` to ``start * factor``, and so on up to all rows. The rows so far are always a
+        uniform sample of the fraction ``r.fraction`` of the latest result.
 
-        Args:
-            box, where, steps, columns: As for `query`.
-            start: The first fraction, in (0, 1], at least 2**-64.
-            factor: How much finer each step is, above 1. More than 10,000 steps are refused.
+        Parameters
+        ----------
+        box, where, steps, columns
+            As for `query`.
+        start
+            The first fraction, in (0, 1], at least 2**-64.
+        factor
+            The ratio of successive fractions, above 1. At most 10,000 results.
 
-        Raises:
-            InvalidInput: As for `query`; ``start`` or ``factor`` outside of its range.
+        Raises
+        ------
+        InvalidInput
+            As for `query`; ``start`` or ``factor`` is out of range.
 
-        Example:
-            >>> seen = []
-            >>> for r in t.refine(box={"x": (0.1, 0.2)}):
-            ...     seen.append(r.to_arrow())
-            ...     draw(seen, label=f"{r.fraction:.1%}")
+        Examples
+        --------
+        >>> seen = []
+        >>> for r in t.refine(box={"x": (0.1, 0.2)}):
+        ...     seen.append(r.to_arrow())
+        ...     draw(seen, label=f"{r.fraction:.1%}")
         """
         question = self._question(box=box, where=where, steps=steps, columns=columns)
         first, growth = _box.number("start", start), _box.number("factor", factor)
@@ -349,60 +377,72 @@ class Questions:
         progressive: bool = False,
         **unknown: object,
     ) -> Estimate | Iterator[Estimate]:
-        """Aggregates of a sample, each with an interval that holds the truth as often as it says.
+        """Estimates aggregates from a sample, each with a confidence interval.
 
-        Reads as little as the goal needs: a small pilot says how far to go. What is read
-        completely is exact, and marked as exact. Null and NaN are missing values: no aggregate
-        counts them.
+        A small pilot sample determines how many rows the goal needs. An aggregate whose rows were
+        all read is exact, and marked so. Null and NaN are missing values.
 
-        Args:
-            aggregates: One or several of ``count() count(x) sum(x) mean(x) variance(x)
-                std(x) min(x) max(x) median(x) p95(x) quantile(x, 0.95) share(condition)
-                ratio(a, b) cov(x, y) corr(x, y) weighted_mean(v, w) count_distinct(x)
-                histogram(x, 20) histogram(x, 20, low, high) histogram2d(x, y, 64, 64)``,
-                histograms with ``log`` or ``round`` as last arguments.
-                Arguments are columns or expressions over them, as ``mean(sqrt(ux*ux + uy*uy))``; a
-                condition counts as 1 or 0. Sums, counts, means and shares can be combined, as
-                ``sum(a*b)/sum(b)``. ``ratio`` is the sum of a over the sum of b, variances
-                divide by n - 1.
-            box, where, steps: Of which records: as for `query`.
-            window: From which priorities the sample comes; figures are of all records.
-            group_by: Columns and expressions by whose values records are grouped, such as
-                ``bin(diameter, 1e-6)``, up to 10,000 groups.
-            error: Stop when half of each interval is at most this share of its value: 0.01 or
-                ``"1%"``; or this much: ``"0.01 abs"`` in the value's unit, or with a unit,
-                as ``"0.1 mm"``, for values that may be 0, of which no error is a small share.
-                If the pilot expects that the goal takes much reading, a `UserWarning` says so
-                while it is read.
-            within: Answer within this time, with the best interval reached: seconds, text as
-                ``"500 ms"``, or a `datetime.timedelta`.
-            max_rows: Read about this many records at most.
-            max_bytes: Read about this many bytes at most.
-            sample: Read the records with a priority below it at most. Without any of
-                these the goal is ``error=0.01``.
-            confidence: How often the intervals hold the truth.
-            tails: Read this share of the records at either end of the values whatever
-                their priority (0.005, say), so that a heavy tail adds no chance. For sums,
-                means, ratios and variances of columns.
-            progressive: Iterate over estimates as they narrow, each record read once.
-                Their intervals are wider, so that all of them hold together: stop
-                whenever you like.
+        Parameters
+        ----------
+        aggregates
+            One or several of ``count() count(x) sum(x) mean(x) variance(x) std(x) min(x) max(x)
+            median(x) p95(x) quantile(x, 0.95) share(condition) ratio(a, b) cov(x, y) corr(x, y)
+            weighted_mean(v, w) count_distinct(x) histogram(x, 20) histogram(x, 20, low, high)
+            histogram2d(x, y, 64, 64)``; a histogram may end in ``log`` or ``round``. Arguments are
+            columns or expressions: ``mean(sqrt(ux*ux + uy*uy))``; a condition counts as 1 or 0.
+            Sums, counts, means and shares combine: ``sum(a*b)/sum(b)``. ``ratio`` is the sum of a
+            over the sum of b. Variances divide by n - 1.
+        box, where, steps
+            The rows to estimate, as for `query`.
+        window
+            The priorities that the sample may use. The result still refers to all rows.
+        group_by
+            Columns and expressions to group by, such as ``bin(diameter, 1e-6)``. At most 10,000
+            groups.
+        error
+            Stop when half of each interval is at most this fraction of its value: 0.01 or
+            ``"1%"``. Or an absolute error, for values near 0: ``"0.01 abs"`` in the value's unit,
+            or ``"0.1 mm"``. A `UserWarning` announces a goal that needs many rows.
+        within
+            The time to answer in, with the best interval by then: seconds, text such as ``"500
+            ms"``, or a `datetime.timedelta`.
+        max_rows
+            Read about this many rows at most.
+        max_bytes
+            Read about this many bytes at most.
+        sample
+            Read at most the rows with a priority below this fraction. Without a limit or a goal,
+            the goal is ``error=0.01``.
+        confidence
+            The fraction of intervals that contain the true value.
+        tails
+            Read this fraction of the rows at both ends of the values completely (0.005, say),
+            which removes the sampling error of heavy tails. For sums, means, ratios and variances
+            of columns.
+        progressive
+            Return an iterator of estimates that narrow; each row is read once. The intervals are
+            wider, so that all of them hold together and you can stop at any time.
 
-        Returns:
-            An `Estimate`; with ``progressive`` an iterator of them.
+        Returns
+        -------
+        Estimate
+            With ``progressive`` an iterator of them.
 
-        Raises:
-            InvalidInput: An unknown aggregate or column, text where a number is needed, a
-                goal that is not above 0, more than 10,000 groups.
+        Raises
+        ------
+        InvalidInput
+            An unknown aggregate or column, text instead of a number, a goal that is not above 0,
+            more than 10,000 groups.
 
-        Example:
-            >>> t.estimate("mean(ux)", box={"x": (0.1, 0.2)}, error=0.01)
-            >>> e = t.estimate(["mean(ux)", "p95(diameter)"], group_by="deposited", within=0.5)
-            >>> e.to_pandas()
-            >>> for e in t.estimate("sum(mass)", progressive=True):
-            ...     print(e.value, e.low, e.high)
+        Examples
+        --------
+        >>> t.estimate("mean(ux)", box={"x": (0.1, 0.2)}, error=0.01)
+        >>> e = t.estimate(["mean(ux)", "p95(diameter)"], group_by="deposited", within=0.5)
+        >>> e.to_pandas()
+        >>> for e in t.estimate("sum(mass)", progressive=True):
+        ...     print(e.value, e.low, e.high)
         """
-        # Not by the decorator: warnings name the line that stands above this call.
+        # Not the decorator: its frame would shift the `stacklevel` of warnings.
         refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
         question = self._question(
             box=box, where=where, sample=sample, window=window, steps=steps
@@ -424,18 +464,22 @@ class Questions:
 
     @checked_options(Region)
     def count(self, box: Box | None = None, **asked: Unpack[Region]) -> int:
-        """The exact number of records that `query` would return for these arguments.
+        """Returns the exact number of rows that `query` would return.
 
-        Args:
-            box, where, sample, window, steps: As for `query`.
+        Parameters
+        ----------
+        box, where, sample, window, steps
+            As for `query`.
 
-        Raises:
-            InvalidInput: As for `query`.
+        Raises
+        ------
+        InvalidInput
+            As for `query`.
         """
         return self._pinned().count(self._question(box=box, **asked))
 
     def info(self) -> Info:
-        """What the table holds and how it is laid out."""
+        """Returns the contents and layout of the table."""
         return Info.parse(self._pinned().info())
 
     def _about(self) -> About:
@@ -445,14 +489,14 @@ class Questions:
         return self._pinned().rows()
 
     def __bool__(self) -> bool:
-        return True  # a handle is something, also while the table is empty
+        return True  # otherwise an empty table would be false
 
     def _question(self, **asked: Unpack[Asked]) -> QuerySpec:
         return _box.spec(lambda: self.schema, asked)
 
 
 def _results(pinned: Pinned, question: QuerySpec, start: float, factor: float) -> Iterator[Result]:
-    """The steps of a refinement, each of which can be read again as a window of priorities."""
+    """The steps of a refinement; each can be read again as a window of priorities."""
     steps = pinned.refine(question, start, factor)
 
     def later(low: float, high: float) -> Callable[[], _kubist.Stream]:

@@ -1,7 +1,7 @@
-"""A table behind `kubist view`, asked over HTTP: the same questions, the same answers.
+"""Tables behind `kubist view`, queried over HTTP: the same queries and results as in a directory.
 
-The engine's own reader decodes what comes, so that nothing else need be installed. The
-connection is not encrypted: another machine is reached through ssh (`kubist._tunnel`).
+The engine decodes the responses, so no other library is needed. The connection is not encrypted;
+use ssh for another machine (`kubist._tunnel`).
 """
 
 from __future__ import annotations
@@ -46,36 +46,48 @@ _KINDS: dict[str, type[Error]] = {
 }
 
 _WAIT = 20.0
-"""Seconds that the server is asked to wait for another commit."""
+"""Seconds that the server may wait for a commit before it responds."""
 
 
 @checked_options()
 def connect(
     url: str, table: str | None = None, *, token: str | None = None, timeout: float = 300
 ) -> RemoteTable:
-    """Connects to a table that ``kubist view`` serves, or that lies behind ssh.
+    """Connects to a table that ``kubist view`` serves, or that is reachable through ssh.
 
-    Args:
-        url: The address that it printed, as ``"http://127.0.0.1:8080"``, or as the
-            browser shows it. Or ``"ssh://user@host/path/run.kubist"``: then ``kubist
-            view`` is started over there, where ``kubist`` must be installed, and ended
-            with this table. ssh asks for passwords on the terminal.
-        table: Which of its tables; None: the one in the address, or the only one.
-        token: What the server demands, if it demands one; it may stand in the
-            address too, as ``?token=...``. Behind ssh one is made for the occasion.
-        timeout: Seconds without a sign of the server after which a call fails.
+    Parameters
+    ----------
+    url
+        The address that ``kubist view`` printed, as ``"http://127.0.0.1:8080"``, or the address in
+        the browser. Or ``"ssh://user@host/path/run.kubist"``: this starts ``kubist view`` on that
+        host, where ``kubist`` must be installed, and stops it with this table. ssh asks for
+        passwords on the terminal.
+    table
+        The name of the table; None: the one in the address, or the only one.
+    token
+        The token of the server, if it requires one; the address may have it too, as
+        ``?token=...``. Not for ssh.
+    timeout
+        Seconds without a response after which a call fails.
 
-    Returns:
-        The table. It follows the commits, as one in a directory does.
+    Returns
+    -------
+    RemoteTable
+        The table; each call reads the newest commits.
 
-    Raises:
-        NotATable: There is no such table, or no Kubist at this address.
-        InvalidInput: The server has several tables and none is named; a token for ssh.
-        StorageError: Nobody answers.
+    Raises
+    ------
+    NotATable
+        The server has no such table, or is no Kubist.
+    InvalidInput
+        The server has several tables and ``table`` is not given; a token for ssh.
+    StorageError
+        The server does not respond.
 
-    Example:
-        >>> t = kubist.connect("http://127.0.0.1:8080")
-        >>> t.query(box={"x": (0.1, 0.2)}, sample=0.01).to_pandas()
+    Examples
+    --------
+    >>> t = kubist.connect("http://127.0.0.1:8080")
+    >>> t.query(box={"x": (0.1, 0.2)}, sample=0.01).to_pandas()
     """
     is_behind_ssh = url.startswith("ssh://")
     if is_behind_ssh and token is not None:
@@ -108,7 +120,7 @@ class _Server:
             port = parts.port
             is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
         except ValueError:
-            # It quotes the address, and perhaps a password in it.
+            # The message quotes the address, which may have a password.
             is_address = False
         if not is_address:
             shown = _kubist.without_password(url)
@@ -123,7 +135,7 @@ class _Server:
         )(parts.hostname or "", port, timeout=timeout)
 
     def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> _Answer:
-        """The answer, which is read while it comes; what is no success raises."""
+        """Sends a request; returns the response, still to be read, or raises its error."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         text = None
         if body is not None:
@@ -150,14 +162,13 @@ class _Server:
 
 
 class _Answer:
-    """The bytes of an answer as they come. What does not come raises, as does its end before
-    all is here. It keeps the tunnel that it comes through."""
+    """A streamed response. An incomplete one raises `StorageError`. It keeps its tunnel alive."""
 
     def __init__(self, server: _Server, connection: http.client.HTTPConnection) -> None:
         self._socket = connection.sock
         self._answer = connection.getresponse()
         if connection.sock is not None:
-            connection.sock.close()  # the answer holds on to it until it is read
+            connection.sock.close()  # the response keeps it open
         self._server = server
         self.status = self._answer.status
         length = self._answer.headers.get("Content-Length")
@@ -168,7 +179,7 @@ class _Answer:
         return self._answer.headers.get(name)
 
     def read1(self, most: int) -> bytes:
-        """What is here, or the next that comes; nothing at the end."""
+        """Returns the next bytes; empty at the end."""
         try:
             part = self._answer.read1(most) if self._open else b""
         except (OSError, ValueError, http.client.HTTPException) as error:
@@ -183,19 +194,19 @@ class _Answer:
         return part
 
     def read(self) -> bytes:
-        """All of it."""
+        """Returns all bytes."""
         parts = list(iter(lambda: self.read1(1 << 16), b""))
         self.close()
         return b"".join(parts)
 
     def close(self) -> None:
-        """Hangs up, also on a thread that reads."""
+        """Closes the connection, also while another thread reads."""
         if self._open:
             self._open = False
             try:
                 self._socket.shutdown(2)
             except OSError:
-                pass  # the other side was first
+                pass  # the server closed it first
             self._answer.close()
 
     def stats(self) -> str:
@@ -203,7 +214,7 @@ class _Answer:
 
 
 class PinnedSnapshot:
-    """A snapshot of a remote table: the newest, pinned once something depends on which it is."""
+    """A remote snapshot: the newest one, pinned by its first response."""
 
     def __init__(self, server: _Server, name: str, about: dict[str, Any] | None = None) -> None:
         self._server = server
@@ -221,7 +232,7 @@ class PinnedSnapshot:
         return f"/v1/tables/{urllib.parse.quote(self._name)}"
 
     def described(self) -> dict[str, Any]:
-        """The server's description of the table. It pins the snapshot."""
+        """Returns the server's description of the table, and pins the snapshot."""
         if self._known is None:
             version = "" if self._version is None else urllib.parse.quote(self._version)
             at = f"?version={version}" if version else ""
@@ -233,7 +244,7 @@ class PinnedSnapshot:
     def _ask(self, what: str, asked: Mapping[str, object]) -> _Answer:
         version = {} if self._version is None else {"version": self._version}
         answer = self._server.ask("POST", f"{self.path}/{what}", {**asked, **version})
-        # From its first answer on all are of one snapshot.
+        # The first response pins the snapshot.
         self._version = self._version or answer.header("kubist-version")
         return answer
 
@@ -285,13 +296,13 @@ class PinnedSnapshot:
                 f"refine: from start {start:g} a factor of {factor!r} takes {steps} steps, and at "
                 f"most {_MOST_STEPS} are taken: take a larger factor or start"
             )
-        # Windows of several snapshots would not fit together.
+        # All windows must refer to one snapshot.
         self.described()
         return _Refine(self, query, start, factor)
 
     def count(self, query: QuerySpec) -> int:
         if query.keys() & {"limit", "per_cell", "order_by"}:
-            # The server counts what matches; how many of those are chosen, only the choice tells.
+            # The server counts matching rows only; the number of selected rows needs the query.
             wire = self.query({**query, "columns": [self.described()["columns"][0]["name"]]})
             while wire.next_batch() is not None:
                 pass
@@ -307,10 +318,10 @@ class PinnedSnapshot:
 
 
 _MOST_STEPS = 10_000
-"""Of a refinement, as the engine's."""
+"""Maximum number of steps of a refinement, as in the engine."""
 
 _FINEST = 2.0**-64
-"""Priorities differ by no less than this."""
+"""Smallest difference of priorities."""
 
 
 class _Refine:
@@ -329,7 +340,7 @@ class _Refine:
 class _Figures:
     def __init__(self, wire: _kubist.Wire) -> None:
         self._batch = wire.next_batch()
-        # Its end, behind which the next estimate begins.
+        # The end of this stream, so that the next estimate can follow.
         wire.next_batch()
         self._about = wire.about()
 
@@ -343,7 +354,7 @@ class _Figures:
 
 
 class _Estimates:
-    """Estimates as they come. Closing them stops the work on the server."""
+    """Estimates as they arrive. Closing the response stops the server's work."""
 
     def __init__(self, wire: _kubist.Wire) -> None:
         self._wire = wire
@@ -356,9 +367,9 @@ class _Estimates:
 
 
 class _Remote(Looks):
-    """What a remote table and a snapshot of it have in common.
+    """Methods of remote tables and their snapshots.
 
-    The server has limits: see ``docs/http.md``.
+    The server limits requests: see ``docs/http.md``.
     """
 
     def __init__(self, server: _Server, name: str) -> None:
@@ -370,29 +381,33 @@ class _Remote(Looks):
 
 
 class RemoteTable(_Remote):
-    """A table that ``kubist view`` serves: what `kubist.connect` returns.
+    """A table that ``kubist view`` serves, from `kubist.connect`.
 
-    It answers what a `Table` answers (`query`, `refine`, `estimate`, `count`, `trajectories`,
-    `scan`, `to_dataset`, `info`). Every call sees the latest commits; `snapshot` pins them,
-    and `at` comes back to a snapshot.
+    It has the queries of a `Table` (`query`, `refine`, `estimate`, `count`, `trajectories`,
+    `scan`, `to_dataset`, `info`). Every call reads the newest commits; `snapshot` pins them, and
+    `at` reopens a snapshot.
     """
 
     def _pinned(self) -> PinnedSnapshot:
         return PinnedSnapshot(self._server, self.name)
 
     def snapshot(self) -> RemoteSnapshot:
-        """The table as it is now, for as long as the files of that snapshot are there."""
+        """Pins the newest snapshot, until the server deletes its files."""
         pinned = self._pinned()
         pinned.described()
         return RemoteSnapshot(self._server, self.name, pinned)
 
     def at(self, token: str) -> RemoteSnapshot:
-        """The snapshot that a token names: as `Table.at`, of a token from there or from here.
+        """Opens the snapshot of a token, like `Table.at`.
 
-        Raises:
-            SnapshotExpired: The files of that snapshot were cleaned away.
-            TableReplaced: It is of another table.
-            InvalidInput: It is not a token.
+        Raises
+        ------
+        SnapshotExpired
+            The files of the snapshot were deleted by `Table.clean`.
+        TableReplaced
+            The token is of another table.
+        InvalidInput
+            It is not a token.
         """
         token = urllib.parse.quote(_box.token(token))
         pinned = self._pinned()
@@ -404,7 +419,7 @@ class RemoteTable(_Remote):
     def watch(
         self, timeout: Seconds | None = None, since: RemoteSnapshot | None = None
     ) -> Iterator[RemoteSnapshot]:
-        """Yields a snapshot now, and a new one after every commit: as `Table.watch`."""
+        """Yields a snapshot now, and a new one after every commit, like `Table.watch`."""
         patience = math.inf if timeout is None else _box.seconds("timeout", timeout)
         if since is None:
             seen = self.snapshot()
@@ -428,25 +443,25 @@ class RemoteTable(_Remote):
                 return
 
     def view(self, *, open: bool = True) -> View:
-        """The explorer page of this table, which its server has: as `Table.view`."""
+        """Opens the explorer page of this table on its server, like `Table.view`."""
         token = f"?token={urllib.parse.quote(self._server.token)}" if self._server.token else ""
         table = urllib.parse.urlencode({"table": self.name})
         return View(f"{self._server.url}/{token}#{table}", None, open=bool(open))
 
     def widget(self, *, height: int = 560) -> Widget:
-        """The explorer page in a cell of a notebook: as `Table.widget`."""
+        """Returns the explorer page as a notebook cell, like `Table.widget`."""
         from ._widget import Widget
 
         return Widget(self, height=height)
 
     def close(self) -> None:
-        """Ends the tunnel, if there is one; a table that is dropped does so by itself."""
+        """Closes the ssh tunnel, if any; garbage collection does so too."""
         if self._server.tunnel is not None:
             self._server.tunnel.close()
 
 
 class RemoteSnapshot(_Remote):
-    """One snapshot of a remote table; `SnapshotExpired` once its files were cleaned away."""
+    """One snapshot of a remote table; raises `SnapshotExpired` once its files are deleted."""
 
     def __init__(self, server: _Server, name: str, pinned: PinnedSnapshot) -> None:
         super().__init__(server, name)
@@ -454,7 +469,9 @@ class RemoteSnapshot(_Remote):
 
     @property
     def token(self) -> str:
-        """Names this snapshot, for any process, here and over HTTP: `Table.at` comes back to it."""
+        """The token of this snapshot, with which `Table.at` reopens it in any process and
+        over HTTP.
+        """
         return self._pinned().token()
 
     def _pinned(self) -> PinnedSnapshot:

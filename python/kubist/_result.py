@@ -1,4 +1,4 @@
-"""The answer of a query."""
+"""The result of a query."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     import xarray
 
 _SHOWN = 10
-"""Records that a console or a notebook shows."""
+"""Rows that a console or a notebook shows."""
 
 
 class Result:
-    """The answer of a query, in the form you like.
+    """The result of a query, in the form you like.
 
-    Nothing is read from disk beyond what the first batches need until you ask:
+    Only the first batches are read until the result is converted or iterated:
 
     >>> r = t.query(box={"x": (0.1, 0.2)}, sample=0.01)
     >>> arrays = r.to_numpy()          # or to_arrow(), to_pandas(), to_polars()
@@ -39,9 +39,8 @@ class Result:
     ...     use(batch)
     >>> duckdb.sql("SELECT ... FROM r")   # anything that reads __arrow_c_stream__
 
-    A result can be read again: it then asks its snapshot again, and gets the same records,
-    whatever was committed since. `materialize` reads once and keeps the records in memory.
-    Damage met on the way raises `kubist.Damaged`; Ctrl-C stops the work.
+    A second conversion reads the same rows again, from the same snapshot. `materialize` keeps the
+    rows in memory. Damaged data raises `kubist.Damaged`; Ctrl-C stops the query.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class Result:
         again: Callable[[], _kubist.Stream],
         metadata: Callable[[], str],
     ) -> None:
-        # What it says of itself, its fraction for one, is the same however often it is read.
+        # The first stream has the fraction and schema of all reads.
         self._first = stream
         self._latest = stream
         self._again = again
@@ -61,7 +60,7 @@ class Result:
         self._lock = threading.Lock()
 
     def _read(self) -> _kubist.Stream:
-        """The records from the first on."""
+        """A stream of all rows, from the beginning."""
         with self._lock:
             if self._closed:
                 raise Refused("this result was closed by close(): run the query again")
@@ -74,14 +73,17 @@ class Result:
             return self._latest
 
     def materialize(self) -> Result:
-        """Reads all records into memory, from where they are taken from now on.
+        """Reads all rows into memory; later conversions use them.
 
-        Returns:
+        Returns
+        -------
+        Result
             This result.
 
-        Example:
-            >>> r = t.query(box={"x": (0.1, 0.2)}).materialize()
-            >>> r.to_numpy(), r.to_pandas()                # read once
+        Examples
+        --------
+        >>> r = t.query(box={"x": (0.1, 0.2)}).materialize()
+        >>> r.to_numpy(), r.to_pandas()                # read once
         """
         if self._kept is None:
             stream = self._read()
@@ -89,55 +91,58 @@ class Result:
             try:
                 stats = stream.stats()
             except Refused:
-                stats = ""  # a server keeps that to itself
+                stats = ""  # a server does not report costs
             with self._lock:
                 self._kept = batches, stats
         return self
 
     def to_arrow(self) -> pa.Table:
-        """All records as a `pyarrow.Table`."""
+        """Returns all rows as a `pyarrow.Table`."""
         pa = need("pyarrow", "to_arrow()")
-        # `pa.table` would load pandas, to see whether it is given a frame of that.
+        # `pa.table` would import pandas to check for a DataFrame.
         return pa.RecordBatchReader.from_stream(self._read().collect()).read_all()
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All records as a `pandas.DataFrame`; ``options`` go to `pyarrow.Table.to_pandas`.
+        """Returns all rows as a `pandas.DataFrame`; ``options`` go to `pyarrow.Table.to_pandas`.
 
-        Integers and booleans with nulls get pandas' nullable types, ``Int64`` or ``boolean``,
-        and keep every digit. Null is NaN in a column of floats that has no NaN of its own. One
-        that has both gets the type ``double[pyarrow]`` (or ``float[pyarrow]``), which tells
-        them apart. On the way in, pandas' own NaN is null.
+        Integers and booleans with nulls get pandas' nullable types ``Int64`` and ``boolean``, and
+        keep every digit. In floats, null becomes NaN. A column with both null and NaN gets the
+        type ``double[pyarrow]`` (or ``float[pyarrow]``), which distinguishes them. `Table.append`
+        reads pandas' own NaN as null.
         """
         need("pandas", "to_pandas()")
         need("pyarrow", "to_pandas()")
         return _forms.to_pandas(self.to_arrow(), options)
 
     def to_polars(self) -> pl.DataFrame:
-        """All records as a `polars.DataFrame` (pyarrow is not needed)."""
+        """Returns all rows as a `polars.DataFrame`, without pyarrow."""
         return polars_frame(self._read().collect(), "to_polars()")
 
     def to_numpy(
         self, frames: str | None = None, atoms: str | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """All records as one NumPy array a column (pyarrow is not needed).
+        """Returns all rows as one NumPy array per column, without pyarrow.
 
-        A column with nulls is a `numpy.ma.MaskedArray` of the column's type. Where NaN or NaT
-        says the same, it is a plain array: in floats without a NaN of their own, and in times.
-        Decimals are floats. What NumPy has no type for is text, in an array of objects, with
-        None for null.
+        A column with nulls is a `numpy.ma.MaskedArray` of the column's type. Nulls in times, and
+        in floats without NaN, become NaT and NaN in a plain array. Decimals become floats. Types
+        that NumPy does not have become text in an array of objects, with None for null.
 
-        Args:
-            frames, atoms: Columns that tell frames, and atoms, apart. With both each other
-                column is an array of shape (frames, atoms), in their order, and these two
-                are their values.
+        Parameters
+        ----------
+        frames, atoms
+            The columns of frame and atom numbers, given together. The other columns then have the
+            shape (frames, atoms), and these two hold the sorted numbers.
 
-        Raises:
-            InvalidInput: Not every atom has one record in every frame.
+        Raises
+        ------
+        InvalidInput
+            An atom does not have exactly one row in every frame.
 
-        Example:
-            >>> a = t.query(where="pid in (3, 7)").to_numpy(frames="time", atoms="pid")
-            >>> a["x"].shape, a["time"].shape
-            ((250, 2), (250,))
+        Examples
+        --------
+        >>> a = t.query(where="pid in (3, 7)").to_numpy(frames="time", atoms="pid")
+        >>> a["x"].shape, a["time"].shape
+        ((250, 2), (250,))
         """
         if (frames is None) != (atoms is None):
             raise InvalidInput("to_numpy(): frames and atoms go together")
@@ -148,13 +153,13 @@ class Result:
         return {name: _joined(numpy, [part[name] for part in parts]) for name in parts[0]}
 
     def _batches(self) -> Iterator[_kubist.Batch]:
-        """The records as they come, some at a time."""
+        """The batches of the rows."""
         stream = self._read()
         while (batch := stream.next_batch()) is not None:
             yield batch
 
     def _numpy_batches(self, numpy: Any) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
-        """The records as they come, some at a time; once none, if there are none."""
+        """The batches as arrays by column; at least one, which may be empty."""
         stream = self._read()
         names = stream.names()
         batch: _kubist.Batch | None = stream.next_batch() or stream.empty_batch()
@@ -163,38 +168,47 @@ class Result:
             batch = stream.next_batch()
 
     def to_xarray(self, *axes: str) -> xarray.Dataset:
-        """All records as an `xarray.Dataset`, with units.
+        """Returns all rows as an `xarray.Dataset`, with units.
 
-        Args:
-            axes: Columns that become the dimensions, as ``"time", "pid"``; the others are
-                arrays over them. None: one dimension, ``row``.
+        Parameters
+        ----------
+        axes
+            The columns that become dimensions, as ``"time", "pid"``; the others become arrays over
+            them. Without axes there is one dimension, ``row``.
 
-        Raises:
-            InvalidInput: There is not one record for each place of the axes.
+        Raises
+        ------
+        InvalidInput
+            A combination of axis values does not have exactly one row.
         """
         need("xarray", "to_xarray()")
         return _forms.to_xarray(self.to_arrow(), axes)
 
     def to_geopandas(self, x: str = "x", y: str = "y", crs: Any = None) -> geopandas.GeoDataFrame:
-        """All records as a `geopandas.GeoDataFrame` of points.
+        """Returns all rows as a `geopandas.GeoDataFrame` of points.
 
-        Args:
-            x, y: The columns that hold the coordinates.
-            crs: Their reference system, as ``"EPSG:4326"``.
+        Parameters
+        ----------
+        x, y
+            The columns of the coordinates.
+        crs
+            Their reference system, as ``"EPSG:4326"``.
         """
         need("geopandas", "to_geopandas()")
         return _forms.to_geopandas(self.to_arrow(), x, y, crs)
 
     def to_astropy(self) -> astropy.table.Table:
-        """All records as an `astropy.table.Table`, with units; nulls are masked."""
+        """Returns all rows as an `astropy.table.Table`, with units; nulls are masked."""
         need("astropy", "to_astropy()")
         return _forms.to_astropy(self.to_arrow())
 
     def to_pyvista(self, x: str = "x", y: str = "y", z: str | None = "z") -> pyvista.PolyData:
-        """All records as a `pyvista.PolyData` of points, the other columns as their data.
+        """Returns all rows as a `pyvista.PolyData` of points, with the other columns as point data.
 
-        Args:
-            x, y, z: The columns that hold the coordinates; z None: they lie in a plane.
+        Parameters
+        ----------
+        x, y, z
+            The columns of the coordinates; without z the points lie in a plane.
         """
         need("pyvista", "to_pyvista()")
         return _forms.to_pyvista(self.to_arrow(), x, y, z)
@@ -202,17 +216,23 @@ class Result:
     def write(
         self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Writes all records to a file: .parquet, .arrow, .csv, .fits, .las, .laz, .vtp, or openPMD
-        as .h5 or .bp.
+        """Writes all rows to a file: .parquet, .arrow, .csv, .fits, .las, .laz, .vtp, or openPMD as
+        .h5 or .bp.
 
-        Args:
-            path: The file; its ending says what it becomes.
-            metadata: What the format takes from a table's metadata; None: that of the table
-                asked. With scale and offset of a LAS file positions come back exactly.
+        Parameters
+        ----------
+        path
+            The file; its suffix selects the format.
+        metadata
+            Metadata for the format; None: the table's. The scale and offset of a LAS file restore
+            its positions exactly.
 
-        Raises:
-            InvalidInput: The ending names no format, or a column has no place in it.
-            FileNotFoundError: The folder is not there.
+        Raises
+        ------
+        InvalidInput
+            The suffix is no format, or the format cannot store a column.
+        FileNotFoundError
+            The folder does not exist.
         """
         from .exporting import write
 
@@ -224,31 +244,29 @@ class Result:
         return _batches(self._read(), pa)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Streams the batches into any library that speaks the Arrow C stream interface."""
+        """Streams the batches through the Arrow C stream interface."""
         return self._read().__arrow_c_stream__(requested_schema)
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the answer, as a `pyarrow.Schema`."""
+        """The columns of the result, as a `pyarrow.Schema`."""
         return need("pyarrow", "schema").schema(self._first.schema())
 
     @property
     def fraction(self) -> float:
-        """The share of the matching records that the answer holds, in (0, 1].
+        """The fraction of the matching rows that is in the result, in (0, 1].
 
-        All matching records with a priority below it are in the answer, so
-        1 / fraction is the weight of each record in an estimate. After ``limit``
-        it is the priority of the first record left out (1 if none was); asking
-        for it then waits for the first batch.
+        The result has all matching rows with a priority below it, so 1 / fraction is the weight of
+        each row in an estimate. With ``limit`` it is the priority of the first row left out (1 if
+        there is none); this waits for the first batch.
         """
         return self._first.fraction()
 
     @property
     def stats(self) -> Stats:
-        """What the answer has cost so far; final once it has been read.
+        """The cost so far; final once the result was read.
 
-        Of a result that was read several times it is the cost of the last time.
-        A server keeps that to itself: of a remote answer it is `kubist.Refused`.
+        It refers to the latest read. For remote results it raises `kubist.Refused`.
         """
         text = self._latest.stats()
         if not text:
@@ -256,7 +274,7 @@ class Result:
         return parse(Stats, text)
 
     def close(self) -> None:
-        """Stops the work and lets go of memory; a result that is dropped does so by itself."""
+        """Stops the query and frees its memory; garbage collection does so too."""
         with self._lock:
             self._closed = True
             self._kept = None
@@ -288,7 +306,7 @@ class Result:
         return _shown.html_table(*self._preview())
 
     def _preview(self) -> tuple[list[str], list[list[str | None]], list[str]]:
-        """The first records, and how many there are; read apart from what the user reads."""
+        """The first rows and their number, from a stream of their own."""
         if self._kept is not None:
             stream = _kubist.kept(*self._kept, self._first.fraction())
         else:
@@ -302,7 +320,7 @@ class Result:
                 found += batch.rows()
                 columns = [batch.texts(place, _SHOWN - len(rows)) for place in range(len(names))]
                 rows += map(list, zip(*columns, strict=True))
-                # The others need only be counted, which is free where they are in memory.
+                # Rows in memory are counted to the end, which costs nothing.
                 if len(rows) >= _SHOWN and self._kept is None:
                     break
         finally:
@@ -338,7 +356,7 @@ def _array(
 
 
 def _joined(numpy: Any, parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """One array, of its own memory."""
+    """One array that owns its memory."""
     joined: np.ndarray[Any, Any]
     if not any(isinstance(part, numpy.ma.MaskedArray) for part in parts):
         joined = numpy.concatenate(parts)

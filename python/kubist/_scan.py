@@ -1,8 +1,8 @@
-"""A table as a source of frames: what a lazy engine asks becomes a query that prunes.
+"""Tables as sources of lazy frames: filters and projections of an engine become a query that
+prunes.
 
-`Source` is what the engines share: a pinned moment, the question that the user asked, and
-which columns and conditions may be added to it. `lazy_frame` is the door for Polars;
-`kubist._dataset` that for pyarrow and DuckDB.
+`Source` is common to all engines: a snapshot, the user's query, and the columns and conditions
+that may be added to it. `lazy_frame` is for Polars, `kubist._dataset` for pyarrow and DuckDB.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ UNITS = {"Nanoseconds": 1, "Microseconds": 10**3, "Milliseconds": 10**6}
 
 
 class Source:
-    """One question to one moment, of which engines ask parts."""
+    """One query of one snapshot, to which engines add columns and conditions."""
 
     def __init__(
         self,
@@ -65,7 +65,8 @@ class Source:
         self._arguments = arguments
         self._on_result = on_result
         self.inclusion = arguments.get("inclusion")
-        # A choice among all records is made before anything else is asked of them.
+        # ``limit`` and ``per_cell`` select from all rows, so later conditions cannot be pushed
+        # down.
         chosen = (arguments.get("limit"), arguments.get("per_cell"))
         self.takes_conditions = chosen == (None, None)
         described = json.loads(snapshot.columns())
@@ -73,7 +74,7 @@ class Source:
         if asked is None:
             self.columns = [column["name"] for column in described]
         else:
-            # By the engine's rule for names: as written, or else ignoring letter case.
+            # The engine's rule for names: as written, or else ignoring letter case.
             names = [column["name"] for column in described]
             own = {name.lower(): name for name in names} | {name: name for name in names}
             wanted = _box.names("columns", asked)
@@ -81,7 +82,7 @@ class Source:
         self.kinds = {
             name: kind for name, kind in kinds(described).items() if name in set(self.columns)
         }
-        # Names and values are checked now, not when an engine reads.
+        # Checks names and values before an engine reads.
         snapshot.query(self._asked(limit=0))
         nothing = both(arguments.get("where"), "FALSE")
         self.empty = self._result(self._asked(where=nothing))
@@ -91,7 +92,9 @@ class Source:
         return self._question(**asked)
 
     def read(self, columns: Sequence[str] | None, where: str | None) -> Result:
-        """The answer in some of its columns; ``where`` leaves out what is not needed."""
+        """The result with some of its columns; ``where`` excludes rows that the engine does
+        not need.
+        """
         changes: Asked = {}
         if columns is not None:
             wanted = set(columns)
@@ -106,7 +109,8 @@ class Source:
                 narrower: Asked = {**changes, "where": narrowed}
                 result = self._result(self._asked(**narrower))
             except InvalidInput:
-                # Too deep for our parser, say: it is applied to what comes back anyway.
+                # For example, too deeply nested for the parser. The engine applies the condition
+                # again.
                 result = self._result(self._asked(**changes))
         if self._on_result is not None:
             self._on_result(result)
@@ -119,14 +123,14 @@ class Source:
         )
 
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self._snapshot.count(self._asked(columns=None, inclusion=None))
 
 
 def lazy_frame(source: Source, wide: bool = False) -> pl.LazyFrame:
-    """The source as a Polars lazy frame with predicates, projections and slices pushed down.
+    """The source as a Polars lazy frame, with predicates, projections and slices pushed down.
 
-    ``wide``: integers are so wide that no sum of them wraps around.
+    With ``wide``, integers have a type in which no sum of them overflows.
     """
     need("polars", "scan()")
     from polars.io.plugins import register_io_source
@@ -147,10 +151,10 @@ def lazy_frame(source: Source, wide: bool = False) -> pl.LazyFrame:
         where = None
         if predicate is not None:
             needed.extend(predicate.meta.root_names())
-            # Polars slices before it filters: then no row may be left out beforehand.
+            # Polars slices before it filters, so no row may be excluded.
             if n_rows is None:
                 where = superset(_condition(predicate, source.kinds), source.kinds, NAN_GREATEST)
-        # A frame without columns has no rows, but Polars may ask for nothing but their number.
+        # A frame without columns has no rows, but Polars may need only their number.
         needed = needed or empty.columns[:1]
         given = wanted or needed[:1]
         result = source.read(needed, where)
@@ -177,7 +181,7 @@ def lazy_frame(source: Source, wide: bool = False) -> pl.LazyFrame:
 
 
 def _widened(integer: pl.DataType) -> pl.DataType:
-    """The type in which sums of as many integers of a type as a table may have are exact."""
+    """An integer type in which a sum over a whole table is exact."""
     polars = need("polars", "scan()")
     is_long = integer in (polars.Int64, polars.UInt64, polars.Int128)
     wide: pl.DataType = polars.Int128() if is_long else polars.Int64()
@@ -185,16 +189,16 @@ def _widened(integer: pl.DataType) -> pl.DataType:
 
 
 def _condition(expression: pl.Expr, kinds: Mapping[str, Kind]) -> Condition:
-    """What a Polars expression says, as far as it is understood."""
+    """The condition of a Polars expression; None where it is not understood."""
     try:
         return _Expression(kinds).read(json.loads(expression.meta.serialize(format="json")))
     except Exception:
-        # Whatever is new in its form says nothing to us; Polars applies it all the same.
+        # An unknown form prunes nothing; Polars applies the expression in any case.
         return None
 
 
 class _Expression:
-    """Polars' own serialised form, as of Polars 1 and 2."""
+    """The serialised form of expressions in Polars 1 and 2."""
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         self._kinds = kinds
@@ -228,7 +232,9 @@ class _Expression:
         return None if column is None or value is None else Compare(column, sign, value)
 
     def _chain(self, left: Any, right: Any, op: str) -> list[Condition]:
-        """A long chain leans to the left: it is walked, not climbed."""
+        """The terms of a chain. Long chains nest to the left, so they are iterated without
+        recursion.
+        """
         parts = [self.read(right)]
         while True:
             match left:
@@ -268,7 +274,7 @@ class _Expression:
         return None
 
     def _column(self, node: Any) -> str | None:
-        """A column, perhaps widened in a way that keeps its numbers."""
+        """The column, also if a cast widens it without a change of its numbers."""
         match node:
             case {"Column": str(column)}:
                 return column
@@ -278,7 +284,8 @@ class _Expression:
                 keeps = {
                     "Int64": family == "int" and kind is not None and kind.long,
                     "Int128": family == "int",
-                    # What rounding joins is far from any literal that is taken.
+                    # Rounding merges only integers beyond `EXACT_FLOATS`, and no literal there is
+                    # used.
                     "Float64": family in ("int", "float"),
                 }
                 return column if keeps.get(wide, False) else None
@@ -306,7 +313,7 @@ class _Expression:
                 return value
             case {"Literal": {"Scalar": dict(scalar)}} if len(scalar) == 1:
                 (kind, value), *_ = scalar.items()
-                # Infinity and NaN are null here, which says neither.
+                # Infinity and NaN are both null here: not distinguishable.
                 if kind.startswith("Float") and isinstance(value, (int, float)):
                     return float(value)
                 if kind.startswith(("Int", "UInt")) and isinstance(value, int):
@@ -314,7 +321,7 @@ class _Expression:
         return None
 
     def _list(self, node: Any) -> list[Any] | None:
-        """The values of a list, which Polars itself has to unpack."""
+        """The values of a list, which Polars itself unpacks."""
         pl = need("polars", "scan()")
         while isinstance(node, dict) and "Alias" in node:
             node = node["Alias"][0]

@@ -1,6 +1,6 @@
-"""Small tables as text and as HTML, for consoles and notebooks.
+"""Small tables as text and HTML, for consoles and notebooks.
 
-What stands in a table comes from anybody: text is made printable, HTML is escaped.
+The values are untrusted: text is made printable, HTML is escaped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Cell = str | None
 
 
 def text_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequence[str]) -> str:
-    """Aligned columns under their names, and a line for each note."""
+    """Aligned columns with their names, and a line for each note."""
     head = [printable(name) for name in names]
     body = [[printable("null" if cell is None else cell) for cell in row] for row in rows]
     if not head:
@@ -37,7 +37,7 @@ def text_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequ
 
 
 def _side_by_side(widths: Sequence[int]) -> list[list[int]]:
-    """The columns that stand beside each other: on a terminal as many as fit, else all."""
+    """Groups of columns that fit side by side on the terminal; elsewhere all in one."""
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     parts: list[list[int]] = [[]]
     taken = 0
@@ -51,7 +51,7 @@ def _side_by_side(widths: Sequence[int]) -> list[list[int]]:
 
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequence[str]) -> str:
-    """The same for a notebook."""
+    """An HTML table for a notebook."""
     body = [[printable("null" if cell is None else cell) for cell in row] for row in rows]
     sides = ["right" if right else "left" for right in _numeric(len(names), body)]
     head = "".join(
@@ -71,12 +71,12 @@ def html_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequ
 
 
 def html_notes(notes: Iterable[str]) -> str:
-    """A paragraph for each line."""
+    """A paragraph for each note."""
     return "".join(f"<p>{html.escape(printable(note))}</p>" for note in notes)
 
 
 def with_unit(name: str, unit: str | None) -> str:
-    """A column's name as heads of tables show it."""
+    """A column's name and unit, as table heads show it."""
     return f"{name} [{unit}]" if unit else name
 
 

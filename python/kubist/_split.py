@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Description(TypedDict):
-    """What the text of a split says to Python; the rest of it is the engine's."""
+    """The keys of a split's JSON that Python reads; the engine reads the others."""
 
     location: str
     rows: int
@@ -26,12 +26,12 @@ class Description(TypedDict):
 
 
 class Split:
-    """One of the disjoint parts that `Table.splits` cuts a query into.
+    """One of the disjoint parts of a query, from `Table.splits`.
 
-    It is a description, a few hundred bytes: where the table is, which moment, which
-    question, which part of space. Pickle it, or send `to_json`; whoever can open the
-    table there can read it, and gets the records of the moment that it was made in,
-    or `kubist.SnapshotExpired` once they were cleaned away.
+    It is a description of a few hundred bytes: the location, the snapshot, the query, and the
+    region of the part. Pickle it, or send `to_json`, to any process that can open the table. It
+    returns rows of the snapshot in which it was made, or raises `kubist.SnapshotExpired` once its
+    files are deleted.
 
     >>> for part in t.splits(8, box={"x": (0.1, 0.2)}):
     ...     use(part.to_arrow())
@@ -42,7 +42,7 @@ class Split:
 
     @classmethod
     def from_json(cls, text: str) -> Split:
-        """The split that `to_json` described."""
+        """Returns the split of a text from `to_json`."""
         try:
             said = json.loads(text)
             whole = isinstance(said["location"], str) and isinstance(said["rows"], int)
@@ -53,7 +53,7 @@ class Split:
         return cls(text)
 
     def to_json(self) -> str:
-        """The split as text, for any process that can open the table."""
+        """Returns the split as text, for any process that can open the table."""
         return self._text
 
     def _described(self) -> Description:
@@ -62,26 +62,30 @@ class Split:
 
     @property
     def location(self) -> str:
-        """Where the table is. A password of its location is left out."""
+        """The location of the table, without its password."""
         return self._described()["location"]
 
     @property
     def rows(self) -> int:
-        """About how many records it holds."""
+        """The approximate number of rows."""
         return self._described()["rows"]
 
     @property
     def preferred_hosts(self) -> list[str]:
-        """Hosts that keep most of its data, the best first; none for a directory."""
+        """The hosts that hold most of its data, the best first; empty for a directory."""
         return self._described()["preferred_hosts"]
 
     def query(self) -> Result:
-        """Opens the table and asks for the records of this part.
+        """Opens the table and queries the rows of this part.
 
-        Raises:
-            SnapshotExpired: The files of its moment were cleaned away.
-            NotATable: The table is gone.
-            TableReplaced: Another is in its place.
+        Raises
+        ------
+        SnapshotExpired
+            The files of its snapshot were deleted by `Table.clean`.
+        NotATable
+            The table does not exist any more.
+        TableReplaced
+            Another table is at its location.
         """
         table = _kubist.Table.open(self.location)
 
@@ -91,15 +95,15 @@ class Split:
         return Result(ask(), ask, lambda: table.snapshot().metadata())
 
     def to_arrow(self) -> pa.Table:
-        """All its records as a `pyarrow.Table`."""
+        """Returns its rows as a `pyarrow.Table`."""
         return self.query().to_arrow()
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All its records as a `pandas.DataFrame`."""
+        """Returns its rows as a `pandas.DataFrame`."""
         return self.query().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
-        """All its records as a `polars.DataFrame`."""
+        """Returns its rows as a `polars.DataFrame`."""
         return self.query().to_polars()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Tables: what `kubist.create` and `kubist.open` return."""
+"""Tables: `kubist.create`, `kubist.open`, and the classes that they return."""
 
 from __future__ import annotations
 
@@ -53,69 +53,82 @@ def create(
 ) -> Table:
     """Creates a table at ``path``.
 
-    Args:
-        path: Where the table will be: a directory, ``s3://bucket/prefix`` (docs/where.md) or
-            ``cassandra://hosts/keyspace/table`` (docs/cassandra.md). Nothing may be there yet.
-        data_or_schema: A `pyarrow.Schema` for an empty table, or data of any
-            kind that `Table.append` takes: its records become the first commit.
-        dimensions: The 1 to 8 columns to index: integers, floats, dates, times,
-            timestamps. A dict says where their values lie, in the column's unit:
-            ``{"x": None}`` learns it from the first commit, ``{"time": (0, 1)}``
-            gives it, ``{"z": "quantile"}`` learns a skewed distribution. A list
-            of names learns all. Once the data has outgrown what was learned or
-            given, the optimizer makes another grid, as `Table.regrid` does. Values
-            elsewhere are kept and found all the same: a domain shapes the index, never
-            an answer.
-        identity: The columns that define the sampling unit: records that agree in them
-            are in a sample together. ``["pid", "time"]`` samples records, ``["pid"]``
-            whole trajectories. None: each record by itself. It is no key: equal
-            identities may repeat.
-        capacity: About how many records a cube of the index keeps. None: the default.
-        seed: Two tables with equal identities and seed sample the same records.
-        exist_ok: Open a table that is already there, if its columns, dimensions,
-            identity, lookup and seed agree, instead of raising; data is then appended.
-            Columns may have been added since, and their metadata stays.
-        units: Units of columns, ``{"x": "m"}``. They stand in the columns' Arrow
-            metadata under ``unit``, in ``schema`` and in answers; a unit that is
-            there already counts too, and data in another one is converted, as by `Table.append`.
-            One that is not known is kept as text, with a `UserWarning`.
-        metadata: What else is kept with the table, of any kind that JSON has: the run,
-            the code, its parameters.
-        lookup: Columns by whose values records are found without a scan. With
-            ``["pid"]`` a query ``where="pid = 17"`` or ``"pid in (17, 18)"``, joined
-            by AND with whatever else, reads only where those particles are; for a few
-            percent of storage. Said at creation only; any type that can be an identity.
-        accuracy: How far stored values may be from those that are given, by column: a number in
-            the column's unit, text with another unit (``"1um"``), or a part of each value
-            (``"1e-4 rel"``). No stored value is further from its given one; it takes fewer
-            bytes, and is what all questions find. Said at creation only; of integers and floats
-            that are neither in ``identity`` nor in ``lookup``. docs/storage.md has figures.
-        storage: How it is stored, as ``{"compression": "small", "shared": True}``:
-            ``compression``: How hard numbers are compressed: ``"fast"`` to write, ``"small"`` on
-            disk, or ``"balanced"``, the default. `Table.alter` changes it; docs/storage.md has
-            figures.
-            ``replication``: What `Table.optimize` copies into deeper cubes, which makes small
-            boxes cheaper and the table larger: ``"none"``, ``"outlook(B)"`` or ``"full"``. The
-            default is ``"outlook(-1)"``; docs/replication.md has figures.
-            ``shared``: Several machines write to the directory, which is on NFS, Lustre, GPFS or
-            the like: locks are not relied on (docs/where.md). The table remembers it. Where the
-            file system says that it is such a one, a new table is shared in any case.
+    Parameters
+    ----------
+    path
+        The location: a directory, ``s3://bucket/prefix`` (docs/where.md) or
+        ``cassandra://hosts/keyspace/table`` (docs/cassandra.md). Nothing may exist there.
+    data_or_schema
+        A `pyarrow.Schema` for an empty table, or data that `Table.append` accepts: its rows become
+        the first commit.
+    dimensions
+        The 1 to 8 columns to index: integers, floats, dates, times, timestamps. A dict gives the
+        domain of each, in the column's unit: ``{"time": (0, 1)}`` sets it, ``{"x": None}`` learns
+        it from the first commit, ``{"z": "quantile"}`` learns a skewed distribution. A list of
+        names learns all. Values outside of the domain are stored and found too: a domain affects
+        the speed of queries, never a result. The optimizer makes another grid when the data has
+        outgrown it, as `Table.regrid` does.
+    identity
+        The columns that define the sampling unit. Rows that agree in them are in a sample
+        together: ``["pid", "time"]`` samples rows, ``["pid"]`` whole trajectories. None: each row
+        on its own. It is not a key: rows may have equal identities.
+    capacity
+        About how many rows a cube of the index keeps. None: the default.
+    seed
+        Two tables with equal identities and seed have the same samples.
+    exist_ok
+        If a table exists whose columns, dimensions, identity, lookup and seed agree, open it
+        instead of raising, and append the data. Columns that were added since are accepted, and
+        the metadata stays.
+    units
+        Units of columns, ``{"x": "m"}``, stored as ``unit`` in the columns' Arrow metadata. A unit
+        that the schema has already is used too. Data in another unit is converted, as by
+        `Table.append`. An unknown unit is stored as text, with a `UserWarning`.
+    metadata
+        Other metadata of the table, such as the code and its parameters; any JSON values.
+    lookup
+        Columns with a secondary index. With ``["pid"]``, a query ``where="pid = 17"`` or ``"pid in
+        (17, 18)"``, also joined by AND with other conditions, reads only the zones of these
+        particles. It adds a few percent of storage. It can be any type that an identity can have,
+        and is fixed at creation.
+    accuracy
+        The error bound of stored values, by column: a number in the column's unit, text with a
+        unit (``"1um"``), or relative to each value (``"1e-4 rel"``). Stored values differ from the
+        given ones by at most the bound, take fewer bytes, and are the values that all queries use.
+        For integers and floats outside of ``identity`` and ``lookup``; fixed at creation.
+        docs/storage.md has measurements.
+    storage
+        Options of the storage, as ``{"compression": "small", "shared": True}``. ``compression`` is
+        ``"fast"`` (to write), ``"small"`` (on disk) or ``"balanced"``, the default; `Table.alter`
+        changes it (docs/storage.md). ``replication`` is the set of rows that `Table.optimize`
+        copies into deeper cubes, which makes small boxes cheaper and the table larger: ``"none"``,
+        ``"outlook(B)"`` or ``"full"``; the default is ``"outlook(-1)"`` (docs/replication.md).
+        ``shared`` means that several machines write to the directory, which is on NFS, Lustre,
+        GPFS or a similar file system, so that Kubist does not rely on file locks (docs/where.md).
+        It is stored in the table, and is the default on a file system that reports to be a network
+        file system.
 
-    Returns:
+    Returns
+    -------
+    Table
         The table, open.
 
-    Raises:
-        InvalidInput: A column is missing, or of a type that cannot be stored or
-            indexed, or a domain has low >= high; the message names it.
-        TableExists: Something is at ``path``.
+    Raises
+    ------
+    InvalidInput
+        A column is missing, or has a type that cannot be stored or indexed, or a domain has low >=
+        high. The message names it.
+    TableExists
+        Something exists at ``path``.
 
-    Example:
-        >>> t = kubist.create(
-        ...     "airway.kubist",
-        ...     first_step,
-        ...     dimensions={"x": None, "y": None, "z": None, "time": (0, 1)},
-        ...     identity=["pid", "time"],
-        ... )
+    Examples
+    --------
+    >>> t = kubist.create(
+    ...     "airway.kubist",
+    ...     first_step,
+    ...     dimensions={"x": None, "y": None, "z": None, "time": (0, 1)},
+    ...     identity=["pid", "time"],
+    ... )
     """
     stored = group("create", "storage", storage, Storage)
     compression, replication = stored.get("compression"), stored.get("replication")
@@ -152,29 +165,34 @@ def create(
 def open(path: str | os.PathLike[str], *, optimize: bool = False) -> Table:
     """Opens the table at ``path``.
 
-    Other processes may be writing to it: each call on the handle sees what has
-    been committed by then. `Table.snapshot` pins a moment.
+    Other processes may write to it: each call on the handle reads the newest commits.
+    `Table.snapshot` pins a snapshot.
 
-    Args:
-        path: Where the table is: a directory, ``s3://bucket/prefix`` or ``cassandra://hosts/keyspace/table``.
-        optimize: Restore the layout, on a thread of its own, where the queries of
-            this handle read many more records than they return. It needs to write to
-                the table.
+    Parameters
+    ----------
+    path
+        The location: a directory, ``s3://bucket/prefix`` or ``cassandra://hosts/keyspace/table``.
+    optimize
+        Whether a thread restores the layout where queries of this handle read many more rows than
+        they return. It needs write access to the table.
 
-    Raises:
-        NotATable: There is no table at ``path``.
-        NewerFormat: The table was written by a newer Kubist.
+    Raises
+    ------
+    NotATable
+        There is no table at ``path``.
+    NewerFormat
+        A newer version of Kubist wrote the table.
     """
     table = _kubist.Table.open(location_of(path))
     return Table(table, table.optimize_reads() if optimize else None)
 
 
 class Table(InDirectory["Table"]):
-    """An open table; made by `kubist.create` and `kubist.open`.
+    """An open table, from `kubist.create` or `kubist.open`.
 
-    A handle may be shared by threads. Each process opens its own: after a fork
-    the parent's handle refuses to work. Use it as a context manager, or call
-    `close`, to let go of the writer that `append` opened.
+    Threads may share a handle. Each process opens its own: after a fork, the parent's handle
+    raises `kubist.Refused`. `append` opens a writer; use the handle as a context manager, or call
+    `close`, to release it.
     """
 
     def __init__(
@@ -188,27 +206,34 @@ class Table(InDirectory["Table"]):
 
     @checked_options()
     def append(self, data: Rows, *, step: int | None = None, token: str | None = None) -> Commit:
-        """Appends ``data`` and commits it: durable and visible, whole, on return.
+        """Appends ``data`` and commits it: durable and visible as a whole on return.
 
-        Args:
-            data: A pyarrow Table, RecordBatch or RecordBatchReader, a pandas or
-                Polars DataFrame, a dict of columns (numpy arrays or lists), a
-                numpy structured array, or anything with ``__arrow_c_stream__``.
-                Readers are taken batch by batch, in bounded memory. The columns
-                are those of the table, in any order. Values of another type or unit are
-                converted without loss, or refused (docs/values.md).
-            step, token: As for `Writer.commit`.
+        The first call opens a writer, which the handle owns until it is closed. Other handles,
+        threads and processes can append at the same time.
 
-        Returns:
-            What the commit did.
+        Parameters
+        ----------
+        data
+            A pyarrow Table, RecordBatch or RecordBatchReader, a pandas or Polars DataFrame, a dict
+            of columns (numpy arrays or lists), a numpy structured array, or any object with
+            ``__arrow_c_stream__``. Readers are consumed batch by batch, in bounded memory. The
+            columns are those of the table, in any order. Values of another type or unit are
+            converted without loss, or refused (docs/values.md).
+        step, token
+            As for `Writer.commit`.
 
-        Raises:
-            InvalidInput: A column is missing or unknown, or a value has no place in it; the
-                message names the table, the column, the row and the value. Nothing of this data is kept, whatever raised.
-            StorageError: The disk refused; nothing of this data is visible.
+        Returns
+        -------
+        Commit
+            The result of the commit.
 
-        The first call opens a writer, which belongs to this handle until it is
-        closed. Other handles, threads and processes can append at the same time.
+        Raises
+        ------
+        InvalidInput
+            A column is missing or unknown, or cannot store a value. The message names the table,
+            column, row and value. After any error, no row of ``data`` is stored.
+        StorageError
+            The storage failed; no row of ``data`` is visible.
         """
         return self._append(data, step, token)
 
@@ -223,7 +248,7 @@ class Table(InDirectory["Table"]):
                 append(writer, data, lambda: self.schema)
                 return parse(Commit, writer.commit(step=number, token=token))
             except BaseException:
-                # Closing forgets what was pending; the next append opens another.
+                # Closing discards pending rows; the next append opens another writer.
                 self._writer = None
                 writer.close()
                 raise
@@ -236,23 +261,30 @@ class Table(InDirectory["Table"]):
         memory_bytes: int | None = None,
         optimize: bool = False,
     ) -> Writer:
-        """A writer of your own, for commits of several appends.
+        """Opens a writer, for commits of several appends.
 
-        Args:
-            name: Its name in the table's log, one writer at a time; None: the
-                first free one of ``writer-1``, ``writer-2``, ...
-            memory_bytes: About how many bytes of records are held in memory before
-                a commit spills to scratch files; None: 1 GiB.
-            optimize: Restore the layout after commits, on a thread of its own that
-                takes a part of one core and ends with the writer.
+        Parameters
+        ----------
+        name
+            Its name in the table's log; only one writer at a time can have it. None: the first
+            free name of ``writer-1``, ``writer-2``, ...
+        memory_bytes
+            About how many bytes of rows are held in memory before they spill to scratch files;
+            None: 1 GiB.
+        optimize
+            Whether a thread restores the layout after commits. It uses a part of one core and ends
+            with the writer.
 
-        Raises:
-            Busy: A writer of this name is open, in this process or another.
+        Raises
+        ------
+        Busy
+            A writer of this name is open, in this process or another.
 
-        Example:
-            >>> with t.writer("rank-7") as w:
-            ...     w.append(batch)
-            ...     w.commit()
+        Examples
+        --------
+        >>> with t.writer("rank-7") as w:
+        ...     w.append(batch)
+        ...     w.commit()
         """
         self._check()
         if name is not None and not isinstance(name, str):
@@ -264,18 +296,23 @@ class Table(InDirectory["Table"]):
         )
 
     def snapshot(self, step: int | None = None) -> Snapshot:
-        """Everything committed by now, pinned: the same answer to the same question.
+        """Pins the newest snapshot: the same query then always returns the same rows.
 
-        Args:
-            step: Only up to this step of the simulation, which every declared
-                writer must have finished; records without a step are seen too.
+        Parameters
+        ----------
+        step
+            The last step to include, which every declared writer must have finished. Rows without
+            a step are included too.
 
-        Raises:
-            InvalidInput: The step is not complete; the message says whom it waits for.
+        Raises
+        ------
+        InvalidInput
+            The step is not complete; the message names the writers that have not finished it.
 
-        Example:
-            >>> s = t.snapshot()
-            >>> len(s), s.count(where="deposited")   # of one snapshot, while others write
+        Examples
+        --------
+        >>> s = t.snapshot()
+        >>> len(s), s.count(where="deposited")   # of one snapshot, while others write
         """
         pinned = self._pinned()
         return Snapshot(
@@ -283,21 +320,28 @@ class Table(InDirectory["Table"]):
         )
 
     def at(self, token: str) -> Snapshot:
-        """The snapshot that a token names: the same records, in any process, whatever came later.
+        """Opens the snapshot of a token: the same rows in any process, regardless of later commits.
 
-        Args:
-            token: The `Snapshot.token` of a snapshot of this table, taken here, in another
-                process or over HTTP.
+        Parameters
+        ----------
+        token
+            The `Snapshot.token` of a snapshot of this table, from this process, another one, or
+            HTTP.
 
-        Raises:
-            SnapshotExpired: The files of that snapshot were cleaned away, or the table was
-                never in that state: it was restored from a backup, or is a copy.
-            TableReplaced: It is of another table, perhaps one that was in this place before.
-            InvalidInput: It is not a token.
+        Raises
+        ------
+        SnapshotExpired
+            The files of the snapshot were deleted by `clean`, or this copy of the table never had
+            that state (it was restored from a backup).
+        TableReplaced
+            The token is of another table, perhaps of one that was at this location before.
+        InvalidInput
+            It is not a token.
 
-        Example:
-            >>> token = t.snapshot().token           # text, for a file or a message
-            >>> kubist.open(t.location).at(token).count()
+        Examples
+        --------
+        >>> token = t.snapshot().token           # text, for a file or a message
+        >>> kubist.open(t.location).at(token).count()
         """
         self._check()
         return Snapshot(self._table, self._table.at(_box.token(token)))
@@ -306,22 +350,26 @@ class Table(InDirectory["Table"]):
     def watch(
         self, timeout: Seconds | None = None, since: Snapshot | None = None, every: Seconds = 0.0
     ) -> Iterator[Snapshot]:
-        """Yields a snapshot now, and a new one after every change, as it lands.
+        """Yields a snapshot now, and a new one after every change.
 
-        A change is seen within a few milliseconds; several that come faster than
-        they are taken are seen as one.
+        A change is reported within a few milliseconds. Changes that arrive while the loop body
+        runs are reported as one.
 
-        Args:
-            timeout: The time without a change after which the iteration ends: seconds, or
-                ``"1 min"``; None: never.
-            since: Only what comes after this moment; None: the one of now is the first.
-            every: At least so many seconds between two looks. Each asks for every
-                writer's log, which a file server that many share should not be asked
-                for hundreds of times a second.
+        Parameters
+        ----------
+        timeout
+            The time without a change after which the iteration ends: seconds, or text such as ``"1
+            min"``; None: never.
+        since
+            Start after this snapshot; None: the first is the current one.
+        every
+            The minimum time between two checks. Each check reads the end of every writer's log;
+            set it to spare a file server that many processes share.
 
-        Example:
-            >>> for snapshot in t.watch():
-            ...     draw(snapshot.query(sample=0.01).to_arrow())
+        Examples
+        --------
+        >>> for snapshot in t.watch():
+        ...     draw(snapshot.query(sample=0.01).to_arrow())
         """
         seconds = 1e9 if timeout is None else _box.seconds("timeout", timeout)
         every = _box.seconds("every", every)
@@ -349,25 +397,34 @@ class Table(InDirectory["Table"]):
         unit: str | None = None,
         accuracy: float | str | None = None,
     ) -> None:
-        """Adds a column behind the others, while others read and write.
+        """Adds a column after the others, while others read and write.
 
-        Records that are here have the default, and so have records that are appended
-        without the column. Open handles see it at their next call, and a snapshot
-        keeps the columns that it had. It cannot be a dimension or an identity.
+        Existing rows have the default, and so have rows that are appended without the column. Open
+        handles have it from their next call on; a snapshot keeps its columns. It cannot be a
+        dimension or an identity.
 
-        Args:
-            name: Of no column that is here.
-            type: Its name, as ``"float32"`` or ``"timestamp[us]"``, a `numpy.dtype` or a
-                `pyarrow.DataType`.
-            default: A value that the type can hold; None: null.
-            nullable: Whether there may be nulls.
-            unit: Its unit.
-            accuracy: How far stored values may be from those that are given, as for
-                `kubist.create`; the default is stored so too.
+        Parameters
+        ----------
+        name
+            A name that no column has.
+        type
+            The name of the type, such as ``"float32"`` or ``"timestamp[us]"``, a `numpy.dtype` or
+            a `pyarrow.DataType`.
+        default
+            A value of that type; None: null.
+        nullable
+            Whether it can be null.
+        unit
+            Its unit.
+        accuracy
+            The error bound of stored values, as for `kubist.create`; it applies to the default
+            too.
 
-        Raises:
-            InvalidInput: The name is taken, the type is not supported, the default
-                does not fit, or there is none for a column without nulls.
+        Raises
+        ------
+        InvalidInput
+            The name exists, the type is not supported, the default does not fit, or a column
+            without nulls has no default.
         """
         self._check()
         if not isinstance(name, str):
@@ -383,8 +440,8 @@ class Table(InDirectory["Table"]):
     def set_unit(self, column: str, unit: str | None) -> None:
         """Sets the unit of a column; None removes it.
 
-        It stands in the column's Arrow metadata, under ``unit``. One that is not known is kept all
-        the same, with a `UserWarning`.
+        It is stored as ``unit`` in the column's Arrow metadata. An unknown unit is stored as text,
+        with a `UserWarning`.
         """
         if isinstance(unit, str) and unit:
             _box.units({column: unit})
@@ -393,15 +450,17 @@ class Table(InDirectory["Table"]):
     def set_metadata(self, values: Mapping[str, Any], *, column: str | None = None) -> None:
         """Sets metadata of the table, or of a column.
 
-        Args:
-            values: New values by key, of any kind that JSON has; None removes one.
-                Other keys keep their values.
-            column: The column; metadata of columns stands in their Arrow metadata
-                too. None: the table.
+        Parameters
+        ----------
+        values
+            New JSON values by key; None removes a key. Other keys keep their values.
+        column
+            The column, whose Arrow metadata will have the values too. None: the table.
 
-        Example:
-            >>> t.set_metadata({"solver": {"name": "alya", "dt": 1e-4}, "draft": None})
-            >>> t.metadata
+        Examples
+        --------
+        >>> t.set_metadata({"solver": {"name": "alya", "dt": 1e-4}, "draft": None})
+        >>> t.metadata
         """
         self._check()
         if column is not None and not isinstance(column, str):
@@ -410,19 +469,22 @@ class Table(InDirectory["Table"]):
 
     @checked_options()
     def alter(self, *, compression: str | None = None, shared: bool = False) -> None:
-        """Changes settings of the table; those that are not given stay.
+        """Changes settings of the table; the others stay.
 
-        Args:
-            compression: How hard numbers are compressed in records that are written from now on,
-                as for `kubist.create`. ``optimize(recompress=True)`` rewrites the records that
-                are there.
-            shared: Several machines may write to it from now on, for good. Its directory is on a
-                file system that all of them have mounted (docs/where.md). Running writers are
-                refused at their next commit, and can be opened again.
+        Parameters
+        ----------
+        compression
+            The compression of rows that are written from now on, as for `kubist.create`.
+            ``optimize(recompress=True)`` rewrites the existing rows.
+        shared
+            Allow several machines to write to it; this cannot be undone. All of them must mount
+            its file system (docs/where.md). The next commit of an open writer raises
+            `kubist.Refused`; open the writer again.
 
-        Example:
-            >>> t.alter(compression="small")
-            >>> t.optimize(recompress=True)
+        Examples
+        --------
+        >>> t.alter(compression="small")
+        >>> t.optimize(recompress=True)
         """
         self._check()
         if compression is not None:
@@ -431,16 +493,19 @@ class Table(InDirectory["Table"]):
             self._table.share()
 
     def declare_writers(self, writers: Sequence[str] | int, *, after: int | None = None) -> None:
-        """Declares the writers that every step waits for, by name or by their number.
+        """Declares the writers that every step waits for, by name or number.
 
-        `query` with ``steps`` and `snapshot` at a step see a step only once all of
-        them have committed or abandoned it. Can be declared once; the same again is fine.
-        Without it a step is complete with its first commit.
+        A step is complete, and visible to `query` with ``steps`` and to `snapshot` at a step, once
+        all of them have committed or abandoned it. Without a declaration, its first commit
+        completes a step. Only one declaration is possible, which may be repeated.
 
-        Args:
-            writers: Their names, or how many different ones.
-            after: Declares them anew, for the steps after this one: a simulation goes on from a
-                checkpoint with other writers. `retract` takes later steps back first.
+        Parameters
+        ----------
+        writers
+            Their names, or the number of different writers.
+        after
+            Replace the declaration for the steps after this one, when a simulation continues from
+            a checkpoint with other writers. Call `retract` first if later steps exist.
         """
         self._check()
         named = not isinstance(writers, int)
@@ -451,11 +516,11 @@ class Table(InDirectory["Table"]):
         )
 
     def retract(self, *, step_after: int) -> Retraction:
-        """Takes back all steps after ``step_after``: nothing of them is seen again.
+        """Removes all steps after ``step_after`` from the newest state of the table.
 
-        For a solver that starts again from a checkpoint: it retracts, and commits
-        the steps anew, under the same tokens if it likes. Stop the writers of the
-        old attempt first: what they commit afterwards counts.
+        For a solver that restarts from a checkpoint: it retracts, and then commits the steps
+        again, under the same tokens if it likes. Stop the writers of the old run first, because
+        their later commits count.
         """
         self._check()
         return parse(Retraction, self._table.retract(_box.step("step_after", step_after)))
@@ -469,15 +534,18 @@ class Table(InDirectory["Table"]):
     ) -> OptimizeReport:
         """Restores the layout after many small commits, while others read and write.
 
-        Goes first where queries of this process read most records that they did not return.
+        It begins where queries of this process read the most rows that they did not return.
 
-        Args:
-            debt_share: Rewrites a part of the tree once this share of its records is
-                not where a fresh build would put it.
-            replication: What to copy into deeper cubes this time, as for `kubist.create`.
-                None: as the table was created.
-            recompress: Rewrite the records that use another compression than the table;
-                `alter` changes the table's.
+        Parameters
+        ----------
+        debt_share
+            Rewrite a part of the tree if more than this fraction of its rows is not where a fresh
+            build would put it.
+        replication
+            The rows to copy into deeper cubes this time, as for `kubist.create`. None: the table's
+            setting.
+        recompress
+            Rewrite the rows whose compression is not the table's (see `alter`).
         """
         self._check()
         policy = None if replication is None else str(replication)
@@ -494,21 +562,24 @@ class Table(InDirectory["Table"]):
         *,
         progress: Callable[[int, int], object] | None = None,
     ) -> Regridded:
-        """Gives the table another grid and moves all records to it.
+        """Gives the table another grid and moves all rows to it.
 
-        Answers stay the same, while others read and write; writers take up the new grid
-        with their next commit. Stopped, it can be finished by `optimize`.
+        Results stay the same, and others can read and write; writers use the new grid from their
+        next commit on. If it is interrupted, `optimize` can finish it.
 
-        Args:
-            dimensions: The columns to index, with the domains of their values, as in `create`:
-                any that can be, also columns that were added later. Domains that are not given
-                are learned from a sample of all records. None: the same columns, with domains
-                learned and divided as before.
-            progress: Called now and then with the records placed anew and those left.
+        Parameters
+        ----------
+        dimensions
+            The columns to index and their domains, as in `create`; columns that were added later
+            are allowed. Domains that are not given are learned from a sample of all rows. None:
+            the same columns and scales, with new domains.
+        progress
+            Called repeatedly with the number of rows moved and of rows left.
 
-        Example:
-            >>> t.regrid({"x": (0, 0.2), "y": None, "z": "quantile"})
-            >>> t.regrid(["time", "x", "y", "z"])
+        Examples
+        --------
+        >>> t.regrid({"x": (0, 0.2), "y": None, "z": "quantile"})
+        >>> t.regrid(["time", "x", "y", "z"])
         """
         self._check()
         report = self._table.regrid(
@@ -518,15 +589,17 @@ class Table(InDirectory["Table"]):
         return Regridded.parse(report)
 
     def clean(self, retention: Seconds = 86_400) -> Cleaning:
-        """Deletes files that have not been needed for ``retention``: seconds, or ``"2 days"``.
+        """Deletes files that have been unused for ``retention``: seconds, or text such as ``"2
+        days"``.
 
-        The first call notes what is not needed; a later one deletes it, and gives back such
-        parts of files that stay. Snapshots taken longer ago may then raise
-        `kubist.SnapshotExpired`. A full disk is no hindrance. What a `Writer` that is
-        still open wrote last stays; the writer of `append` is closed before.
+        The first call records the unused files. A later call deletes them and releases unused
+        parts of other files. Older snapshots may then raise `kubist.SnapshotExpired`. It works on
+        a full disk too. The newest segment of an open `Writer` stays; the writer of `append` is
+        closed first.
         """
         self._check()
-        # What it has written last is not deleted while it may go on there: the next append opens another.
+        # The newest segment of an open writer cannot be deleted; the next append opens another
+        # writer.
         self._close_own_writer()
         return parse(
             Cleaning,
@@ -537,69 +610,88 @@ class Table(InDirectory["Table"]):
     def verify(
         self, progress: Callable[[int, int], object] | None = None, *, deep: bool = False
     ) -> VerifyReport:
-        """Checks whether the table is sound.
+        """Checks the table for damage.
 
-        Reads the header, the logs, the rewrites, the checkpoints and the bounds of
-        all records, and sees that every file is there.
+        It reads the header, the logs, the rewrites, the checkpoints and the bounds of all rows,
+        and checks that every file exists.
 
-        Args:
-            progress: Called now and then with the bytes done and in total.
-            deep: Also read every record, and check all that queries rely on.
+        Parameters
+        ----------
+        progress
+            Called repeatedly with the number of bytes done and in total.
+        deep
+            Also read every row, and check all data structures that queries use.
 
-        Returns:
-            A report; ``report.ok``, or one line in ``report.findings`` for each
-            thing that is wrong, and in ``report.losses`` what it costs.
-            ``report.unread`` lists what could not be read, of which nothing is known.
+        Returns
+        -------
+        VerifyReport
+            ``ok`` if the table is intact. ``findings`` has one line per defect, and ``losses`` its
+            effect. ``unread`` lists the files that could not be read, whose condition is unknown.
 
-        Example:
-            >>> t.verify(deep=True).ok
-            True
+        Examples
+        --------
+        >>> t.verify(deep=True).ok
+        True
         """
         self._check()
         return parse(VerifyReport, self._table.verify(deep=bool(deep), progress=progress))
 
     def view(self, *, open: bool = True) -> View:
-        """The explorer page of this table, served by ``kubist view`` for this process alone.
+        """Serves the explorer page of this table with ``kubist view``, for this process.
 
-        Args:
-            open: Open it in the browser too.
+        Parameters
+        ----------
+        open
+            Whether to open it in the browser.
 
-        Returns:
-            Its address, which a notebook shows as a link; the page is served until
-            `View.stop`, or until this process ends.
+        Returns
+        -------
+        View
+            The address, which a notebook shows as a link. The page is served until `View.stop`, or
+            until this process ends.
 
-        Raises:
-            StorageError: The command ``kubist`` is not installed, or could not start.
+        Raises
+        ------
+        StorageError
+            The command ``kubist`` is not installed, or did not start.
 
-        Example:
-            >>> page = t.view()
+        Examples
+        --------
+        >>> page = t.view()
         """
         self._check()
         tunnel = Tunnel(self.location)
         return View(tunnel.url, tunnel, open=bool(open))
 
     def widget(self, *, height: int = 560) -> Widget:
-        """The explorer page in a cell of a notebook, over the notebook's own connection.
+        """Returns the explorer page as a notebook cell, over the notebook's own connection.
 
-        What is selected there can be read back: ``region``, ``filter`` and ``result()``.
+        Its selection is available in Python: ``region``, ``filter`` and ``result()``.
 
-        Args:
-            height: Of the cell, in pixels.
+        Parameters
+        ----------
+        height
+            The height of the cell in pixels.
 
-        Raises:
-            ImportError: anywidget is missing; the message has the command that installs it.
+        Raises
+        ------
+        ImportError
+            anywidget is missing; the message has the command that installs it.
 
-        Example:
-            >>> w = t.widget()
-            >>> w                                 # look, draw a box
-            >>> w.result(sample=0.1).to_pandas()
+        Examples
+        --------
+        >>> w = t.widget()
+        >>> w                                 # look, draw a box
+        >>> w.result(sample=0.1).to_pandas()
         """
         from ._widget import Widget
 
         return Widget(self, height=height)
 
     def close(self) -> None:
-        """Lets go of what `append` and `optimize` opened; the handle then refuses to work."""
+        """Releases the resources of `append` and ``optimize``; later calls raise
+        `kubist.Refused`.
+        """
         if self._closed:
             return
         self._table.check()
@@ -645,17 +737,16 @@ class Table(InDirectory["Table"]):
     def _check(self) -> None:
         if self._closed:
             raise Refused(f"this handle of {self.location} is closed: open the table again")
-        # Before any lock: a thread of the parent may have held it at a fork.
+        # Before any lock: at a fork, a thread of the parent may have held it.
         self._table.check()
 
 
 class Snapshot(InDirectory[Table]):
-    """A table at one moment; made by `Table.snapshot`.
+    """One snapshot of a table, from `Table.snapshot`.
 
-    It answers `query`, `refine`, `count`, `info` and ``len`` as the table does,
-    and always the same. Once its files have been cleaned away behind it, it
-    raises `kubist.SnapshotExpired`, and never a wrong answer. Its `token` leads
-    back to it (`Table.at`).
+    It has the queries of a table (`query`, `refine`, `count`, `info`, ``len``) and always returns
+    the same results. Once `clean` has deleted its files, it raises `kubist.SnapshotExpired`. Its
+    `token` reopens it with `Table.at`.
     """
 
     def __init__(self, table: _kubist.Table, snapshot: _kubist.Snapshot) -> None:
@@ -670,11 +761,13 @@ class Snapshot(InDirectory[Table]):
 
     @property
     def token(self) -> str:
-        """Names this snapshot, for any process, here and over HTTP: `Table.at` comes back to it."""
+        """The token of this snapshot, with which `Table.at` reopens it in any process and
+        over HTTP.
+        """
         return self._pinned().token()
 
     def complete_steps(self) -> list[int]:
-        """The steps that every declared writer has committed or abandoned, ascending."""
+        """Returns the steps that every declared writer has committed or abandoned, ascending."""
         return self._snapshot.complete_steps()
 
     def __enter__(self) -> Snapshot:
@@ -688,7 +781,7 @@ class Snapshot(InDirectory[Table]):
 
 
 def _one_column(name: str, type: Any, nullable: bool) -> _kubist.Schema:
-    """A schema of one column."""
+    """A schema with one column."""
     if isinstance(type, str):
         return _kubist.Schema.of_column(name, type, nullable)
     if is_a(type, "numpy", "dtype"):

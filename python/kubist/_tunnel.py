@@ -1,4 +1,4 @@
-"""A server of one table, here or behind ssh: `kubist view`, as long as somebody needs it."""
+"""A server of one table (`kubist view`), local or through ssh."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from ._errors import InvalidInput, NotATable, StorageError
 from ._kubist import without_password
 
 _KINDS = {2: InvalidInput, 3: NotATable}
-"""By the exit code of the command; all others mean that the way is not there."""
+"""Errors by exit code of the command; other codes mean that the server is unreachable."""
 
 
 _REMEMBERED = 20
-"""Lines of standard error that may tell why."""
+"""Last lines of standard error that are kept for an error message."""
 
 _PARTING = 3.0
-"""Seconds for the last of them to come."""
+"""Seconds to wait for these lines."""
 
 _UNINTERRUPTED = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
-"""Starts a command that Ctrl-C does not reach, on the terminal, where ssh asks."""
+"""Starts a command that ignores Ctrl-C and keeps the terminal, where ssh asks for passwords."""
 
 
 class Tunnel:
     """Runs the command ``kubist``, whose address is then on this machine.
 
-    It ends with this object, and with this process, however that ends: then its standard
-    input is at its end. An interrupt stops a question, not the way to the table.
+    It ends with this object or process, however that ends, because its standard input closes. An
+    interrupt stops a query, but not the server.
     """
 
     def __init__(self, url: str) -> None:
         shown = without_password(url)
         if shown != url:
-            # It would stand in the list of processes.
+            # The list of processes would show it.
             raise InvalidInput(f"{shown}: a password has no place in it, because ssh asks for it")
         beside = Path(sys.executable).with_name("kubist")
         command = str(beside) if beside.exists() else shutil.which("kubist")
@@ -56,11 +56,11 @@ class Tunnel:
         assert process.stdin is not None
         assert process.stdout is not None and process.stderr is not None
         lines_seen: deque[str] = deque(maxlen=_REMEMBERED)
-        # Read to its end, lest it fill up and hold the command.
+        # Read to the end, because a full pipe would block the command.
         listener = threading.Thread(target=lines_seen.extend, args=[process.stderr], daemon=True)
         listener.start()
         self.close = weakref.finalize(self, _end, process, listener)
-        # If it has ended, it says why.
+        # If the command has ended, its standard error has the reason.
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(f"{secrets.token_hex(16)}\n")
             process.stdin.flush()
@@ -79,7 +79,7 @@ def _end(process: subprocess.Popen[str], listener: threading.Thread) -> None:
     process.wait()
     listener.join(_PARTING)
     for pipe in (process.stdin, process.stdout, process.stderr):
-        # One that is still read belongs to its reader.
+        # A pipe that a thread still reads is left to the thread.
         if pipe is not None and not (pipe is process.stderr and listener.is_alive()):
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()

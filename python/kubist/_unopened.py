@@ -1,4 +1,4 @@
-"""What is done to a table that is not opened: it is dropped, or what is sound of it is saved."""
+"""Operations on a table that is not open: drop and salvage."""
 
 from __future__ import annotations
 
@@ -10,44 +10,58 @@ from ._figures import Dropped, SalvageReport, parse
 
 
 def drop(path: str | os.PathLike[str], *, force: bool = False) -> Dropped:
-    """Deletes the table at ``path``, and its directory if nothing else is in it.
+    """Deletes the table at ``path``, and its directory if that is then empty.
 
-    Files that Kubist did not make stay, and no link is followed. Where a drop was
-    interrupted, what is left is not a table, and can be dropped again.
+    Files that Kubist did not create stay, and links are not followed. An interrupted
+    drop can be repeated.
 
-    Args:
-        path: Where the table is.
-        force: Although a writer is at work: what it commits is lost.
+    Parameters
+    ----------
+    path
+        The location of the table.
+    force
+        Drop it although a writer is open; its later commits are lost.
 
-    Raises:
-        NotATable: There is no table at ``path``.
-        Busy: A writer is at work, in this process or another; nothing was deleted.
+    Raises
+    ------
+    NotATable
+        There is no table at ``path``.
+    Busy
+        A writer is open, in this process or another; nothing was deleted.
     """
     return parse(Dropped, _kubist.Table.drop(location_of(path), force=bool(force)))
 
 
 def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> SalvageReport:
-    """Saves what is sound of the damaged table at ``path`` into a new table at ``to``.
+    """Copies the intact rows of the damaged table at ``path`` into a new table at ``to``.
 
-    Takes every page that can be read, lost records from replicas where there are any,
-    and older states where newer ones cannot be read. The damaged table is not
-    changed. The new one has the same columns, grid, identity and seed, so the same
-    records are in its samples, and they keep their steps.
+    It copies every readable page, takes lost rows from replicas, and reads an older state where a
+    newer one is unreadable. The damaged table does not change. The new one has the same columns,
+    grid, identity, seed and steps, and so the same samples.
 
-    Args:
-        path: The damaged table.
-        to: Where the new table will be; nothing may be there yet.
+    Parameters
+    ----------
+    path
+        The damaged table.
+    to
+        The location of the new table; nothing may exist there.
 
-    Returns:
-        What was saved, what each damaged location cost, and what cannot be known.
+    Returns
+    -------
+    SalvageReport
+        The rows copied, the loss at each damaged location, and losses that cannot be counted.
 
-    Raises:
-        Damaged: The header, the file ``table``, cannot be read.
-        TableExists: Something is at ``to``.
+    Raises
+    ------
+    Damaged
+        The header (the file ``table``) cannot be read.
+    TableExists
+        Something exists at ``to``.
 
-    Example:
-        >>> kubist.salvage("airway.kubist", "saved.kubist").rows_lost
-        2048
+    Examples
+    --------
+    >>> kubist.salvage("airway.kubist", "saved.kubist").rows_lost
+    2048
     """
     return parse(SalvageReport, _kubist.Table.salvage(location_of(path), location_of(to)))
 

@@ -1,4 +1,4 @@
-"""The explorer page of a table, served for as long as somebody looks."""
+"""The explorer page of a table."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from ._tunnel import Tunnel
 
 
 class View:
-    """A page in the browser; made by `Table.view`.
+    """An explorer page in the browser, from `Table.view`.
 
-    That of a table in a directory is served until `stop`, or until this process ends.
+    For a table in a directory, it is served until `stop`, or until this process ends.
     """
 
     def __init__(self, url: str, tunnel: Tunnel | None, *, open: bool) -> None:
         self.url = url
-        """Where it is, with the token that lets you in."""
+        """The address, with its access token."""
         self._tunnel = tunnel
         if open:
             webbrowser.open(url)
 
     def stop(self) -> None:
-        """Ends the server that was started for it."""
+        """Stops the server that was started for the page."""
         if self._tunnel is not None:
             self._tunnel.close()
 

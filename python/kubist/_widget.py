@@ -1,8 +1,8 @@
-"""The explorer page inside a notebook: `kubist.Widget`, over the notebook's own connection.
+"""The explorer page in a notebook: `kubist.Widget`, over the notebook's own connection.
 
-The browser reaches no port of this machine. widget.js, in the browser, sends the page's requests
-as messages of Jupyter; here each is passed to the server that `Table.view` starts for
-this process (or that a remote table has), and the answer goes back the same way while it comes.
+The browser needs no port of this machine. widget.js sends the page's requests as Jupyter messages.
+Each is forwarded to the server that `Table.view` starts for this process (or to a remote table's
+server), and the response is streamed back.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ need("anywidget", "a widget", extra="widget")
 import anywidget  # noqa: E402
 import traitlets  # noqa: E402
 
-# A message of so many bytes costs little beside its contents.
+# Bytes per message: large enough that the overhead of a message is small.
 PART = 1 << 18
 
 
 class Viewed(Protocol):
-    """A table here or behind a server."""
+    """A local or remote table."""
 
     def view(self, *, open: bool = True) -> View: ...
 
@@ -42,22 +42,29 @@ class Viewed(Protocol):
 class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
     """The explorer page of a table in a notebook cell; also made by `Table.widget`.
 
-    Works wherever the notebook works, as behind JupyterHub: everything goes over the
-    notebook's own connection. While a cell computes, the page waits.
+    It works wherever the notebook works, for example behind JupyterHub, because all data goes over
+    the notebook's connection. The page waits while a cell computes.
 
-    Args:
-        table: An open table, or a remote one.
-        height: Of the cell, in pixels.
+    Parameters
+    ----------
+    table
+        An open table, or a remote one.
+    height
+        The height of the cell in pixels.
 
-    Raises:
-        ImportError: anywidget is missing; the message has the command that installs it.
-        StorageError: The command ``kubist``, which has the page, is not installed.
+    Raises
+    ------
+    ImportError
+        anywidget is missing; the message has the command that installs it.
+    StorageError
+        The command ``kubist``, which serves the page, is not installed.
 
-    Example:
-        >>> w = kubist.Widget(t)
-        >>> w                                     # look, draw a box, say a condition
-        >>> w.region, w.filter
-        >>> w.result(columns=["x", "ux"]).to_pandas()
+    Examples
+    --------
+    >>> w = kubist.Widget(t)
+    >>> w                                     # look, draw a box, type a condition
+    >>> w.region, w.filter
+    >>> w.result(columns=["x", "ux"]).to_pandas()
     """
 
     _esm = Path(__file__).with_name("widget.js")
@@ -89,23 +96,27 @@ class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
 
     @property
     def region(self) -> dict[str, tuple[Any, Any]]:
-        """What is selected, as a box: the box of interest, the filters and the time shown."""
+        """The selection as a box: the region of interest, the filters and the time shown."""
         return {name: (low, high) for name, (low, high) in self._selection.get("box", {}).items()}
 
     @property
     def filter(self) -> str | None:
-        """The condition that is typed into the page."""
+        """The condition that was typed into the page."""
         where: str | None = self._selection.get("where")
         return where
 
     def result(self, **asked: Any) -> Result:
-        """The records that are selected, of the moment that the page shows.
+        """Returns the selected rows, from the snapshot that the page shows.
 
-        Args:
-            asked: As for `kubist.Table.query`, apart from ``box`` and ``where``.
+        Parameters
+        ----------
+        asked
+            As for `kubist.Table.query`, except ``box`` and ``where``.
 
-        Raises:
-            InvalidInput: No page has been shown yet.
+        Raises
+        ------
+        InvalidInput
+            No page has been shown yet.
         """
         version = self._selection.get("version")
         if version is None:
@@ -114,7 +125,7 @@ class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
         return found
 
     def close(self) -> None:
-        """Ends the cell, and the server behind it."""
+        """Closes the cell and its server."""
         for answer in list(self._answers.values()):
             answer.stop()
         super().close()
@@ -122,7 +133,9 @@ class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
             self._view.stop()
 
     def _take(self, _: Any, message: Mapping[str, Any], __: Any) -> None:
-        """A message of the page; each question has a thread, so that none keeps the kernel."""
+        """Handles a message of the page. Each request has its own thread, to keep the
+        kernel free.
+        """
         if (stopped := self._answers.get(message.get("stop", ""))) is not None:
             stopped.stop()
         if "ask" in message:
@@ -132,7 +145,7 @@ class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
 
 
 class _Answer:
-    """The answer to one request of a page, on its way there."""
+    """The response to one request of a page."""
 
     def __init__(self, widget: Widget, asked: Mapping[str, Any]) -> None:
         self.id = str(asked["ask"])
@@ -142,7 +155,7 @@ class _Answer:
         server = widget._server
         kind = http.client.HTTPSConnection if server.scheme == "https" else None
         self._connection = (kind or http.client.HTTPConnection)(server.hostname or "", server.port)
-        # The response takes it over from the connection.
+        # The response takes the socket from the connection.
         self._socket: socket.socket | None = None
 
     def give(self) -> None:
@@ -182,10 +195,12 @@ class _Answer:
             self._widget.send({"id": self.id, **content}, parts)
 
     def stop(self) -> None:
-        """The page does not want it any more: hangs up, which ends the server's work on it."""
+        """Closes the connection, which stops the server's work; the page has cancelled the
+        request.
+        """
         self._stopped = True
         if self._socket is not None:
-            with contextlib.suppress(OSError):  # it has ended by itself
+            with contextlib.suppress(OSError):  # it has ended already
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 

@@ -1,4 +1,4 @@
-"""Writers: several appends, committed together."""
+"""Writers: several appends in one commit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Writer:
-    """Appends now, commits when you say; made by `Table.writer`.
+    """Appends rows and commits them on request; from `Table.writer`.
 
     >>> with t.writer() as w:
     ...     for batch in solver:
@@ -26,12 +26,10 @@ class Writer:
     ...         if w.pending_rows > 1_000_000:
     ...             w.commit()
 
-    Leaving the ``with`` block commits what is pending; leaving it by an
-    exception (Ctrl-C too) discards it. What was committed before stays in any
-    case. Without ``with``, call `commit` and `close` yourself.
+    At its end, the ``with`` block commits the pending rows; an exception (Ctrl-C too) discards
+    them. Earlier commits stay. Without ``with``, call `commit` and `close`.
 
-    A writer owns a log of its own, so writers in other processes neither wait
-    for it nor see half of what it writes.
+    Each writer owns a log, so writers do not wait for each other.
     """
 
     def __init__(self, writer: _kubist.Writer, schema: Callable[[], pa.Schema]) -> None:
@@ -40,55 +38,66 @@ class Writer:
 
     @property
     def name(self) -> str:
-        """The writer's name in the table's log and info."""
+        """The writer's name in the table's log."""
         return self._writer.name
 
     @property
     def pending_rows(self) -> int:
-        """Records appended since the last commit."""
+        """The number of rows appended since the last commit."""
         return self._writer.pending_rows()
 
     def append(self, data: Rows) -> None:
-        """Keeps ``data`` for the next commit, in bounded memory.
+        """Adds ``data`` to the next commit, in bounded memory.
 
-        Args:
-            data: As for `Table.append`.
+        Parameters
+        ----------
+        data
+            As for `Table.append`.
 
-        Raises:
-            InvalidInput: The data does not fit the table. If records of it were
-                already kept, as of the first of several batches, the writer
-                refuses to go on until `discard`: half an append is never committed.
+        Raises
+        ------
+        InvalidInput
+            The data does not fit the table. If some of its rows were added already (the first of
+            several batches), the writer raises until `discard`: half an append is never committed.
         """
         append(self._writer, data, self._schema)
 
     def lay_out(self) -> None:
-        """Writes what is pending to the table's files, where the next commit makes it visible.
+        """Writes the pending rows to the table's files; the next commit makes them visible.
 
-        A long commit so holds few of its records in memory, and a thread can do this while the
-        caller reads on. Records that come in the order of a dimension, such as time, lie as well
-        as those of one commit; others are better left to the commit. It cannot be a commit of a
-        ``step``.
+        A long commit then needs little memory, and a thread can write while the caller reads on.
+        The layout is as good as that of one commit if the rows arrive in the order of a dimension,
+        such as time. Not for a commit with a ``step``.
 
-        Raises:
-            StorageError: The disk refused; nothing is pending any more.
+        Raises
+        ------
+        StorageError
+            The storage failed; the pending rows are discarded.
         """
         self._writer.lay_out()
 
     def commit(self, *, step: int | None = None, token: str | None = None) -> Commit:
-        """Makes everything pending durable and visible, whole.
+        """Makes all pending rows durable and visible, as a whole.
 
-        Args:
-            step: The step of the simulation that these records are. A writer's steps
-                go up, one commit each; see `Table.declare_writers`.
-            token: A name of this commit, within this writer. A second commit with
-                the same token, also from a restarted process, does nothing and
-                answers as the first did: so a retry counts once.
+        Parameters
+        ----------
+        step
+            The step of the simulation. The steps of a writer increase, with one commit each; see
+            `Table.declare_writers`.
+        token
+            An identifier of this commit within this writer. A second commit with the same token
+            does nothing and returns the result of the first, also after a restart: a retry counts
+            once.
 
-        Returns:
-            What the commit did. Once it returns, the records survive a crash.
+        Returns
+        -------
+        Commit
+            The result. From here on the rows survive a crash.
 
-        Raises:
-            StorageError: The disk refused; nothing of this commit is visible.
+        Raises
+        ------
+        StorageError
+            The storage failed; no row of this commit is visible.
         """
         return parse(
             Commit,
@@ -98,22 +107,25 @@ class Writer:
         )
 
     def committed(self, token: str) -> int | None:
-        """How many records this writer has committed under ``token``; None: it has not used it.
+        """Returns the number of rows that this writer committed under ``token``; None: it
+        is unused.
 
-        A program that starts again so learns what it need not read.
+        A restarted program can skip this input.
         """
         return self._writer.committed(token)
 
     def abandon(self, step: int) -> None:
-        """Tells readers not to wait for ``step`` of this writer: it has no records for it."""
+        """Declares that this writer has no rows for ``step``, so that readers do not wait
+        for it.
+        """
         self._writer.abandon(_box.step("step", step))
 
     def discard(self) -> None:
-        """Forgets what was appended since the last commit."""
+        """Discards the rows appended since the last commit."""
         self._writer.discard()
 
     def close(self) -> None:
-        """Lets go of the writer's log; what is pending is forgotten."""
+        """Discards pending rows and releases the writer's log."""
         self._writer.close()
 
     def __enter__(self) -> Writer:
@@ -131,9 +143,9 @@ class Writer:
 
 
 class LaidOutBehind:
-    """A writer's appends, each laid out by a thread of its own while the caller goes on.
+    """A writer whose appends are laid out by a thread while the caller continues.
 
-    One is at work at a time. What fails is raised by the next call.
+    One append is in progress at a time. The next call raises its error.
     """
 
     def __init__(self, writer: Writer) -> None:
@@ -142,7 +154,9 @@ class LaidOutBehind:
         self._work: Future[None] | None = None
 
     def append(self, data: Rows) -> None:
-        """Takes ``data``, which nobody changes any more, once what came before is laid out."""
+        """Waits for the previous append, then starts this one; ``data`` must not change
+        afterwards.
+        """
         self.wait()
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="kubist-lay-out")
@@ -153,13 +167,13 @@ class LaidOutBehind:
         self._writer.lay_out()
 
     def wait(self) -> None:
-        """Returns when all is laid out."""
+        """Waits until all appends are laid out."""
         work, self._work = self._work, None
         if work is not None:
             work.result()
 
     def close(self) -> None:
-        """Ends the thread; what it is at is finished, and its failure forgotten."""
+        """Waits for the append in progress, ignores its error, and ends the thread."""
         if self._thread is not None:
             self._thread.shutdown()
             self._thread = None
@@ -167,7 +181,7 @@ class LaidOutBehind:
 
 
 def append(writer: _kubist.Writer, data: Rows | Data, schema: Callable[[], pa.Schema]) -> None:
-    """Hands all of ``data`` to the writer, batch by batch."""
+    """Passes all batches of ``data`` to the writer."""
     columns = data if isinstance(data, Data) else Data(data, schema)
     before = writer.pending_rows()
     try:

@@ -1,10 +1,10 @@
 """Tables as trajectories of ASE, through its entry point for formats.
 
 >>> ase.io.write("run.kubist", images)
->>> ase.io.read("run.kubist", index=":", format="kubist")    # ASE takes a folder for its own
+>>> ase.io.read("run.kubist", index=":", format="kubist")    # a folder is a format of ASE
 
-Units are ASE's: A, its own time, eV; tables hold A, ps, kJ/mol. Cells that are not in the
-standard orientation are turned into it, with all positions, as ASE's `standard_form` says.
+Images have ASE's units (angstrom, its own time unit, eV); tables have angstrom, ps and kJ/mol.
+Cells in other orientations are rotated to ASE's `standard_form`, with all positions.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from ase.utils.plugins import ExternalIOFormat  # noqa: E402
 format = ExternalIOFormat(
     desc="Kubist table", code="+S", module="kubist.ase", glob="*.kubist", ext="kubist"
 )
-"""What the entry point ``ase.ioformats`` names."""
+"""The object of the entry point ``ase.ioformats``."""
 
 PICOSECOND = 1000 * units.fs
 FORCE = units.kJ / units.mol
-"""A unit of force, kJ/(mol A), in those of ASE."""
+"""1 kJ/(mol A) in ASE's unit of force."""
 ELEMENTS = "elements"
 USUAL = {
     "x": ("Angstrom", "A"),
@@ -43,11 +43,11 @@ USUAL = {
     "fx": ("kJ/(mol*Angstrom)", "kJ/(mol*A)"),
     "time": ("ps",),
 }
-"""The words for the units that ASE needs, the one that Kubist writes first."""
+"""Accepted names of the units that ASE needs; Kubist writes the first."""
 
 
 def read_kubist(filename: str, index: Any = -1) -> Iterator[Atoms]:
-    """Yields the frames that ``index`` means: a number or a slice."""
+    """Yields the frames of ``index``: a number or a slice."""
     with _table.open(filename) as table:
         frames = Frames(table, table.snapshot())
         for column, words in USUAL.items():
@@ -86,9 +86,12 @@ def _atoms(symbols: Sequence[str], frames: Frames, number: int, arrays: dict[str
 def write_kubist(filename: str, images: Sequence[Atoms], append: bool = False) -> None:
     """Writes images of the same atoms, one frame each.
 
-    Raises:
-        TableExists: Something is at ``filename``, and ``append`` is not set.
-        InvalidInput: An image has other elements than the first.
+    Raises
+    ------
+    TableExists
+        Something exists at ``filename``, and ``append`` is not set.
+    InvalidInput
+        An image has other elements than the first.
     """
     symbols = images[0].get_chemical_symbols()
     count = len(symbols)

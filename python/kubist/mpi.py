@@ -1,4 +1,4 @@
-"""MPI programs in Python that write while they run, over mpi4py.
+"""Writes tables from running MPI programs in Python, over mpi4py.
 
 >>> from mpi4py import MPI
 >>> import kubist.mpi
@@ -10,14 +10,13 @@
 ...         particles.move()
 ...         run.write(step, {"x": particles.x, "pid": particles.pid, "time": particles.time})
 
-Opening and closing are collective, nothing between them is, but for `Run.write` within a budget,
-which is of all ranks. Each rank writes to the table on
-its own (``mode="rank"``), or puts into memory that the ranks of a node share, and a thread of
-the node's first rank commits (``mode="node"``), or the node's last rank, which does nothing else
-(``mode="dedicated"``): kubist_mpi.h does the same in C. A step is
-complete once all ranks ended or abandoned it. No thread but the caller's calls MPI.
+Opening and closing are collective, and so is `Run.write` with a budget. In ``mode="rank"`` each
+rank commits to the table on its own. In ``mode="node"`` ranks write into shared memory of their
+node, and a thread of the first rank commits. In ``mode="dedicated"`` the last rank of each node
+does nothing but commit. A step is complete once all ranks have ended or abandoned it. Only the
+caller's thread calls MPI. kubist_mpi.h is the same interface in C.
 
-Where ranks are dedicated to committing, `Run.solvers` are the others:
+With dedicated ranks, `Run.solvers` is the communicator of the other ranks:
 
 >>> with kubist.mpi.open(MPI.COMM_WORLD, "run.kubist", schema, mode="dedicated") as run:
 ...     if run.solvers is not None:
@@ -50,26 +49,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "open"]
 
-# With more ranks than these on a node, one of them commits for all.
+# With ``mode="auto"`` and more ranks per node, one rank of each node commits.
 _MOST_ALONE = 4
-# Bytes of the words in which a rank says why it failed.
+# Maximum bytes of a rank's error message.
 _WORDS = 1024
-# How long a rank sleeps between two looks at whether the others have come.
+# Seconds between two tests of a collective call.
 _PAUSE = 20e-6
 
 
 class _Together:
-    """A communicator whose calls end although a rank does not come."""
+    """A communicator whose collective calls time out if a rank is missing."""
 
     def __init__(self, comm: Any, patience: float) -> None:
         self.comm = comm
         self.patience = patience
         self.torn = False
-        # What a rank that never comes could still write to.
+        # Buffers that a late rank may still write to.
         self._lost: list[object] = []
 
     def wait(self, requests: Sequence[Any], *buffers: object, more: float = 0.0) -> None:
-        """Waits until all ranks have come to what was begun; ``more`` seconds are theirs."""
+        """Waits until all ranks have joined the calls; ``more`` adds seconds to the timeout."""
         end = time.monotonic() + self.patience + max(more, 0.0)
         while not all(request.Test() for request in requests):
             if time.monotonic() >= end:
@@ -82,7 +81,7 @@ class _Together:
             time.sleep(_PAUSE)
 
     def agree(self, call: Any, more: float = 0.0) -> Any:
-        """Calls what this rank has to do; a failure of one rank is raised in all."""
+        """Runs ``call`` on this rank, and raises an error of any rank on all ranks."""
         from mpi4py import MPI
 
         comm, answer, why = self.comm, None, ""
@@ -106,7 +105,7 @@ class _Together:
     def summed(
         self, solvers: Any, words: list[int], largest: list[float]
     ) -> tuple[list[int], list[float]]:
-        """The sum of the shares in a step of those ranks that compute."""
+        """The sums and maxima of a step's shares, over the ranks that compute."""
         from mpi4py import MPI
 
         mine, total = array("Q", words), array("Q", bytes(8 * len(words)))
@@ -120,13 +119,17 @@ class _Together:
 
 
 class Run:
-    """A table that all ranks of a communicator write to; made by `open`.
+    """A table that all ranks of a communicator write to, from `open`.
 
-    Attributes:
-        table: The table.
-        mode: Who commits: ``"rank"``, ``"node"`` or ``"dedicated"``.
-        solvers: A communicator of the ranks that compute, for their own use; None in a rank that
-            is dedicated to committing, which only closes.
+    Attributes
+    ----------
+    table
+        The table.
+    mode
+        The ranks that commit: ``"rank"``, ``"node"`` or ``"dedicated"``.
+    solvers
+        A communicator of the ranks that compute. None in a rank that is dedicated to committing;
+        that rank only closes.
     """
 
     def __init__(self, ranks: _Together, table: Table, mode: str, solvers: Any | None) -> None:
@@ -137,23 +140,29 @@ class Run:
         self._writer: _kubist.StepWriter | None = None
         self._leader: _kubist.Leader | None = None
         self._window: Any = None
-        # What is called at the end of a program that does not close.
+        # Called when the program ends without `close`.
         self._at_exit: Any = None
-        # All ranks end a step together.
+        # Whether `write` is collective.
         self._together = False
 
     def write(self, step: int, data: Rows | None) -> int:
-        """Writes this rank's rows of a step: copied, and queued to be committed.
+        """Writes this rank's rows of a step: copies them, and queues them for a commit.
 
-        Args:
-            step: Goes up from call to call.
-            data: As for `Table.append`, with all columns. None, or no rows: this rank has
-                none in this step.
+        With a budget, all ranks must call it for each step, because they choose the sample
+        together.
 
-        Within a budget all ranks call this for each step, and keep a sample together.
+        Parameters
+        ----------
+        step
+            Increases from call to call.
+        data
+            As for `Table.append`, with all columns. None or no rows: this rank has no rows in this
+            step.
 
-        Returns:
-            The number of its rows; within a budget, of those that are kept.
+        Returns
+        -------
+        int
+            The number of its rows; with a budget, of its stored rows.
         """
         writer = self._open()
         if self._together:
@@ -165,7 +174,8 @@ class Run:
                 rows += writer.put(part)
             writer.end()
         except BaseException:
-            # The step is complete without this rank, or not at all; what failed is told.
+            # The step is complete without this rank, or not at all; the caller gets the first
+            # error.
             with contextlib.suppress(Error):
                 writer.abandon()
             raise
@@ -183,7 +193,7 @@ class Run:
                 writer.put(part)
             share = writer.share()
         except BaseException as error:
-            # The others are told, and wait for this rank no longer.
+            # The others must learn of the error, because they wait for this rank.
             failure = error
         words, largest = ranks.summed(self.solvers, *share)
         try:
@@ -196,26 +206,30 @@ class Run:
             raise
 
     def abandon(self, step: int) -> None:
-        """Says that this rank has nothing for ``step`` and never will."""
+        """Declares that this rank has no rows for ``step``."""
         writer = self._open()
         writer.begin(_box.step("step", step))
         writer.abandon()
 
     def wait(self, step: int | None = None, timeout: float = math.inf) -> None:
-        """Waits until what was written, up to ``step``, is durable.
+        """Waits until all steps up to ``step`` are durable.
 
-        Raises:
-            Busy: It was not in time.
+        Raises
+        ------
+        Busy
+            The timeout has passed.
         """
         self._open().wait(2**63 - 1 if step is None else _box.step("step", step), timeout)
 
     def close(self, timeout: float = math.inf) -> None:
-        """Waits for what is queued and lets go of the table, collectively.
+        """Waits for queued steps and closes the table, collectively.
 
-        A dedicated rank waits until those of its node have closed, however long they compute.
+        A dedicated rank waits until the other ranks of its node have closed, without a timeout.
 
-        Raises:
-            Error: The same in all ranks: what could not be written in time is dropped.
+        Raises
+        ------
+        Error
+            The same on all ranks; steps that were not written within ``timeout`` are dropped.
         """
         if self._ranks is None:
             return
@@ -230,14 +244,14 @@ class Run:
             ranks.agree(first, timeout)
             ranks.agree(then, timeout)
         finally:
-            # Nobody uses the memory any more: it is freed after that.
+            # The memory is freed below, when no rank uses it.
             del writer
             if leader is not None:
                 leader.abort()
             atexit.unregister(self._at_exit)
             with contextlib.suppress(_errors.Unavailable):
                 ranks.wait([ranks.comm.Ibarrier()] if not ranks.torn else [], more=timeout)
-            # What is freed together cannot be without a rank.
+            # Freeing is collective, so it needs all ranks.
             if not ranks.torn:
                 if self._window is not None:
                     self._window.Free()
@@ -256,7 +270,7 @@ class Run:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # With an exception here the others may wait for this rank: closing is theirs to end.
+        # After an exception on this rank, the others may wait for it: do not close collectively.
         if kind is None:
             self.close()
 
@@ -277,43 +291,54 @@ def open(
     restart_after: int | None = None,
     collective_seconds: float = 600.0,
 ) -> Run:
-    """Opens a table for all ranks of ``comm``, collectively.
+    """Opens a table on all ranks of ``comm``, collectively.
 
-    Args:
-        comm: A communicator of mpi4py; all its ranks call this.
-        path: Where the table is, or will be.
-        schema, dimensions: As for `kubist.create`; the first rank makes the table, if it is not
-            there. Without a schema it must be.
-        create: What else a new table gets: ``identity``, ``lookup``, ``capacity``, ``seed``,
-            ``units``, ``accuracy``, ``metadata``, ``storage``, as for `kubist.create`.
-        mode: Who commits: each rank, a thread of the first of each node, or the last of each node,
-            which is dedicated to it (see `Run.solvers`). ``auto``: each rank, if a node has at
-            most 4, otherwise one of each node. Here, and for ``lane_bytes`` and
-            ``restart_after``, the first rank's word counts.
-        queue: Steps that wait to be committed while the solver goes on; 0, with ``"rank"``: a
-            step is durable when `Run.write` returns.
-        keep: Which records of a step are kept (docs/simulations.md):
-            ``when_full``: What `Run.write` does when the queue is full: wait up to ``timeout``
-            (``"block"``, the default); keep fewer of the step's records (``"thin"``); or raise
-            `Busy`, and the step is abandoned (``"fail"``).
-            ``budget_rows_per_step``, ``budget_bytes_per_step``: Records of all ranks that are kept
-            of a step, or bytes of their values, at most: those of lowest priority.
-            ``budget_bytes``, ``budget_steps``: Bytes that are kept of so many steps together.
-            ``always_keep``: A condition on columns; these records are kept whatever their
-            priority.
-            ``persist_when``: A condition on ``max(x)``, ``min(x)``, ``count()`` and ``count(x)`` of
-            all records: a step for which it does not hold is abandoned.
-            ``whole_paths``: Whether what is kept of an identity in one step was kept in all before.
-            By default so, unless one of several identity columns is a dimension; not beside
-            ``"thin"``, where a rank may keep less than the others.
-        timeout: Seconds to wait: for room, for the writers of an attempt that just ended.
-        lane_bytes: Memory of each rank in the node's ring.
-        restart_after: A step of a checkpoint: later ones are taken back before the first.
-        collective_seconds: How long a collective call waits for other ranks, beside its own
-            time. After that it raises `Unavailable`, and no collective call is possible.
+    Parameters
+    ----------
+    comm
+        A communicator of mpi4py.
+    path
+        The location of the table.
+    schema, dimensions
+        As for `kubist.create`: the first rank creates the table if it does not exist. Without a
+        schema, it must exist.
+    create
+        Other options of a new table, as for `kubist.create`: ``identity``, ``lookup``,
+        ``capacity``, ``seed``, ``units``, ``accuracy``, ``metadata``, ``storage``.
+    mode
+        The ranks that commit: each (``"rank"``), a thread of the first of each node (``"node"``),
+        or the last of each node, which does nothing else (``"dedicated"``, see `Run.solvers`).
+        ``"auto"`` is ``"rank"`` on nodes with at most 4 ranks, else ``"node"``. All ranks use the
+        first rank's value, also of ``lane_bytes`` and ``restart_after``.
+    queue
+        The number of steps that wait for a commit while the solver continues. With 0 and
+        ``"rank"``, a step is durable when `Run.write` returns.
+    keep
+        The rows of a step to store (docs/simulations.md). ``when_full`` is the action of
+        `Run.write` when the queue is full: wait up to ``timeout`` (``"block"``, the default),
+        store fewer rows of the step (``"thin"``), or abandon the step and raise `Busy`
+        (``"fail"``). ``budget_rows_per_step`` and ``budget_bytes_per_step`` limit the rows of a
+        step (of all ranks), or the bytes of their values, to those of lowest priority.
+        ``budget_bytes`` limits the bytes of ``budget_steps`` steps together. ``always_keep`` is a
+        condition on columns; matching rows are stored regardless of priority. ``persist_when`` is
+        a condition on ``max(x)``, ``min(x)``, ``count()`` and ``count(x)`` of all rows; a step
+        that does not match is abandoned. ``whole_paths`` stores rows of an identity only if all
+        its earlier steps were stored. It is on by default, unless one of several identity columns
+        is a dimension; it excludes ``"thin"``, with which a rank may store less than the others.
+    timeout
+        Seconds to wait for room in the queue, and for the writers of a job that just ended.
+    lane_bytes
+        Bytes of shared memory per rank of a node.
+    restart_after
+        The step of a checkpoint: later steps are retracted at the start.
+    collective_seconds
+        Seconds that a collective call waits for other ranks, in addition to its own time. After a
+        timeout it raises `Unavailable`, and collective calls are not possible any more.
 
-    Raises:
-        Error: The same in all ranks, of the class and with the message of the rank that failed.
+    Raises
+    ------
+    Error
+        The same on all ranks, with the class and message of the rank that failed.
     """
     from mpi4py import MPI
 
@@ -332,7 +357,7 @@ def open(
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     if mode == "auto":
         mode = "rank" if comm.allreduce(node.size, MPI.MAX) <= _MOST_ALONE else "node"
-    # The last of a node is the one of which the solver's ranks are missed least.
+    # The last rank, because the solver usually needs the first.
     leader = node.size - 1 if mode == "dedicated" else 0
     leads = node.rank == leader
     nodes = comm.allreduce(int(leads))
@@ -376,7 +401,7 @@ def open(
     else:
         lanes = node.size - 1 if mode == "dedicated" else node.size
         ring = _kubist.ring_bytes(lanes, lane_bytes)
-        # Memory that is not there is no reason to end the job.
+        # Return errors: missing shared memory must not abort the job.
         node.Set_errhandler(MPI.ERRORS_RETURN)
 
         def share() -> Any:
@@ -412,7 +437,7 @@ def open(
 
         run._leader = agree(lead if leads else None)
         run._writer = agree(None if run.solvers is None else attach)
-        # MPI takes the memory away at the end of the program, also where nobody closes.
+        # MPI frees the memory at the end of the program, also without `close`.
         if run._leader is not None:
             run._at_exit = run._leader.abort
         else:
@@ -422,8 +447,8 @@ def open(
     if restart_after is not None:
 
         def take_back() -> None:
-            # This job's own names are its own by now: the old attempt's others end, then no
-            # later step is there, and those that come are of this job's writers.
+            # This job owns its names by now. So first the old job's other writers end, then its
+            # later steps are retracted, and then this job's writers are declared.
             kind = "rank" if mode == "rank" else "node"
             table._table.await_writers(kind=kind, count=writers, timeout=timeout)
             table.retract(step_after=restart_after)
@@ -434,5 +459,5 @@ def open(
 
 
 def _columns(schema: Any) -> Any:
-    """Of data only the columns count: rows are written step by step."""
+    """The columns of a schema or of data; rows are written step by step."""
     return schema if is_schema(schema) else Data(schema).schema

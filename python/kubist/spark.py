@@ -1,18 +1,18 @@
-"""Tables as Spark DataFrames without a jar: Spark's own interface for sources in Python.
+"""Tables as Spark DataFrames without a jar, through Spark's Python data sources.
 
 >>> import kubist.spark
 >>> kubist.spark.register(spark)
 >>> droplets = spark.read.format("kubist").option("sample", 0.01).load("run.kubist")
 >>> droplets.filter("diameter > 2e-6").groupBy("step").count().show()
 
-It needs Spark 4.0 or newer, and this package where the executors run. The batches are Arrow's.
-Options say which records are meant: ``box``, ``window`` and ``steps`` (JSON, as
-``{"x": [0, 1]}``), ``where``, ``sample``, ``columns`` (names between commas), ``inclusion``, and
-``partitions``. A DataFrame stays at the moment when it is first read.
+It needs Spark 4.0 or newer, and this package on the executors. Data is passed as Arrow batches.
+Options select rows and columns: ``box``, ``window`` and ``steps`` (JSON, as ``{"x": [0, 1]}``),
+``where``, ``sample``, ``columns`` (names separated by commas), ``inclusion``, and ``partitions``.
+A DataFrame reads the snapshot of its first read.
 
-What Spark does afterwards it does by itself: it hands its sources in Python no columns, samples,
-limits or places, and the filters that Spark 4.1 hands over stick to a DataFrame that is asked a
-second time, so that rows would be missing. Name these in the options, or use the connector in Java.
+Spark pushes no columns, samples, limits or locations down to Python sources. The filters of Spark
+4.1 stay with a DataFrame that is used a second time, so rows would be missing; they are not used.
+Select rows with the options, or use the Java connector.
 """
 
 from __future__ import annotations
@@ -44,19 +44,23 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 _OPTIONS = (*sorted(["box", *Part.__annotations__]), "partitions", "path")
-# About so many records suit a task.
+# About so many rows suit a task.
 _ROWS_OF_A_TASK = 500_000
 _MOST_PARTITIONS = 2**16
 
 
 def register(spark: SparkSession) -> None:
-    """Makes ``spark.read.format("kubist")`` known to a session.
+    """Registers the format of ``spark.read.format("kubist")``.
 
-    Args:
-        spark: A session of Spark 4.0 or newer.
+    Parameters
+    ----------
+    spark
+        A session of Spark 4.0 or newer.
 
-    Raises:
-        InvalidInput: Spark is older.
+    Raises
+    ------
+    InvalidInput
+        Spark is older.
     """
     if not hasattr(spark, "dataSource"):
         raise InvalidInput(f"sources in Python need Spark 4.0 or newer, not {spark.version}")
@@ -64,7 +68,7 @@ def register(spark: SparkSession) -> None:
 
 
 class _Asked(Part, total=False):
-    """What the options ask for."""
+    """The query of the options."""
 
     box: Box
 
@@ -111,7 +115,7 @@ class _Reader(DataSourceReader):
 
 
 def _asked(options: dict[str, str]) -> tuple[str, _Asked, int]:
-    """Where the table is, what is asked of it, and in how many parts; 0: as many as suit it."""
+    """The location, the query, and the number of partitions; 0: from the number of rows."""
     said = {name.lower(): value for name, value in options.items()}
     unknown = [name for name in said if name not in _OPTIONS]
     if unknown:
@@ -143,7 +147,7 @@ def _asked(options: dict[str, str]) -> tuple[str, _Asked, int]:
 
 
 def _plain_type(name: str, kind: pa.DataType) -> pa.DataType:
-    """The type in which Spark takes a column's values."""
+    """The type that Spark uses for a column."""
     if pa.types.is_dictionary(kind):
         return _plain_type(name, kind.value_type)
     if pa.types.is_unsigned_integer(kind):
@@ -190,7 +194,7 @@ def _plain_schema(schema: pa.Schema) -> pa.Schema:
 
 def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     schema = _plain_schema(batch.schema)
-    # Nanoseconds lose their last three digits: Spark has none for them.
+    # Timestamps lose their nanoseconds: Spark has microseconds.
     columns = [
         column.cast(field.type, safe=False)
         for column, field in zip(batch.columns, schema, strict=True)

@@ -1,4 +1,4 @@
-"""Positions that an index finds, for xarray: ``ds.isel(ds.kubist.where("temperature > 310"))``.
+"""Positions from a value index for xarray: ``ds.isel(ds.kubist.where("temperature > 310"))``.
 
 >>> import xarray, kubist.xarray
 >>> ds = xarray.open_dataset("ocean.nc")
@@ -16,27 +16,32 @@ from ._errors import InvalidInput
 from .indexing import FileIndex, index
 
 DIMENSION = "record"
-"""The axis of what is selected."""
+"""The axis of the selection."""
 
 
 @xarray.register_dataset_accessor("kubist")  # type: ignore[no-untyped-call,unused-ignore]
 class Accessor:
-    """The index of the file that a dataset was opened from."""
+    """The index of the file from which a dataset was opened."""
 
     def __init__(self, dataset: xarray.Dataset) -> None:
         self._dataset = dataset
         self._files: FileIndex | None = None
 
     def where(self, condition: str, **asked: Any) -> dict[str, xarray.DataArray]:
-        """The positions that answer, as `xarray.Dataset.isel` takes them.
+        """Returns the matching positions, as `xarray.Dataset.isel` accepts them.
 
-        Args:
-            condition: As of `FileIndex.query`.
-            asked: ``isel``, ``box``, ``sample``, ``limit``: as of `FileIndex.query`.
+        Parameters
+        ----------
+        condition
+            As for `FileIndex.query`.
+        asked
+            ``isel``, ``box``, ``sample``, ``limit``: as for `FileIndex.query`.
 
-        Raises:
-            InvalidInput: If the dataset is not all of one file in its order, as far as coordinates
-                tell, or the condition does not fit.
+        Raises
+        ------
+        InvalidInput
+            The condition is invalid, or the dataset is not one whole file in its order, as far as
+            coordinates show.
         """
         files = self._open()
         names = set(map(str, self._dataset.sizes))
@@ -74,11 +79,11 @@ class Accessor:
         return self._files
 
     def _check_order(self) -> None:
-        """Positions are the file's: an axis that was sorted, turned or moved has others."""
+        """Raises if an axis was sorted, reversed or moved, because positions refer to the file."""
         mine = self._dataset
         source = mine.encoding["source"]
         moved: set[str] = set()
-        # The dataset may have its times as they stand in the file, or as dates.
+        # The dataset may have times as numbers or as dates.
         for decoded in (True, False):
             with xarray.open_dataset(source, decode_times=decoded) as whole:
                 moved = {

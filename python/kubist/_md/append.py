@@ -1,4 +1,4 @@
-"""Frames on their way into a table."""
+"""Appends frames to a table."""
 
 from __future__ import annotations
 
@@ -19,25 +19,34 @@ from .batch import FrameBatch, frames_together
 
 Array = np.ndarray[Any, Any]
 
-# A commit of many frames is laid out better than many commits; past this many rows
-# one is made nevertheless, so that not all of a long run waits for its end.
+# One commit of many frames has a better layout than many commits. This limit makes parts of a long
+# run visible before its end.
 ROWS_A_COMMIT = 64_000_000
 
 
 class FrameWriter:
-    """Appends frames to a trajectory's table, which the first frame makes.
+    """Appends frames to a trajectory's table, which the first frame creates.
 
-    Args:
-        path: Where the table is or will be.
-        atoms: How many atoms each frame has.
-        topology: What they are; kept with a new table.
-        append: Go on behind the frames that the table has. Without it nothing may be there.
-        commit_frames: Commit so many frames at once: 1 shows each to readers as it is
-            written. None: as few commits as memory allows.
-        frames: How many frames will come, where that is known.
+    Parameters
+    ----------
+    path
+        The location of the table.
+    atoms
+        The number of atoms per frame.
+    topology
+        The topology, stored with a new table.
+    append
+        Continue after the frames of an existing table. Without it, nothing may exist there.
+    commit_frames
+        The number of frames per commit; with 1, readers see each frame when it is written. None:
+        as few commits as memory allows.
+    frames
+        The number of frames that will be written, if known.
 
-    Raises:
-        TableExists: Something is at ``path``, and ``append`` is not set.
+    Raises
+    ------
+    TableExists
+        Something exists at ``path``, and ``append`` is not set.
     """
 
     def __init__(
@@ -101,11 +110,19 @@ class FrameWriter:
         cell: Array | None = None,
         step: int | None = None,
     ) -> None:
-        """Appends one frame: arrays of shape (atoms, 3), a cell of 3 lengths and 3 angles.
+        """Appends one frame.
 
-        Raises:
-            InvalidInput: An array is of another shape, or velocities or forces come or go
-                between frames.
+        Parameters
+        ----------
+        positions, velocities, forces
+            Arrays of shape (atoms, 3), in the units of the table.
+        cell
+            The unit cell: 3 lengths and 3 angles.
+
+        Raises
+        ------
+        InvalidInput
+            An array has another shape, or this frame has other vectors than the first.
         """
         vectors = {"positions": positions, "velocities": velocities, "forces": forces}
         given = {what: values for what, values in vectors.items() if values is not None}
@@ -166,7 +183,7 @@ class FrameWriter:
         )
 
     def commit(self, token: str | None = None) -> Commit | None:
-        """Makes what was written durable and visible; None if there was nothing."""
+        """Makes the written frames durable and visible; None if there are none."""
         if self._writer is None or self._behind is None or not self._pending_frames:
             return None
         batch, self._batch = self._batch, None
@@ -177,7 +194,7 @@ class FrameWriter:
         return self._writer.commit(token=token)
 
     def discard(self) -> None:
-        """Forgets what was written since the last commit."""
+        """Discards the frames since the last commit."""
         self.next_frame -= self._pending_frames
         self._batch, self._pending_frames = None, 0
         if self._writer is not None and self._behind is not None:
@@ -186,7 +203,7 @@ class FrameWriter:
             self._writer.discard()
 
     def close(self) -> None:
-        """Commits what was written, and lets go of the table."""
+        """Commits the written frames, and closes the table."""
         try:
             self.commit()
         finally:

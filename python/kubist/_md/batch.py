@@ -1,4 +1,4 @@
-"""Frames put together: as many rows as are worth a call of the engine."""
+"""Batches of frames, large enough for a call of the engine."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-# Rows of a batch: laid out in a fraction of a second, while the next are read.
+# Rows of a batch: it is laid out in a fraction of a second, while the next is read.
 ROWS = 1 << 20
 
 
 def frames_together(first: int, atoms: int, frames: int | None) -> int:
-    """How many frames, from this one on, are a batch. Where it is known how many there will be,
-    batches end where the tree divides them, so that each leaf has its records of one batch."""
+    """The number of frames in the batch that starts with frame ``first``.
+
+    If the total is known, batches end where the tree divides frames, so that the rows of each leaf
+    come from one batch.
+    """
     most = max(1, ROWS // atoms)
     if frames is None or first >= frames:
         return most
@@ -32,15 +35,21 @@ def frames_together(first: int, atoms: int, frames: int | None) -> int:
 
 
 class FrameBatch:
-    """Some frames of as many atoms each, as columns of a trajectory's table.
+    """Frames as columns of a trajectory's table.
 
-    Args:
-        atoms: How many atoms each frame has.
-        vectors: What the frames have: ``positions``, perhaps ``velocities``, ``forces``.
-        room: How many frames.
+    Parameters
+    ----------
+    atoms
+        The number of atoms per frame.
+    vectors
+        The vectors of the frames: ``positions``, and perhaps ``velocities`` and ``forces``.
+    room
+        The maximum number of frames.
 
-    Attributes:
-        names: The columns.
+    Attributes
+    ----------
+    names
+        The columns.
     """
 
     def __init__(self, atoms: int, vectors: Collection[str], room: int) -> None:
@@ -63,7 +72,7 @@ class FrameBatch:
 
     @property
     def is_full(self) -> bool:
-        """Is there no room for another frame?"""
+        """Whether it has the maximum number of frames."""
         return len(self) == self._room
 
     def add(
@@ -74,7 +83,9 @@ class FrameBatch:
         cell: Array | None,
         step: int | None,
     ) -> list[str]:
-        """Copies a frame; or returns the columns that it has and the others have not, or lacks."""
+        """Copies a frame. If its vectors differ from the batch's, returns the differing columns
+        instead.
+        """
         given = {column for what in vectors for column in layout.VECTORS[what]}
         if given != self._vectors.keys():
             return sorted(given ^ self._vectors.keys())
@@ -89,7 +100,7 @@ class FrameBatch:
         return []
 
     def table(self, schema: pa.Schema) -> pa.Table:
-        """The frames as a table of these columns."""
+        """The frames as a table with these columns."""
         import pyarrow as pa
 
         count = len(self)
@@ -107,7 +118,7 @@ class FrameBatch:
         return pa.table([arrays[field.name] for field in schema], schema=schema)
 
     def _of_frames(self, of_each: list[Any], kind: pa.DataType) -> pa.Array:
-        """Values of the frames, each in the row of its atom 0."""
+        """Values of frames, each in the row of its atom 0."""
         import pyarrow as pa
 
         rows = len(of_each) * self.atoms

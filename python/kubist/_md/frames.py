@@ -1,4 +1,4 @@
-"""Frames of a trajectory as arrays, of one moment of its table."""
+"""Frames of a trajectory as arrays, from one snapshot."""
 
 from __future__ import annotations
 
@@ -19,21 +19,26 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Select = Callable[[str, topology.Topology], Array]
 
-# So many rows are asked for at once: their arrays take a few hundred megabytes at most.
+# Rows per query: their arrays take a few hundred megabytes at most.
 ROWS_AT_ONCE = 4_000_000
-# Up to so many atoms are named in the condition, and lookups find them. To look up more takes
-# longer than to read what is between them: from 200 warm or 300 cold of 52,323 in 250 frames.
+# Maximum number of atoms in a condition that uses the secondary index. Reading all rows between
+# them is faster from 200 atoms (warm) or 300 (cold) of 52,323 atoms in 250 frames.
 NAMED_ATOMS = 256
 
 
 class Frames:
-    """The frames that a table has at one moment, of all atoms or of some.
+    """The frames of one snapshot, with all atoms or a selection.
 
-    Attributes:
-        atoms: The numbers of the atoms in the table, ascending.
-        times: The time of each frame.
-        cells: Unit cells (lengths and angles), one row a frame, NaN where there is none; or None.
-        steps: The solver's step of each frame, or None.
+    Attributes
+    ----------
+    atoms
+        The selected atom numbers, ascending.
+    times
+        Times, one per frame.
+    cells
+        Unit cells (lengths and angles), one row per frame, NaN without a cell; or None.
+    steps
+        Steps of the solver, one per frame; or None.
     """
 
     def __init__(self, table: Table, snapshot: Snapshot) -> None:
@@ -57,7 +62,7 @@ class Frames:
         return len(self.times)
 
     def _read_heads(self, columns: set[str]) -> None:
-        """What the rows of atom 0 say of their frames."""
+        """Reads the frames' own values from the rows of atom 0."""
         wanted = ["frame", *(n for n in ("time", *layout.CELL, layout.STEP) if n in columns)]
         heads = self.snapshot.query(where="atom = 0", columns=wanted).to_numpy()
         order = np.argsort(heads["frame"], kind="stable")
@@ -89,7 +94,7 @@ class Frames:
 
     @property
     def topology(self) -> topology.Topology:
-        """The topology that is kept with the table, of the chosen atoms."""
+        """The stored topology of the selected atoms."""
         stored = self.snapshot.metadata.get(topology.KEY)
         known = topology.Topology.minimal(self.total_atoms)
         if stored is not None:
@@ -108,12 +113,16 @@ class Frames:
         sample: float | None = None,
         select: Select | None = None,
     ) -> None:
-        """Keeps some atoms only: nothing of the others is read from now on.
+        """Selects atoms; later reads skip the others.
 
-        Args:
-            atoms: Their numbers, or a selection that ``select`` understands.
-            box: Those that pass through a region in some frame.
-            sample: A uniform sample of atoms, of this share.
+        Parameters
+        ----------
+        atoms
+            Numbers, or a selection that ``select`` understands.
+        box
+            Select the atoms that are in a region in some frame.
+        sample
+            Select this fraction of the atoms, as a uniform sample.
         """
         chosen, asked = self.atoms, atoms
         if isinstance(atoms, str):
@@ -151,15 +160,21 @@ class Frames:
         what: Sequence[str] = ("positions",),
         atoms: Array | None = None,
     ) -> dict[str, Array]:
-        """Arrays of shape (frames, atoms, 3), float32, by what they are.
+        """Returns vectors by name, as float32 arrays of shape (frames, atoms, 3).
 
-        Args:
-            frames: Numbers of frames that are there, each once.
-            what: Of ``positions``, ``velocities``, ``forces``.
-            atoms: Places among the chosen atoms, ascending; None: all of them.
+        Parameters
+        ----------
+        frames
+            Distinct frame numbers.
+        what
+            ``positions``, ``velocities`` or ``forces``.
+        atoms
+            Ascending positions in the selection; None: all of it.
 
-        Raises:
-            InvalidInput: A frame has not one row for each atom.
+        Raises
+        ------
+        InvalidInput
+            A frame does not have exactly one row of each atom.
         """
         numbers = np.asarray(frames, dtype=np.int64)
         wanted = self.atoms if atoms is None else self.atoms[atoms]
@@ -183,7 +198,7 @@ class Frames:
         slot_of_frame[frames] = np.arange(len(frames)) * len(atoms)
         place_of_atom = np.full(self.total_atoms, -1, np.int32)
         place_of_atom[atoms] = np.arange(len(atoms))
-        # What has come is put in its place while more is read.
+        # Rows are copied while the engine reads further ones.
         for batch in result._batches():
             put, beyond = _kubist.put_frames(
                 batch, slot_of_frame, place_of_atom, filled, list(arrays.values())
@@ -198,14 +213,14 @@ class Frames:
             self._refuse(frames, atoms)
 
     def _narrowed(self, frames: Array, atoms: Array) -> tuple[dict[str, Any], list[str]]:
-        """Box and conditions that leave out what is not wanted, perhaps not all of it."""
+        """Box and conditions that exclude most unwanted rows."""
         low, high = int(frames.min()), int(frames.max())
         box: dict[str, Any] = {}
         conditions = []
         if len(frames) < high - low + 1:
             conditions.append(f"frame IN ({', '.join(map(str, frames.tolist()))})")
         elif len(frames) < len(self):
-            # All frames are no condition: lookups then need no walk over the tree.
+            # No condition for all frames: the secondary index then needs no walk over the tree.
             box["frame"] = (low, high)
         if len(atoms) < self.total_atoms:
             if len(atoms) > NAMED_ATOMS:
@@ -215,7 +230,7 @@ class Frames:
         return box, conditions
 
     def _refuse(self, frames: Array, atoms: Array) -> None:
-        """Raises InvalidInput: names the first frame that has not one row of an atom."""
+        """Raises `InvalidInput` with the first frame and atom that do not have exactly one row."""
         box, conditions = self._narrowed(frames, atoms)
         where = " AND ".join(conditions) or None
         found = self.snapshot.query(box=box, where=where, columns=["frame", "atom"]).to_numpy()
@@ -238,9 +253,9 @@ class Frames:
         frames: Sequence[int] | range | Array | None = None,
         columns: Sequence[str] = ("frame", "atom", *layout.POSITION),
     ) -> dict[str, Array]:
-        """The records of a region over time, one array a column, by frame and atom.
+        """Returns the rows of a region over time: one array per column, sorted by frame and atom.
 
-        Atoms come and go, so there is no array of frames by atoms.
+        Atoms enter and leave the region, so there is no array of frames by atoms.
         """
         wanted = np.arange(len(self)) if frames is None else np.asarray(frames, dtype=np.int64)
         if not len(wanted):
@@ -261,9 +276,9 @@ class Frames:
 
 
 def _ascending(frames: Array, atoms: Array) -> Array:
-    """The order by frame and atom, both from 0 on."""
+    """The order by frame and atom, both non-negative."""
     order = np.arange(len(frames))
-    # NumPy sorts numbers of 16 bits by counting them.
+    # NumPy sorts 16-bit integers with a radix sort.
     for numbers in (atoms, frames):
         for digit in range(0, int(numbers.max(initial=0)).bit_length(), 16):
             digits = (numbers >> digit).astype(np.uint16)

@@ -1,15 +1,14 @@
-"""How a trajectory lies in a table: columns, units, index.
+"""The layout of a trajectory in a table: columns, units, index.
 
-One row an atom and frame: ``atom`` and ``frame`` count from 0, then ``time``, the position and,
-where there are any, velocity and force. What is of a whole frame (unit cell, the solver's step)
-stands in the row of atom 0 and is null in the others, where it takes no room; so a frame
-is one commit's rows and nothing else. What holds for all frames is in the table's metadata: the
-number of atoms under ``trajectory``, and the ``topology``.
+It has one row per atom and frame: ``atom`` and ``frame`` (from 0), ``time``, the position and, if
+present, velocity and force. Values of a whole frame (unit cell, the solver's step) are in the row
+of atom 0, and null in the others, where they take no space. The number of atoms (``trajectory``)
+and the ``topology`` are in the table's metadata.
 
-The index has frame, x, y and z. Space lies in the lowest quarter of its domain, so that the curve
-divides frames twice more than space: zones then hold few frames, which is what readers of frames
-ask for, and still a small region. A cube keeps as many records as a leaf of the tree then has, so
-that few lie above the leaves. Priorities come from the atom: samples are whole atoms.
+The dimensions are frame, x, y and z. Space occupies the lowest quarter of its domain, so the curve
+divides frames twice more than space. Zones then have few frames, which suits readers of frames,
+and still a small region. The capacity of a cube is about the number of rows of a leaf, so few rows
+are above the leaves. The identity is the atom: samples are whole atoms.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ CELL = ("cell_a", "cell_b", "cell_c", "cell_alpha", "cell_beta", "cell_gamma")
 STEP = "step"
 DIMENSIONS = ("frame", *POSITION)
 
-# The domain of space is so many times what atoms take: halved twice before it divides any atoms.
-# With more the engine would learn another grid from the first commit.
+# Ratio of the domain of space to the extent of the atoms: it is halved twice before it divides
+# atoms. With a larger ratio the engine would learn another grid from the first commit.
 FRAMES_FIRST = 4
-# Atoms may come to lie so far outside of the first frame, as a share of its extent. With more, the
-# cells at the border have few atoms and those inside many.
+# Margin for atoms that move outside of the first frame, as a fraction of its extent. With a larger
+# one, border cells have few atoms and inner cells many.
 DRIFT = 1 / 32
-# A leaf of the tree holds at most so many records, and below two levels that divide frames only a
-# sixteenth of them on the next level.
+# Maximum number of rows of a leaf. Below the two levels that divide frames only, the next level
+# has a sixteenth of it.
 LEAF_ROWS = 1 << 16
 CAPACITIES = (2048, 16384)
-"""Of a cube: the least, and what is taken where the number of frames is not known."""
+"""Capacities of a cube: the minimum, and the one for an unknown number of frames."""
 
-# In words that MDAnalysis and the engine share: `A` is the ampere for the engine, as in SI.
+# Names that MDAnalysis and the engine have in common; in SI and the engine, `A` is the ampere.
 UNITS: Mapping[str, str] = {
     "time": "ps",
     **dict.fromkeys(POSITION, "Angstrom"),
@@ -73,26 +72,26 @@ def schema(velocities: bool, forces: bool) -> pa.Schema:
 
 
 def capacity(atoms: int, frames: int | None) -> int:
-    """How many records a cube keeps: those of the leaves, and some more."""
+    """The capacity of a cube: the rows of a leaf and a reserve."""
     least, usual = CAPACITIES
     if frames is None:
         return usual
     rows = atoms * frames / FRAMES_FIRST
     while rows > LEAF_ROWS:
         rows /= 2 ** len(DIMENSIONS)
-    # Some places are denser than others.
+    # Atoms are denser in some regions.
     return max(least, math.ceil(1.5 * rows))
 
 
 def domains(positions: Array, frames: int | None) -> dict[str, tuple[float, float] | None]:
-    """Where the values of the dimensions lie, as one frame suggests it."""
+    """The domains of the dimensions, estimated from one frame."""
     import numpy as np
 
     domain: dict[str, tuple[float, float] | None] = {"frame": (0, frames) if frames else None}
     for name, values in zip(POSITION, positions.T, strict=True):
         finite = values[np.isfinite(values)]
         low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-        # Atoms in one plane, or a single atom: an Angstrom is as good as any other extent.
+        # Atoms in one plane, or a single atom: use an extent of 1 Angstrom.
         extent = max(high - low, 1.0)
         begin = low - DRIFT * extent
         domain[name] = (begin, begin + FRAMES_FIRST * (1 + 2 * DRIFT) * extent)

@@ -1,9 +1,9 @@
-"""What atoms are, kept in a table's metadata: names, elements, residues, bonds, ...
+"""Topologies in a table's metadata: names, elements, residues, bonds, ...
 
-Of no library: an attribute has the name that MDAnalysis gives it (``names``, ``elements``,
-``resids``, ``bonds``) and one value for each atom, residue or segment. Values are packed: texts
-as the list of those that occur and a number for each, numbers as bytes, both deflated.
-47,681 atoms of a GRO file so take 168 kB.
+They depend on no library. An attribute has MDAnalysis' name for it (``names``, ``elements``,
+``resids``, ``bonds``) and one value per atom, residue or segment. Texts are stored as a list of
+distinct texts and their codes, numbers as bytes; both are deflated. The 47,681 atoms of a GRO file
+take 168 kB.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .._errors import InvalidInput
 
 Array = np.ndarray[Any, Any]
 
-# Metadata of a table says what it is.
+# The key in a table's metadata.
 KEY = "topology"
 VERSION = 1
-# A few bytes must not ask for much memory: no attribute of a table that can be opened is larger.
+# Limit against decompression bombs; no attribute of a valid table is larger.
 MOST_BYTES = 2**32
 
 
 @dataclass
 class Attribute:
-    """Values of one kind, one for each atom, residue, segment or connection."""
+    """Values of one attribute, one per atom, residue, segment or connection."""
 
     level: str
     """``atom``, ``residue``, ``segment``, or ``connection``: rows of atom numbers."""
@@ -48,11 +48,11 @@ class Topology:
 
     @classmethod
     def minimal(cls, atoms: int) -> Topology:
-        """Atoms of which nothing is known, in one residue."""
+        """Atoms without attributes, in one residue."""
         return cls(atoms, np.zeros(atoms, np.int32), np.zeros(1, np.int32))
 
     def subset(self, atoms: Array) -> Topology:
-        """These atoms alone, in this order; connections that lead elsewhere are left out."""
+        """The topology of some atoms, in this order, without connections to others."""
         residues, residue_of_atom = np.unique(self.residue_of_atom[atoms], return_inverse=True)
         segments, segment_of_residue = np.unique(
             self.segment_of_residue[residues], return_inverse=True
@@ -71,7 +71,7 @@ class Topology:
         return Topology(len(atoms), residue_of_atom, segment_of_residue, attributes)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a table's metadata."""
+        """The form in a table's metadata."""
         return {
             "version": VERSION,
             "atoms": self.atoms,
@@ -86,7 +86,7 @@ class Topology:
 
     @classmethod
     def from_json(cls, stored: Any) -> Topology:
-        """Raises `InvalidInput`: it is not what `to_json` makes."""
+        """Parses the form of `to_json`; raises `InvalidInput` for any other."""
         if not isinstance(stored, Mapping):
             raise InvalidInput(f"the metadata {KEY!r} is no topology")
         if stored.get("version") != VERSION:
@@ -107,7 +107,7 @@ class Topology:
         return topology
 
     def _check(self) -> None:
-        """Numbers that lead elsewhere must lead somewhere."""
+        """Checks that all indexes are in range."""
         counts = {
             "atom": self.atoms,
             "residue": len(self.segment_of_residue),

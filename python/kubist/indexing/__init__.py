@@ -1,11 +1,11 @@
-"""An index of values beside files that stay as they are: HDF5, netCDF, Parquet and .npy.
+"""A value index for existing files: HDF5, netCDF, Parquet and .npy.
 
 >>> files = kubist.index("run_*.nc")
 >>> files.query({"depth": (None, 100)}, where="temperature > 310").to_pandas()
 >>> files.count(where="temperature > 310")
 
-Each file gets a sidecar, ``FILE.kubix``, of a few thousandths of its size: between which values
-each block of each array lies. A question then reads the blocks that can hold an answer.
+Each file gets a sidecar, ``FILE.kubix``, with the minimum and maximum of each block of each array;
+it has a few thousandths of the file's size. A query reads only the blocks that can match.
 """
 
 from __future__ import annotations
@@ -46,46 +46,48 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a question to files cost, beside what the I/O model expects."""
+    """The cost of a query of files, with the prediction of the I/O model."""
 
     rows: int
-    """Positions that answer."""
+    """Matching positions."""
     files: int
     files_read: int
-    """Files of which something was read."""
+    """Files of which some bytes were read."""
     files_scanned: int
     """Files without an index."""
     positions: int
     blocks: int
     blocks_read: int
     blocks_all: int
-    """Blocks that hold nothing but answers."""
+    """Blocks all of whose positions match."""
     blocks_sorted: int
-    """Blocks of which a part of their sorted copy was read instead."""
+    """Blocks that were read in part, from their sorted copy."""
     bytes: int
     requests: int
-    """Reads, of pieces that lie close together as one."""
+    """Reads; nearby pieces are read by one."""
     sorted_bytes: int
     sorted_requests: int
     stored_bytes: int
-    """All bytes of the variables that the question names."""
+    """All bytes of the variables in the query."""
     by_library: int
     """Blocks that only the format's own library could read."""
     selectivity: float
     expected: dict[str, float]
-    """Blocks, bytes and requests of the model, if values did not depend on their neighbours'.
-    Fewer are read where values lie together."""
+    """Predicted blocks, bytes and requests if neighbouring values were independent. Correlated
+    values need fewer.
+    """
     gap: int
-    """Pieces up to so many bytes apart were read as one."""
+    """Maximum gap in bytes between pieces that one request reads."""
     workers: int
     balance: dict[str, float]
     """Seconds of the slowest and of the fastest worker."""
     seconds: float
     blocks_spared: int | None
-    """Of a scan: blocks that an index would have left out; None of a sample, which looks at some
-    places of a block."""
+    """In a scan: blocks that an index would have skipped. None for a sample, which reads some
+    positions of a block.
+    """
     damaged: list[str]
-    """What could not be read, if ``skip_damaged`` was given."""
+    """Locations that could not be read, with ``skip_damaged``."""
 
     def __repr__(self) -> str:
         read = f"{self.blocks_read:,} of {counted(self.blocks, 'block')}"
@@ -107,7 +109,7 @@ class Costs:
 
 
 class FileResult(Result):
-    """The records that a question to files found; forms and iteration are those of `Result`."""
+    """The matching rows of files, with the conversions of `Result`."""
 
     def __init__(self, batches: _kubist.Batches, costs: Costs, fraction: float) -> None:
         stats = {
@@ -129,10 +131,10 @@ class FileResult(Result):
 
 
 class FileIndex:
-    """Files with an index of their values, asked as one; made by `kubist.index`.
+    """Indexed files that are queried as one; from `kubist.index`.
 
-    Columns of a question are the variables of a grid, the coordinates of its axes, and the
-    positions along them as ``AXIS_index``. Conditions are those of tables.
+    Columns are the variables of a grid, the coordinates of its axes, and the positions along them
+    as ``AXIS_index``. Conditions are those of tables.
     """
 
     def __init__(self, paths: Sequence[Path], into: Path | None, any: bool = False) -> None:
@@ -152,13 +154,13 @@ class FileIndex:
         )
 
     def info(self) -> dict[str, Any]:
-        """The variables, the device as it was measured, and what could not be indexed."""
+        """Returns the variables, the measured device, and the arrays without an index."""
         about: dict[str, Any] = json.loads(self._files.about())
         return about
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of a question, as a `pyarrow.Schema`."""
+        """The columns of a query, as a `pyarrow.Schema`."""
         return need("pyarrow", "schema").schema(self._files.schema())
 
     @property
@@ -168,47 +170,62 @@ class FileIndex:
 
     @property
     def units(self) -> dict[str, str]:
-        """The units of the columns that have one."""
+        """The units, by column; columns without a unit are not in it."""
         variables = self.info()["variables"]
         return {each["name"]: each["unit"] for each in variables if each["unit"] is not None}
 
     @checked_options(Asked)
     def query(self, box: Ranges | None = None, **asked: Unpack[Asked]) -> FileResult:
-        """The records that answer: values, positions and coordinates.
+        """Returns the matching rows: values, positions and coordinates.
 
-        Args:
-            box: Closed ranges by column: a number, a pair, or a slice of values; None is open.
-            where: A condition in SQL over variables of one grid, their coordinates and positions.
-            isel: Positions by axis: a number, or a slice without a step.
-            columns: What to return; None: positions, coordinates, and what the condition names; of
-                several files also ``file``.
-            sample: The fraction of the positions to sample. A position has the same priority in all
-                files and for all variables.
-            limit: At most this many, a uniform sample.
-            skip_damaged: Leave out what cannot be read, and name it in ``costs.damaged``.
+        Parameters
+        ----------
+        box
+            Closed ranges by column: a number, a pair, or a slice of values; None is open.
+        where
+            A condition in SQL over variables of one grid, their coordinates and positions.
+        isel
+            Positions by axis: a number, or a slice without a step.
+        columns
+            The columns to return; None: positions, coordinates, and the columns of the condition;
+            for several files also ``file``.
+        sample
+            The fraction of the positions to sample. A position has the same priority in all files
+            and for all variables.
+        limit
+            The maximum number of rows, as a uniform sample.
+        skip_damaged
+            Skip data that cannot be read, and list it in ``costs.damaged``.
 
-        Raises:
-            InvalidInput: If a name or a range does not fit.
-            Refused: If a file is not the one that was indexed, or changed while it was read.
-            Damaged: Names the file, the variable and the chunk.
+        Raises
+        ------
+        InvalidInput
+            A name or a range is invalid.
+        Refused
+            A file was replaced or changed after it was indexed.
+        Damaged
+            The message names the file, the variable and the chunk.
         """
         return self._ask(_question.question(box, **asked))
 
     @checked_options()
     def head(self, limit: int = 5, *, columns: Sequence[str] | None = None) -> Result:
-        """A few records, in memory: those of lowest priority, so the same at every call.
+        """Returns a few rows in memory: those of lowest priority, the same at every call.
 
-        Example:
-            >>> ocean.head(columns=["TEMP", "DEPTH"])
+        Examples
+        --------
+        >>> ocean.head(columns=["TEMP", "DEPTH"])
         """
         return self.query(columns=columns, limit=limit).materialize()
 
     @checked_options(Counted)
     def count(self, box: Ranges | None = None, **asked: Unpack[Counted]) -> int:
-        """How many positions answer. Blocks that hold nothing but answers are not read.
+        """Returns the number of matching positions. Blocks that match as a whole are not read.
 
-        Raises:
-            InvalidInput, Refused, Damaged: As of `query`.
+        Raises
+        ------
+        InvalidInput, Refused, Damaged
+            As for `query`.
         """
         question = _question.question(box, **asked)
         return self._costs(self._files.count(json.dumps(question), "{}")).rows
@@ -249,27 +266,37 @@ class FileIndex:
         progressive: bool = False,
         **unknown: object,
     ) -> Estimate | Iterator[Estimate]:
-        """Aggregates of a sample, each with an interval that holds the truth as often as it says.
+        """Estimates aggregates from a sample of blocks, each with a confidence interval.
 
-        The sample is of blocks, which are drawn and read whole: the intervals are as wide as the
-        blocks differ. What is read completely is exact, and marked as exact.
+        Blocks are sampled and read whole, so the interval width depends on how much blocks differ.
+        An aggregate whose blocks were all read is exact, and marked so.
 
-        Args:
-            aggregates, group_by, progressive: As of `Table.estimate`.
-            box, where, isel: Of which positions: as of `query`.
-            error, within, max_rows, max_bytes, confidence, tails: How well: as of `Table.estimate`.
-            sample: Read this fraction of the blocks at most.
+        Parameters
+        ----------
+        aggregates, group_by, progressive
+            As for `Table.estimate`.
+        box, where, isel
+            The positions, as for `query`.
+        error, within, max_rows, max_bytes, confidence, tails
+            The goal, as for `Table.estimate`.
+        sample
+            Read at most this fraction of the blocks.
 
-        Raises:
-            InvalidInput: An unknown aggregate or column, a goal that is not above 0.
-            Refused: If a file is not the one that was indexed, or changed while it was read.
-            Damaged: Names the file, the variable and the chunk.
+        Raises
+        ------
+        InvalidInput
+            An unknown aggregate or column, a goal that is not above 0.
+        Refused
+            A file was replaced or changed after it was indexed.
+        Damaged
+            The message names the file, the variable and the chunk.
 
-        Example:
-            >>> ocean.estimate("mean(TEMP)", box={"DEPTH": (None, 50)}, error=0.01)
-            >>> ocean.estimate(["mean(TEMP)", "p95(SALT)"], group_by="bin(LAT, 10)", within=2)
+        Examples
+        --------
+        >>> ocean.estimate("mean(TEMP)", box={"DEPTH": (None, 50)}, error=0.01)
+        >>> ocean.estimate(["mean(TEMP)", "p95(SALT)"], group_by="bin(LAT, 10)", within=2)
         """
-        # Not by the decorator: warnings name the line that stands above this call.
+        # Not the decorator: its frame would shift the `stacklevel` of warnings.
         refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
         request = _estimate.request(
             {} if sample is None else {"sample": _box.share("sample", sample)},
@@ -306,20 +333,27 @@ class FileIndex:
         title: str | None = None,
         style: Style | None = None,
     ) -> Picture:
-        """A picture of records as points, as `Table.plot` draws it.
+        """Plots rows as points, like `Table.plot`.
 
-        Args:
-            x, y: The columns across and up.
-            color: The column that colours the points. None: how many lie there.
-            box, where, isel, sample, limit: Of which records: as for `query`. Without ``sample``
-                and ``limit`` 200,000 at most.
-            log, range, size, title, style: As for `Table.plot`.
+        Parameters
+        ----------
+        x, y
+            The columns of the axes.
+        color
+            The column that colours the points. None: the number of points at each location.
+        box, where, isel, sample, limit
+            The rows, as for `query`; by default at most 200,000.
+        log, range, size, title, style
+            As for `Table.plot`.
 
-        Raises:
-            InvalidInput: As for `query`; a column that cannot be drawn.
+        Raises
+        ------
+        InvalidInput
+            As for `query`; a column cannot be drawn.
 
-        Example:
-            >>> ocean.plot("LON", "LAT", "TEMP", box={"DEPTH": 0}).save("surface.png")
+        Examples
+        --------
+        >>> ocean.plot("LON", "LAT", "TEMP", box={"DEPTH": 0}).save("surface.png")
         """
         asked = list(dict.fromkeys(name for name in (x, y, color) if name is not None))
         if limit is None and sample is None:
@@ -352,16 +386,24 @@ class FileIndex:
         sorted: bool = True,
         **asked: Unpack[Part],
     ) -> Costs:
-        """Asks, and says what that cost beside what the I/O model expects.
+        """Runs a query, discards its rows, and returns its cost and the I/O model's prediction.
 
-        Args:
-            box, where, isel, columns, sample, skip_damaged: As of `query`.
-            workers: Threads; None: as many as the machine runs at once.
-            gap: Pieces up to so many bytes apart are read as one; None: as the device was measured.
-            sorted: False leaves the sorted copies alone.
+        Parameters
+        ----------
+        box, where, isel, columns, sample, skip_damaged
+            As for `query`.
+        workers
+            The number of threads; None: one per core.
+        gap
+            The maximum gap in bytes between pieces that one request reads; None: measured on the
+            device.
+        sorted
+            Whether to use sorted copies.
 
-        Raises:
-            InvalidInput, Refused, Damaged: As of `query`.
+        Raises
+        ------
+        InvalidInput, Refused, Damaged
+            As for `query`.
         """
         options: dict[str, Any] = {"gap": gap, "sorted": sorted}
         if workers is not None:
@@ -374,21 +416,27 @@ class FileIndex:
     def splits(
         self, parts: int, *, box: Ranges | None = None, **asked: Unpack[Part]
     ) -> list[FileSplit]:
-        """The question in this many parts, which together are its answer: for processes of MPI, Dask or
-        Spark, on machines that see the files under the same paths.
+        """Splits a query into disjoint parts for processes of MPI, Dask or Spark.
 
-        Each part reads about as much as the others, and can be pickled.
+        All machines must see the files under the same paths. Parts read about equally many bytes,
+        and can be pickled.
 
-        Args:
-            parts: How many; some may have no answers.
-            box, where, isel, columns, sample, skip_damaged: As of `query`.
+        Parameters
+        ----------
+        parts
+            The number of parts; some may have no rows.
+        box, where, isel, columns, sample, skip_damaged
+            As for `query`.
 
-        Raises:
-            InvalidInput: If a name or a range does not fit.
+        Raises
+        ------
+        InvalidInput
+            A name or a range is invalid.
 
-        Example:
-            >>> mine = files.splits(comm.size, where="temperature > 310")[comm.rank]
-            >>> mine.query().to_numpy()
+        Examples
+        --------
+        >>> mine = files.splits(comm.size, where="temperature > 310")[comm.rank]
+        >>> mine.query().to_numpy()
         """
         if parts < 1:
             raise InvalidInput(f"a question has 1 part or more, not {parts}")
@@ -404,16 +452,20 @@ class FileIndex:
     def to_dataset(
         self, box: Ranges | None = None, **asked: Unpack[Part]
     ) -> pyarrow.dataset.Dataset:
-        """The records as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and whatever reads such.
+        """Returns the rows as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and other readers of
+        datasets.
 
-        Columns and conditions that the reader hands over prune what is read.
+        Columns and conditions that the reader pushes down prune the query.
 
-        Raises:
-            InvalidInput: As of `query`.
+        Raises
+        ------
+        InvalidInput
+            As for `query`.
 
-        Example:
-            >>> ocean = kubist.index("woa.nc").to_dataset(columns=["depth", "temperature"])
-            >>> duckdb.sql("SELECT avg(temperature) FROM ocean WHERE depth < 100")
+        Examples
+        --------
+        >>> ocean = kubist.index("woa.nc").to_dataset(columns=["depth", "temperature"])
+        >>> duckdb.sql("SELECT avg(temperature) FROM ocean WHERE depth < 100")
         """
         need("pyarrow", "to_dataset()")
         from .._dataset import Dataset
@@ -433,7 +485,7 @@ class FileIndex:
 
 @dataclass(frozen=True)
 class FileSplit:
-    """A part of a question to files, made by `FileIndex.splits`; it can be pickled."""
+    """A part of a query of files, from `FileIndex.splits`; it can be pickled."""
 
     paths: tuple[Path, ...]
     into: Path | None
@@ -442,11 +494,14 @@ class FileSplit:
     _about: str
 
     def query(self) -> FileResult:
-        """The records of this part.
+        """Returns the rows of this part.
 
-        Raises:
-            Refused: If a file or its index is not the one that was split.
-            Damaged: Names the file, the variable and the chunk.
+        Raises
+        ------
+        Refused
+            A file or its index changed after the split.
+        Damaged
+            The message names the file, the variable and the chunk.
         """
         files = FileIndex(self.paths, self.into, self.any)
         if files._files.about() != self._about:
@@ -455,7 +510,7 @@ class FileSplit:
 
 
 class _Source:
-    """A question to files, of which an engine asks parts."""
+    """A query of files to which an engine adds columns and conditions."""
 
     def __init__(self, files: FileIndex, question: dict[str, Any]) -> None:
         self._files, self._question = files, question
@@ -463,7 +518,7 @@ class _Source:
         described = json.loads(files._files.described(json.dumps(question)))
         self.columns = [column["name"] for column in described]
         self.kinds: dict[str, Kind] = kinds(described)
-        # The file's name is not one of its columns.
+        # Conditions cannot use the file's name.
         self.kinds.pop("file", None)
 
     def read(self, columns: Sequence[str] | None, where: str | None) -> Result:
@@ -473,7 +528,8 @@ class _Source:
             try:
                 return self._files._ask({**asked, "where": both(self._question["where"], where)})
             except InvalidInput:
-                # Too deep for our parser, say: it is applied to what comes back anyway.
+                # For example, too deeply nested for the parser. The reader applies the condition
+                # again.
                 pass
         return self._files._ask(asked)
 
@@ -482,10 +538,12 @@ class _Source:
 
 
 def paths_of(files: Paths) -> list[Path]:
-    """The files that are meant: one, several, or a pattern.
+    """The paths of one file, of several, or of a pattern.
 
-    Raises:
-        InvalidInput: If a pattern matches none.
+    Raises
+    ------
+    InvalidInput
+        No file matches a pattern.
     """
     given = [files] if isinstance(files, str | os.PathLike) else list(files)
     found: list[Path] = []
@@ -511,31 +569,44 @@ def index(
     refresh: bool = False,
     progress: bool | Callable[[str], object] = False,
 ) -> FileIndex:
-    """Indexes files by their values, as far as they are not, and opens them as one.
+    """Indexes the values of files that have no index yet, and opens them as one.
 
-    The files stay as they are. Each gets ``FILE.kubix`` beside it. A file that is indexed already
-    is opened at once.
+    The files do not change. Each gets ``FILE.kubix`` in its folder.
 
-    Args:
-        files: A file, several, or a pattern.
-        variables: Only these; None: all arrays of numbers, or those of an index that is there.
-        block: At most so many bytes of a block, or its shape, as ``16x16x16``; None: as an index
-            that is there has them, else 64 KiB.
-        sorted: The share of the blocks that get a sorted copy, those that most questions hit; None:
-            as an index that is there has them, else none.
-        into: A folder for the indices, where the files' own may not be written to.
-        refresh: Index a file that changed anew; of one that grew only what was appended.
-        progress: Shows how far it is; or a function that is called with a line of text.
+    Parameters
+    ----------
+    files
+        A file, several, or a pattern.
+    variables
+        The variables to index; None: those of an existing index, else all numeric arrays.
+    block
+        The maximum bytes of a block, or its shape, as ``16x16x16``; None: as in an existing index,
+        else 64 KiB.
+    sorted
+        The fraction of the blocks that get a sorted copy, starting with those that most queries
+        read; None: as in an existing index, else 0.
+    into
+        A folder for the indexes, if the files' own is not writable.
+    refresh
+        Index changed files again; of a file that grew, only the appended part.
+    progress
+        Show the progress, or call a function with a line of text.
 
-    Raises:
-        InvalidInput: If a file is none of the formats, or files differ in shape or units.
-        Refused: If a file changed since it was indexed and ``refresh`` is not given.
-        NotPermitted: If the folder may not be written to.
-        Damaged: If an index is.
+    Raises
+    ------
+    InvalidInput
+        A file has none of the formats, or files differ in shape or units.
+    Refused
+        A file changed after it was indexed, and ``refresh`` is not set.
+    NotPermitted
+        The folder is not writable.
+    Damaged
+        An index is damaged.
 
-    Example:
-        >>> ocean = kubist.index("levitus.nc")
-        >>> ocean.query({"ZAXLEVITR": (0, 50)}, where="TEMP > 28").to_pandas()
+    Examples
+    --------
+    >>> ocean = kubist.index("levitus.nc")
+    >>> ocean.query({"ZAXLEVITR": (0, 50)}, where="TEMP > 28").to_pandas()
     """
     paths = paths_of(files)
     folder = None if into is None else Path(into)

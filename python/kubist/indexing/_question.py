@@ -1,4 +1,4 @@
-"""A question to files in the words of JSON: positions, ends of ranges, and what else is asked."""
+"""Queries of files as JSON: positions, ranges and other parameters."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ Ranges = Mapping[str, Any]
 
 
 class Places(TypedDict, total=False):
-    """Where a question looks: as for `FileIndex.query`."""
+    """The positions of a query, as for `FileIndex.query`."""
 
     where: str | None
     isel: Ranges | None
 
 
 class Counted(Places, total=False):
-    """What can be asked of positions that are only counted."""
+    """Parameters of `FileIndex.count`."""
 
     sample: float | str | None
     skip_damaged: bool
 
 
 class Part(Counted, total=False):
-    """What can be asked of a question that is cut into parts."""
+    """Parameters of a query that is split into parts."""
 
     columns: Sequence[str] | None
 
 
 class Asked(Part, total=False):
-    """All that can be asked."""
+    """Parameters of `FileIndex.query`."""
 
     limit: int | None
 
 
 class Goal(Places, total=False):
-    """How well something is estimated, and where: as for `FileIndex.estimate`."""
+    """The positions and the goal of an estimate, as for `FileIndex.estimate`."""
 
     box: Ranges | None
     error: float | str | None
@@ -95,7 +95,7 @@ def values(column: str, given: Any) -> list[End]:
 
 
 def _end(column: str, given: Any, end: Any) -> End:
-    """A whole number stays one: a double would round it."""
+    """Integers stay integers, because a double would round them."""
     if isinstance(end, bool | str | bytes):
         raise InvalidInput(f"box: {column}={given!r} is no range of numbers")
     if end is None:

@@ -1,8 +1,8 @@
-"""HDF5 through its own library, for the engine that reads the bytes itself.
+"""A process that reads HDF5 files with HDF5's own library, on behalf of the engine.
 
-A process of its own, which runs this file and imports nothing else of the package. It is asked on
-standard input, a line of JSON each time, and answers with a line of JSON and as many bytes as that
-says. HDF5 runs nowhere else, so a file that makes it crash or take memory ends this process alone.
+It runs this file alone and imports nothing else of the package. A request is one line of JSON on
+standard input; the response is one line of JSON and the number of bytes that it states. HDF5 runs
+in no other process, so a file that crashes it or exhausts memory ends only this process.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import sys
 from typing import Any, BinaryIO
 
 MEMORY = 8 << 30
-"""Bytes of address space: far more than an index of a file needs."""
+"""Limit of the address space in bytes, far more than an index of a file needs."""
 FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32", 32004: "lz4", 32015: "zstd"}
-"""By HDF5's registered numbers: those that the engine undoes."""
+"""Filters that the engine can undo, by their registered HDF5 numbers."""
 NUMBERS = {"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
 MOST_CHUNKS = 1 << 26
 NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
-"""The name that netCDF-4 gives to the scale of a dimension without values."""
+"""Name that netCDF-4 gives to the scale of a dimension without values."""
 
 
 def number(dtype: Any) -> str | None:
-    """The type of a dataset as the engine calls it; None if it is not numeric."""
+    """The engine's name of a dataset's type; None if it is not numeric."""
     import numpy as np
 
     if not isinstance(dtype, np.dtype) or dtype.subdtype is not None or dtype.kind not in "iuf":
@@ -48,7 +48,7 @@ def scalar(attributes: Any, name: str) -> float | None:
 
 
 def sound(text: str | bytes) -> str:
-    """Text that JSON can say: what is no UTF-8 comes from h5py as bytes or with lone surrogates."""
+    """Valid UTF-8: h5py returns invalid names as bytes or with lone surrogates."""
     own = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
     return own.decode("utf-8", "replace")
 
@@ -56,7 +56,7 @@ def sound(text: str | bytes) -> str:
 def text(attributes: Any, name: str) -> str | None:
     value = attributes.get(name)
     if getattr(value, "size", None) == 1 and hasattr(value, "item"):
-        # netCDF-4 writes text of variable length as an array of one.
+        # netCDF-4 writes a string of variable length as an array of one.
         value = value.item()
     return sound(value) if isinstance(value, str | bytes) else None
 
@@ -70,7 +70,7 @@ def bits(value: Any) -> int:
 
 
 def missing(attributes: Any, dtype: Any) -> list[int]:
-    """Stored numbers that stand for no value, by the CF conventions."""
+    """Stored numbers that mean a missing value, by the CF conventions."""
     import numpy as np
 
     found: set[int] = set()
@@ -87,7 +87,7 @@ def missing(attributes: Any, dtype: Any) -> list[int]:
 
 
 def axes(file: Any, dataset: Any) -> list[str]:
-    """The names of a dataset's axes: of the scales attached to them, or else ``dim0``, ``dim1``."""
+    """The names of a dataset's axes: those of its scales, or else ``dim0``, ``dim1``."""
     if text(dataset.attrs, "CLASS") == "DIMENSION_SCALE" and dataset.ndim == 1:
         return [sound(dataset.name).rsplit("/", 1)[-1]]
     names = []
@@ -101,13 +101,13 @@ def axes(file: Any, dataset: Any) -> list[str]:
 
 
 def bounds_of(name: str, dataset: Any) -> list[str]:
-    """The names of the datasets with the bounds of a dataset's cells, by the CF conventions."""
+    """The datasets with the cell bounds of a dataset, by the CF conventions."""
     said = [text(dataset.attrs, attribute) for attribute in ("bounds", "climatology")]
     return [posixpath.normpath(f"/{name}/../{of}").lstrip("/") for of in said if of]
 
 
 def filters(dataset: Any) -> list[Any]:
-    """What is done to each chunk, in order."""
+    """The filters of each chunk, in order."""
     pipeline = dataset.id.get_create_plist()
     found: list[Any] = []
     for place in range(pipeline.get_nfilters()):
@@ -118,7 +118,7 @@ def filters(dataset: Any) -> list[Any]:
 
 
 def chunks(dataset: Any) -> Any:
-    """Where a dataset's chunks lie: number, offset, bytes, filters left out of each."""
+    """One row per chunk: number, offset, bytes, mask of skipped filters."""
     import numpy as np
 
     grid = [
@@ -139,7 +139,7 @@ def chunks(dataset: Any) -> Any:
 
 
 def storage(dataset: Any, dtype: Any) -> tuple[Any, Any]:
-    """How a dataset lies in its file, and its chunks."""
+    """The storage of a dataset in its file, and its chunks."""
     import h5py
 
     nothing = b"", 0
@@ -157,7 +157,7 @@ def storage(dataset: Any, dtype: Any) -> tuple[Any, Any]:
     if kind == h5py.h5d.CONTIGUOUS and offset is not None:
         return {"contiguous": {"offset": offset}}, nothing
     if kind == h5py.h5d.CONTIGUOUS:
-        # Never written: all of it is the fill value.
+        # Never written: all values are the fill value.
         shape = [max(length, 1) for length in dataset.shape]
         return {
             "chunks": {"shape": shape, "filters": [], "fill": bits(dtype.type(dataset.fillvalue))}
@@ -166,7 +166,7 @@ def storage(dataset: Any, dtype: Any) -> tuple[Any, Any]:
 
 
 def layout(path: bytes) -> tuple[dict[str, Any], bytes]:
-    """All arrays of numbers in a file."""
+    """All numeric arrays of a file."""
     import h5py
 
     dimensions: dict[tuple[str, int], int] = {}
@@ -187,7 +187,7 @@ def layout(path: bytes) -> tuple[dict[str, Any], bytes]:
         except MemoryError:
             raise
         except Exception as error:
-            # The others may be sound.
+            # Other datasets may be intact.
             left_out.append(f"{name}: {said(error)}")
 
     def add(name: str, item: Any) -> None:
@@ -249,7 +249,7 @@ def read(
     import h5py
 
     try:
-        # Filters that its wheel brings.
+        # Filters of its wheel.
         import hdf5plugin  # noqa: F401
     except ImportError:
         pass
@@ -264,9 +264,9 @@ def said(error: Exception) -> str:
 
 
 def answer(question: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """What is asked; what goes wrong is part of the answer."""
+    """Returns the response to a request; errors are part of it."""
     try:
-        # As a list of bytes: names of files need not be text.
+        # A list of bytes, because file names need not be text.
         question["path"] = bytes(question["path"])
         if question.pop("do") == "layout":
             return layout(**question)

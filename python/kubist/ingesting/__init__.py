@@ -47,56 +47,73 @@ def ingest(
     follow: bool | Seconds = False,
     progress: Callable[[str], object] | None = None,
 ) -> Report | Plan:
-    """Puts files into a table, which is made if there is none; what it has already is skipped.
+    """Ingests files into a table, which it creates if necessary; skips files that the table already
+    has.
 
-    Each step (a file, or a time step of one) is a commit: it is in the table whole or not at
-    all. Files are taken in order of time. A file of one step is known by its name and contents,
-    a file or folder of many by where it is, so the same call takes what is new.
+    Each step (a file, or a time step of one) is one commit, and is stored as a whole or not at
+    all. Files are ingested in order of time. A file of one step is identified by its name and
+    contents, a file or folder of many steps by its location, so a repeated call ingests only what
+    is new.
 
-    Args:
-        table: Where the table is or will be.
-        files: A file, a folder, a pattern, or several of them: Parquet, Arrow, CSV (also
-            gzipped), NPZ, trajectories (all that MDAnalysis reads), openPMD, H5MD, H5Part,
-            GADGET, AREPO, SWIFT, LAMMPS dumps, OpenFOAM cases, VTK, LAS, LAZ, COPC, FITS, PLY,
-            XYZ, arrays of netCDF, HDF5 and NumPy.
-        dimensions, identity: Of a new table, as for `kubist.create`; None: as the format says.
-            Parquet, Arrow, CSV and NPZ do not say their dimensions.
-        create: What else a new table gets: ``lookup``, ``capacity``, ``seed``, ``units``,
-            ``accuracy``, ``metadata``, ``storage``, as for `kubist.create`.
-        read: How the files are read:
-            ``format``: What they are, where name and first bytes do not say it.
-            ``topology``: What the atoms of a trajectory are: a file that MDAnalysis reads.
-            ``time``: The time of the files, where they do not say it.
-            ``columns``: The columns to take; without it all.
-            ``types``: Of columns of a new table, where the files' own are not wanted.
-            ``delimiter``: Between the fields of CSV: a character, ``"tab"``, or ``"space"`` for
-            runs of blanks; without it as the first line shows.
-            ``names``: Of the columns of CSV that has no line with names.
-            ``max_record``, ``max_columns``, ``max_inflation``, ``max_batch``: What a file of
-            Parquet, Arrow, CSV or NPZ may hold at most: bytes of a record, columns, bytes of
-            records for each byte of the file, bytes that are read as one.
-        writer: How it is written: ``name``, ``memory_bytes``, ``optimize``, as for
-            `kubist.Table.writer`.
-        dry_run: Only look: returns a `Plan`.
-        again: Take files and steps that the table has already once more.
-        keep_going: Go on with the next file where one cannot be read.
-        follow: Go on, for files and steps that a running simulation adds: True: until it is
-            stopped; a time, in seconds or as ``"10 min"``: until nothing has come for so long.
-        progress: Called with a line of text now and then; None: shown on a terminal as one
-            line, in a notebook as a bar, elsewhere as a line every ten seconds at most.
+    Parameters
+    ----------
+    table
+        The location of the table.
+    files
+        A file, a folder, a pattern, or several of them: Parquet, Arrow, CSV (also gzipped), NPZ,
+        trajectories (all formats of MDAnalysis), openPMD, H5MD, H5Part, GADGET, AREPO, SWIFT,
+        LAMMPS dumps, OpenFOAM cases, VTK, LAS, LAZ, COPC, FITS, PLY, XYZ, arrays of netCDF, HDF5
+        and NumPy.
+    dimensions, identity
+        For a new table, as for `kubist.create`; None: as the format defines. Parquet, Arrow, CSV
+        and NPZ define no dimensions.
+    create
+        Other options of a new table, as for `kubist.create`: ``lookup``, ``capacity``, ``seed``,
+        ``units``, ``accuracy``, ``metadata``, ``storage``.
+    read
+        Options of reading. ``format`` is the format, if name and first bytes do not show it.
+        ``topology`` is a file with the topology of a trajectory, in a format of MDAnalysis.
+        ``time`` is the time of files without one. ``columns`` selects columns; by default all.
+        ``types`` overrides the types of columns of a new table. ``delimiter`` separates the fields
+        of CSV: a character, ``"tab"``, or ``"space"`` for runs of blanks; by default as in the
+        first line. ``names`` are the columns of CSV without a header line. ``max_record``,
+        ``max_columns``, ``max_inflation`` and ``max_batch`` limit files of Parquet, Arrow, CSV and
+        NPZ: bytes of a row, columns, bytes of rows for each byte of the file, bytes of a record
+        batch.
+    writer
+        Options of the writer, as for `kubist.Table.writer`: ``name``, ``memory_bytes``,
+        ``optimize``.
+    dry_run
+        Write nothing, and return a `Plan`.
+    again
+        Ingest files and steps again that the table has already.
+    keep_going
+        Continue with the next file if one cannot be read.
+    follow
+        Wait for files and steps that a running simulation adds. True: until it is interrupted. A
+        duration, in seconds or as ``"10 min"``: until nothing was added for so long.
+    progress
+        Called repeatedly with a line of text. None: shown as one line on a terminal, as a bar in a
+        notebook, else as at most one line every ten seconds.
 
-    Returns:
-        What was done.
+    Returns
+    -------
+    Report
+        The files and steps that were ingested; with ``dry_run`` a `Plan`.
 
-    Raises:
-        InvalidInput: A file is damaged, unfinished, or does not fit the table; the message names
-            file, step and column. Nothing of that step was written.
-        ImportError: The library that reads it is missing; the message has the command.
+    Raises
+    ------
+    InvalidInput
+        A file is damaged, incomplete, or does not fit the table. The message names file, step and
+        column. No row of that step was written.
+    ImportError
+        The library that reads the format is missing; the message has the command that installs it.
 
-    Example:
-        >>> kubist.ingest("sky.kubist", "snapshots/", dry_run=True)
-        >>> kubist.ingest("run.kubist", "traj.xtc", read={"topology": "top.pdb"}).rows
-        >>> kubist.ingest("air.kubist", "step_*.parquet", dimensions=["x", "y", "z"])
+    Examples
+    --------
+    >>> kubist.ingest("sky.kubist", "snapshots/", dry_run=True)
+    >>> kubist.ingest("run.kubist", "traj.xtc", read={"topology": "top.pdb"}).rows
+    >>> kubist.ingest("air.kubist", "step_*.parquet", dimensions=["x", "y", "z"])
     """
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     if not paths:

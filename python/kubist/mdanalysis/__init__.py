@@ -1,17 +1,18 @@
-"""Tables as trajectories of MDAnalysis. Importing this module registers reader, writer, topology.
+"""Tables as trajectories of MDAnalysis. Importing this module registers reader, writer and topology
+parser.
 
 >>> import kubist.mdanalysis
->>> u = MDAnalysis.Universe("run.kubist")                # the topology is kept with the table
+>>> u = MDAnalysis.Universe("run.kubist")                # the topology is stored with the table
 >>> u = MDAnalysis.Universe("top.pdb", "run.kubist")     # or comes from a file
 >>> u.select_atoms("protein").write("protein.kubist", frames="all")
 
-What no other reader has, as keywords of `Universe`, pushed down to the table:
+Additional keywords of `Universe`, which are pushed down to the table:
 
 >>> MDAnalysis.Universe("run.kubist", atoms="resname LIG")       # or numbers of atoms
 >>> MDAnalysis.Universe("run.kubist", box={"z": (0, 20)})        # atoms that pass through a region
->>> MDAnalysis.Universe("run.kubist", sample=0.01)            # a sample of whole atoms
+>>> MDAnalysis.Universe("run.kubist", sample=0.01)               # a sample of whole atoms
 >>> for ts in u.trajectory.follow(): ...                         # a simulation while it runs
->>> u.trajectory.region({"z": (0, 20)}, step=10)                 # records of a region over time
+>>> u.trajectory.region({"z": (0, 20)}, step=10)                 # rows of a region over time
 """
 
 from .._libraries import need

@@ -1,4 +1,4 @@
-"""Between topologies of MDAnalysis and those that are kept with tables."""
+"""Conversion between topologies of MDAnalysis and topologies that tables store."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from MDAnalysis.core.topologyattrs import (
 from .._errors import InvalidInput
 from .._md.topology import Attribute, Topology
 
-# What the hierarchy itself says, in other words.
+# Attributes that follow from the hierarchy.
 DERIVED = (Atomindices, Resindices, Segindices)
 LEVELS = {AtomAttr: "atom", ResidueAttr: "residue", SegmentAttr: "segment"}
 
 
 def stored(universe: mda.Universe, atoms: Any = None) -> Topology:
-    """The topology of a universe, or of some of its atoms, as a table keeps it."""
+    """The topology of a universe, or of some of its atoms, in the form that a table stores."""
     topology = universe._topology
     attributes = {}
     for attribute in topology.attrs:
@@ -42,7 +42,7 @@ def stored(universe: mda.Universe, atoms: Any = None) -> Topology:
 
 
 def _kept(attribute: Any) -> Attribute | None:
-    """Its values; None for objects that only Python knows."""
+    """The stored form of an attribute; None for Python objects."""
     if isinstance(attribute, _Connection):
         atoms = np.array(list(attribute.values), dtype=np.int32)
         return Attribute("connection", atoms, False) if atoms.ndim == 2 else None
@@ -56,7 +56,7 @@ def _kept(attribute: Any) -> Attribute | None:
 
 
 def restored(topology: Topology) -> OfMDAnalysis:
-    """As MDAnalysis has it; attributes that it does not know are left out."""
+    """The MDAnalysis form of a stored topology; attributes unknown to MDAnalysis are dropped."""
     attributes = []
     for name, attribute in topology.attributes.items():
         kind = mda._TOPOLOGY_ATTRS.get(name)
@@ -77,7 +77,7 @@ def restored(topology: Topology) -> OfMDAnalysis:
 
 
 def select(selection: str, topology: Topology) -> Any:
-    """The numbers of the atoms that a selection of MDAnalysis means, without coordinates."""
+    """The numbers of the atoms in a selection that needs no coordinates."""
     universe = mda.Universe(restored(topology), to_guess=())
     try:
         return universe.select_atoms(selection).indices

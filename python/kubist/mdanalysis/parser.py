@@ -1,4 +1,4 @@
-"""The topology that is kept with a table, for `MDAnalysis.Universe`."""
+"""Topologies that tables store, for `MDAnalysis.Universe`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from . import convert, reader
 
 
 class KubistParser(TopologyReaderBase):
-    """Reads what is known of the atoms; without a topology in the table, how many there are."""
+    """Reads the stored topology; without one, it has only the number of atoms."""
 
     format = "KUBIST"
 
     def parse(self, **kwargs: Any) -> Topology:
-        """The topology of the atoms that the reader would give for the same keywords."""
+        """Returns the topology of the atoms that the reader selects with the same keywords."""
         with reader.opened(self.filename, **kwargs) as frames:
             return convert.restored(frames.topology)

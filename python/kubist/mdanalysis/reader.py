@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-# How many frames are read ahead at most, and never more rows than this.
+# Maximum number of frames, and of rows, that are read ahead.
 MOST_AHEAD = 64
 ROWS_AHEAD = ROWS_AT_ONCE
-# Where it is known which frames come, so many at first, and then so many times as many each time.
+# For an announced sequence of frames: the first number to read ahead, and its growth factor.
 FIRST_AHEAD = 4
 MORE_AHEAD = 4
 
 KINDS = {"time": "time", "length": "x", "velocity": "vx", "force": "fx"}
-"""What MDAnalysis wants to know the unit of, and the column that says it."""
+"""Quantities with a unit in MDAnalysis, and the column that has it."""
 
 USUAL = {
     "time": "ps",
@@ -49,7 +49,7 @@ def opened(
     token: str | None = None,
     **_: Any,
 ) -> Iterator[Frames]:
-    """The frames of the table at ``path``, of the chosen atoms; closed at the end."""
+    """The frames of the selected atoms of the table at ``path``; closes the table at the end."""
     frames = open_frames(path, atoms, box, sample, token)
     try:
         yield frames
@@ -71,7 +71,7 @@ def open_frames(
 
 
 def units_of(frames: Frames) -> dict[str, str | None]:
-    """The units of the columns, in the words of MDAnalysis; those it expects where none is said."""
+    """The units of the columns as MDAnalysis names them; by default, the units that it expects."""
     found: dict[str, str | None] = {}
     for kind, column in KINDS.items():
         said = frames.units.get(column)
@@ -87,7 +87,7 @@ def units_of(frames: Frames) -> dict[str, str | None]:
 
 
 class Announced(FrameIteratorSliced):
-    """Frames of a slice. Their reader learns which ones come when they begin to be asked for."""
+    """The frames of a slice. Iteration announces them to the reader, which then reads ahead."""
 
     def __iter__(self) -> Iterator[Any]:
         self.trajectory.announce(range(self.start, self.stop, self.step))
@@ -95,17 +95,24 @@ class Announced(FrameIteratorSliced):
 
 
 class KubistReader(ReaderBase):
-    """A trajectory in a table: any frame at once, frames ahead when they are read in turn.
+    """A trajectory in a table: random access to frames, with reading ahead in sequences.
 
-    It shows one moment of the table; `refresh` and `follow` go on to later ones.
+    It shows one snapshot; `refresh` and `follow` continue with newer ones.
 
-    Args:
-        filename: The table.
-        convert_units: To those of MDAnalysis.
-        atoms: Only these: numbers, or a selection that needs no coordinates.
-        box: Only atoms that pass through this region, in the table's units.
-        sample: A uniform sample of whole atoms, of this share.
-        token: The moment to show (`kubist.Snapshot.token`); None: now.
+    Parameters
+    ----------
+    filename
+        The table.
+    convert_units
+        Convert to units of MDAnalysis.
+    atoms
+        Select atoms: numbers, or a selection that needs no coordinates.
+    box
+        Select the atoms that pass through this region, in the table's units.
+    sample
+        Select this fraction of the atoms, as a uniform sample of whole atoms.
+    token
+        The snapshot to show (`kubist.Snapshot.token`); None: the newest.
     """
 
     format = "KUBIST"
@@ -157,26 +164,28 @@ class KubistReader(ReaderBase):
 
     @property
     def n_frames(self) -> int:
-        """How many frames there are, at the moment that is shown."""
+        """The number of frames in the snapshot."""
         return len(self._frames)
 
     @staticmethod
     def parse_n_atoms(filename: str, **kwargs: Any) -> int:
-        """The number of atoms that each frame has."""
+        """Returns the number of atoms per frame."""
         with opened(filename, **kwargs) as frames:
             return len(frames.atoms)
 
     def refresh(self) -> int:
-        """Goes on to what the table holds now; returns the number of frames."""
+        """Switches to the newest snapshot, and returns its number of frames."""
         table, atoms = self._frames.table, self._frames.atoms
         self._show(Frames(table, table.snapshot()), atoms)
         return self.n_frames
 
     def follow(self, timeout: float | None = None) -> Iterator[Any]:
-        """Yields the frames behind the current one, and then each that is committed, as it lands.
+        """Yields the frames after the current one, and then each new one after its commit.
 
-        Args:
-            timeout: Seconds without a new frame after which it ends; None: never.
+        Parameters
+        ----------
+        timeout
+            Seconds without a new frame after which it ends; None: never.
         """
         table, atoms = self._frames.table, self._frames.atoms
         for snapshot in table.watch(timeout=timeout):
@@ -202,9 +211,9 @@ class KubistReader(ReaderBase):
         step: int | None = None,
         columns: Any = ("frame", "atom", *layout.POSITION),
     ) -> Mapping[str, Array]:
-        """The records of a region over time, one array a column, sorted by frame and atom.
+        """Returns the rows of a region over time: one array per column, sorted by frame and atom.
 
-        Box and values are in the table's units. Only what lies in the region is read.
+        Box and values are in the table's units. Only rows of the region are read.
         """
         frames = range(*self.check_slice_indices(start, stop, step))
         return self._frames.region(box, frames, columns)
@@ -218,7 +227,7 @@ class KubistReader(ReaderBase):
         step: int | None = None,
         order: str | None = "fac",
     ) -> Array:
-        """Positions as one array; only the atoms and frames that are asked for are read."""
+        """Returns positions as one array; only the selected atoms and frames are read."""
         if self.transformations:
             return super().timeseries(asel, atomgroup, start, stop, step, order)
         atomgroup = _one_group(asel, atomgroup)
@@ -252,7 +261,7 @@ class KubistReader(ReaderBase):
         return ts
 
     def announce(self, frames: range) -> None:
-        """Says which frames come: they are read many at a time."""
+        """Announces the frames that will be read, so that many are read at a time."""
         self._coming, self._reach = frames, 0
         self._ahead.clear()
 
@@ -265,8 +274,7 @@ class KubistReader(ReaderBase):
         return super().__iter__()
 
     def _read_ahead(self, frame: int) -> dict[str, Array]:
-        """Reads the frame, and more of those that were announced, or that follow the longer
-        frames come in turn."""
+        """Reads a frame, and further ones if they are announced or read in sequence."""
         most = max(1, min(MOST_AHEAD, ROWS_AHEAD // self.n_atoms))
         if self._coming and self._coming[0] == frame:
             self._reach = min(max(self._reach * MORE_AHEAD, FIRST_AHEAD), most)
@@ -310,12 +318,12 @@ class KubistReader(ReaderBase):
         self._frame = -1
 
     def close(self) -> None:
-        """Forgets what was read ahead; the table holds nothing open between reads."""
+        """Discards frames that were read ahead; nothing else stays open between reads."""
         if hasattr(self, "_ahead"):
             self._ahead.clear()
 
     def Writer(self, filename: str, n_atoms: int | None = None, **kwargs: Any) -> WriterBase:
-        """A writer of tables for as many atoms."""
+        """Returns a writer of tables, by default for the same number of atoms."""
         return writer.KubistWriter(filename, self.n_atoms if n_atoms is None else n_atoms, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -334,7 +342,7 @@ class KubistReader(ReaderBase):
 
 
 def _one_group(asel: Any, atomgroup: Any) -> Any:
-    """The group that is meant, by MDAnalysis' old name or by its new one."""
+    """The group from MDAnalysis' old or new parameter."""
     if asel is not None:
         if atomgroup is not None:
             raise ValueError("Cannot provide both asel and atomgroup kwargs.")
@@ -352,7 +360,7 @@ def _one_group(asel: Any, atomgroup: Any) -> Any:
 
 
 def _ordered(coordinates: Array, order: str) -> Array:
-    """Frames, atoms and coordinates in another order of axes."""
+    """Coordinates with the axes (frames, atoms, coordinates) in another order."""
     if sorted(order) != ["a", "c", "f"]:
         raise ValueError(f"Unrecognized order key in {order}, must be permutation of 'fac'")
     return np.moveaxis(coordinates, ["fac".index(axis) for axis in order], [0, 1, 2])

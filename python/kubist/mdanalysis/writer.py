@@ -1,4 +1,4 @@
-"""Frames of MDAnalysis into a table."""
+"""Writes frames of MDAnalysis into a table."""
 
 from __future__ import annotations
 
@@ -20,18 +20,25 @@ class KubistWriter(WriterBase):
     ...     for ts in u.trajectory:
     ...         w.write(u.atoms)
 
-    The first frame decides whether there are velocities and forces. An exception that leaves
-    the ``with`` block discards what is not committed.
+    The first frame decides whether there are velocities and forces. An exception in the ``with``
+    block discards uncommitted frames.
 
-    Args:
-        filename: Where the table will be; nothing may be there yet.
-        n_atoms: How many atoms are written.
-        append: Go on behind the frames of the table that is there.
-        commit_frames: Commit so many frames at once; 1 shows each to readers as it is
-            written. None: as few commits as memory allows.
+    Parameters
+    ----------
+    filename
+        The location of the table; nothing may exist there.
+    n_atoms
+        The number of atoms.
+    append
+        Continue after the frames of an existing table.
+    commit_frames
+        The number of frames per commit; with 1, readers see each frame when it is written. None:
+        as few commits as memory allows.
 
-    Raises:
-        TableExists: Something is at ``filename``, and ``append`` is not set.
+    Raises
+    ------
+    TableExists
+        Something exists at ``filename``, and ``append`` is not set.
     """
 
     format = "KUBIST"
@@ -90,7 +97,7 @@ class KubistWriter(WriterBase):
         )
 
     def close(self) -> None:
-        """Commits what was written."""
+        """Commits the written frames."""
         if hasattr(self, "_writer"):
             self._writer.close()
 

@@ -1,14 +1,13 @@
-"""The ParaView plug-in: a source "Kubist Table" that shows records as typed points.
+"""The ParaView plug-in: a source "Kubist Table" that shows rows as points with typed arrays.
 
-It draws a uniform sample: of the fraction that Sample says, or of as many points as Limit says,
-whichever is less. The array ``inclusion`` is each point's probability to be in it: a point
-stands for 1/inclusion records. In ParaView's window it refines, each record read once: what is
-there is shown, and the rest comes on a thread of its own. Ranks of a parallel server open the
-snapshot that the first rank's token names, and read disjoint parts of it (`Table.splits`). A
-table may also lie behind an address.
+It draws a uniform sample: the fraction Sample, or at most Limit points, whichever is smaller. The
+array ``inclusion`` is each point's probability of being in the sample: a point represents
+1/inclusion rows. In ParaView's window the sample is refined on a thread, and each row is read
+once. Ranks of a parallel server open the snapshot of the first rank, and read disjoint parts
+(`Table.splits`). The table may also be an address.
 
-ParaView runs this file with its own Python, which needs NumPy; the package is found beside
-the file. For ParaView 5.11 and newer, with Python 3.11 and newer.
+ParaView runs this file with its own Python and NumPy, and imports the package from this file's
+folder. It needs ParaView 5.11 and Python 3.11, or newer.
 """
 
 import sys
@@ -51,7 +50,7 @@ from kubist.paraview.reading import (  # noqa: E402
 )
 
 INCLUSION = "inclusion"
-"""The array of each point's probability to be shown, unless the table has a column of that name."""
+"""The array of inclusion probabilities, unless the table has a column of that name."""
 
 
 @smproxy.source(name="KubistTable", label="Kubist Table")
@@ -72,7 +71,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         self._selection = vtkDataArraySelection()
         self._selection.AddObserver("ModifiedEvent", lambda *_: self.Modified())
 
-    # What ParaView's panel shows. ----------------------------------------------------
+    # Properties. -----------------------------------------------------------------------
 
     @smproperty.xml(
         """
@@ -118,7 +117,7 @@ class KubistTable(VTKPythonAlgorithmBase):
     @smproperty.doublevector(name="Sample", default_values=[1.0])
     @smdomain.doublerange(min=0.0, max=1.0)
     def SetSample(self, sample):
-        """The fraction of the records, a uniform sample; a finer one contains it."""
+        """The fraction of the rows, a uniform sample; a larger one contains it."""
         if sample != self._sample:
             self._sample = sample
             self.Modified()
@@ -126,7 +125,7 @@ class KubistTable(VTKPythonAlgorithmBase):
     @smproperty.intvector(name="Limit", default_values=[1_000_000])
     @smdomain.intrange(min=1, max=100_000_000)
     def SetLimit(self, limit):
-        """About this many points at most, a uniform sample of all that match."""
+        """The approximate maximum number of points, a uniform sample of all matching rows."""
         if limit != self._limit:
             self._limit = limit
             self.Modified()
@@ -145,23 +144,22 @@ class KubistTable(VTKPythonAlgorithmBase):
 
     @smproperty.stringvector(name="XColumn", default_values="", panel_visibility="advanced")
     def SetXColumn(self, name):
-        """The column that is x; empty for all three: the table's dimensions in their order."""
+        """The column of x; empty for all three: the table's dimensions in their order."""
         self._set_axis(0, name)
 
     @smproperty.stringvector(name="YColumn", default_values="", panel_visibility="advanced")
     def SetYColumn(self, name):
-        """The column that is y; empty, where there is an x: 0."""
+        """The column of y; empty, if x is set: 0."""
         self._set_axis(1, name)
 
     @smproperty.stringvector(name="ZColumn", default_values="", panel_visibility="advanced")
     def SetZColumn(self, name):
-        """The column that is z; empty, where there is an x: 0."""
+        """The column of z; empty, if x is set: 0."""
         self._set_axis(2, name)
 
     @smproperty.stringvector(name="TimeColumn", default_values="", panel_visibility="advanced")
     def SetTimeColumn(self, name):
-        """The column whose values are time steps; empty: a dimension that is called time, t,
-        step or timestep, if there is one."""
+        """The column of time steps; empty: a dimension named time, t, step or timestep, if any."""
         name = name or ""
         if name != self._time:
             self._time = name
@@ -209,7 +207,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         self.Modified()
 
     def SetRotation(self, x, y, z):
-        """A box of the table is never turned."""
+        """Ignored: boxes of a table are not rotated."""
 
     def SetLength(self, x, y, z):
         self._length = [x, y, z]
@@ -218,13 +216,13 @@ class KubistTable(VTKPythonAlgorithmBase):
     @smproperty.intvector(name="Progressive", default_values=[1])
     @smdomain.xml('<BooleanDomain name="bool"/>')
     def SetProgressive(self, progressive):
-        """Show coarse pictures while finer ones are read; scripts always get all of it."""
+        """Show coarse samples while finer ones are read; scripts always get the whole sample."""
         self._progressive = progressive
 
     @smproperty.intvector(name="Live", default_values=[0])
     @smdomain.xml('<BooleanDomain name="bool"/>')
     def SetLive(self, live):
-        """Follow what is committed to the table."""
+        """Follow the commits to the table."""
         self._live = live
 
     @smproperty.xml(
@@ -243,7 +241,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         self.Modified()
 
     def _first(self):
-        """The snapshot of the token that was given, or else the newest."""
+        """The snapshot of the given token, or else the newest."""
         return self._table.at(self._token) if self._token else self._table.snapshot()
 
     @smproperty.doublevector(
@@ -253,7 +251,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         return [] if self._shown_times is None else self._shown_times.tolist()
 
     def GetNeedsUpdate(self):
-        """Asked now and then by ParaView's window: is there more to show?"""
+        """Called repeatedly by ParaView's window: whether there is more to show."""
         changes = self._newest()
         if changes is not None:
             self._show(changes)
@@ -263,15 +261,15 @@ class KubistTable(VTKPythonAlgorithmBase):
             return False
         return True
 
-    # What it does. -------------------------------------------------------------------
+    # Pipeline. -------------------------------------------------------------------------
 
     def _newest(self):
-        """What has been committed since, while it is followed."""
+        """The newest snapshot, in live mode and if it changed."""
         if not self._live or self._table is None:
             self._forget_changes()
             return None
         if self._answer is not None and not self._answer.is_read():
-            return None  # what is being read is shown first
+            return None  # the current query is completed first
         if self._changes is None:
             self._changes = Changes(self._table, self._snapshot)
         return self._changes.take()
@@ -282,7 +280,9 @@ class KubistTable(VTKPythonAlgorithmBase):
         self._changes = None
 
     def _open(self):
-        """A file of the table is as good as its directory: file dialogs choose files."""
+        """Opens the table. A file of the table stands for its directory, because file
+        dialogs select files.
+        """
         self._table = self._snapshot = None
         self._drop_answer()
         self._forget_changes()
@@ -298,7 +298,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         return self._snapshot.columns
 
     def _look(self):
-        """Which columns are places and time, and which times there are."""
+        """Determines the columns of position and time, and the time steps."""
         self._times = self._shown_times = None
         if self._snapshot is None:
             return
@@ -338,7 +338,7 @@ class KubistTable(VTKPythonAlgorithmBase):
             self._agree()
             place, question, frames = self._read(time)
         except kubist.SnapshotExpired:
-            # Its files were cleaned away: then the newest is shown.
+            # Its files were deleted: show the newest snapshot.
             self._drop_answer()
             self._show(self._table.snapshot())
             self._agree()
@@ -349,7 +349,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         return 1
 
     def _agree(self):
-        """All ranks show the snapshot of the first."""
+        """Makes all ranks show the snapshot of the first."""
         world = ranks()
         if world is None:
             return
@@ -359,7 +359,7 @@ class KubistTable(VTKPythonAlgorithmBase):
             self._look()
 
     def _read(self, time):
-        """Which of the times is shown, what is asked of it, and what is there of the answer."""
+        """The index of the time step, its query, and the frames so far."""
         place = None
         if self._shown_times is not None:
             wanted = self._shown_times[0] if time is None else time
@@ -368,13 +368,15 @@ class KubistTable(VTKPythonAlgorithmBase):
         return place, question, self._frames(question)
 
     def _frames(self, question):
-        """What is there of the answer; it is asked for if it is another one."""
+        """The frames so far; starts the query if it changed."""
         if self._asked != (question.key(), self._snapshot.token):
             self._ask(question)
         return self._answer.take(10.0 if self._in_window() else None)
 
     def _in_window(self):
-        """Is this ParaView's window, which asks again, and not a script or a server?"""
+        """Whether this is ParaView's window, which calls again, rather than a script or a
+        server.
+        """
         program = vtkProcessModule.GetProcessModule().GetProgramPath() or ""
         return bool(self._progressive) and Path(program).name.startswith("paraview")
 
@@ -425,7 +427,7 @@ class KubistTable(VTKPythonAlgorithmBase):
             self._answer.read()
 
     def _shared_answer(self, world, question, whole):
-        """This rank's part of what the first rank cuts; it is read already."""
+        """This rank's part of the query that the first rank splits; it is read completely."""
         snapshot = self._snapshot
 
         def cut():
@@ -433,7 +435,7 @@ class KubistTable(VTKPythonAlgorithmBase):
                 return None
             share, _ = question.share(snapshot)
             if isinstance(snapshot, kubist.RemoteSnapshot):
-                # A server answers no parts: one rank shows all of it.
+                # A server has no splits: one rank shows all rows.
                 return [(share, None), *[None] * (world.size - 1)]
             parts = snapshot.splits(
                 world.size,
@@ -484,7 +486,7 @@ class KubistTable(VTKPythonAlgorithmBase):
 
 
 def ranks():
-    """All ranks of a parallel server; None where there is one."""
+    """All ranks of a parallel server; None if there is only one."""
     controller = vtkMultiProcessController.GetGlobalController()
     if controller is None or controller.GetNumberOfProcesses() == 1:
         return None
@@ -494,7 +496,7 @@ def ranks():
 
 
 def as_vtk(name, values):
-    """A typed array of point data; times are seconds or days in their own unit's numbers."""
+    """A typed array of point data; times become integers in their own unit."""
     if values.dtype == object:
         array = vtkStringArray()
         array.SetNumberOfValues(len(values))

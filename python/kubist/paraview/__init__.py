@@ -1,6 +1,6 @@
-"""The ParaView plug-in, a source named "Kubist Table"; docs/paraview.md shows it.
+"""The ParaView plug-in, a source named "Kubist Table"; see docs/paraview.md.
 
-ParaView loads the file `path` with its own Python, which needs nothing but NumPy.
+ParaView loads the file `path` with its own Python, which needs NumPy only.
 """
 
 from __future__ import annotations
@@ -9,5 +9,5 @@ from pathlib import Path
 
 
 def path() -> str:
-    """The plug-in's file, for Tools > Manage Plugins > Load New, or `LoadPlugin`."""
+    """Returns the plug-in's file, for Tools > Manage Plugins > Load New, or `LoadPlugin`."""
     return str(Path(__file__).with_name("KubistTable.py"))

@@ -1,4 +1,4 @@
-"""What the ParaView plug-in asks of a table, and how the answer grows; nothing of ParaView."""
+"""Queries of the ParaView plug-in, and their progressive results; independent of ParaView."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ Array = np.ndarray[Any, Any]
 Snapshot = LocalSnapshot | RemoteSnapshot
 
 SAMPLED = 8192
-"""Records that tell how many match."""
+"""Rows from which the number of matching rows is estimated."""
 
 MOST_STEPS = 4096
-"""With more values than this a column of times is no row of time steps."""
+"""A column with more distinct values does not give time steps."""
 
 FIRST_POINTS = 100_000
-"""Points of the first picture of a refinement; each one has four times those before."""
+"""Points of the first result of a refinement; each later one has four times as many."""
 
 
 PATIENCE = 1.0
-"""Seconds until a server that did not answer is asked for changes again."""
+"""Seconds before a server that did not respond is called again."""
 
 
 def open_at(place: str) -> Table | RemoteTable:
-    """The table in a directory, or that one of its files belongs to, or at an address."""
+    """Opens the table of a directory, of a file in it, or of an address."""
     if place.startswith(("http://", "https://", "ssh://")):
         return kubist.connect(place)
     path = Path(place)
@@ -60,7 +60,7 @@ def open_at(place: str) -> Table | RemoteTable:
 
 
 def axes_of(snapshot: Snapshot) -> tuple[list[str], str]:
-    """The columns that places (x, y, z) and time most likely are; empty: none."""
+    """The likely columns of x, y and z, and of time; empty: none."""
     dimensions = [dimension.column for dimension in snapshot._about().dimensions]
     times = [name for name in dimensions if name.lower() in ("t", "time", "step", "timestep")]
     places = [name for name in dimensions if name not in times]
@@ -68,16 +68,16 @@ def axes_of(snapshot: Snapshot) -> tuple[list[str], str]:
 
 
 def literal(value: Any) -> str:
-    """A value of a column as SQL."""
+    """A value as an SQL literal."""
     if isinstance(value, np.datetime64):
         return f"'{value}'"
     return repr(value.item())
 
 
 def distinct(snapshot: Snapshot, column: str) -> Array | None:
-    """All values of a column, ascending; None if there are too many to step through.
+    """All values of a column, ascending; None if there are too many for time steps.
 
-    First those of a sample, then, as long as there are any, those that are none of them.
+    It repeatedly samples the rows whose value is not known yet.
     """
     found: Array = np.array([])
     while True:
@@ -95,7 +95,7 @@ def distinct(snapshot: Snapshot, column: str) -> Array | None:
 
 
 def seconds(values: Array) -> Array:
-    """Times as ParaView has them; dates count from the first."""
+    """Times as floats; dates become seconds since the first."""
     if values.dtype.kind == "M":
         since: Array = (values - values[0]) / np.timedelta64(1, "s")
         return since
@@ -103,7 +103,9 @@ def seconds(values: Array) -> Array:
 
 
 def levels(share: float, first: float) -> list[tuple[float, float]]:
-    """Windows of priority up to a share: the first so wide, then up to four times all before."""
+    """Windows of priority up to ``share``: the first ends at ``first``, each later one at four
+    times the end before.
+    """
     ends = [0.0, min(first, share)]
     while ends[-1] < share:
         ends.append(min(ends[-1] * 4, share))
@@ -111,7 +113,7 @@ def levels(share: float, first: float) -> list[tuple[float, float]]:
 
 
 class Question:
-    """What to read, all of it plain: equal questions have equal answers."""
+    """The parameters of a query."""
 
     def __init__(
         self,
@@ -125,12 +127,13 @@ class Question:
         self.sample, self.limit = sample, limit
 
     def key(self) -> tuple[Any, ...]:
-        """Equal for equal questions."""
+        """A key to compare queries."""
         return (repr(self.box), self.where, tuple(self.columns), self.sample, self.limit)
 
     def share(self, snapshot: Snapshot) -> tuple[float, float]:
-        """The fraction at which about ``limit`` points match, or the one that is asked for,
-        and about how many points match at it."""
+        """The fraction with about ``limit`` matching points, at most ``sample``, and the
+        approximate number of points.
+        """
         some = [snapshot.columns[0]]
         probe = snapshot.query(box=self.box, where=self.where, columns=some, limit=SAMPLED)
         rows = len(probe.to_numpy()[some[0]]) / probe.fraction
@@ -139,13 +142,11 @@ class Question:
 
 
 class Answer:
-    """The points so far, from coarse to fine; each record is read once.
+    """The points of a query from coarse to fine; each row is read once.
 
-    Windows of priority follow one another from 0 on, so that what was taken is a sample of the
-    fraction at which the last of its windows ends.
-
-    Whoever asks takes what is there. The reading goes on beside, on a thread that the
-    interpreter lock does not stop, because it is free while Kubist works.
+    Consecutive windows of priority start at 0, so the points so far are a sample of the fraction
+    at which the last window ends. A thread reads while the caller takes the points so far; Kubist
+    releases the interpreter lock.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class Answer:
         self._error: Exception | None = None
 
     def read(self) -> None:
-        """All of it, now."""
+        """Reads all windows on this thread."""
         try:
             for low, high in self._windows:
                 if self._stopped:
@@ -187,26 +188,26 @@ class Answer:
                 self._changed.notify_all()
 
     def begin(self) -> None:
-        """All of it, beside whatever comes next."""
+        """Reads all windows on another thread."""
         threading.Thread(target=self.read, daemon=True).start()
 
     def stop(self) -> None:
-        """Nobody wants the rest."""
+        """Cancels the rest."""
         with self._changed:
             self._stopped = True
             if self._result is not None:
                 self._result.close()
 
     def is_read(self) -> bool:
-        """Is all of it here?"""
+        """Whether all windows were read."""
         return self._done
 
     def has_more(self) -> bool:
-        """Is there more than was taken last, or an error that nobody heard of?"""
+        """Whether there are new points or an unreported error since the last `take`."""
         return len(self._frames) > self._taken or (self._error is not None and not self._told)
 
     def take(self, patience: float | None = None) -> list[dict[str, Array]]:
-        """What is there, once there is something, or after that many seconds."""
+        """The frames so far; waits for the first one, at most ``patience`` seconds."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._done or self._frames), patience)
             if self._error is not None:
@@ -216,12 +217,12 @@ class Answer:
             return list(self._frames)
 
     def inclusion(self) -> float:
-        """The probability with which a record is among those that were taken last."""
+        """The inclusion probability of the rows that were last taken."""
         return self._windows[self._taken - 1][1] if self._taken else 0.0
 
 
 def _drawn(values: Array) -> Array:
-    """VTK has no null: NaN stands for it, in integers and booleans too."""
+    """Replaces nulls by NaN, in integers and booleans too, because VTK has no null."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     filled: Array = values.astype(np.float64).filled(np.nan)
@@ -229,9 +230,9 @@ def _drawn(values: Array) -> Array:
 
 
 def together(world: Any, work: Callable[[], Made]) -> Made:
-    """What this rank makes of it; where it fails on one rank it fails on all of them.
+    """Runs ``work`` on all ranks; an error on one is raised on all.
 
-    Otherwise those that go on would wait for ever for the one that does not.
+    Otherwise the other ranks would wait forever.
     """
     made, error = None, None
     try:
@@ -246,16 +247,16 @@ def together(world: Any, work: Callable[[], Made]) -> Made:
 
 
 def same_snapshot(world: Any, table: Table | RemoteTable, snapshot: Snapshot) -> Snapshot:
-    """The snapshot of the first rank, on every rank: its token leads there."""
+    """The snapshot of the first rank, on every rank."""
     token = world.bcast(snapshot.token, root=0)
     return together(world, lambda: snapshot if snapshot.token == token else table.at(token))
 
 
 class Changes:
-    """The newest snapshot of a table, once there is one that was not taken yet.
+    """The newest snapshot of a table, for a reader that polls.
 
-    It is waited for on a thread, so that a server that is slow to answer, or gone, holds up
-    nobody. The thread ends with this object.
+    A thread waits for commits, so a slow or missing server blocks no caller. The thread ends with
+    this object.
     """
 
     def __init__(self, table: Any, seen: Snapshot) -> None:
@@ -264,12 +265,12 @@ class Changes:
         threading.Thread(target=self._following.follow, daemon=True).start()
 
     def take(self) -> Snapshot | None:
-        """The newest snapshot, the first time that it is asked for."""
+        """Returns the newest snapshot once, then None until the next."""
         return self._following.take()
 
 
 class _Following:
-    """What the thread and the reader of the changes share."""
+    """State shared by the thread and the reader."""
 
     def __init__(self, table: Any, seen: Snapshot) -> None:
         self._table = table
@@ -281,12 +282,12 @@ class _Following:
     def follow(self) -> None:
         while True:
             with self._changed:
-                # A server need not keep a snapshot that nobody takes.
+                # A server need not keep a snapshot that is not taken.
                 self._changed.wait_for(lambda: self._stopped or self._newest is None)
                 if self._stopped:
                     return
             try:
-                # Ends now and then, to see whether anybody still wants to know.
+                # Times out regularly, to notice that it was stopped.
                 found = next(self._table.watch(timeout=PATIENCE, since=self._seen), None)
             except kubist.Error:
                 time.sleep(PATIENCE)
