@@ -1,7 +1,7 @@
 #!python
-"""The command `kubist` of a wheel: runs it in the package's own library.
+"""The command `kubist` of a wheel, which runs in the extension module.
 
-The package itself is not imported, which would take longer than most commands.
+It does not import the package, because that takes longer than most commands.
 """
 
 import signal
@@ -19,7 +19,7 @@ spec = spec_from_file_location("kubist._kubist", library, loader=loader)
 assert spec is not None
 module = module_from_spec(spec)
 loader.exec_module(module)
-# The command has handlers of its own. A signal that is ignored stays so.
+# The command installs its own handlers. An ignored signal stays ignored.
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 sys.exit(module.command(sys.executable, ["kubist", *sys.argv[1:]]))

@@ -1,8 +1,8 @@
-"""Builds what a wheel has beside Python files: the extension module, with the command in it.
+"""Builds the extension module of a wheel, which contains the command.
 
-The cargo call is that of `make build`, so that a wheel made after it compiles nothing. Needs Rust,
-and for the explorer page Node.js; what is installed needs neither. KUBIST_PROFILE=dev packs a build
-without optimisations, which takes a fraction of the time.
+The cargo call is that of `make build`, so a wheel after it compiles nothing. Building needs Rust,
+and Node.js for the explorer page; an installed wheel needs neither. KUBIST_PROFILE=dev packs a
+build without optimisations, which compiles much faster.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ TARGET = ROOT / "target"
 
 NO_CARGO = (
     "Kubist is built with Rust 1.88 or newer (https://rustup.rs), and cargo is not on the PATH. "
-    "A wheel that somebody else built needs no Rust: pip install kubist-*.whl"
+    "A wheel that was built elsewhere needs no Rust: pip install kubist-*.whl"
 )
 
 
 class BuildHook(BuildHookInterface[Any]):
-    """Puts the module into the package, and what calls its command where commands are."""
+    """Adds the module to the package, and the script of its command."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if shutil.which("cargo") is None:
@@ -41,5 +41,5 @@ class BuildHook(BuildHookInterface[Any]):
         build_data["force_include"][str(module)] = "kubist/_kubist.abi3.so"
         build_data["shared_scripts"][str(ROOT / "python" / "command.py")] = "kubist"
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        # One module for Python 3.11 and all that come after it.
+        # The stable ABI: one module for Python 3.11 and later.
         build_data["tag"] = f"cp311-abi3-{platform}"

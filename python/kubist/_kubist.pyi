@@ -1,7 +1,6 @@
-"""The extension module: calls, Arrow data and errors across the border to Rust.
+"""The extension module: calls, Arrow data and errors between Python and Rust.
 
-Users find the documented classes in `kubist`; these are what they stand on.
-Every call lets go of the GIL and is stopped by signals.
+The public classes in `kubist` use it. Every call releases the GIL, and signals stop it.
 """
 
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# A class of typing.py since 3.12 only.
+# typing.py has it since 3.12 only.
 from _typeshed import ReadableBuffer as Buffer
 
 from ._spec import EstimateRequest, QuerySpec
@@ -286,7 +285,7 @@ class Writer:
     def close(self) -> None: ...
 
 class Files:
-    """JSON in and out: questions, options and figures."""
+    """Queries, options and reports are JSON."""
 
     @staticmethod
     def index(

@@ -1,4 +1,4 @@
-"""Polars frames of records. Polars reads the memory of a batch without a copy, but has no unit of seconds."""
+"""Polars frames over the memory of batches. Polars has no unit of seconds."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
 
 def polars_frame(records: _kubist.Batch | _kubist.Batches, call: str) -> pl.DataFrame:
-    """The records as a frame; ``call`` is named in errors.
+    """The rows as a frame; errors name ``call``.
 
-    Raises:
-        InvalidInput: A timestamp or duration in seconds is beyond 64 bits of milliseconds.
+    Raises
+    ------
+    InvalidInput
+        A timestamp or duration in seconds exceeds 64 bits of milliseconds.
     """
     polars = need("polars", call)
     records.check_milliseconds()

@@ -1,6 +1,5 @@
-//! Arrow data over the border, without copies: PyCapsules of the Arrow C data
-//! and C stream interfaces, so that any library that speaks them fits and
-//! pyarrow is not needed.
+//! Arrow data between Python and the engine without copies, as PyCapsules of the Arrow C data and C stream
+//! interfaces. Any library with these interfaces works; pyarrow is not needed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,26 +23,26 @@ const SCHEMA: &std::ffi::CStr = c"arrow_schema";
 const ARRAY: &std::ffi::CStr = c"arrow_array";
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
-/// A schema on its way to Python (`__arrow_c_schema__`) or from it.
+/// A schema from or for Python (`__arrow_c_schema__`).
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Schema(pub SchemaRef);
 
 #[pymethods]
 impl Schema {
-    /// Takes anything with `__arrow_c_schema__`, as `pyarrow.Schema`.
+    /// Converts any object with `__arrow_c_schema__`, such as a `pyarrow.Schema`.
     #[new]
     fn new(source: &Bound<'_, PyAny>) -> PyResult<Schema> {
         let py = source.py();
         let capsule = source.call_method0("__arrow_c_schema__")?;
         let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
-        // SAFETY: the capsule's name says what it holds, and it outlives this borrow.
+        // SAFETY: the capsule's name determines its type, and it outlives this borrow.
         let schema = unsafe { pointer.cast::<FFI_ArrowSchema>().as_ref() };
         let schema = arrow_schema::Schema::try_from(schema)
             .map_err(|error| invalid(py, &format!("not a schema of columns: {error}")))?;
         Ok(Schema(Arc::new(schema)))
     }
 
-    /// A schema of one column, its type by name.
+    /// A schema with one column, whose type is given by name.
     #[staticmethod]
     fn of_column(py: Python<'_>, name: &str, kind: &str, nullable: bool) -> PyResult<Schema> {
         let data_type = kubist::data_type(kind).map_err(|error| invalid(py, &format!("column {name}: {error}")))?;
@@ -56,8 +55,8 @@ impl Schema {
     }
 }
 
-/// One batch of an answer (`__arrow_c_array__`, or for whom takes a struct for a column,
-/// `__arrow_c_stream__`).
+/// One batch of a result (`__arrow_c_array__`). Libraries that read a struct as one column use
+/// `__arrow_c_stream__`.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Batch(pub RecordBatch);
 
@@ -84,29 +83,27 @@ impl Batch {
         stream_capsule(py, RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema()))
     }
 
-    /// Refuses times in seconds that 64 bits of milliseconds cannot hold; see [`refuse_beyond_milliseconds`].
+    /// Raises for times that overflow in Polars; see [`refuse_beyond_milliseconds`].
     fn check_milliseconds(&self, py: Python<'_>) -> PyResult<()> {
         refuse_beyond_milliseconds(py, std::slice::from_ref(&self.0))
     }
 
-    /// A column for NumPy: its values, which of them are null, and texts instead of values
-    /// where NumPy has no such type.
+    /// A column for NumPy: values, null flags, and texts instead of values if NumPy has no such type.
     fn column(&self, py: Python<'_>, index: usize) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
         let Native { values, nulls, texts } = native(py, self.0.column(index))?;
         Ok((values, nulls, texts))
     }
 
-    /// A column as values of Python: numbers, truths, text.
+    /// A column as Python values: numbers, booleans, text.
     fn values<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyList>> {
         plain::values(py, self.0.column(index))
     }
 
-    /// The first values of a column as they are shown.
+    /// The first values of a column as displayed text.
     fn texts(&self, py: Python<'_>, index: usize, most: usize) -> PyResult<Vec<Option<String>>> {
         plain::texts(py, self.0.column(index), most)
     }
 
-    /// The names of the columns.
     fn names(&self) -> Vec<String> {
         names(&self.0.schema())
     }
@@ -121,7 +118,7 @@ impl Batch {
     }
 }
 
-/// A whole answer in memory (`__arrow_c_stream__`, any number of times).
+/// A whole result in memory (`__arrow_c_stream__`, repeatable).
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Batches {
     pub schema: SchemaRef,
@@ -141,17 +138,17 @@ impl Batches {
         stream_capsule(py, RecordBatchIterator::new(batches, self.schema.clone()))
     }
 
-    /// Refuses times in seconds that 64 bits of milliseconds cannot hold; see [`refuse_beyond_milliseconds`].
+    /// Raises for times that overflow in Polars; see [`refuse_beyond_milliseconds`].
     fn check_milliseconds(&self, py: Python<'_>) -> PyResult<()> {
         refuse_beyond_milliseconds(py, &self.batches)
     }
 }
 
-/// Polars has no seconds: it multiplies timestamps and durations in seconds by 1,000, without a check.
+/// Checks that times in seconds do not overflow in Polars, which multiplies them by 1,000 without a check.
 ///
 /// # Errors
 ///
-/// `InvalidInput` names the column, the row and the value of the first one that would wrap around.
+/// `InvalidInput` with the column, row and value of the first overflow.
 fn refuse_beyond_milliseconds(py: Python<'_>, batches: &[RecordBatch]) -> PyResult<()> {
     let mut first_row = 0;
     for batch in batches {
@@ -178,9 +175,9 @@ fn refuse_beyond_milliseconds(py: Python<'_>, batches: &[RecordBatch]) -> PyResu
     Ok(())
 }
 
-/// Data that comes in, batch by batch; one pass.
+/// Data from Python, in one pass over its batches.
 ///
-/// Takes anything with `__arrow_c_stream__` or `__arrow_c_array__`.
+/// The source has `__arrow_c_stream__` or `__arrow_c_array__`.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Incoming {
     schema: SchemaRef,
@@ -205,7 +202,6 @@ impl Incoming {
 }
 
 impl Incoming {
-    /// Of one batch.
     pub fn of_batch(batch: RecordBatch) -> Incoming {
         let schema = batch.schema();
         let reader = RecordBatchIterator::new([Ok(batch)], schema.clone());
@@ -216,22 +212,22 @@ impl Incoming {
         self.schema.clone()
     }
 
-    /// The next batch, every value of it looked at.
+    /// The next batch, with every value validated.
     pub fn next(&self) -> Option<Result<RecordBatch, ArrowError>> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        // Arrays of lengths that cannot be are refused by an assertion.
+        // Arrow panics for some invalid array lengths.
         let next = catch_unwind(AssertUnwindSafe(|| Some(reader.next()?.and_then(validated))));
         next.unwrap_or_else(|_| Some(Err(ArrowError::CDataInterface("its arrays do not fit their types".into()))))
     }
 }
 
-/// Another language's data is what it says only if its producer is right: text may be no UTF-8,
-/// keys and offsets may lead nowhere. What is wrong is told with its column and row.
+/// Validates data of another language: text may be invalid UTF-8, keys and offsets out of range. The error
+/// names column and row.
 fn validated(batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
         let data = column.to_data();
         let Err(error) = data.validate_full() else { continue };
-        // The first row that spoils those before it: the longer the part, the more is wrong.
+        // Bisects for the first invalid row: a prefix that contains it is invalid.
         let is_sound = |rows: usize| data.slice(0, rows).validate_full().is_ok();
         let (mut sound, mut spoilt) = (0, data.len());
         if !is_sound(0) || is_sound(spoilt) {
@@ -253,8 +249,8 @@ fn validated(batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
 fn incoming_stream(source: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let capsule = source.call_method0("__arrow_c_stream__")?;
     let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(STREAM))?;
-    // SAFETY: the capsule's name says what it holds. The reader moves the
-    // stream out and leaves a released one for the capsule's destructor.
+    // SAFETY: the capsule's name determines its type. The reader moves the stream out and leaves a released
+    // one for the capsule's destructor.
     let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.cast().as_ptr()) };
     reader.map_err(|error| unreadable(source.py(), &error))
 }
@@ -265,8 +261,8 @@ fn incoming_batch(source: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = pair.extract()?;
     let schema = schema.pointer_checked(Some(SCHEMA))?;
     let array = array.pointer_checked(Some(ARRAY))?;
-    // SAFETY: the capsules' names say what they hold. The array is moved out
-    // and a released one is left for the capsule's destructor.
+    // SAFETY: the capsules' names determine their types. The array is moved out, and a released one is left
+    // for the capsule's destructor.
     let data = unsafe {
         let array = FFI_ArrowArray::from_raw(array.cast().as_ptr());
         from_ffi(array, schema.cast::<FFI_ArrowSchema>().as_ref())
@@ -284,12 +280,12 @@ fn incoming_batch(source: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
         .map_err(|error| unreadable(py, &error))
 }
 
-/// What went wrong inside the data's own producer.
+/// The error for data that its producer could not deliver.
 pub fn unreadable(py: Python<'_>, error: &ArrowError) -> PyErr {
     invalid(py, &format!("the data could not be read: {error}"))
 }
 
-/// One array as the C data interface hands it over.
+/// One array in the C data interface.
 pub fn array_capsules<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyTuple>> {
     let schema = FFI_ArrowSchema::try_from(array.data_type()).map_err(|e| invalid(py, &e.to_string()))?;
     let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
@@ -301,7 +297,7 @@ fn array_capsule<'py>(py: Python<'py>, array: &dyn Array) -> PyResult<Bound<'py,
     PyCapsule::new_with_value(py, array, ARRAY)
 }
 
-/// The names of a schema's columns.
+/// The names of the columns.
 pub fn names(schema: &arrow_schema::Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().clone()).collect()
 }

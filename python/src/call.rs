@@ -1,9 +1,8 @@
-//! Engine calls that leave the interpreter free and can be interrupted.
+//! Engine calls without the interpreter lock that signals can interrupt.
 //!
-//! Python runs signal handlers only on its main thread, and only when that
-//! thread asks. So the engine works on a thread of its own, while the caller's
-//! thread waits for it without the interpreter lock and asks for signals every
-//! few moments.
+//! Python runs signal handlers only on its main thread, and only when that thread checks for signals. So the
+//! engine works on another thread. The caller's thread waits without the interpreter lock, and checks for
+//! signals every [`PATIENCE`].
 
 use std::time::Duration;
 
@@ -13,16 +12,16 @@ use pyo3::prelude::*;
 
 use crate::error::{exception, internal};
 
-/// How long a signal may wait to be seen.
+/// Interval between two checks for signals.
 pub const PATIENCE: Duration = Duration::from_millis(50);
 
-/// How a call ended, and the exception that a signal handler raised meanwhile.
+/// The result of a call, and the exception that a signal handler raised during it.
 pub struct Ended<T> {
     pub answer: PyResult<T>,
     pub interrupt: Option<PyErr>,
 }
 
-/// Runs `call`; when a signal handler raises, stops it and raises that instead.
+/// Runs `call`. An exception of a signal handler stops it and is returned.
 pub fn run<T: Send>(py: Python<'_>, cancel: &Cancel, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     let ended = run_to_end(py, cancel, call, || {});
     match ended.interrupt {
@@ -31,9 +30,8 @@ pub fn run<T: Send>(py: Python<'_>, cancel: &Cancel, call: impl FnOnce() -> Resu
     }
 }
 
-/// Runs `call`, and `meanwhile` on this thread every few moments. An interrupt
-/// sets `cancel`, and the call is still waited for: its answer says whether it
-/// was in time.
+/// Runs `call`, and `meanwhile` on this thread every [`PATIENCE`]. An interrupt sets `cancel` and still waits
+/// for the call, whose result shows whether it completed.
 pub fn run_to_end<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,
@@ -41,7 +39,7 @@ pub fn run_to_end<T: Send>(
     mut meanwhile: impl FnMut() + Send,
 ) -> Ended<T> {
     let (mut interrupt, switch) = (None, cancel.clone());
-    // Also what has no switch of its own need not be waited for.
+    // Also stops store requests that do not check `cancel`.
     let call = || stoppable(move || switch.is_set(), call);
     let answer = py.detach(|| {
         workers::beside(PATIENCE, call, || {

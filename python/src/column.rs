@@ -1,5 +1,5 @@
-//! Columns of an answer as NumPy has them, for users without pyarrow: NumPy reads the
-//! memory through `__array_interface__`, without a copy where the layouts agree.
+//! Columns for NumPy without pyarrow: NumPy reads their memory through `__array_interface__`, without a copy
+//! if the layouts agree.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ impl Column {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let data = self.array.to_data();
-        // The array keeps the memory as long as NumPy keeps this object.
+        // The array keeps the memory alive as long as NumPy keeps this object.
         let start = match data.is_empty() {
-            // Some address: older NumPy takes none for no memory.
+            // Any valid address: older NumPy does not accept null for empty arrays.
             true => std::ptr::from_ref(self) as usize,
             false => data.buffers()[0].as_ptr() as usize + data.offset() * width_of(data.data_type()),
         };
@@ -44,15 +44,15 @@ fn width_of(data_type: &DataType) -> usize {
     data_type.primitive_width().unwrap_or(1)
 }
 
-/// What NumPy can take of a column: its values, and which of them are null.
+/// A column in NumPy's types: its values, and which of them are null.
 pub struct Native {
     pub values: Option<Column>,
     pub nulls: Option<Column>,
-    /// Instead of values, where NumPy has no such type.
+    /// Instead of values, if NumPy has no such type.
     pub texts: Vec<Option<String>>,
 }
 
-/// A column as NumPy has it: decimals as floats; text, binary and labels as text.
+/// Converts a column: decimals to floats; text, binary and labels to text.
 pub fn native(py: Python<'_>, array: &ArrayRef) -> PyResult<Native> {
     let failed = |error: arrow_schema::ArrowError| invalid(py, &error.to_string());
     let array = match array.data_type() {
@@ -73,7 +73,7 @@ pub fn native(py: Python<'_>, array: &ArrayRef) -> PyResult<Native> {
         (DataType::Boolean, _) => truths(array.as_boolean().values().iter()),
         (_, None) => Column { array, code },
         (DataType::Time32(_), Some(plain)) => {
-            // By way of its storage.
+            // Through its storage type.
             let storage = cast(&array, &DataType::Int32).map_err(failed)?;
             Column { array: cast(&storage, &plain).map_err(failed)?, code }
         }
@@ -86,7 +86,7 @@ fn truths(values: impl Iterator<Item = bool>) -> Column {
     Column { array: Arc::new(UInt8Array::from_iter_values(values.map(u8::from))), code: "|b1".into() }
 }
 
-/// NumPy's name of a type, and the type to turn it to first, if any.
+/// NumPy's name of a type, and the type to cast to first, if any.
 fn numpy_type(data_type: &DataType) -> Option<(String, Option<DataType>)> {
     let unit = |unit: &TimeUnit| match unit {
         TimeUnit::Second => "s",

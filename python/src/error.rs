@@ -1,8 +1,7 @@
-//! Engine errors as Python exceptions.
+//! Converts engine errors to Python exceptions.
 //!
-//! The classes live in `kubist/_errors.py`, where they have documentation and
-//! built-in parents (`ValueError`, `FileNotFoundError`, …); here is only which
-//! kind of error becomes which class.
+//! `kubist/_errors.py` defines the classes with documentation and built-in parents (`ValueError`,
+//! `FileNotFoundError`, ...). This file maps error kinds to classes.
 
 use kubist::{Error, ErrorKind};
 use pyo3::prelude::*;
@@ -51,17 +50,17 @@ pub fn failed(py: Python<'_>, failure: &kubist_insitu::Failure) -> PyErr {
     raise(py, class, &failure.message)
 }
 
-/// An `InvalidInput` that was found before the engine was asked.
+/// An `InvalidInput` that was found before the engine was called.
 pub fn invalid(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "InvalidInput", message)
 }
 
-/// A `StorageError`: what was to come did not.
+/// A `StorageError` for an incomplete response.
 pub fn cut_off(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "StorageError", &format!("the answer was cut off: {message}"))
 }
 
-/// A bug of ours: the engine panicked. The message keeps the panic's.
+/// An `InternalError` for a panic of the engine, with the panic's message.
 pub fn internal(py: Python<'_>, panic: &(dyn std::any::Any + Send)) -> PyErr {
     let message = panic
         .downcast_ref::<String>()

@@ -1,4 +1,4 @@
-//! Estimates: figures with intervals, once or as they narrow.
+//! Estimates with intervals, single or progressive.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -14,13 +14,13 @@ use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
 use crate::process_bound::ProcessBound;
 
-/// What is estimated and how well, and the question that says of which records.
+/// A request: the aggregates and goal, and the query of the rows.
 pub struct Estimated {
     spec: QuerySpec,
     goal: Goal,
 }
 
-/// What is estimated and how well.
+/// The aggregates and the goal.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Goal {
@@ -37,7 +37,7 @@ struct Goal {
     tails: Option<f64>,
 }
 
-/// Both are said in one object, as over HTTP.
+/// One JSON object has both, as over HTTP.
 impl<'de> serde::Deserialize<'de> for Estimated {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Estimated, D::Error> {
         let all = serde_json::Map::deserialize(from)?;
@@ -72,11 +72,11 @@ impl Estimated {
     }
 }
 
-/// Figures as of one fraction.
+/// The estimated aggregates at one sample fraction.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Figures(pub kubist::Estimate);
 
-/// What goes with figures.
+/// Values that all aggregates share.
 #[derive(serde::Serialize)]
 struct About<'a> {
     fraction: f64,
@@ -88,18 +88,18 @@ struct About<'a> {
     missed_group: Option<u64>,
     warnings: &'a [String],
     outlook: Option<String>,
-    /// By figure: the kind of its own type, and value, low and high as text with all digits.
+    /// Per aggregate with a type other than float: its type, and value, low and high as text with all digits.
     own: Vec<Option<(&'static str, [Option<String>; 3])>>,
 }
 
 #[pymethods]
 impl Figures {
-    /// A row an aggregate and group.
+    /// One row per aggregate and group.
     fn batch(&self, py: Python<'_>) -> PyResult<Batch> {
         self.0.to_batch().map(Batch).map_err(|error| exception(py, error))
     }
 
-    /// Precision, cost, why it stopped, warnings: as JSON.
+    /// Fraction, cost, reason to stop and warnings, as JSON.
     fn about(&self) -> String {
         let kubist::Estimate {
             fraction,
@@ -129,13 +129,13 @@ impl Figures {
     }
 }
 
-/// Warns the caller of the package's function that called this module.
+/// Emits a warning that refers to the caller of the package.
 fn warn(py: Python<'_>, what: &str) -> PyResult<()> {
     let what = CString::new(what).unwrap_or_default();
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &what, 2)
 }
 
-/// Figures that `ask` finds; what the pilot says of the way to the goal is a warning while they are.
+/// Runs an estimate. The pilot's prediction becomes a warning while it runs.
 pub fn figures(
     py: Python<'_>,
     cancel: &kubist::Cancel,
@@ -151,7 +151,7 @@ pub fn figures(
         py,
         cancel,
         || ask(&mut tell),
-        // A warning that the caller turned into an exception stops the reading.
+        // If the user's filters turn the warning into an exception, stop.
         || {
             let said = outlook.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(Err(error)) = said.map(|said| Python::attach(|py| warn(py, &said))) {
@@ -166,7 +166,6 @@ pub fn figures(
     }
 }
 
-/// Estimates from coarse to fine.
 type Steps = Box<dyn Iterator<Item = kubist::Result<kubist::Estimate>> + Send>;
 
 /// Estimates from coarse to fine.

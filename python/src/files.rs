@@ -15,13 +15,13 @@ use crate::arrow::{Batch, Schema};
 use crate::call::PATIENCE;
 use crate::error::{exception, invalid};
 
-/// A file that has been looked at.
+/// An inspected file.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct File(Input);
 
 #[pymethods]
 impl File {
-    /// Looks at its head. `text`: it is CSV, whatever it is called.
+    /// Inspects the start of a file. `text` means that it is CSV, whatever its name.
     #[new]
     #[pyo3(signature = (path, *, columns, delimiter, names, text, limits))]
     fn new(
@@ -40,12 +40,12 @@ impl File {
         input.map(File).map_err(|error| unread(py, &error))
     }
 
-    /// Its columns; text for those of which it shows no value.
+    /// Its columns; those without any value are text.
     fn schema(&self) -> Schema {
         Schema(fit::settled(&self.0))
     }
 
-    /// Its rows in these columns and types.
+    /// Reads its rows as these columns and types.
     fn read(&self, py: Python<'_>, wanted: &Schema) -> PyResult<FileRows> {
         let schema = wanted.0.clone();
         fit::check(&self.0, &schema).map_err(|error| unread(py, &error))?;
@@ -57,7 +57,7 @@ impl File {
     }
 }
 
-/// What the options of the command of these names allow.
+/// The limits, by the names of the command's options.
 fn limits_of(asked: &HashMap<String, u64>) -> Limits {
     let usual = Limits::default();
     let of = |name: &str, usual: u64| asked.get(name).copied().unwrap_or(usual);
@@ -69,7 +69,7 @@ fn limits_of(asked: &HashMap<String, u64>) -> Limits {
     }
 }
 
-/// The rows of a file as they come.
+/// The rows of a file, batch by batch.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct FileRows {
     path: std::path::PathBuf,
@@ -110,8 +110,7 @@ impl FileRows {
     }
 }
 
-/// The columns of a new table that takes all these files; `types` by column, where they are not
-/// to be found.
+/// The schema of a new table for all files; `types` overrides columns.
 #[pyfunction]
 pub fn common(py: Python<'_>, files: Vec<PyRef<'_, File>>, types: Vec<(String, String)>) -> PyResult<Schema> {
     let typed = |(column, name): (String, String)| match kubist::data_type(&name) {
@@ -123,13 +122,13 @@ pub fn common(py: Python<'_>, files: Vec<PyRef<'_, File>>, types: Vec<(String, S
     fit::common(&inputs, &types).map(Schema).map_err(|error| unread(py, &error))
 }
 
-/// What is in files, in a few letters.
+/// A short hash of the contents of files.
 #[pyfunction]
 pub fn fingerprint(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<String> {
     py.detach(|| kubist_files::fingerprint(&files)).map_err(|error| unread(py, &error))
 }
 
-/// The exception for a file that cannot be read.
+/// The exception for an unreadable file.
 fn unread(py: Python<'_>, error: &kubist_files::Error) -> PyErr {
     match error.kind() {
         Kind::System => exception(py, Error::Refused(error.to_string())),

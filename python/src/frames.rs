@@ -1,4 +1,4 @@
-//! Records of a trajectory brought to their places in arrays of frames, atoms and axes.
+//! Copies rows of a trajectory into arrays of frames, atoms and axes.
 
 use std::cell::Cell;
 
@@ -14,13 +14,11 @@ use pyo3::prelude::*;
 use crate::arrow::Batch;
 use crate::error::invalid;
 
-/// Puts records in their places. The batch has the columns frame, atom and then, for each of the arrays,
-/// those of its three axes. A frame's slot is where its first atom stands, among all atoms of all
-/// frames that are wanted; the place of an atom is counted from there; what is not wanted has
-/// negative ones. Slots that get a record are set in `filled`.
+/// Copies the rows of a batch with the columns frame, atom, and the three axes of each array. A frame's slot
+/// is the position of its first atom in the arrays, and an atom's place is its offset from there. Negative
+/// slots and places mark unwanted frames and atoms. Sets `filled` at each written position.
 ///
-/// Says how many records were put, and the first atom that there is none of, if any; nothing is put
-/// behind it.
+/// Returns the number of copied rows, and the first atom number out of range, at which copying stops.
 #[pyfunction]
 pub fn put_frames(
     py: Python<'_>,
@@ -62,12 +60,12 @@ pub fn put_frames(
 fn cells<'a, T: Element>(py: Python<'a>, buffer: &'a PyBuffer<T>) -> PyResult<&'a [Cell<T>]> {
     let writable = buffer.as_slice_ptr().filter(|_| !buffer.readonly());
     let slice = writable.ok_or_else(|| invalid(py, "an array of frames is read-only or not contiguous"))?;
-    // SAFETY: the view keeps so many values of the type in place, and is borrowed as long as the cells.
-    // They may be changed elsewhere while the interpreter lock is not held, which it is meanwhile.
+    // SAFETY: the buffer view keeps this many values of the type alive, and the cells borrow it. Other code
+    // can change them only with the interpreter lock, which is held here.
     Ok(unsafe { &*(slice.as_ptr() as *const [Cell<T>]) })
 }
 
-/// A column of frames or atoms, of whatever type; without nulls.
+/// Frame or atom numbers of any integer type, without nulls.
 fn numbers(py: Python<'_>, batch: &RecordBatch, column: usize) -> PyResult<Int32Array> {
     let numbers = cast(batch.column(column), &DataType::Int32).map_err(|error| invalid(py, &error.to_string()))?;
     match numbers.null_count() {
@@ -76,7 +74,7 @@ fn numbers(py: Python<'_>, batch: &RecordBatch, column: usize) -> PyResult<Int32
     }
 }
 
-/// A column of positions, velocities or forces, of whatever type; NaN for null.
+/// Positions, velocities or forces of any type; null becomes NaN.
 fn floats(py: Python<'_>, batch: &RecordBatch, column: usize) -> PyResult<ScalarBuffer<f32>> {
     let floats = cast(batch.column(column), &DataType::Float32).map_err(|error| invalid(py, &error.to_string()))?;
     let floats = floats.as_primitive::<Float32Type>();

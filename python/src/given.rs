@@ -1,5 +1,4 @@
-//! Columns that come as NumPy arrays, for users without pyarrow: Arrow arrays over the same
-//! memory where the layouts agree.
+//! NumPy arrays as columns without pyarrow: Arrow arrays over the same memory if the layouts agree.
 
 use std::sync::Arc;
 
@@ -15,23 +14,22 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use crate::arrow::{Incoming, array_capsules, unreadable};
 use crate::error::invalid;
 
-/// The most bytes of text that one array of Arrow's plain strings holds.
+/// Maximum bytes of text in one Arrow string array.
 const MOST_TEXT: usize = i32::MAX as usize;
 
-/// One column on its way in (`__arrow_c_array__`).
+/// One column from Python (`__arrow_c_array__`).
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Given(pub ArrayRef);
 
-/// Memory of Python's: it stays where it is while this lives.
+/// A view that keeps Python's memory in place.
 struct Held(#[expect(dead_code, reason = "kept, not read")] PyBuffer<u8>);
 
-// A view of bytes has no state that a panic could leave half changed.
+// A view of bytes has no state that a panic could leave inconsistent.
 impl std::panic::RefUnwindSafe for Held {}
 
 #[pymethods]
 impl Given {
-    /// Values of a fixed width as the bytes that they are, one behind the other. `nulls` has a
-    /// byte for each value, which is not 0 where there is none.
+    /// Contiguous values of a fixed width. `nulls` has one byte per value, nonzero for null.
     #[staticmethod]
     fn of_bytes(py: Python<'_>, kind: &str, bytes: PyBuffer<u8>, nulls: Option<PyBuffer<u8>>) -> PyResult<Given> {
         let data_type = kubist::data_type(kind).map_err(|error| invalid(py, &error))?;
@@ -49,16 +47,15 @@ impl Given {
         let buffer = match std::ptr::NonNull::new(bytes.buf_ptr().cast::<u8>()) {
             Some(start) if bytes.len_bytes() > 0 && bytes.is_c_contiguous() => {
                 let size = bytes.len_bytes();
-                // SAFETY: `start` leads to `size` bytes that the view keeps in place until it is
-                // released, and the buffer holds the view. NumPy's memory may be written to from
-                // Python meanwhile, as that of any Arrow array from there: then numbers differ, and
-                // any bytes are a number.
+                // SAFETY: `start` points to `size` bytes that the view keeps in place until it is released,
+                // and the buffer owns the view. Python code may write to the memory, as to any Arrow array
+                // from Python. Then numbers change, and any bytes are valid numbers.
                 unsafe { Buffer::from_custom_allocation(start, size, Arc::new(Held(bytes))) }
             }
             _ => Buffer::from(bytes.to_vec(py)?),
         };
         let data = ArrayData::builder(data_type).len(length).add_buffer(buffer).nulls(nulls);
-        // Memory that does not begin where its type needs it to is copied.
+        // Copies memory that is not aligned for its type.
         let data = data.align_buffers(true).build().map_err(|error| invalid(py, &error.to_string()))?;
         Ok(Given(make_array(data)))
     }
@@ -105,7 +102,7 @@ impl Given {
     }
 }
 
-/// Columns of equal length, one for each name, on their way in.
+/// Named columns of equal length.
 #[pyfunction]
 pub fn given(py: Python<'_>, names: Vec<String>, columns: Vec<PyRef<'_, Given>>) -> PyResult<Incoming> {
     let field = |(name, column): (&String, &PyRef<'_, Given>)| Field::new(name, column.0.data_type().clone(), true);

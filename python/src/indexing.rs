@@ -1,4 +1,4 @@
-//! Files of other programs with an index of their values beside them.
+//! Files of other programs with a value index.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,17 +14,17 @@ use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
 use crate::estimate::{Estimated, Estimates, Figures, figures};
 
-/// Files that are asked as one.
+/// Files that are queried as one.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Files(Arc<kubist_blocks::Files>);
 
-/// The formats' library in a process beside this one: one for all files.
+/// The process with the formats' libraries; one for all files.
 fn library(python: &Path) -> Arc<Library> {
     static LIBRARY: OnceLock<Arc<Library>> = OnceLock::new();
     LIBRARY.get_or_init(|| Arc::new(Library::new(python))).clone()
 }
 
-/// How a question is run, as JSON has it.
+/// Options of a query, in JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Run {
@@ -47,7 +47,7 @@ impl Run {
 
 #[pymethods]
 impl Files {
-    /// Indexes a file; what became of it as JSON. `progress` is called with bytes done and all bytes.
+    /// Indexes a file and returns the report as JSON. `progress(done, total)` is called with bytes.
     #[staticmethod]
     #[pyo3(signature = (path, *, into, variables, block, sorted, refresh, python, progress))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
@@ -75,7 +75,7 @@ impl Files {
         let meanwhile = || {
             if let Some(progress) = &progress {
                 let now = (done.load(Ordering::Relaxed), all.load(Ordering::Relaxed));
-                // Progress that cannot be told is no reason to stop.
+                // An error of the progress function does not stop the call.
                 let _ = Python::attach(|py| progress.call1(py, now));
             }
         };
@@ -87,7 +87,7 @@ impl Files {
         as_json(py, &built)
     }
 
-    /// Opens files by their indices; with `any`, files without one too.
+    /// Opens files with indexes; with `any`, also files without one.
     #[staticmethod]
     #[pyo3(signature = (paths, *, into, any, python))]
     fn open(py: Python<'_>, paths: Vec<PathBuf>, into: Option<PathBuf>, any: bool, python: PathBuf) -> PyResult<Files> {
@@ -97,17 +97,16 @@ impl Files {
         run(py, &cancel, || open(&paths, into.as_deref(), Some(&library), &cancel)).map(|files| Files(Arc::new(files)))
     }
 
-    /// The columns that a question can name.
+    /// The columns that queries can name.
     fn schema(&self) -> Schema {
         Schema(self.0.names())
     }
 
-    /// Their names.
     fn columns(&self) -> Vec<String> {
         self.0.names().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// The columns of an answer as JSON; `question` is JSON.
+    /// The columns of a result as JSON; `question` is JSON.
     fn described(&self, py: Python<'_>, question: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let schema = self.0.schema(&question).map_err(|error| exception(py, error))?;
@@ -115,7 +114,7 @@ impl Files {
         as_json(py, &schema.fields().iter().map(described).collect::<Vec<_>>())
     }
 
-    /// The answer, and what it cost as JSON.
+    /// The result, and its cost as JSON.
     fn query(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<(Batches, String)> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();
@@ -132,7 +131,7 @@ impl Files {
         Ok((Batches { schema, batches }, as_json(py, &report)?))
     }
 
-    /// How many positions answer, and what that cost, as JSON.
+    /// The number of matching positions and its cost, as JSON.
     fn count(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();
@@ -141,7 +140,7 @@ impl Files {
         as_json(py, &report)
     }
 
-    /// The blocks that a question reads, as JSON: for who simulates a device.
+    /// The blocks that a query reads, as JSON, to simulate a device.
     fn hits(&self, py: Python<'_>, question: &str, options: &str) -> PyResult<String> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Run>(py, options)?.options();
@@ -150,7 +149,7 @@ impl Files {
         as_json(py, &hits)
     }
 
-    /// Figures of the positions that answer; what is estimated of them, and how well, is JSON.
+    /// An estimate over the matching positions; `request` is JSON.
     fn estimate(&self, py: Python<'_>, question: &str, request: &str) -> PyResult<Figures> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Estimated>(py, request)?.options(py)?;
@@ -159,7 +158,7 @@ impl Files {
         figures(py, &cancel, |tell| kubist::estimate_of(positions, &options, tell))
     }
 
-    /// The same, while they narrow.
+    /// Progressive estimates over the matching positions.
     fn estimates(&self, py: Python<'_>, question: &str, request: &str) -> PyResult<Estimates> {
         let question: Question = from_json(py, question)?;
         let options = from_json::<Estimated>(py, request)?.options(py)?;
@@ -170,12 +169,12 @@ impl Files {
         Ok(Estimates::new(&location, steps, cancel))
     }
 
-    /// What the files are, as JSON: their variables, their device.
+    /// The variables and the device, as JSON.
     fn about(&self, py: Python<'_>) -> PyResult<String> {
         as_json(py, &self.0.about())
     }
 
-    /// Sizes of blocks for a selectivity, the quickest first, as JSON. `device`: JSON, as `about` has it.
+    /// Block sizes for a selectivity, the fastest first, as JSON. `device` is JSON in the form of `about`.
     #[staticmethod]
     fn advise(py: Python<'_>, elements: u64, width: u64, selectivity: f64, device: &str) -> PyResult<String> {
         let device: Device = from_json(py, device)?;

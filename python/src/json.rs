@@ -1,11 +1,11 @@
-//! Values that Python hands over as what JSON can say: dicts as `kubist/_spec.py` describes them.
+//! Python dicts as engine types, by JSON; `kubist/_spec.py` describes them.
 
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 
 use crate::error::invalid;
 
-/// A value of Python that JSON can say, as the engine reads it from anywhere else.
+/// A Python value that is parsed from its JSON.
 pub struct FromJson<T>(pub T);
 
 impl<T: DeserializeOwned> FromPyObject<'_, '_> for FromJson<T> {

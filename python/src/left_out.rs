@@ -1,20 +1,20 @@
-//! What a build without all of its parts leaves out, as the one that `make demo` makes.
+//! Errors for parts that a partial build (`make demo`) leaves out.
 
 use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::prelude::*;
 
-/// Names of the module, and what they are for.
+/// Names of the module, and their part.
 const PARTS: [(&[&str], &str); 3] = [
     (&["File", "FileRows", "common", "fingerprint", "Files"], "readers and indices of files"),
     (&["Picture", "Scene"], "pictures"),
     (&["command"], "command"),
 ];
 
-/// Python asks this for a name that the module has not.
+/// Called by Python for a missing name of the module.
 ///
 /// # Errors
 ///
-/// Always: `ImportError` that says how to get the part, `AttributeError` for any other name.
+/// Always: `ImportError` with the way to get the part, `AttributeError` for other names.
 #[pyfunction]
 #[pyo3(name = "__getattr__")]
 pub fn absent(name: &str) -> PyResult<()> {

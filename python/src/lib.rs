@@ -1,10 +1,8 @@
-//! The Python face of the engine: the extension module `kubist._kubist`.
+//! The extension module `kubist._kubist`: the binding of the engine to Python.
 //!
-//! It carries calls, Arrow data and errors across the border, and nothing
-//! else: what a user sees (names, defaults, documentation) is the Python
-//! package `kubist` around it. Three promises hold for every call in here:
-//! the interpreter lock is free while the engine works, a signal such as
-//! Ctrl-C stops it within moments, and no engine error arrives as a panic.
+//! It passes calls, Arrow data and errors. The user's interface (names, defaults, documentation) is the Python
+//! package `kubist`. Three guarantees hold for every call: the interpreter lock is released while the engine works,
+//! a signal such as Ctrl-C stops the call, and an error or panic of the engine becomes a Python exception.
 
 mod arrow;
 mod call;
@@ -38,7 +36,7 @@ mod writer;
 
 use pyo3::prelude::*;
 
-/// For what the engine allocates.
+/// The engine's allocator.
 #[global_allocator]
 static ALLOCATOR: kubist_memory::Allocator = kubist_memory::Allocator;
 

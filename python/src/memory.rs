@@ -1,4 +1,4 @@
-//! An answer that is kept in memory, to be read any number of times.
+//! A result in memory, which can be read repeatedly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,13 +13,13 @@ use crate::stream::{Answer, Stream};
 struct Kept {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
-    /// The next one; past the end once it is closed.
+    /// The next batch; past the end after `close`.
     next: AtomicUsize,
     stats: String,
     fraction: f64,
 }
 
-/// The answer once more, with what it had cost when it came, as JSON, and its fraction.
+/// A stream of the batches, with the original cost (JSON) and fraction.
 #[pyfunction]
 pub fn kept(batches: &Batches, stats: String, fraction: f64) -> Stream {
     let Batches { schema, batches } = batches;

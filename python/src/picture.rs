@@ -1,4 +1,4 @@
-//! Pictures of points, as the command draws them.
+//! Plots of points, as the command draws them.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -13,23 +13,23 @@ use crate::arrow::{Batch, Schema};
 use crate::call::run;
 use crate::error::invalid;
 
-/// Points that are collected, and then drawn.
+/// Collects points, then draws them.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Picture {
     points: Mutex<Points>,
     columns: Vec<String>,
 }
 
-/// What a picture shows beside its points.
+/// Options of a plot.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Drawing {
-    /// Of the axes and the colours: fixed ends, of which an open one follows the data.
+    /// Fixed ends of the two axes and the colours; an open end follows the data.
     ends: [(Option<End>, Option<End>); 3],
     log: bool,
     colormap: String,
     title: Option<String>,
-    /// Of the region, behind the number of points.
+    /// Description of the region, for the caption.
     region: String,
     rows: Option<u64>,
     fraction: f64,
@@ -39,7 +39,7 @@ struct Drawing {
     theme: String,
 }
 
-/// An end in the column's unit, or text with another unit.
+/// A number in the column's unit, or text with a unit.
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
 enum End {
@@ -51,23 +51,23 @@ impl End {
     fn number(&self, field: &Field) -> Option<f64> {
         match self {
             End::Number(number) => Some(*number),
-            // The question that was asked with it would have been refused.
+            // Invalid text: the query with the same box raises.
             End::Text(text) => kubist::in_unit_of(field, text, Meant::Value).ok().flatten(),
         }
     }
 }
 
-/// A drawn picture, to be written in several formats.
+/// A drawn plot, to be written in several formats.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Scene {
     scene: kubist_plot::Scene,
     title: String,
-    /// The words below its title.
+    /// The text below the title.
     #[pyo3(get)]
     caption: String,
 }
 
-/// Draws or writes; a signal ends it.
+/// Draws or writes; a signal stops it.
 fn drawing_call<T: Send>(
     py: Python<'_>,
     call: impl FnOnce(&Cancel) -> Result<T, kubist_plot::Error> + Send,
@@ -82,7 +82,7 @@ fn drawing_call<T: Send>(
 
 #[pymethods]
 impl Scene {
-    /// The bytes of a file of this name, whose ending says of what format.
+    /// The bytes of a file; the suffix of `name` selects the format.
     fn file<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let format = Format::of(Path::new(name)).map_err(|why| invalid(py, &format!("{name}: {why}")))?;
         let written = drawing_call(py, |cancel| {
@@ -95,7 +95,7 @@ impl Scene {
 
 #[pymethods]
 impl Picture {
-    /// Of these columns of an answer: across, up, and what colours the points.
+    /// The columns of the axes and of the colour.
     #[new]
     fn new(py: Python<'_>, schema: &Schema, x: &str, y: &str, color: Option<&str>) -> PyResult<Picture> {
         let named = |name: &str| match kubist::column_index(&schema.0, name) {
@@ -112,7 +112,7 @@ impl Picture {
         points.add(&batch.0).map_err(|error| invalid(py, &error.to_string()))
     }
 
-    /// The drawn picture; `drawing` is JSON.
+    /// The drawn plot; `drawing` is JSON.
     fn draw(&self, py: Python<'_>, schema: &Schema, drawing: &str) -> PyResult<Scene> {
         let drawing: Drawing = serde_json::from_str(drawing).map_err(|error| invalid(py, &error.to_string()))?;
         let at_fault = |error: kubist_plot::Error| invalid(py, &error.to_string());

@@ -1,5 +1,4 @@
-//! Values of Arrow as Python's own, and as text: for what is shown and for single figures, so
-//! that neither pyarrow nor NumPy is needed.
+//! Arrow values as Python values and as text, without pyarrow and NumPy.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
@@ -13,7 +12,7 @@ use pyo3::types::PyList;
 
 use crate::error::invalid;
 
-/// A column's values: numbers, truths and text as Python's, all else as the text of it.
+/// A column's values: numbers, booleans and text as Python's types, others as text.
 pub fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
     let failed = |error: arrow_schema::ArrowError| invalid(py, &error.to_string());
     let kind = array.data_type();
@@ -51,7 +50,7 @@ pub fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyL
     Ok(list)
 }
 
-/// The first values as they are shown, floats with the digits that people read; null is None.
+/// The first values as displayed text, with significant digits; null is None.
 pub fn texts(py: Python<'_>, array: &ArrayRef, most: usize) -> PyResult<Vec<Option<String>>> {
     kubist::values_in_words(array, most).map_err(|error| invalid(py, &error.to_string()))
 }

@@ -1,16 +1,15 @@
-//! Handles that belong to one process.
+//! Handles that only their own process can use.
 //!
-//! A fork copies memory but no threads, and shares locks on files. A copied
-//! handle would wait for threads that are not there, and dropping it would let
-//! go of what the parent still holds. So only the process that made a handle
-//! may use or drop it.
+//! A fork copies memory but no threads, and shares file locks. A copied handle would wait for threads that do
+//! not exist, and dropping it would release the parent's locks. So only the process that created a handle may
+//! use or drop it.
 
 use std::mem::ManuallyDrop;
 use std::process;
 
 use kubist::{Error, Result};
 
-/// A handle that only the process that made it may use or drop.
+/// A handle that only the process that created it may use or drop.
 pub struct ProcessBound<T> {
     location: String,
     process: u32,
@@ -27,7 +26,7 @@ impl<T> ProcessBound<T> {
         &self.location
     }
 
-    /// The handle, in the process that made it.
+    /// The handle; an error in another process.
     pub fn get(&self) -> Result<&T> {
         if process::id() == self.process {
             Ok(&self.handle)
@@ -40,7 +39,7 @@ impl<T> ProcessBound<T> {
 impl<T> Drop for ProcessBound<T> {
     fn drop(&mut self) {
         if process::id() == self.process {
-            // SAFETY: the handle is not used again after this, its only drop.
+            // SAFETY: this is the only drop, and the handle is not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.handle) }
         }
     }

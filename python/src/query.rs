@@ -1,4 +1,4 @@
-//! Answers to questions, once or as they get finer.
+//! Results of queries, single or refined.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,29 +12,29 @@ use crate::error::exception;
 use crate::process_bound::ProcessBound;
 use crate::stream::{Answer, Stream};
 
-/// A question with a stop switch.
+/// A query with a cancel switch.
 pub fn asked(spec: QuerySpec, cancel: Cancel) -> Request {
     RunOptions { cancel, ..RunOptions::default() }.of(spec)
 }
 
-/// An answer of the engine.
+/// A result of the engine.
 struct Reading {
     schema: SchemaRef,
     cancel: Cancel,
     state: ProcessBound<Mutex<State>>,
 }
 
-/// The figures outlive the stream, which is let go at its end.
+/// The statistics outlive the stream, which is dropped at its end.
 struct State {
     stream: Option<QueryStream>,
     first: Option<RecordBatch>,
-    /// The fraction is known only with the first batch, which is not here yet.
+    /// The fraction is unknown until the first batch has arrived.
     unsettled: bool,
     stats: Stats,
     fraction: f64,
 }
 
-/// The answer to a question about the table at `location`.
+/// The result of a query on the table at `location`.
 pub fn answer(location: &str, stream: QueryStream, query: &Request) -> Stream {
     let schema = stream.schema();
     let state = State {
@@ -49,9 +49,8 @@ pub fn answer(location: &str, stream: QueryStream, query: &Request) -> Stream {
 }
 
 impl Reading {
-    /// Works on the state without the interpreter lock. A poisoned lock only
-    /// means that a panic passed by: the state is whole after every statement
-    /// that changes it.
+    /// Accesses the state without the interpreter lock. Ignores a poisoned lock: the state is consistent
+    /// after every statement.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> T + Send) -> PyResult<T> {
         py.detach(|| Ok(work(&mut self.state.get()?.lock().unwrap_or_else(PoisonError::into_inner))))
             .map_err(|error| exception(py, error))
@@ -94,7 +93,7 @@ impl Answer for Reading {
         self.with(py, |state| state.fraction)
     }
 
-    /// The switch stays as it is: the steps of a refinement share it.
+    /// Does not set the cancel switch, which all steps of a refinement share.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, State::finish)
     }
@@ -130,7 +129,7 @@ impl State {
     }
 }
 
-/// Answers from coarse to fine.
+/// Results from coarse to fine.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Refine {
     steps: ProcessBound<Mutex<kubist::Refine>>,
@@ -145,7 +144,7 @@ impl Refine {
 
 #[pymethods]
 impl Refine {
-    /// The next step's answer, or `None` after the last.
+    /// The next step's result, or `None` after the last.
     fn next_step(&self, py: Python<'_>) -> PyResult<Option<Stream>> {
         let step = run(py, &self.query.run.cancel, || {
             let steps = self.steps.get()?;

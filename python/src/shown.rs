@@ -1,34 +1,34 @@
-//! Text for people: the engine's own rules, for what Python prints.
+//! Text for people, by the engine's rules.
 
 use pyo3::prelude::*;
 
 use crate::error::invalid;
 
-/// A name or a value on one line: characters that a terminal acts on are escaped.
+/// One line of text with control characters escaped.
 #[pyfunction]
 pub fn printable(text: &str) -> String {
     kubist::printable(text).into_owned()
 }
 
-/// The same for text of several lines, whose ends stay.
+/// The same for several lines, whose breaks stay.
 #[pyfunction]
 pub fn printable_lines(text: &str) -> String {
     kubist::printable_lines(text).into_owned()
 }
 
-/// What is to be said of columns and their units: of each that is not known why, and what may be meant.
+/// Notes about unknown units, each with the reason and a suggestion.
 #[pyfunction]
 pub fn unit_notes(units: Vec<(String, String)>) -> Vec<String> {
     kubist::unit_notes(units.iter().map(|(column, unit)| (column.as_str(), unit.as_str())))
 }
 
-/// A time as text in seconds.
+/// A duration as text, in seconds.
 #[pyfunction]
 pub fn seconds(py: Python<'_>, text: &str) -> PyResult<f64> {
     kubist::seconds(text).map_err(|error| invalid(py, &error.to_string()))
 }
 
-/// A location without its password and its token.
+/// A location without its password and token.
 #[pyfunction]
 pub fn without_password(location: &str) -> String {
     kubist::without_password(location)
@@ -46,19 +46,19 @@ pub fn duration(seconds: f64) -> String {
     kubist::human::duration(seconds)
 }
 
-/// A share with three digits.
+/// A fraction with three digits.
 #[pyfunction]
 pub fn fraction(share: f64) -> String {
     kubist::human::fraction(share)
 }
 
-/// A number with the digits that people read.
+/// A number with its significant digits.
 #[pyfunction]
 pub fn number(value: f64) -> String {
     kubist::human::number(value)
 }
 
-/// A figure with its interval: `3.02e-7 ± 0.26e-7 m`.
+/// A value with its interval: `3.02e-7 ± 0.26e-7 m`.
 #[pyfunction]
 #[pyo3(signature = (value, low, high, exact, unit))]
 pub fn figure(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Option<&str>) -> String {
@@ -72,8 +72,7 @@ pub fn bin_in_words(low: f64, high: f64, unit: Option<&str>) -> String {
     kubist::bin_in_words((low, high), unit)
 }
 
-/// A figure of which the value and the ends are texts with all digits; nothing bounds an end that
-/// is None.
+/// A value and ends as texts with all digits; None is an unbounded end.
 #[pyfunction]
 #[pyo3(signature = (value, low, high, exact, unit))]
 pub fn figure_of_texts(

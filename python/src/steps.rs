@@ -1,6 +1,6 @@
-//! Steps of a running simulation: what `kubist.mpi` is made of.
+//! Steps of a running simulation, for `kubist.mpi`.
 //!
-//! Neither a writer nor a leader survives an interrupt: what is durable stays.
+//! An interrupt ends a writer or leader; durable steps stay.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::process_bound::ProcessBound;
 /// A handle that threads share.
 type Shared<T> = ProcessBound<Mutex<T>>;
 
-/// A poisoned lock only means that a panic passed by: a writer that it left unfit says so.
+/// Ignores a poisoned lock: a writer that a panic made unusable reports it.
 fn lock<T>(shared: &Shared<T>) -> Result<MutexGuard<'_, T>> {
     Ok(shared.get()?.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Calls what may wait, until an interrupt or the timeout.
+/// Runs a call that may wait, until an interrupt or the timeout.
 pub fn waiting<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,
@@ -37,7 +37,6 @@ pub fn waiting<T: Send>(
     done.map_err(|failure| failed(py, &failure))
 }
 
-/// Options of a writer of steps.
 fn options(name: Option<String>, timeout: f64, queue: usize, opening: &Opening<'_>, cancel: &Cancel) -> StepOptions {
     StepOptions {
         name,
@@ -60,7 +59,7 @@ fn options(name: Option<String>, timeout: f64, queue: usize, opening: &Opening<'
     }
 }
 
-/// Writes steps, on its own or as a rank of a node.
+/// Writes steps, alone or as a rank of a node.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct StepWriter {
     writer: Shared<kubist_insitu::StepWriter>,
@@ -79,7 +78,7 @@ impl StepWriter {
     }
 }
 
-/// What of steps is kept, as `kubist.mpi` says it.
+/// The rows of a step to store, in the form of `kubist.mpi`.
 #[derive(Default, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Keeping {
@@ -93,7 +92,7 @@ pub struct Keeping {
     whole_paths: Option<bool>,
 }
 
-/// How a table's steps are written.
+/// A table and the options to write its steps.
 pub struct Opening<'a> {
     pub table: &'a ProcessBound<kubist::Table>,
     pub timeout: f64,
@@ -134,13 +133,13 @@ impl Opening<'_> {
     }
 }
 
-/// Memory that processes share, by its address.
+/// A ring in shared memory at an address.
 pub fn shared(address: usize, bytes: u64, ranks: Option<u32>) -> kubist_insitu::Result<Ring> {
     let base = address as *mut u8;
-    // SAFETY: `kubist.mpi` keeps the window as long as what was opened with it.
+    // SAFETY: `kubist.mpi` keeps the window as long as the objects that use it.
     match ranks {
         Some(ranks) => unsafe { Ring::make(base, bytes, ranks) },
-        // SAFETY: as above.
+        // SAFETY: see above.
         None => unsafe { Ring::find(base, bytes) },
     }
 }
@@ -156,7 +155,7 @@ impl StepWriter {
         self.call(py, self.timeout, |writer, _| writer.begin(step))
     }
 
-    /// Copies rows that have all columns; how many.
+    /// Copies rows, which have all columns, and returns their number.
     fn put(&self, py: Python<'_>, data: &Incoming) -> PyResult<u64> {
         let mut rows = 0;
         while let Some(batch) = py.detach(|| data.next()) {
@@ -167,21 +166,21 @@ impl StepWriter {
         Ok(rows)
     }
 
-    /// Rows, and whether they are durable.
+    /// Returns the number of rows, and whether they are durable.
     fn end(&self, py: Python<'_>) -> PyResult<(u64, bool)> {
         let Report { rows, durable, .. } =
             self.call(py, self.timeout, |writer, patience| writer.end(None, patience))?;
         Ok((rows, durable))
     }
 
-    /// This writer's share in what all writers decide of the step: what is added up, and of what
-    /// the largest counts.
+    /// This writer's share in the joint decision on a step: values to add up, and values to take the maximum
+    /// of.
     fn share(&self, py: Python<'_>) -> PyResult<(Vec<u64>, Vec<f64>)> {
         let Share { words, largest } = self.call(py, self.timeout, |writer, _| writer.share())?;
         Ok((words, largest))
     }
 
-    /// Ends the step by the sum of all shares: the rows that are kept.
+    /// Ends the step with the sum of all shares, and returns the number of stored rows.
     fn settle(&self, py: Python<'_>, words: Vec<u64>, largest: Vec<f64>) -> PyResult<u64> {
         let settled = |writer: &mut kubist_insitu::StepWriter, patience: &Patience<'_>| {
             writer.settle(&words, &largest, None, patience)
@@ -202,7 +201,7 @@ impl StepWriter {
     }
 }
 
-/// Commits what the ranks of a node put into their ring.
+/// Commits the steps that the ranks of a node write into their ring.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Leader {
     leader: Shared<Option<kubist_insitu::Leader>>,
@@ -219,7 +218,7 @@ impl Leader {
         })
     }
 
-    /// Ends it at once.
+    /// Ends it without waiting.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         waiting(py, &Cancel::default(), 0.0, |_| {
             drop(lock(&self.leader)?.take());
@@ -235,14 +234,14 @@ pub fn failed_share() -> (Vec<u64>, Vec<f64>) {
     (words, largest)
 }
 
-/// Tells the leader of a ring that a rank comes no more, unless it has closed.
+/// Reports to the leader of a ring that a rank has left without closing.
 #[pyfunction]
 pub fn ring_leave(py: Python<'_>, address: usize, bytes: u64, rank: u32) -> PyResult<()> {
     let left = shared(address, bytes, None).and_then(|ring| ring.leave_unclosed(rank));
     left.map_err(|failure| failed(py, &failure))
 }
 
-/// The bytes of memory for so many ranks.
+/// Bytes of shared memory for a number of ranks.
 #[pyfunction]
 pub fn ring_bytes(ranks: u32, lane_bytes: u64) -> u64 {
     Ring::bytes_for(ranks, lane_bytes)

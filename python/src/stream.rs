@@ -1,4 +1,4 @@
-//! An answer as it comes, from the engine or from elsewhere: `Stream`.
+//! Streamed results, from the engine or another source: `Stream`.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use pyo3::types::PyCapsule;
 
 use crate::arrow::{Batch, Batches, Schema, names, stream_capsule};
 
-/// Batches that come one by one, on whatever thread asks for them, and what is known of them.
+/// A result that is read batch by batch, on any thread.
 pub trait Answer: Send + Sync + 'static {
     fn schema(&self) -> SchemaRef;
 
     /// The next batch, or `None` at the end.
     fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>>;
 
-    /// How many rows have come.
+    /// Rows so far.
     fn rows(&self, py: Python<'_>) -> PyResult<u64>;
 
-    /// What it cost so far, as JSON.
+    /// Cost so far, as JSON.
     fn stats(&self, py: Python<'_>) -> PyResult<String>;
 
-    /// The share of the matching records that the answer holds.
+    /// The fraction of the matching rows that is in the result.
     fn fraction(&self, py: Python<'_>) -> PyResult<f64>;
 
-    /// Stops the work and lets go of everything held.
+    /// Stops the query and frees its resources.
     fn close(&self, py: Python<'_>) -> PyResult<()>;
 }
 
-/// An answer as it comes.
+/// A streamed result.
 #[pyclass(frozen, subclass, module = "kubist._kubist")]
 pub struct Stream(pub Arc<dyn Answer>);
 
@@ -39,12 +39,11 @@ impl Stream {
         Schema(self.0.schema())
     }
 
-    /// The names of the columns.
     fn names(&self) -> Vec<String> {
         names(&self.0.schema())
     }
 
-    /// The units of the columns, in their order.
+    /// The units of the columns, in order.
     fn units(&self) -> Vec<Option<String>> {
         self.0.schema().fields().iter().map(|field| field.metadata().get("unit").cloned()).collect()
     }
@@ -59,7 +58,7 @@ impl Stream {
         Ok(self.0.next(py)?.map(Batch))
     }
 
-    /// All that is left, in memory.
+    /// All remaining batches, in memory.
     fn collect(&self, py: Python<'_>) -> PyResult<Batches> {
         let mut batches = Vec::new();
         while let Some(batch) = self.0.next(py)? {
@@ -68,7 +67,7 @@ impl Stream {
         Ok(Batches { schema: self.0.schema(), batches })
     }
 
-    /// Hands what is left to another library, which pulls at its own pace.
+    /// Passes the remaining batches to another library.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -79,30 +78,29 @@ impl Stream {
         stream_capsule(py, Outgoing(self.0.clone()))
     }
 
-    /// How many have come.
+    /// Rows so far.
     fn rows(&self, py: Python<'_>) -> PyResult<u64> {
         self.0.rows(py)
     }
 
-    /// The figures so far, as JSON.
+    /// Cost so far, as JSON.
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         self.0.stats(py)
     }
 
-    /// Under a limit the fraction is known only with the first batch, which is then
-    /// fetched and kept.
+    /// The fraction. Under a limit this waits for the first batch, which is kept.
     fn fraction(&self, py: Python<'_>) -> PyResult<f64> {
         self.0.fraction(py)
     }
 
-    /// Stops the work and lets go of everything held, also while another thread reads.
+    /// Stops the query and frees its resources, also while another thread reads.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(py)
     }
 }
 
-/// An answer as another library reads it through the C stream interface: on
-/// any thread, with or without the interpreter lock.
+/// A result that another library reads through the C stream interface, on any thread, with or without the
+/// interpreter lock.
 struct Outgoing(Arc<dyn Answer>);
 
 impl Iterator for Outgoing {
@@ -112,8 +110,8 @@ impl Iterator for Outgoing {
         let next = Python::try_attach(|py| {
             self.0.next(py).map_err(|error| {
                 let message = error.value(py).to_string();
-                // The exception cannot pass through C. An interrupt is put back,
-                // so that Python raises it as soon as the library returns.
+                // Exceptions cannot pass through C. An interrupt is set again, so that Python raises it when
+                // the library returns.
                 if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
                     // SAFETY: this thread is attached to the interpreter.
                     unsafe { pyo3::ffi::PyErr_SetInterrupt() };

@@ -28,9 +28,9 @@ pub struct ReadOptimizer(ProcessBound<Mutex<Option<kubist::ReadOptimizer>>>);
 
 #[pymethods]
 impl ReadOptimizer {
-    /// Returns once the thread has ended.
+    /// Stops the thread and waits for its end.
     fn stop(&self, py: Python<'_>) {
-        // In a forked process there is no thread to stop.
+        // A forked process has no thread to stop.
         if let Ok(optimizer) = self.0.get() {
             py.detach(|| drop(optimizer.lock().unwrap_or_else(PoisonError::into_inner).take()));
         }
@@ -54,8 +54,8 @@ pub struct Table(ProcessBound<kubist::Table>);
 
 #[pymethods]
 impl Table {
-    /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends;
-    /// `metadata`: a JSON object.
+    /// `dimensions`: column, kind of domain (`learned`, `linear`, `quantile`), its ends. `metadata`: a JSON
+    /// object.
     #[staticmethod]
     #[pyo3(signature = (location, schema, *, dimensions, identity, lookup, capacity, seed, replication, compression, accuracy, units, metadata, exist_ok, shared))]
     #[expect(clippy::too_many_arguments, reason = "keywords, all of them, in Python")]
@@ -101,7 +101,7 @@ impl Table {
         run(py, &Cancel::default(), || kubist::Table::open(location)).map(Table::new)
     }
 
-    /// Deletes a table. The report as JSON.
+    /// Deletes a table. Returns the report as JSON.
     #[staticmethod]
     #[pyo3(signature = (location, *, force))]
     fn drop(py: Python<'_>, location: &str, force: bool) -> PyResult<String> {
@@ -109,7 +109,7 @@ impl Table {
         as_json(run(py, &cancel, || kubist::Table::drop_at_with(location, force, &cancel))?)
     }
 
-    /// The report as JSON.
+    /// Returns the report as JSON.
     #[staticmethod]
     fn salvage(py: Python<'_>, location: &str, to: &str) -> PyResult<String> {
         let cancel = Cancel::default();
@@ -120,17 +120,17 @@ impl Table {
         self.0.location()
     }
 
-    /// The records of one part of a query; `split` is JSON.
+    /// The rows of one part of a query; `split` is JSON.
     fn read_split(&self, py: Python<'_>, split: &str) -> PyResult<Stream> {
         let split: kubist::Split =
             serde_json::from_str(split).map_err(|error| invalid(py, &format!("not a split: {error}")))?;
-        // Parts have no limit: the question only carries the stop switch.
+        // Parts have no limit, so only the cancel switch of the query matters.
         let query = kubist::Request::default();
         let stream = run(py, &query.run.cancel, || self.0.get()?.read_split(&split, &query.run.cancel))?;
         Ok(answer(self.0.location(), stream, &query))
     }
 
-    /// `column`: a schema of one field, which the rows that are here have as `default`.
+    /// `column` is a schema of one field; `default` is its value in existing rows.
     #[pyo3(signature = (column, *, default, unit, accuracy))]
     fn add_column(
         &self,
@@ -153,13 +153,13 @@ impl Table {
         run(py, &cancel, || self.0.get()?.add_column_with(&column, &cancel))
     }
 
-    /// The bound of errors that is meant of a column, as the table's columns say theirs.
+    /// The error bound of a column, in the form of the table's columns.
     fn accuracy(&self, py: Python<'_>, column: &str, bound: End) -> PyResult<String> {
         let bound = bound.0.unwrap_or(Value::Null);
         run(py, &Cancel::default(), || self.0.get()?.accuracy(column, &bound).map(|bound| bound.to_string()))
     }
 
-    /// Of the table, or a column: a JSON object of new values; null forgets one.
+    /// Sets metadata of the table or a column: a JSON object of new values, where null removes one.
     #[pyo3(signature = (values, *, column))]
     fn set_metadata(&self, py: Python<'_>, values: &str, column: Option<&str>) -> PyResult<()> {
         let values = from_json(py, values)?;
@@ -176,7 +176,7 @@ impl Table {
         Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
-    /// The answer of now, and the snapshot that it is of: in one call, because each waits for a thread.
+    /// The current result and its snapshot, in one call, because each call waits for a thread.
     fn query(&self, py: Python<'_>, query: FromJson<QuerySpec>) -> PyResult<(Snapshot, Stream)> {
         let query = asked(query.0, Cancel::default());
         let (snapshot, stream) = run(py, &query.run.cancel, || {
@@ -188,7 +188,7 @@ impl Table {
         Ok((snapshot, answer(self.0.location(), stream, &query)))
     }
 
-    /// The snapshot that a token names.
+    /// The snapshot of a token.
     fn at(&self, py: Python<'_>, token: &str) -> PyResult<Snapshot> {
         let cancel = Cancel::default();
         let snapshot = run(py, &cancel, || self.0.get()?.at_with(&token.parse::<SnapshotToken>()?, &cancel))?;
@@ -209,7 +209,7 @@ impl Table {
         Ok(Writer::new(self.0.location(), writer, cancel))
     }
 
-    /// A writer of steps; `queue`: how many may wait.
+    /// A writer of steps; `queue` is the number of steps that may wait.
     #[pyo3(signature = (*, name, timeout, queue, keeping))]
     fn step_writer(
         &self,
@@ -222,7 +222,7 @@ impl Table {
         Opening { table: &self.0, timeout, keeping: keeping.0 }.writer(py, name, queue)
     }
 
-    /// A writer of steps through the ring in memory that processes share.
+    /// A writer of steps through a ring in shared memory.
     #[pyo3(signature = (address, bytes, rank, *, timeout, keeping))]
     fn attach(
         &self,
@@ -237,7 +237,7 @@ impl Table {
         Opening { table: &self.0, timeout, keeping: keeping.0 }.attached(py, ring, rank)
     }
 
-    /// Makes such a ring, and commits what comes.
+    /// Creates such a ring, and commits its steps.
     #[pyo3(signature = (address, bytes, ranks, *, name, timeout, queue, dedicated))]
     #[expect(clippy::too_many_arguments, reason = "keywords, most of them, in Python")]
     fn leader(
@@ -255,7 +255,7 @@ impl Table {
         Opening { table: &self.0, timeout, keeping: Keeping::default() }.leader(py, ring, name, queue, dedicated)
     }
 
-    /// `names`: these writers; otherwise `count` different ones; of the steps after one, if it is given.
+    /// `names` are the writers; without it, `count` different ones. With `after`, for the steps after it.
     #[pyo3(signature = (*, names, count, after))]
     fn declare_writers(
         &self,
@@ -274,7 +274,7 @@ impl Table {
         })
     }
 
-    /// Waits until no writer of a job is at work but `count` of a kind.
+    /// Waits until only the `count` writers of `kind` are active.
     #[pyo3(signature = (*, kind, count, timeout))]
     fn await_writers(&self, py: Python<'_>, kind: &str, count: u64, timeout: f64) -> PyResult<()> {
         waiting(py, &Cancel::default(), timeout, |patience| {
@@ -282,13 +282,13 @@ impl Table {
         })
     }
 
-    /// The report as JSON.
+    /// Returns the report as JSON.
     fn retract(&self, py: Python<'_>, step_after: i64) -> PyResult<String> {
         let cancel = Cancel::default();
         as_json(run(py, &cancel, || self.0.get()?.retract(step_after, &cancel))?)
     }
 
-    /// The report as JSON.
+    /// Returns the report as JSON.
     #[pyo3(signature = (*, debt_share, replication, recompress))]
     fn optimize(
         &self,
@@ -304,8 +304,7 @@ impl Table {
         as_json(run(py, &cancel, || self.0.get()?.optimize(&options, &mut |_, _| {}))?)
     }
 
-    /// Another grid, and all rows moved to it; `progress(placed, left)` in rows. The report as
-    /// JSON.
+    /// Moves all rows to another grid; `progress(moved, left)` in rows. Returns the report as JSON.
     #[pyo3(signature = (*, dimensions, progress))]
     fn regrid(
         &self,
@@ -318,13 +317,13 @@ impl Table {
         as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.regrid(&options, tell))?)
     }
 
-    /// Optimizes, until it is stopped, what queries of this process find expensive.
+    /// Starts a thread that optimizes the parts of the tree where this process's queries are expensive.
     fn optimize_reads(&self, py: Python<'_>) -> PyResult<ReadOptimizer> {
         let optimizer = self.0.get().map(kubist::Table::optimize_reads).map_err(|error| exception(py, error))?;
         Ok(ReadOptimizer(ProcessBound::new(self.0.location(), Mutex::new(Some(optimizer)))))
     }
 
-    /// The report as JSON.
+    /// Returns the report as JSON.
     #[pyo3(signature = (*, retention_seconds))]
     fn clean(&self, py: Python<'_>, retention_seconds: f64) -> PyResult<String> {
         let retention = Duration::try_from_secs_f64(retention_seconds)
@@ -332,19 +331,19 @@ impl Table {
         as_json(run(py, &Cancel::default(), || self.0.get()?.clean(retention))?)
     }
 
-    /// Of the runs that are written from now on.
+    /// Sets the compression of runs that are written from now on.
     fn set_compression(&self, py: Python<'_>, compression: &str) -> PyResult<()> {
         let compression = compression_of(py, Some(compression))?.unwrap_or_default();
         run(py, &Cancel::default(), || self.0.get()?.set_compression(compression))
     }
 
-    /// Makes it a table of several machines.
+    /// Allows several machines to write to the table.
     fn share(&self, py: Python<'_>) -> PyResult<()> {
         let cancel = Cancel::default();
         run(py, &cancel, || self.0.get()?.share_with(&cancel))
     }
 
-    /// Waits for something new since `seen`; `None` if nothing came in time.
+    /// Waits for a snapshot newer than `seen`; `None` after the timeout.
     #[pyo3(signature = (seen, *, seconds, every))]
     fn wait(&self, py: Python<'_>, seen: &Snapshot, seconds: f64, every: f64) -> PyResult<Option<Snapshot>> {
         let cancel = Cancel::default();
@@ -354,7 +353,7 @@ impl Table {
         Ok(found.map(|snapshot| Snapshot(ProcessBound::new(self.0.location(), snapshot))))
     }
 
-    /// `deep`: reads everything; `progress(done, total)` in bytes. The report as JSON.
+    /// `deep` reads everything; `progress(done, total)` in bytes. Returns the report as JSON.
     #[pyo3(signature = (*, deep, progress))]
     fn verify(&self, py: Python<'_>, deep: bool, progress: Option<Py<PyAny>>) -> PyResult<String> {
         let cancel = Cancel::default();
@@ -363,8 +362,7 @@ impl Table {
     }
 }
 
-/// Runs `call`, which tells how far it is; `progress(done, total)` hears of it, and
-/// stops the call by raising.
+/// Runs `call` and reports its progress to `progress(done, total)`, which can stop it by raising.
 fn run_told<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,
@@ -431,7 +429,7 @@ pub struct Snapshot(ProcessBound<kubist::Snapshot>);
 
 #[pymethods]
 impl Snapshot {
-    /// Names it, also to other processes and over HTTP.
+    /// Its token, for other processes and HTTP.
     fn token(&self, py: Python<'_>) -> PyResult<String> {
         let snapshot = self.0.get().map_err(|error| exception(py, error))?;
         Ok(snapshot.token().to_string())
@@ -442,17 +440,17 @@ impl Snapshot {
         Ok(Schema(snapshot.schema()))
     }
 
-    /// What is said about the table, as JSON.
+    /// The table's metadata, as JSON.
     fn metadata(&self, py: Python<'_>) -> PyResult<String> {
         as_json(self.0.get().map_err(|error| exception(py, error))?.metadata())
     }
 
-    /// The columns and what is said about them, as JSON.
+    /// The columns and their metadata, as JSON.
     fn columns(&self, py: Python<'_>) -> PyResult<String> {
         as_json(self.0.get().map_err(|error| exception(py, error))?.columns())
     }
 
-    /// Copies all rows into a new table; `progress(done, total)` in rows. The report as JSON.
+    /// Copies all rows into a new table; `progress(done, total)` in rows. Returns the report as JSON.
     #[pyo3(signature = (location, *, dimensions, capacity, progress))]
     fn copy_to(
         &self,
@@ -467,13 +465,13 @@ impl Snapshot {
         as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.copy_to(location, &options, tell))?)
     }
 
-    /// The same moment, up to a complete step.
+    /// The same snapshot, up to a complete step.
     fn at_step(&self, py: Python<'_>, step: i64) -> PyResult<Snapshot> {
         let snapshot = run(py, &Cancel::default(), || self.0.get()?.at_step(step))?;
         Ok(Snapshot(ProcessBound::new(self.0.location(), snapshot)))
     }
 
-    /// How many rows were committed under a token, by any writer.
+    /// The number of rows committed under a token, by any writer.
     fn committed(&self, py: Python<'_>, token: &str) -> PyResult<Option<u64>> {
         run(py, &Cancel::default(), || Ok(self.0.get()?.committed(token)))
     }
@@ -504,7 +502,7 @@ impl Snapshot {
         Ok(answer(self.0.location(), stream, &query))
     }
 
-    /// What passed through the region of `through`, told apart by the column `by`.
+    /// The trajectories through the region of `through`, identified by the column `by`.
     fn trajectories(
         &self,
         py: Python<'_>,
@@ -518,7 +516,7 @@ impl Snapshot {
         Ok(answer(self.0.location(), stream, &query))
     }
 
-    /// Where a query's time goes, as JSON; with a fit as JSON also where it should.
+    /// The times of a query as JSON; with a fitted model (JSON) also the predicted ones.
     fn explain(&self, py: Python<'_>, query: FromJson<QuerySpec>, fit: Option<&str>) -> PyResult<String> {
         let fitted: Option<kubist::model::Fitted> = fit
             .map(serde_json::from_str)

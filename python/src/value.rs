@@ -1,7 +1,6 @@
-//! Box ends: plain Python values as engine values.
+//! Plain Python values as engine values.
 //!
-//! The Python layer has already made dates, numpy scalars and the like plain
-//! (`kubist/_box.py`), so only the kinds below arrive.
+//! `kubist/_box.py` has converted dates, NumPy scalars and similar values already.
 
 use kubist::Value;
 use pyo3::prelude::*;
@@ -9,7 +8,7 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 
 use crate::error::invalid;
 
-/// A box end; `None` is an open end.
+/// A bound of a range; `None` is open.
 pub struct End(pub Option<Value>);
 
 impl FromPyObject<'_, '_> for End {
@@ -20,7 +19,7 @@ impl FromPyObject<'_, '_> for End {
         if value.is_none() {
             return Ok(End(None));
         }
-        // A bool is an int to Python: ask for it first.
+        // A bool is also an int in Python, so it is tested first.
         let plain = if let Ok(value) = value.cast::<PyBool>() {
             Value::Bool(value.is_true())
         } else if value.is_instance_of::<PyInt>() {

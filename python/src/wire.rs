@@ -1,11 +1,11 @@
-//! Answers from elsewhere: Arrow IPC streams out of a Python object that reads bytes.
+//! Arrow IPC streams from a Python object that reads bytes, such as an HTTP response.
 //!
-//! A `Wire` is a `Stream` whose source has `read1(most)`, which
-//! gives what is here, or waits for more, and nothing at the end, and `close()`, which may
-//! be called while another thread reads. Its exceptions arrive as they are.
+//! A `Wire` is a `Stream` over a source with two methods. `read1(most)` returns available bytes, waits for
+//! more, and returns none at the end. `close()` may be called while another thread reads. Exceptions of the
+//! source are passed on.
 //!
-//! The server is not trusted: `kubist-ipc` holds what a message says against the bytes that
-//! come, and against a bound.
+//! The server is untrusted: `kubist-ipc` checks the sizes in messages against the received bytes and against
+//! a limit.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,12 +19,12 @@ use crate::error::cut_off;
 use crate::stream::{Answer, Stream};
 
 const PIECE_BYTES: usize = 64 * 1024;
-/// Asked for at a time: the source makes room for all of it.
+/// Maximum bytes per read; the source allocates all of it.
 const MOST_BYTES: usize = 256 * 1024;
-/// One batch, and all dictionaries of an answer together, take no more.
+/// Maximum bytes of one batch, and of all dictionaries of a result.
 const BATCH_BYTES: u64 = 1 << 30;
 
-/// One stream of batches as it comes.
+/// One stream of batches.
 #[pyclass(frozen, extends = Stream, module = "kubist._kubist")]
 pub struct Wire(Arc<Arriving>);
 
@@ -32,20 +32,20 @@ struct Arriving {
     source: Py<PyAny>,
     line: Line,
     schema: SchemaRef,
-    /// `None` at the end. Held only without the interpreter lock, which reading takes.
+    /// `None` at the end. Locked only without the interpreter lock, because reading acquires that.
     reader: Mutex<Option<kubist_ipc::Stream<Line>>>,
     rows: AtomicU64,
     fraction: f64,
 }
 
-/// The bytes, from where the last stream left off.
+/// The bytes after the end of the previous stream.
 #[derive(Clone)]
 struct Line {
     bytes: Arc<Mutex<BufReader<Pipe>>>,
     raised: Raised,
 }
 
-/// What the source raised, until it is told.
+/// An exception of the source that is still to be raised.
 type Raised = Arc<Mutex<Option<PyErr>>>;
 
 struct Pipe {
@@ -53,7 +53,7 @@ struct Pipe {
     raised: Raised,
 }
 
-/// What is behind these locks is whole after every statement, panic or not.
+/// The state under these locks is consistent after every statement, so panics do not matter.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -89,7 +89,7 @@ impl Line {
         Ok(lock(&self.bytes).fill_buf()?.is_empty())
     }
 
-    /// What the source raised, or else what the reader says.
+    /// The exception of the source, or else the error of the reader.
     fn failure(&self, py: Python<'_>, error: &dyn std::fmt::Display) -> PyErr {
         let raised = lock(&self.raised).take();
         raised.unwrap_or_else(|| cut_off(py, &error.to_string()))
@@ -118,7 +118,7 @@ impl Wire {
         Wire::begin(py, source, Line { bytes, raised }, fraction)
     }
 
-    /// The stream behind this one, which was read to its end; `None` if nothing more comes.
+    /// The stream after this one, which was read to its end; `None` if there is none.
     fn following(&self, py: Python<'_>) -> PyResult<Option<Py<Wire>>> {
         let line = self.0.line.clone();
         let ended = py.detach(|| line.is_at_end()).map_err(|error| line.failure(py, &error))?;
@@ -128,7 +128,7 @@ impl Wire {
         Py::new(py, Wire::begin(py, self.0.source.clone_ref(py), line, self.0.fraction)?).map(Some)
     }
 
-    /// What is said about the whole, as JSON.
+    /// Values that apply to the whole result, as JSON.
     fn about(&self) -> String {
         self.0.schema.metadata().get("kubist").cloned().unwrap_or_else(|| "{}".into())
     }
@@ -157,7 +157,7 @@ impl Answer for Arriving {
         Ok(self.rows.load(Ordering::Relaxed))
     }
 
-    /// The source's own word on what it cost.
+    /// The cost, as reported by the source.
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         self.source.bind(py).call_method0("stats")?.extract()
     }
@@ -166,7 +166,7 @@ impl Answer for Arriving {
         Ok(self.fraction)
     }
 
-    /// Hangs up.
+    /// Closes the connection.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.source.bind(py).call_method0("close")?;
         Ok(())

@@ -1,4 +1,4 @@
-//! Writers: rows in, commits out.
+//! Writers: append rows and commit them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,8 +11,7 @@ use crate::call::{run, run_to_end};
 use crate::error::exception;
 use crate::process_bound::ProcessBound;
 
-/// One of the engine's writers. It does not survive an interrupt: what was
-/// pending is gone, what was committed stays.
+/// A writer of the engine. An interrupt ends it: pending rows are lost, commits stay.
 #[pyclass(frozen, module = "kubist._kubist")]
 pub struct Writer {
     name: String,
@@ -22,7 +21,7 @@ pub struct Writer {
 
 struct State {
     writer: Option<kubist::Writer>,
-    /// An append failed after some of its rows were kept.
+    /// An append failed after some of its rows were added.
     torn: bool,
 }
 
@@ -33,13 +32,12 @@ impl Writer {
         Writer { name, cancel, state: ProcessBound::new(location, Mutex::new(state)) }
     }
 
-    /// A poisoned lock only means that a panic passed by: a writer that it left
-    /// unfit says so itself.
+    /// Ignores a poisoned lock: a writer that a panic made unusable reports it.
     fn state(&self) -> Result<MutexGuard<'_, State>> {
         Ok(self.state.get()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Changes the state without the interpreter lock.
+    /// Accesses the state without the interpreter lock.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> T + Send) -> PyResult<T> {
         py.detach(|| Ok(work(&mut *self.state()?))).map_err(|error| exception(py, error))
     }
@@ -56,13 +54,12 @@ impl Writer {
         self.with(py, |state| state.writer.as_ref().map_or(0, kubist::Writer::pending_rows))
     }
 
-    /// Keeps all of `data` for the next commit. After an error some of it may
-    /// be kept: see `tear`.
+    /// Adds all of `data` to the next commit. After an error some of it may have been added: see `tear`.
     fn append(&self, py: Python<'_>, data: &Incoming) -> PyResult<()> {
-        // Pulling may run Python code: that stays on the caller's thread.
+        // Reading may run Python code, so it stays on the caller's thread.
         let first = match py.detach(|| data.next()) {
             Some(first) => first,
-            // The columns are checked even where there are no rows.
+            // Checks the columns of data without rows too.
             None => Ok(RecordBatch::new_empty(data.schema_ref())),
         };
         let mut next = Some(first);
@@ -74,12 +71,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what is pending as runs that the next commit names.
+    /// Writes pending rows as runs of the next commit.
     fn lay_out(&self, py: Python<'_>) -> PyResult<()> {
         run(py, &self.cancel, || self.state()?.open()?.lay_out())
     }
 
-    /// What was appended becomes durable and visible, whole. The commit as JSON.
+    /// Makes the appended rows durable and visible, as a whole. Returns the commit as JSON.
     #[pyo3(signature = (*, step, token))]
     fn commit(&self, py: Python<'_>, step: Option<i64>, token: Option<String>) -> PyResult<String> {
         let options = CommitOptions { step, token };
@@ -94,17 +91,17 @@ impl Writer {
         Ok(serde_json::to_string(&ended.answer?).expect("figures and names are valid JSON"))
     }
 
-    /// How many rows were committed under a token; `None` if none were.
+    /// The number of rows committed under a token; `None` if it is unused.
     fn committed(&self, py: Python<'_>, token: &str) -> PyResult<Option<u64>> {
         run(py, &self.cancel, || self.state()?.open()?.committed(token))
     }
 
-    /// Takes on what is to come into the table once, in place of what it had taken on before.
+    /// Claims work that must enter the table once (such as a file), in place of the previous claim.
     fn take_on(&self, py: Python<'_>, what: &str) -> PyResult<()> {
         run(py, &self.cancel, || self.state()?.open()?.take_on(what))
     }
 
-    /// Gives back what it has taken on.
+    /// Releases the claim.
     fn give_back(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |state| {
             if let Some(writer) = &mut state.writer {
@@ -113,19 +110,19 @@ impl Writer {
         })
     }
 
-    /// Says that this writer has nothing for a step. The commit as JSON.
+    /// Declares that this writer has no rows for a step. Returns the commit as JSON.
     fn abandon(&self, py: Python<'_>, step: i64) -> PyResult<String> {
         let committed = run(py, &self.cancel, || self.state()?.open()?.abandon(step))?;
         Ok(serde_json::to_string(&committed).expect("figures and names are valid JSON"))
     }
 
-    /// Notes that an append failed after some of its rows were kept: until they
-    /// are discarded, the writer refuses to go on.
+    /// Marks an append that failed after some of its rows were added. The writer raises until they are
+    /// discarded.
     fn tear(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |state| state.torn = true)
     }
 
-    /// Forgets what was appended since the last commit.
+    /// Discards the rows appended since the last commit.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |state| {
             state.torn = false;
@@ -135,7 +132,7 @@ impl Writer {
         })
     }
 
-    /// Lets go of the writer's log; what is pending is forgotten.
+    /// Discards pending rows and releases the writer's log.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |state| state.writer = None)
     }
