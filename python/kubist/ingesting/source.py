@@ -31,6 +31,7 @@ class Options:
     names: Sequence[str] | None = None
     types: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
+    hdu: str | int | None = None
 
 
 @dataclass

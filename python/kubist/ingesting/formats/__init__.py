@@ -28,7 +28,7 @@ FORMATS: tuple[Format, ...] = (
     Format("arrow", "Arrow", "arrow", "pyarrow", begins(*native.ARROW), native.look("arrow")),
     Format("npz", "NPZ", "arrow", "pyarrow", begins(b"PK\x03\x04"), native.look("npz")),
     Format("las", "LAS", "lidar", "laspy", begins(b"LASF"), lidar.look),
-    Format("fits", "FITS", "astro", "astropy", begins(b"SIMPLE  ="), fits.look),
+    Format("fits", "FITS", "astro", "astropy", fits.matches, fits.look),
     Format("ply", "PLY", "lidar", "plyfile", begins(b"ply\n", b"ply\r"), ply.look),
     Format("xyz", "XYZ", "md", "ase", ends(".xyz", ".extxyz"), xyz.look),
     Format("vtk", "VTK", "vtk", "pyvista", ends(*vtk.ENDINGS), vtk.look),

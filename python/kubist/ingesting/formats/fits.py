@@ -1,85 +1,83 @@
-"""FITS tables, through astropy."""
+"""FITS tables: headers through astropy, rows as the standard says.
+
+A file has several parts (HDUs), and one of them becomes rows: the one that the user names, or the
+first table with positions, or the first table. All others are listed as left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ... import _fits
-from ..source import Options, Source, State, Step, arrow_table, slices, split_columns, unit
+from ..._errors import InvalidInput
+from ..source import Options, Source, State, Step, arrow_table, unit
+from . import catalogue, fits_storage
+from .fits_columns import Column, Unreadable, column, text_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# What stands around `ra` and `dec`, or `de`, in the names of positions in the sky, best first, in
-# small letters: as archives and VizieR call them.
-IN_THE_SKY = (
-    "{}", "{}_icrs", "{}icrs", "{}j2000", "_{}j2000", "_{}", "{}2000", "{}_j2000",
-    "{}deg", "{}_deg", "{}rad", "{}_rad", "{}b1950", "_{}b1950",
-)  # fmt: skip
-# Columns that are positions, best first, in small letters.
-POSITIONS = (
-    ("x", "y", "z"),
-    *((name.format("ra"), name.format(dec)) for name in IN_THE_SKY for dec in ("dec", "de")),
-    ("glon", "glat"),
-    ("l", "b"),
+matches = fits_storage.matches
+
+# Keywords that say how a table is stored, and nothing else.
+STRUCTURE = re.compile(
+    r"SIMPLE|XTENSION|BITPIX|NAXIS\d*|PCOUNT|GCOUNT|TFIELDS|THEAP|EXTEND|CHECKSUM|DATASUM|END"
+    r"|(TTYPE|TFORM|TUNIT|TNULL|TSCAL|TZERO|TDIM|TBCOL)\d+"
+    r"|ZTABLE|ZTILELEN|ZNAXIS\d*|ZPCOUNT|ZTHEAP|ZHECKSUM|ZDATASUM|(ZFORM|ZCTYP)\d+"
 )
-# Cards of the header that only say how the table is stored.
-STRUCTURE = (
-    "SIMPLE",
-    "XTENSION",
-    "BITPIX",
-    "NAXIS",
-    "PCOUNT",
-    "GCOUNT",
-    "TFIELDS",
-    "T",
-    "CHECKSUM",
-)
-KNOWN_NAMES = ("source_id", "id", "hip", "objid")
+DATES = re.compile(r"(^|_)([mbht]|bt)?jd(_|$)|^time$|^date", re.IGNORECASE)
+LATE = 10_000.0
+"""Numbers of days and seconds from here on are dates, no durations."""
 
 
 def look(path: Path, options: Options) -> Source:
+    import warnings
+
     import pyarrow as pa
     from astropy.io import fits
 
-    with fits.open(path, memmap=True) as hdus:
-        tables = [
-            i for i, hdu in enumerate(hdus) if isinstance(hdu, fits.BinTableHDU | fits.TableHDU)
-        ]
-        if not tables:
-            raise ValueError(f"{path}: there is no table in it, only images")
-        hdu = hdus[tables[0]]
-        rows = hdu.header["NAXIS2"]
-        schema = _columns(hdu, slice(0, min(rows, 1))).schema
-        units = {column.name: column.unit for column in hdu.columns}
-        fields = [unit(f, units.get(f.name) or units.get(f.name.rsplit("_", 1)[0])) for f in schema]
-        cards = {
-            key: value
-            for key, value in hdu.header.items()
-            if key and not key.startswith(STRUCTURE) and isinstance(value, str | int | float | bool)
-        }
+    with warnings.catch_warnings():
+        # What is odd in a file is reported as left out, or ends the ingestion.
+        warnings.simplefilter("ignore")
+        with fits.open(path, memmap=False) as hdus:
+            found = _tables(path, hdus)
+            number = _chosen(path, hdus, found, options.hdu)
+            hdu = hdus[number]
+            header, begin = hdu.header, hdu.fileinfo()["datLoc"]
+            left_out = _others(hdus, number)
+            cards = _cards(header)
+            if number and (of_file := _cards(hdus[0].header)):
+                cards["primary"] = of_file
+            header = dict(header.items())
+    count = fits_storage.rows(header)
+    columns = _columns(header, options, left_out)
+    _check_nulls(path, begin, header, columns)
+    fields = {f.name: f for c in columns for f in _fields(c)}
+    units = {c.name: c.unit for c in columns}
 
-    def read(_: State) -> Iterator[pa.Table]:
-        with fits.open(path, memmap=True) as hdus:
-            for part in slices(rows):
-                yield _columns(hdus[tables[0]], part)
+    def read(state: State) -> Iterator[pa.Table]:
+        for first, stored in fits_storage.parts(path, begin, header, columns):
+            arrays = {}
+            for one, raw in zip(columns, stored, strict=True):
+                arrays |= one.arrays(raw, first)
+            table = arrow_table(arrays)
+            _check_dates(table, units, state, first)
+            yield table
 
-    names = {name.lower(): name for name in schema.names}
-    dimensions = next(
-        ([names[n] for n in found] for found in POSITIONS if set(found) <= set(names)), []
-    )
-    identity = [names[name] for name in KNOWN_NAMES if name in names][:1]
+    schema = pa.schema(list(fields.values()))
+    integers = {f.name: pa.types.is_integer(f.type) for f in schema}
     return Source(
         path=path,
         format="fits",
-        schema=pa.schema(fields),
-        steps=lambda _: [Step(hdus_name(tables[0]), read, part=path.name)],
-        dimensions=dimensions,
-        identity=identity,
+        schema=schema,
+        steps=lambda _: [Step(hdus_name(number), read, part=path.name)],
+        dimensions=catalogue.positions(schema.names, units),
+        identity=catalogue.identity(schema.names, integers),
         metadata={"fits": cards} if cards else {},
-        rows=rows,
+        rows=count,
+        notes=[f"left out: {name}: {why}" for name, why in left_out.items()],
     )
 
 
@@ -87,59 +85,166 @@ def hdus_name(number: int) -> str:
     return f"HDU {number}"
 
 
-def _columns(hdu: Any, part: slice) -> pa.Table:
-    """Scaled as the header says; what the standard calls undefined is null."""
-    import numpy as np
-    import pyarrow as pa
+def _name_of(hdus: Any, number: int) -> str:
+    name = hdus[number].name
+    return hdus_name(number) + (f" ({name})" if name else "")
+
+
+# Which table
+
+
+def _tables(path: Path, hdus: Any) -> list[int]:
     from astropy.io import fits
 
-    columns: dict[str, Any] = {}
-    data = hdu.data[part]
-    # As they are stored. Numbers of a text table are text there.
-    stored = data.view(np.ndarray) if isinstance(hdu, fits.BinTableHDU) else None
-    for place, column in enumerate(hdu.columns, 1):
-        values = np.asarray(data.field(column.name))
-        if values.dtype.kind == "O":
-            # Rows of varying length fit no column.
-            continue
-        if values.dtype.kind in "US":
-            texts = values if stored is None else np.asarray(stored[column.name])
-            columns |= _texts(column.name, texts, stored is not None)
-            continue
-        is_truth = column.null is not None and hdu.header.get(f"TCOMM{place}") == _fits.BOOLEAN
-        raw = values if stored is None else np.asarray(stored[column.name]).reshape(values.shape)
-        for (name, flat), numbers in zip(
-            split_columns(column.name, values).items(),
-            split_columns(column.name, raw).values(),
-            strict=True,
-        ):
-            native = np.ascontiguousarray(flat).astype(flat.dtype.newbyteorder("="))
-            if numbers.dtype == np.uint8 and column.bzero == -128 and column.bscale in (None, "", 1):
-                # Bytes with a sign, which astropy makes floats of.
-                native = (np.ascontiguousarray(numbers) ^ np.uint8(128)).view(np.int8)
-            mask = None
-            if native.dtype.kind == "b":
-                mask = numbers == 0
-            elif numbers.dtype.kind in "iu" and column.null is not None:
-                mask = numbers == int(column.null)
-            elif native.dtype.kind == "f":
-                mask = np.isnan(native)
-            array = pa.array(native, mask=mask)
-            columns[name] = array.cast(pa.bool_()) if is_truth else array
-    return arrow_table(columns)
+    found = [i for i, hdu in enumerate(hdus) if isinstance(hdu, fits.BinTableHDU | fits.TableHDU)]
+    # Compressed images are tables to the standard, and images to astropy.
+    found = [i for i in found if "ZIMAGE" not in hdus[i].header]
+    if not found:
+        raise ValueError(f"{path}: there is no table in it, only images")
+    return found
 
 
-def _texts(name: str, values: Any, is_binary: bool) -> dict[str, Any]:
-    """Without the blanks at their ends; in a binary table one that begins with a byte 0 is null."""
+def _chosen(path: Path, hdus: Any, tables: list[int], wanted: str | int | None) -> int:
+    if wanted is None:
+        return next((i for i in tables if _positions(hdus[i].header)), tables[0])
+    text = str(wanted).strip()
+    if text.isdigit():
+        found = [i for i in tables if i == int(text)]
+    else:
+        name, _, version = text.partition(",")
+        found = [
+            i
+            for i in tables
+            if hdus[i].name.upper() == name.strip().upper()
+            and (not version or str(hdus[i].ver) == version.strip())
+        ]
+    if not found:
+        there = ", ".join(_name_of(hdus, i) for i in tables)
+        raise InvalidInput(f"{path}: hdu: {wanted!r} is no table of it; its tables are {there}")
+    return found[0]
+
+
+def _positions(header: Mapping[str, Any]) -> list[str]:
+    names = [str(header.get(f"TTYPE{place}", "")) for place in range(1, header["TFIELDS"] + 1)]
+    return catalogue.positions(names, {})
+
+
+def _others(hdus: Any, number: int) -> dict[str, str]:
+    """The parts of the file that do not become rows, and why."""
+    from astropy.io import fits
+
+    left_out = {}
+    for i, hdu in enumerate(hdus):
+        if i == number or (i == 0 and not hdu.header.get("NAXIS")):
+            continue
+        is_table = isinstance(hdu, fits.BinTableHDU | fits.TableHDU) and "ZIMAGE" not in hdu.header
+        why = "another table: the option hdu chooses it" if is_table else "it is no table"
+        left_out[_name_of(hdus, i)] = why
+    return left_out
+
+
+def _cards(header: Any) -> dict[str, Any]:
+    """Keywords that say more than how a table is stored, as far as JSON has their values."""
+    from astropy.io.fits.card import Undefined
+
+    cards: dict[str, Any] = {}
+    for card in header.cards:
+        key, value = card.keyword, card.value
+        if STRUCTURE.fullmatch(key):
+            continue
+        if key in ("COMMENT", "HISTORY", ""):
+            if str(value).strip():
+                lines = [cards[key]] if key in cards else []
+                cards[key] = "\n".join([*lines, str(value)])
+        elif isinstance(value, Undefined):
+            cards[key] = None
+        else:
+            cards[key] = value if isinstance(value, str | int | float | bool) else str(value)
+    return cards
+
+
+# Columns
+
+
+def _columns(
+    header: Mapping[str, Any], options: Options, left_out: dict[str, str]
+) -> list[Column]:
+    """Those that are wanted; ``left_out`` gets the ones that cannot be read."""
+    make = text_column if header["XTENSION"].strip() == "TABLE" else column
+    wanted = None if options.columns is None else set(options.columns)
+    names: set[str] = set()
+    columns = []
+    for place in range(1, int(header["TFIELDS"]) + 1):
+        said = str(header.get(f"TTYPE{place}", "")).strip() or f"col{place}"
+        try:
+            made = make(header, place, said)
+        except Unreadable as why:
+            if wanted is None or said in wanted:
+                left_out[f"column {said}"] = str(why)
+            continue
+        number = 2
+        while names & set(made.names()):
+            made.name, number = f"{said}_{number}", number + 1
+        names |= set(made.names())
+        if wanted is None or wanted & set(made.names()):
+            columns.append(made)
+    return columns
+
+
+def _fields(one: Column) -> list[pa.Field]:
     import numpy as np
     import pyarrow as pa
 
-    columns = {}
-    for column, flat in split_columns(name, values).items():
-        try:
-            texts = np.char.rstrip(np.char.decode(flat, "ascii") if flat.dtype.kind == "S" else flat, " ")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"column {column}: a text is no ASCII, as FITS demands: {error}") from None
-        mask = flat == flat.dtype.type() if is_binary else None
-        columns[column] = pa.array(texts.tolist(), pa.string(), mask=mask)
-    return columns
+    nothing = one.arrays(np.empty(0, one.stored))
+    return [unit(pa.field(name, array.type), one.unit) for name, array in nothing.items()]
+
+
+def _check_nulls(
+    path: Path, begin: int, header: Mapping[str, Any], columns: list[Column]
+) -> None:
+    """Finds out what TNULL of unsigned integers means.
+
+    The standard means the stored number, and astropy writes the number that is shown. A file that
+    has both numbers is refused, because either may be a value.
+    """
+    unclear = [c for c in columns if c.null is not None and c.code in "IJK" and c.scale == 1.0 and c.zero > 0]
+    if not unclear:
+        return
+    stored = dict.fromkeys((c.name for c in unclear), False)
+    shown = dict(stored)
+    for _, raws in fits_storage.parts(path, begin, header, unclear):
+        for one, raw in zip(unclear, raws, strict=True):
+            assert isinstance(one.null, int)
+            stored[one.name] |= bool((raw == one.null).any())
+            shown[one.name] |= bool((raw == one.null - int(one.zero)).any())
+    for one in unclear:
+        if stored[one.name] and shown[one.name]:
+            raise InvalidInput(
+                f"{path}: column {one.name}: TNULL{one.place} = {one.null} may be the stored number "
+                f"or the number {one.null}, and the column has both: leave it out (columns)"
+            )
+        one.shown_null = shown[one.name]
+
+
+def _check_dates(
+    table: pa.Table, units: Mapping[str, str | None], state: State, first: int
+) -> None:
+    """Raises InvalidInput: a date would lose digits in a column of 32-bit floats."""
+    import numpy as np
+    import pyarrow as pa
+
+    for field in state.schema or ():
+        if field.type != pa.float32() or field.name not in table.column_names:
+            continue
+        given = table.column(field.name)
+        said = (units.get(field.name) or "").strip()
+        if given.type != pa.float64() or not (said in ("d", "day", "s") or DATES.search(field.name)):
+            continue
+        values = given.to_numpy()
+        lost = (np.abs(values) >= LATE) & (values.astype("f4").astype("f8") != values)
+        if lost.any():
+            row = int(np.argmax(lost))
+            raise InvalidInput(
+                f"column {field.name}, row {first + row}: {values[row]} is a date, of which 32 bits "
+                f"keep {np.float32(values[row])}: give the column the type float64"
+            )
