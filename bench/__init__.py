@@ -1,7 +1,7 @@
-"""Kubist beside its peers: the same rows, the same questions, in one run.
+"""Benchmarks of Kubist and other systems: the same rows and queries, in one run (`make
+bench-peers`).
 
-Outside the package and its tests; `make bench-peers` runs it. A file for each
-part: `data` makes rows, `work` says what is asked, `systems/` how each system
-stores and answers, `measure` and `child` what that costs, `check` whether the
-answers agree, `run` who goes when, `report` the tables.
+`data` generates rows, `work` defines the queries, `systems/` has an adapter for each system,
+`measure` and `child` measure, `check` compares results, `run` schedules, and `report` writes the
+tables.
 """

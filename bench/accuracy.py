@@ -1,12 +1,12 @@
-"""Bytes of columns with bounds of errors, beside zfp and SZ3.
+"""Bytes of columns with error bounds, compared with zfp and SZ3.
 
     PYTHONPATH=python bench/.venv/bin/python -m bench.accuracy airway.parquet
 
-Prints a table, as docs/storage.md has it: bytes a record of some columns together, by how far stored values
-may be from the given ones. Kubist stores them in pages that are read alone, beside all else. zfp and SZ3 get
-each column whole, as one array, in the order of the rows as given and in that of the table, and the smaller
-counts; Parquet gets the values that Kubist stores, in the table's order, with bytes split and zstd. No program's
-errors are believed: each answer is compared with what was given.
+Prints a table for docs/storage.md: bytes per row of some columns, by error bound. Kubist stores
+them in a table, in pages that are read separately. zfp and SZ3 compress each column as one array,
+in the given order and in the table's order; the smaller result counts. Parquet has the values that
+Kubist stores, in the table's order, with byte-stream split and zstd. The errors of all systems are
+verified.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RELATIVE = [(VELOCITIES, [1e-5, 1e-4, 1e-3, 1e-2]), (["diameter"], [1e-4, 1e-3, 
 
 
 def stored(rows: pa.Table, accuracy: dict[str, float | str], scratch: Path) -> tuple[dict[str, float], pa.Table]:
-    """Bytes a record of each column in a table, and the records as it has them."""
+    """Bytes per row of each column in a table, and the rows as stored."""
     at = scratch / "table.kubist"
     kubist.create(at, rows, DIMENSIONS, identity=IDENTITY, accuracy=accuracy or None).close()
     said = subprocess.run(
@@ -83,7 +83,7 @@ def check(who: str, given: np.ndarray, found: np.ndarray, bound: float) -> None:
 
 
 def agree(rows: pa.Table, found: pa.Table, columns: list[str], accuracy: float | str) -> None:
-    """Stops unless all stored values are within the bound."""
+    """Exits unless all stored values are within the bound."""
     def sorted_(table: pa.Table) -> pa.Table:
         return table.sort_by([(name, "ascending") for name in IDENTITY])
 
@@ -95,7 +95,7 @@ def agree(rows: pa.Table, found: pa.Table, columns: list[str], accuracy: float |
 
 
 def smaller(pack: Callable[[np.ndarray, float], float], tables: list[pa.Table], columns: list[str], bound: float) -> str:
-    """Bytes a record of all columns, each in the order in which it is smaller."""
+    """Bytes per row of all columns, each in the order that is smaller."""
     total = 0.0
     for name in columns:
         total += min(pack(np.ascontiguousarray(table[name].to_numpy()), bound) for table in tables)

@@ -1,12 +1,12 @@
-"""Exact boxes beside DuckDB's own table, and a full scan beside a numpy copy; all warm.
+"""Exact boxes compared with a DuckDB table, and a full scan compared with a numpy copy; all warm.
 
 Prints the tables, and writes them to `docs/boxes.md`.
 
     PYTHONPATH=python bench/.venv/bin/python -m bench.boxes
 
-DuckDB's table is sorted by Morton key and uses all cores; each answer is fetched as an Arrow table of
-all columns. The systems take turns in one process: each box is asked for once before it counts, and
-then `REPEATS` times.
+DuckDB's table is sorted by Morton key and uses all cores. Each result is fetched as an Arrow table
+with all columns. The systems take turns in one process: one uncounted query of each box, then
+`REPEATS` measured ones.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HEAD = "| warm, median ms | rows | Kubist | peer | times as fast |\n| --- | ---:
 
 Work = Callable[[], pa.Table]
 Times = tuple[float, float, int]
-"""Seconds of Kubist and of the peer, and the rows of an answer."""
+"""Seconds of Kubist and of the other system, and the rows of the result."""
 
 
 def page(load_before: float, repeats: int, tables: list[str]) -> str:
@@ -58,7 +58,7 @@ load {load_before:.1f} before.
 
 
 def timed(work: Work) -> tuple[float, int]:
-    """Seconds, and rows of the answer, which is let go outside of the time."""
+    """Seconds, and rows of the result, which is freed outside of the measured time."""
     begin = time.perf_counter()
     table = work()
     seconds = time.perf_counter() - begin
@@ -66,7 +66,7 @@ def timed(work: Work) -> tuple[float, int]:
 
 
 def in_turns(mine: Work, peer: Work, repeats: int) -> Times:
-    """The medians of both."""
+    """The medians of both systems."""
     seconds: tuple[list[float], list[float]] = ([], [])
     rows = set()
     for turn in range(1 + repeats):
@@ -81,7 +81,7 @@ def in_turns(mine: Work, peer: Work, repeats: int) -> Times:
 
 
 def line(label: str, found: list[Times]) -> str:
-    """The medians of some questions."""
+    """The medians over several queries."""
     mine, peer = (statistics.median(each[place] for each in found) * 1e3 for place in (0, 1))
     times = statistics.median(each[1] / each[0] for each in found)
     rows = statistics.median_low(each[2] for each in found)
@@ -89,7 +89,7 @@ def line(label: str, found: list[Times]) -> str:
 
 
 def measure(data: Dataset, stores: Path, repeats: int) -> str:
-    """Builds what is not there, and gives the table of one data set."""
+    """Builds missing data, and returns the table of one data set."""
     data.make()
     data.warm()
     systems: list[System] = []

@@ -1,10 +1,10 @@
-"""What an index takes to build beside one pass of reading the file, how fast many files open by theirs,
-and what a table made of the file answers faster.
+"""Time to build an index compared with one pass over the file, time to open many indexed files, and
+queries of an index compared with a table of the same data.
 
-One pass reads contiguous files as they are, 8 MiB at a time; chunks and pages are decoded by the
-library that wrote them. Passes and builds take turns; a row has medians of ``ROUNDS``, cold after the
-file was dropped from the page cache, and the processor's time of warm ones, which other programs
-change less.
+One pass reads contiguous files in pieces of 8 MiB; chunks and pages are decoded by the library
+that wrote them. Passes and builds take turns. A row has medians of ``ROUNDS``: cold times, after
+the file was dropped from the page cache, and processor times of warm runs, which other programs
+influence less.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import numpy as np
 
 ROUNDS = 3
 CHUNK = 1 << 18
-"""Values of a chunk."""
+"""Values per chunk."""
 MEMBERS = 1000
 MEMBER_ROWS = 25_000
 
 
 def drop(path: Path) -> None:
-    """Asks the page cache to forget a file or the files of a folder."""
+    """Drops a file, or the files of a folder, from the page cache."""
     files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
     for file in files:
         with file.open("rb") as opened:
@@ -60,7 +60,7 @@ def by_pyarrow(path: Path) -> None:
 
 
 def written(folder: Path, values: np.ndarray) -> dict[str, tuple[Path, Callable[[Path], None]]]:
-    """The same numbers in files of several kinds, each with how one pass reads it."""
+    """The same numbers in files of several kinds, each with the function of one pass."""
     import h5py
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -86,7 +86,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def processor_seconds(work: Callable[[], object]) -> float:
-    """Of all threads of this process, in user and system mode."""
+    """Processor time of all threads of this process."""
 
     def now() -> float:
         used = resource.getrusage(resource.RUSAGE_SELF)
@@ -98,7 +98,7 @@ def processor_seconds(work: Callable[[], object]) -> float:
 
 
 def builds(folder: Path, values: np.ndarray) -> dict[str, float]:
-    """How many times one pass an index takes, and one with sorted copies."""
+    """The ratio of building an index to one pass, without and with sorted copies."""
     import kubist
 
     ratios: dict[str, float] = {}
@@ -113,7 +113,7 @@ def builds(folder: Path, values: np.ndarray) -> dict[str, float]:
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name, (path, one_pass) in written(folder, values).items():
-        # What any of them loads is loaded.
+        # All libraries are imported now.
         one_pass(path)
         build(path, 0.0)
         cells = []
@@ -143,7 +143,9 @@ def builds(folder: Path, values: np.ndarray) -> dict[str, float]:
 
 
 def ensemble(folder: Path) -> float:
-    """A rare question to a thousand files, from their indices on; seconds that opening takes, cold."""
+    """A rare query of 1,000 files, starting with their indexes; returns the seconds of opening,
+    cold.
+    """
     import kubist
 
     folder.mkdir(exist_ok=True)
@@ -173,7 +175,7 @@ def ensemble(folder: Path) -> float:
 
 
 def beside_table(folder: Path, values: np.ndarray) -> None:
-    """The same questions to an index beside a file and to a table made of the file: cold, in this process."""
+    """The same queries of a file's index and of a table made of the file: cold, in this process."""
     import kubist
 
     file, table = folder / "v.npy", folder / "v.kubist"

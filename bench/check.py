@@ -1,9 +1,9 @@
-"""Whether the systems answer alike: looked at before any time is taken.
+"""Checks that all systems return the same results, before any time is measured.
 
-The truth is a pass over the source with numpy. Exact answers must have its rows,
-bit by bit. Kubist's samples must be those that the priorities say, computed here
-again from FORMAT.md. A peer's sample has its own uniform numbers: its rows must
-be rows of the truth, each once, and as many as chance allows.
+The reference is a pass over the source with numpy. Exact results must have its rows, bit by bit.
+Kubist's samples must follow the priorities of FORMAT.md, which are computed here independently.
+Other systems sample by their own uniform numbers: their rows must be distinct rows of the
+reference, in a plausible number.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .keys import column, row_hashes
 from .question import Question
 
 PROBES = 100_000
-"""Rows of the truth whose priority is computed; one takes a few microseconds."""
+"""Maximum number of rows whose priority is computed; one takes a few microseconds."""
 
 
 @dataclass
 class Truth:
-    """All rows of a data set as hashes, with what is needed to find those that match."""
+    """All rows of a data set as hashes, with the columns that conditions need."""
 
     data: Dataset
     seed: int = 0
@@ -37,7 +37,7 @@ class Truth:
         self._sorted: dict[str, np.ndarray] = {}
 
     def places(self, question: Question) -> np.ndarray:
-        """Of the rows that match, samples and limits aside; every system is asked the same."""
+        """The matching rows without samples and limits; cached, because all systems share it."""
         key = replace(question, share=None, limit=None, any_rows=False)
         said = repr(key)
         if said not in self._places:
@@ -46,7 +46,7 @@ class Truth:
         return self._places[said]
 
     def _among(self, question: Question, hashes: np.ndarray) -> bool:
-        """Whether all of these rows match."""
+        """Whether all rows match."""
         self.places(question)
         true = self._sorted[repr(replace(question, share=None, limit=None, any_rows=False))]
         if not len(true):
@@ -68,7 +68,7 @@ class Truth:
         return np.flatnonzero(left)
 
     def judge(self, question: Question, answer: dict[str, Any], *, kubist: bool) -> str | None:
-        """What is wrong with an answer, or None."""
+        """The error of a result, or None."""
         places = self.places(question)
         if question.share is None and question.limit is None:
             return self._exact(places, answer)
@@ -113,7 +113,9 @@ class Truth:
 
 
 def _by_chance(share: float, matching: int, got: int) -> str | None:
-    """Six deviations of a binomial count: never by chance, and well below any mistake."""
+    """Six standard deviations of a binomial count: practically never exceeded by chance, and far
+    below any bug.
+    """
     expected = share * matching
     slack = 6 * np.sqrt(expected * (1 - share)) + 6
     if abs(got - expected) <= slack:
@@ -122,7 +124,7 @@ def _by_chance(share: float, matching: int, got: int) -> str | None:
 
 
 def priorities(pids: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Of the identity (pid, time), as FORMAT.md says, seed 0."""
+    """The hash of the identity (pid, time) by FORMAT.md, seed 0."""
     begin = xxhash.xxh3_64_intdigest(b"kubist priority 1", 0)
     chained = xxhash.xxh3_64_intdigest
     integer, double = struct.Struct("<Bq").pack, struct.Struct("<Bd").pack

@@ -1,9 +1,10 @@
-"""One measurement, in a process of its own: a task comes as JSON, its figures go back.
+"""One measurement in its own process: a task as JSON on standard input, its figures as JSON on
+standard output.
 
     python -m bench.child < task.json
 
-The library is imported before anything is timed. A cold question drops the
-caches, then opens the store and asks; a warm one is asked twice before it counts.
+The library is imported before the measurement. A cold query drops the caches, opens the store and
+queries it. A warm query runs twice before it is measured.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from .systems.base import System, stored_bytes, sync
 
 Figures = dict[str, Any]
 
-# Cold questions that are asked however long they take.
+# Minimum number of cold queries, regardless of their time.
 LEAST_COLD = 3
 
 
 def main() -> None:
     task = json.load(sys.stdin)
-    # Libraries print what they like: the answer goes where only the parent listens.
+    # Libraries print to standard output, so the result uses a duplicate of it.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
@@ -44,7 +45,7 @@ def main() -> None:
         result = {"unable": str(reason)}
     json.dump(result, out)
     out.flush()
-    # Some libraries hang or crash while they are torn down; nothing is left to do.
+    # Some libraries hang or crash at exit.
     os._exit(0)
 
 
@@ -66,7 +67,7 @@ def build(system: System, task: Figures) -> Figures:
 
 
 def stream(system: System, task: Figures) -> Figures:
-    """Commits one after the other, each durable before the next."""
+    """Commits in sequence, each durable before the next."""
     system.remove()
     system.start_stream()
     rows, commits = task["rows"], task["commits"]
@@ -91,7 +92,7 @@ _synced: dict[Path, float] = {}
 
 
 def sync_new(path: Path) -> None:
-    """Syncs what has changed since the last call; costs the files of one commit, not all."""
+    """Syncs the files that changed since the last call, so a commit pays only for its own files."""
     for directory, _, names in os.walk(path):
         for place in [Path(directory), *(Path(directory, name) for name in names)]:
             try:
@@ -100,7 +101,7 @@ def sync_new(path: Path) -> None:
                     continue
                 handle = os.open(place, os.O_RDONLY)
             except OSError:
-                continue  # merged away meanwhile
+                continue  # merged away in the meantime
             os.fsync(handle)
             os.close(handle)
             _synced[place] = changed
@@ -135,13 +136,13 @@ def ask(system: System, task: Figures) -> Figures:
 
 
 def _cold(system: System, questions: list[Question], how: str, budget: float) -> list[Figures]:
-    # Once before, so that code which libraries load late is there: the data is to be cold.
+    # An uncounted query, so that code is loaded: only the data should be cold.
     system.open()
     _one(system, questions[0], how)
     system.close()
     runs: list[Figures] = []
     until = time.monotonic() + budget
-    # A device that others use has moments: one question alone says little.
+    # The latency of a shared device varies, so one query is not enough.
     again = -(-LEAST_COLD // len(questions))
     for question in questions * again:
         system.prepare()
@@ -175,7 +176,7 @@ def _run(cost: Cost, answer: Answer | int) -> Figures:
 
 
 def answers(system: System, task: Figures) -> Figures:
-    """What is answered, for the comparison: counts, checksums, and rows as hashes in files."""
+    """The results to compare: counts, checksums, and rows as hashes in files."""
     system.open()
     said = []
     for place, each in enumerate(task["questions"]):
@@ -193,7 +194,7 @@ def answers(system: System, task: Figures) -> Figures:
 
 
 def readers(system: System, task: Figures) -> Figures:
-    """Several readers at once, each asking all questions; warm."""
+    """Several concurrent readers, each running all queries; warm."""
     count = task["readers"]
     questions = [Question.from_json(each) for each in task["questions"]]
     if system.readers == "threads":

@@ -1,10 +1,9 @@
-"""Rows to store: made from a seed, batch by batch, written once to a cache.
+"""Generated rows to store, written once to a cache.
 
-A data set is one uncompressed Arrow file, which every system reads by memory
-map: so all are given the same rows in the same order, and none pays for making
-them. Positions of the made sets are multiples of 2^-24 in [0, 1): exact in
-float32 and in the scaled integers of a LAS file, so that the answers of all
-systems can be compared bit by bit.
+A data set is one uncompressed Arrow file. Every system reads it by memory map, so all get the same
+rows in the same order, and none pays for generating them. Positions of synthetic sets are
+multiples of 2^-24 in [0, 1): exact in float32 and in the scaled integers of LAS files, so results
+can be compared bit by bit.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _DROPLETS = pa.schema(
 
 @dataclass(frozen=True)
 class Dataset:
-    """A kind of rows and how many of them."""
+    """A kind of rows, and their number."""
 
     kind: str
     rows: int
@@ -71,12 +70,12 @@ class Dataset:
 
     @property
     def row_bytes(self) -> int:
-        """Of the raw columns; a boolean counts as a byte."""
+        """Bytes per row of the raw columns; a boolean counts as one byte."""
         return sum(1 if pa.types.is_boolean(f.type) else f.type.byte_width for f in self.schema)
 
     @property
     def domain(self) -> dict[str, tuple[float, float]]:
-        """The dimensions that are indexed, and where their values lie."""
+        """The indexed dimensions and their domains."""
         if self.kind == "droplets":
             return {"x": (0, 0.22), "y": (-0.21, 0.21), "z": (0, 0.02), "time": (0, 1)}
         return {name: (0, 1) for name in _PLACE}
@@ -98,7 +97,7 @@ class Dataset:
         return self._file.read_all()
 
     def make(self) -> None:
-        """Writes the file unless it is there."""
+        """Writes the file unless it exists."""
         if self.path.exists():
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +108,7 @@ class Dataset:
         os.replace(part, self.path)
 
     def warm(self) -> None:
-        """Reads the file once, so that no system pays the disk for it."""
+        """Reads the file once, so that no system pays for the disk."""
         with open(self.path, "rb", buffering=0) as file:
             while file.read(1 << 24):
                 pass
@@ -118,7 +117,7 @@ class Dataset:
 def _cut(
     parts: Iterator[dict[str, np.ndarray]], rows: int, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of one size, ``rows`` in all."""
+    """Batches of equal size with ``rows`` rows in all."""
     held: list[pa.RecordBatch] = []
     held_rows = left = 0
     left = rows
@@ -138,7 +137,7 @@ def _cut(
 
 
 def _on_grid(place: np.ndarray) -> np.ndarray:
-    """Wrapped into [0, 1), at multiples of 2^-24."""
+    """Wraps positions into [0, 1), at multiples of 2^-24."""
     cells = np.floor(place * float(1 << 24)).astype(np.int64) & ((1 << 24) - 1)
     return (cells / float(1 << 24)).astype(np.float32)
 
@@ -146,9 +145,8 @@ def _on_grid(place: np.ndarray) -> np.ndarray:
 def _zeldovich(rows: int) -> Iterator[dict[str, np.ndarray]]:
     """Particles of a lattice, displaced along a random field that grows with time.
 
-    The Zel'dovich approximation: x = q + D psi(q), v = psi(q), where psi is the
-    gradient of a Gaussian potential. Sheets, filaments and knots come of it, as
-    in a cosmological simulation.
+    The Zel'dovich approximation: x = q + D psi(q), v = psi(q), where psi is the gradient of a
+    Gaussian potential. It produces sheets, filaments and knots, as in cosmological simulations.
     """
     particles = -(-rows // SNAPSHOTS)
     size = int(np.ceil(particles ** (1 / 3)))
@@ -157,7 +155,7 @@ def _zeldovich(rows: int) -> Iterator[dict[str, np.ndarray]]:
         growth = (snapshot + 1) / SNAPSHOTS
         for first in range(0, particles, BATCH_ROWS):
             pid = np.arange(first, min(first + BATCH_ROWS, particles))
-            # The same jitter for a particle in all of its snapshots.
+            # The same offset of a particle in all of its snapshots.
             rng = np.random.default_rng([11, first])
             lattice = np.stack(np.unravel_index(pid, (size, size, size)), 1)
             start = (lattice + rng.random(lattice.shape)) / size
@@ -172,10 +170,10 @@ def _zeldovich(rows: int) -> Iterator[dict[str, np.ndarray]]:
 
 
 def _displacements(size: int) -> np.ndarray:
-    """psi at each lattice point, float32, such that densities contrast by 1.5 (rms) at the end.
+    """psi at each lattice point, float32, scaled to an rms density contrast of 1.5 at the end.
 
-    The density's spectrum is red, k^-2, and without the finest modes: structures of
-    many sizes, and streams that have crossed in the densest places.
+    The density has a red spectrum, k^-2, without the finest modes: structures of many sizes, and
+    crossed streams in the densest regions.
     """
     noise = np.random.default_rng(10).standard_normal((size, size, size), dtype=np.float32)
     field = np.fft.rfftn(noise)
@@ -202,7 +200,7 @@ def _noise(rows: int) -> Iterator[dict[str, np.ndarray]]:
 
 
 def _clusters(rows: int) -> Iterator[dict[str, np.ndarray]]:
-    """2,000 clusters with sizes of a power law, each dense in its middle by another."""
+    """2,000 clusters with power-law sizes and different central densities."""
     rng = np.random.default_rng(30)
     centres = rng.random((2000, 3))
     weights = rng.pareto(1.1, 2000) + 0.05
@@ -219,7 +217,7 @@ def _clusters(rows: int) -> Iterator[dict[str, np.ndarray]]:
 
 
 def _records(rng: np.random.Generator, first: int, place: np.ndarray) -> dict[str, np.ndarray]:
-    """Records without a history: velocities that have a little to do with the place."""
+    """Rows without a history: velocities that correlate weakly with the position."""
     size = len(place)
     part = {"pid": np.arange(first, first + size)}
     part["time"] = np.full(size, 1, np.float32)
@@ -264,7 +262,7 @@ def _walks(rows: int) -> Iterator[dict[str, np.ndarray]]:
 
 
 def _droplets(rows: int) -> Iterator[dict[str, np.ndarray]]:
-    """The droplets of the example, again and again: each time other particles, a hair aside."""
+    """The droplets of the example, repeated with new particle numbers and slightly shifted."""
     steps = [pq.read_table(path) for path in sorted(STEPS.glob("*.parquet"))]
     turns = -(-rows // sum(step.num_rows for step in steps))
     most = max(int(step["pid"].to_numpy().max()) for step in steps) + 1

@@ -1,17 +1,17 @@
-"""Estimates beside exact aggregates: the same rows in a Kubist table and in Parquet.
+"""Estimates of a Kubist table compared with exact aggregates of Parquet files with the same rows.
 
 Prints the table, and writes it to `docs/estimates-speed.md`.
 
     ROWS=100000000 PYTHONPATH=python bench/.venv/bin/python -m bench.estimates
 
-DuckDB computes each aggregate exactly over Parquet files of the rows as they come (row groups
-of 122,880 rows, its default, zstd); Kubist estimates it to 1 %, and as well as it can
-in half a second. Everything is warm: medians of several runs, in turns. The exact answer says
-whether the interval held.
+DuckDB computes each aggregate exactly over Parquet files in the given order (row groups of 122,880
+rows, its default, zstd). Kubist estimates it to 1 %, and as well as possible in half a second. All
+runs are warm: medians of several runs, in turns. The exact result shows whether the interval
+contains it.
 
-A second table says what it is worth that the list of runs tells how many records there are and what
-may be expected of them: the same questions are asked of a window of priorities that is not quite all
-of them, of which nothing is known but what is drawn.
+A second table measures the value of the manifest's counts and bounds for estimates. It repeats the
+queries with a window of priorities that is slightly smaller than [0, 1), for which the manifest is
+not used.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ QUESTIONS: list[tuple[str, str, dict[str, tuple[float, float]]]] = [
 ]
 
 
-# What is asked in boxes, under which condition, and by which groups.
+# The aggregates in boxes: aggregate, condition, groups.
 PARTS: list[tuple[str, str | None, str | None]] = [
     ("sum(vx*vx)", None, None),
     ("sum(sqrt(vx*vx + vy*vy + vz*vz))", None, None),
@@ -125,20 +125,20 @@ def prepare(data: Dataset, home: Path) -> tuple[kubist.Table, duckdb.DuckDBPyCon
 
 
 def boxes() -> list[dict[str, tuple[float, float]]]:
-    """Boxes at random places, with sides of 0.55 to 0.8."""
+    """Boxes at random positions, with sides of 0.55 to 0.8."""
     random = np.random.default_rng(7)
     found = []
     for _ in range(BOXES):
         sides = random.uniform(0.55, 0.8, 3)
         low = random.uniform(0.0, 1.0 - sides)
-        # Numbers of 32 bits, as the columns have them.
+        # 32-bit floats, like the columns.
         ends = np.float32([low, low + sides]).T.tolist()
         found.append({name: (ends[d][0], ends[d][1]) for d, name in enumerate("xyz")})
     return found
 
 
 def what_it_is_worth(table: kubist.Table, db: duckdb.DuckDBPyConnection) -> list[str]:
-    """A line for each of `PARTS`: with what is known of boxes, and of a sample alone."""
+    """A line for each of `PARTS`: with the manifest, and from the sample alone."""
     lines = []
     for aggregate, where, group_by in PARTS:
         columns, held, figures = [], 0, 0

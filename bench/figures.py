@@ -1,4 +1,4 @@
-"""The results of a run, and the figures that are drawn from them."""
+"""The results of a run, and statistics of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KUBIST = "kubist"
 
 @dataclass
 class Results:
-    """One suite's file."""
+    """The result file of one suite."""
 
     values: dict[str, Any]
 
@@ -27,13 +27,13 @@ class Results:
 
     @property
     def peers(self) -> list[str]:
-        """Ways that their makers offer."""
+        """Configurations that their makers offer."""
         others = [key for key in self.systems if not key.startswith(KUBIST)]
         return [key for key in others if self.systems[key].get("product", True)]
 
     @property
     def by_hand(self) -> list[str]:
-        """Ways of our own devising."""
+        """Configurations of our own design."""
         others = [key for key in self.systems if not key.startswith(KUBIST)]
         return [key for key in others if key not in self.peers]
 
@@ -64,7 +64,7 @@ class Results:
 
 @dataclass
 class Cell:
-    """One question in one state, asked of all systems."""
+    """One query in one state, for all systems."""
 
     values: dict[str, Any]
 
@@ -77,7 +77,7 @@ class Cell:
         return self.values["state"]
 
     def median(self, system: str, figure: str = "seconds") -> float | None:
-        """Over places and turns; None where the system has no such figure."""
+        """The median over locations and turns; None if the system has none."""
         found = self.values["systems"].get(system, {"runs": []})["runs"]
         known = [run[figure] for run in found if run.get(figure) is not None]
         return median(known) if known else None
@@ -86,13 +86,13 @@ class Cell:
         return self.values["systems"].get(system, {}).get("reason")
 
     def ratio(self, system: str, above: str, below: str) -> float | None:
-        """The median of one figure over another, run by run."""
+        """The median ratio of two measurements, run by run."""
         found = self.values["systems"].get(system, {"runs": []})["runs"]
         known = [run[above] / max(run[below], 1) for run in found if run.get(above) is not None]
         return median(known) if known else None
 
     def fastest(self, among: list[str]) -> tuple[str, float] | None:
-        """Which of these systems, and its seconds."""
+        """The fastest of these systems, and its seconds."""
         found = [(seconds, key) for key in among if (seconds := self.median(key)) is not None]
         if not found:
             return None
@@ -100,12 +100,12 @@ class Cell:
         return key, seconds
 
     def lead(self, over: list[str]) -> float | None:
-        """How many times Kubist is as fast as the fastest of these."""
+        """The ratio of the fastest of these systems' time to Kubist's."""
         peer, mine = self.fastest(over), self.median(KUBIST)
         return peer[1] / mine if peer and mine else None
 
 
 def read(directory: Path) -> dict[str, Results]:
-    """All suites that have results."""
+    """All suites with results."""
     found = [Results(json.loads(path.read_text())) for path in sorted(directory.glob("*.json"))]
     return {each.name: each for each in found}

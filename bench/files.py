@@ -1,18 +1,18 @@
-"""Questions by value to files: an index beside HDF5 against what else finds values in files.
+"""Queries by value of files: an index of HDF5 files compared with other systems.
 
-    make bench-files    ROWS=100000000, STORES=folder on the disk that is meant
+    make bench-files    ROWS=100000000, STORES=folder on the disk to measure
 
-Each system answers the same questions over the same numbers: h5py reads all of a dataset, PyTables
-uses its own index in its own file, DuckDB reads Parquet by the statistics of its row groups, ADIOS2
-finds boxes in BP4 by the statistics of their blocks, which are as large as ours. Kubist also answers
-from DuckDB's Parquet with an index beside it. Bytes are what the process had the kernel read
-(/proc/self/io, rchar, of the answering process alone); a cold answer comes after the file was dropped
-from the page cache. A library that is not installed is left out, and named; so is PyTables where its
-index takes longer than ``PEER_SECONDS``.
+All systems answer the same queries over the same numbers. h5py reads whole datasets. PyTables uses
+its own index in its own file. DuckDB reads Parquet with the statistics of its row groups. ADIOS2
+finds boxes in BP4 with the statistics of blocks that are as large as Kubist's. Kubist also indexes
+DuckDB's Parquet file. Bytes are those that the querying process read from the kernel
+(/proc/self/io, rchar). A cold query runs after the file was dropped from the page cache. The
+report names libraries that are not installed, and PyTables if its index takes longer than
+``PEER_SECONDS``.
 
-Then it builds indices of files of several kinds, each beside one pass of reading (`bench.building`),
-draws the I/O model's line beside what was measured, and simulates the means of reading with
-1 to 16 workers (`bench.means`). At the end it says which targets are met.
+Then it builds indexes of several kinds of files, each compared with one pass (`bench.building`).
+It plots the I/O model and the measurements, and simulates reading with 1 to 16 workers
+(`bench.means`). At the end it reports which targets are met.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ from bench.building import drop
 SELECTIVITIES = (1e-3, 1e-4, 1e-6)
 DATA = ("smooth", "shuffled", "energy", "mass")
 BLOCK = 16_384
-"""Values of a block, of ours and of ADIOS2's statistics."""
+"""Values per block, of Kubist and of ADIOS2's statistics."""
 GROUP = 122_880
-"""Rows of a row group of DuckDB."""
+"""Rows per row group of DuckDB."""
 PEER_SECONDS = float(os.environ.get("PEER_SECONDS") or 120)
-"""That an index of a peer may take for one column."""
+"""Maximum seconds for another system's index of one column."""
 INDEX_SHARE, SORTED_SHARE, BUILDING, OPENING = 0.015, 0.08, 1.3, 0.2
-"""Targets: an index by its data, with sorted copies; its making by a pass; seconds of opening 1,000 files."""
+"""Targets: index size by data size, without and with sorted copies; build time by one pass; seconds
+to open 1,000 files.
+"""
 
 
 def smooth(rows: int) -> np.ndarray:
@@ -57,14 +59,15 @@ def smooth(rows: int) -> np.ndarray:
 
 
 def made(rows: int, name: str) -> np.ndarray:
-    """One of the columns: a smooth field, the same shuffled, and of clustered particles an energy that
-    goes with the place and a mass that does not."""
+    """One of the columns: a smooth field, the same shuffled, and for clustered particles an energy
+    that correlates with the position and a mass that does not.
+    """
     rng = np.random.default_rng(20)
     if name == "smooth":
         return smooth(rows)
     if name == "shuffled":
         return rng.permutation(smooth(rows))
-    # Particles lie cluster by cluster.
+    # Particles are stored cluster by cluster.
     sizes = rng.pareto(1.2, 4000) + 0.05
     counts = np.diff(np.concatenate([[0], np.cumsum(sizes) / sizes.sum() * rows]).astype(int))
     if name == "mass":
@@ -87,7 +90,7 @@ def of_h5py(folder: Path, bound: float) -> int:
 def of_kubist(folder: Path, bound: float) -> int:
     import kubist
 
-    # As in a process that has not asked before; the records come, not only their number.
+    # A new index, as in a process without earlier queries; it returns rows, not only their number.
     files = kubist.indexing.FileIndex([folder / "data.h5"], None)
     return len(files.query(where=f"v > {bound!r}").to_numpy()["v"])
 
@@ -109,13 +112,13 @@ def of_kubist_parquet(folder: Path, bound: float) -> int:
 def of_adios2(folder: Path, bound: float) -> int:
     import adios2.bindings as adios2
 
-    # A condition is a file, beside the data.
+    # ADIOS2 reads the condition from a file.
     config = folder / "query.xml"
     config.write_text(
         '<adios-query><io name="read"><var name="v"><op value="AND">'
         f'<range compare="GT" value="{bound!r}"/></op></var></io></adios-query>'
     )
-    # It must live as long as what comes of it.
+    # It must outlive the objects that it creates.
     system = adios2.ADIOS()
     io = system.DeclareIO("read")
     io.SetEngine("BP4")
@@ -172,7 +175,7 @@ with tables.open_file(sys.argv[1], "a") as file:
 
 
 def write(folder: Path, values: np.ndarray) -> dict[str, Any]:
-    """The same numbers for all systems; what building an index took."""
+    """Writes the same numbers for all systems; returns the times of building indexes."""
     import h5py
 
     import kubist
@@ -213,7 +216,7 @@ def write(folder: Path, values: np.ndarray) -> dict[str, Any]:
             )
             figures["PyTables_seconds"] = time.perf_counter() - begin
         except subprocess.TimeoutExpired:
-            # Half of an index is none.
+            # A partial index is useless.
             (folder / "tables.h5").unlink()
             print(f"PyTables' index took more than {PEER_SECONDS:g} s: left out", file=sys.stderr)
     if has("duckdb"):
@@ -249,7 +252,7 @@ def has(module: str) -> bool:
 
 
 def asked(system: str, folder: Path, bound: float) -> dict[str, float]:
-    """One answer, in a process of its own: its library is loaded before the clock starts."""
+    """One query in its own process, with the library loaded before the measurement."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.files", "--ask", system, str(folder), repr(bound)],
         capture_output=True,
@@ -284,7 +287,7 @@ def targets(
     ratios: dict[str, float],
     opened: float,
 ) -> None:
-    """What this run met, and what not."""
+    """Prints the targets that this run met, and the others."""
     print("\n| | target | |\n|---|---|---|")
     for measure, what in (("bytes", "bytes"), ("cold", "cold time")):
         behind = []
@@ -367,7 +370,7 @@ def main() -> None:
                     f"{1e3 * warm['seconds']:.1f} | {warm['bytes'] / 1e6:.2f} | {expected:,} |",
                     flush=True,
                 )
-        # Only ours are needed later.
+        # Only Kubist's files are needed later.
         for path in ("tables.h5", "data.parquet", "data.parquet.kubix"):
             (folder / path).unlink(missing_ok=True)
         shutil.rmtree(folder / "data.bp", ignore_errors=True)

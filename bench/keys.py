@@ -1,4 +1,4 @@
-"""Keys that systems without an index of several dimensions are sorted by."""
+"""Sort keys for systems without a multidimensional index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mix(values: np.ndarray) -> np.ndarray:
-    """The finalizer of splitmix64: 64 bits in, 64 well mixed bits out."""
+    """The finalizer of splitmix64: a bijective mix of 64 bits."""
     values = values + _GOLDEN
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -19,9 +19,9 @@ def mix(values: np.ndarray) -> np.ndarray:
 
 
 def uniform(batch: pa.RecordBatch | pa.Table) -> np.ndarray:
-    """A float32 in [0, 1) for each (pid, time): what the peers' samples are cut by.
+    """A float32 in [0, 1) for each (pid, time), for the samples of other systems.
 
-    Kubist makes such a number by itself; its peers are given one as a column.
+    Kubist computes such a number itself; other systems get it as a column.
     """
     pid = column(batch, "pid").astype(np.uint64)
     time = column(batch, "time").view(np.uint32).astype(np.uint64)
@@ -31,7 +31,7 @@ def uniform(batch: pa.RecordBatch | pa.Table) -> np.ndarray:
 
 
 def column(batch: pa.RecordBatch | pa.Table, name: str) -> np.ndarray:
-    """One column as numpy, without a copy where it lies in one piece."""
+    """One column as numpy, without a copy if it is contiguous."""
     values = batch.column(name)
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
@@ -39,7 +39,7 @@ def column(batch: pa.RecordBatch | pa.Table, name: str) -> np.ndarray:
 
 
 def morton(batch: pa.RecordBatch, domain: dict[str, tuple[float, float]]) -> np.ndarray:
-    """Interleaved bits of the dimensions, as uint64: 21 each of three, 15 each of four."""
+    """Interleaved bits of the dimensions, as uint64: 21 bits each for three, 15 for four."""
     bits = 21 if len(domain) <= 3 else 15
     key = np.zeros(batch.num_rows, np.uint64)
     for place, (name, (low, high)) in enumerate(domain.items()):
@@ -52,7 +52,7 @@ def morton(batch: pa.RecordBatch, domain: dict[str, tuple[float, float]]) -> np.
 
 
 def _spread3(cells: np.ndarray) -> np.ndarray:
-    """Two zero bits between any two of 21 bits."""
+    """Inserts two zero bits between any two of 21 bits."""
     for shift, mask in (
         (32, 0x1F00000000FFFF),
         (16, 0x1F0000FF0000FF),
@@ -65,7 +65,7 @@ def _spread3(cells: np.ndarray) -> np.ndarray:
 
 
 def _spread4(cells: np.ndarray) -> np.ndarray:
-    """Three zero bits between any two of 16 bits."""
+    """Inserts three zero bits between any two of 16 bits."""
     for shift, mask in (
         (24, 0x000000FF000000FF),
         (12, 0x000F000F000F000F),
@@ -77,7 +77,7 @@ def _spread4(cells: np.ndarray) -> np.ndarray:
 
 
 def with_keys(batch: pa.RecordBatch, domain: dict[str, tuple[float, float]]) -> pa.RecordBatch:
-    """The batch with ``r``, its uniform number, and ``m``, its Morton key."""
+    """The batch with its uniform number ``r`` and its Morton key ``m``."""
     keys = [pa.array(uniform(batch)), pa.array(morton(batch, domain))]
     return pa.record_batch([*batch.columns, *keys], schema=keyed_schema(batch.schema))
 
@@ -92,12 +92,12 @@ def sorted_by_key(
 
 
 def keyed_schema(schema: pa.Schema) -> pa.Schema:
-    """Of what `with_keys` returns."""
+    """The schema of `with_keys`."""
     return schema.append(pa.field("r", pa.float32())).append(pa.field("m", pa.uint64()))
 
 
 def row_hashes(table: pa.Table) -> np.ndarray:
-    """64 bits of all values of each row."""
+    """A 64-bit hash of the values of each row."""
     parts = []
     for batch in table.to_batches(max_chunksize=1 << 20):
         row = np.zeros(batch.num_rows, np.uint64)
@@ -111,5 +111,5 @@ def row_hashes(table: pa.Table) -> np.ndarray:
 
 
 def checksum(table: pa.Table) -> int:
-    """Of all values of all rows, whatever their order."""
+    """A hash of all rows that does not depend on their order."""
     return int(row_hashes(table).sum(dtype=np.uint64))

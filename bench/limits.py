@@ -1,4 +1,4 @@
-"""A bound on the memory of a measurement, by a control group of its own."""
+"""Memory limit of a measurement, by its own control group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _V2 = Path("/sys/fs/cgroup")
 
 @contextmanager
 def confined(memory_bytes: int | None) -> Iterator[None]:
-    """Moves this process into a group that may use this much memory, page cache included."""
+    """Moves this process into a group with a memory limit that includes the page cache."""
     if memory_bytes is None:
         yield
         return
@@ -40,7 +40,7 @@ def confined(memory_bytes: int | None) -> Iterator[None]:
 
 
 def _home(root: Path) -> Path:
-    """The group that this process is in."""
+    """The control group of this process."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if (root == _V1 and "memory" in controllers.split(",")) or (

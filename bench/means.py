@@ -1,10 +1,11 @@
-"""The I/O model beside what is read, and what each means of reading gains with 1 to 16 workers.
+"""The I/O model compared with measured reads, and the simulated gain of each technique of reading
+with 1 to 16 workers.
 
-Blocks, bytes and requests are measured on shuffled values. The means (merged requests, a balanced
-schedule, sorted copies) are simulated from the blocks that questions really hit: this machine has
-too few devices. A request takes ``latency + bytes / bandwidth``, each worker has a device of its
-own, and what a worker does is the sum. The paper (block-index, SC17) has 1.27 to 1.98 for one of
-the means, and 1.42 to 2.28 for all.
+Blocks, bytes and requests are measured on shuffled values. The techniques (merged requests, a
+balanced schedule, sorted copies) are simulated with the blocks that real queries hit, because this
+machine has too few devices. A request takes ``latency + bytes / bandwidth``. Each worker has its
+own device, and its time is the sum of its requests. The paper (block-index, SC17) reports factors
+of 1.27 to 1.98 for one technique, and of 1.42 to 2.28 for all.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from typing import Any
 import numpy as np
 
 LATENCY, BANDWIDTH = 2e-3, 2e8
-"""A file system over a network: seconds of a request, bytes in a second."""
+"""A network file system: seconds per request, bytes per second."""
 WORKERS = (1, 2, 4, 8, 16)
 THETAS = (0.0, 0.25, 0.5, 0.75, 0.9)
-"""Shares of the tasks that are dealt beforehand."""
+"""Fractions of the tasks that are assigned in advance."""
 TASK = 4 << 20
-"""Bytes of a task."""
+"""Bytes per task."""
 SHARES = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6)
 SHUFFLES = 100
 MODEL_ROWS, MODEL_BLOCK = 2_000_000, "4KiB"
-"""As many blocks as 32 million values have in blocks of 64 KiB."""
+"""The number of blocks of 64 KiB with 32 million values."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What is read at once."""
+    """One request."""
 
     begin: int
     end: int
@@ -45,7 +46,9 @@ class Piece:
 
 
 def hits(files: Any, question: dict[str, Any], in_order: bool) -> list[dict[str, Any]]:
-    """The blocks that a question reads: of those with a copy, ``in_order``, only a part of that."""
+    """The blocks that a query reads; for blocks with a sorted copy (``in_order``), a part of the
+    copy.
+    """
     found: list[dict[str, Any]] = json.loads(
         files._files.hits(json.dumps(question), json.dumps({"sorted": in_order}))
     )
@@ -53,7 +56,7 @@ def hits(files: Any, question: dict[str, Any], in_order: bool) -> list[dict[str,
 
 
 def pieces(found: Sequence[dict[str, Any]], merged: bool) -> list[Piece]:
-    """Requests, in the order of the file; ``merged``: of neighbours one, where that is quicker."""
+    """Requests in file order; with ``merged``, neighbours become one request if that is faster."""
     gap = LATENCY * BANDWIDTH if merged else -1
     out: list[Piece] = []
     for is_sorted in (False, True):
@@ -71,20 +74,20 @@ def pieces(found: Sequence[dict[str, Any]], merged: bool) -> list[Piece]:
 
 
 def by_ranges(own: Sequence[Piece], size: int, workers: int) -> tuple[float, float]:
-    """Seconds of the slowest and the fastest worker, where each has a part of the file."""
+    """Seconds of the slowest and fastest worker, with a static partition of the file."""
     times = [0.0] * workers
     copies = [piece for piece in own if piece.is_sorted]
     for piece in own:
         if not piece.is_sorted:
             times[min(piece.begin * workers // size, workers - 1)] += piece.seconds
-    # Copies lie in the order of their blocks, in the index.
+    # Sorted copies are in block order, in the index.
     for place, piece in enumerate(copies):
         times[place * workers // len(copies)] += piece.seconds
     return max(times), min(times)
 
 
 def by_schedule(own: Sequence[Piece], workers: int, theta: float) -> tuple[float, float]:
-    """The same by the adaptive schedule: a share beforehand, the rest in runs that shrink."""
+    """The same with the adaptive schedule: a fraction in advance, the rest in shrinking chunks."""
     beforehand = int(len(own) * theta)
     times = [
         sum(p.seconds for p in own[beforehand * w // workers : beforehand * (w + 1) // workers])
@@ -109,8 +112,9 @@ def bound_of(values: np.ndarray, share: float) -> float:
 
 
 def line(folder: Path) -> list[dict[str, float]]:
-    """What questions to shuffled values read, beside what the model expects: means of many shuffles, as
-    one question that hits few blocks lies beside the line by chance."""
+    """Measured reads of shuffled values and the model's prediction: means over many shuffles,
+    because single queries with few blocks vary.
+    """
     import kubist
 
     path = folder / "model.npy"
@@ -134,7 +138,7 @@ def line(folder: Path) -> list[dict[str, float]]:
 
 
 def draw(points: Sequence[dict[str, float]], path: Path) -> None:
-    """The model's line beside measured points, as the paper draws it."""
+    """A plot of the model and the measurements, in the style of the paper."""
     import matplotlib
 
     matplotlib.use("Agg")

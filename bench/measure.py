@@ -1,4 +1,4 @@
-"""What a piece of work costs: time, processor, memory, bytes."""
+"""Cost of a piece of work: time, processor, memory, bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Cost:
-    """Of one piece of work; ``rchar`` is what was read by calls, ``read_bytes`` from the device."""
+    """The cost of one piece of work; ``rchar`` is read by system calls, ``read_bytes`` from the
+    device.
+    """
 
     seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -24,7 +26,7 @@ class Cost:
     read_bytes: int = 0
     write_bytes: int = 0
     peak_bytes: int = 0
-    """Peak resident memory while it ran, all of the process; mapped files count."""
+    """Peak resident memory of the process during the work; mapped files count."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -51,7 +53,7 @@ def measured(server: int | None = None) -> Iterator[Cost]:
 
 
 def drop_caches(path: Path) -> str:
-    """Makes the next read of ``path`` cold; says how."""
+    """Makes the next read of ``path`` cold; returns the method."""
     os.sync()
     try:
         Path("/proc/sys/vm/drop_caches").write_text("3")
@@ -61,7 +63,7 @@ def drop_caches(path: Path) -> str:
 
 
 def drop_files(path: Path) -> str:
-    """Takes the files at ``path``, and no others, out of the page cache; says how."""
+    """Drops only the files at ``path`` from the page cache; returns the method."""
     os.sync()
     for file in path.rglob("*"):
         if file.is_file():
@@ -75,7 +77,7 @@ def _forget_peak() -> None:
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
-        pass  # then the peak is that of the process's life, which is no less
+        pass  # then the peak is that of the process's lifetime, an upper bound
 
 
 def _peak(pid: int | str) -> int:
@@ -121,6 +123,6 @@ def _cpu(server: int | None) -> float:
             fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
-        # utime, stime, and those of children that have ended.
+        # utime, stime, and those of finished children.
         seconds += sum(map(int, fields[11:15])) / _TICK
     return seconds

@@ -1,4 +1,4 @@
-"""How small the same rows are as Parquet: a yardstick, not a system that is asked."""
+"""Size of the same rows as Parquet, for comparison."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def size(rows: pa.Table, scratch: Path) -> int:
 
 
 def sizes(data: Dataset, scratch: Path) -> dict[str, int]:
-    """Bytes of the rows as they come, and in Morton order."""
+    """Bytes in the given order, and in Morton order."""
     orders = {"given": data.table, "morton": lambda: sorted_by_key(data.batches(), data.domain)}
     return {order: size(rows().select(data.columns), scratch) for order, rows in orders.items()}

@@ -1,7 +1,7 @@
-"""What is asked of a system, and what it answers.
+"""The queries that systems answer, and their results.
 
-One question and one answer for all systems, so that what is compared is the
-same by construction; each system says which questions it can answer.
+All systems get the same query and return the same kind of result. Each system reports which
+queries it supports.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Question:
-    """Which records; all columns of them come back, as Arrow data in memory."""
+    """A query; the result has all columns as Arrow data in memory."""
 
     box: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Closed ranges, their ends exact in float32."""
+    """Closed ranges with bounds that are exact in float32."""
     share: float | None = None
-    """A uniform sample of this share, the same each time, nested in larger ones."""
+    """The fraction of a uniform sample, which is repeatable and nested in larger ones."""
     limit: int | None = None
-    """This many records, chosen uniformly from those that match."""
+    """A maximum number of rows, sampled uniformly from the matching ones."""
     any_rows: bool = False
-    """The limit's records need not be chosen uniformly: what `LIMIT` alone means."""
+    """The limited rows need not be a uniform sample, as with a plain `LIMIT`."""
     where: tuple[str, str, float] | None = None
-    """A column that is not indexed, an operator and a value."""
+    """A column without an index, an operator and a value."""
     particle: int | None = None
-    """All records of this particle."""
+    """All rows of this particle."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -45,11 +45,14 @@ class Question:
         literal: Callable[[float], str] = repr,
         sample: Callable[[float], str] | None = None,
     ) -> list[str]:
-        """As SQL, for the systems that speak it.
+        """The condition as SQL.
 
-        Args:
-            literal: How a float32 is written, so that the column need not be cast.
-            sample: The condition for a share; by default on the column ``r``.
+        Parameters
+        ----------
+        literal
+            Formats a float32 so that the column needs no cast.
+        sample
+            The condition of a sample; by default on the column ``r``.
         """
         said = []
         for name, (low, high) in self.box.items():
@@ -64,7 +67,7 @@ class Question:
         return said
 
     def sql(self, columns: list[str], table: str, conditions: list[str], order: str = "r") -> str:
-        """A whole query; a limit takes the lowest of ``order``, or any rows."""
+        """A whole SQL query; a limit takes the lowest of ``order``, or any rows."""
         query = f"SELECT {', '.join(columns)} FROM {table}"
         if conditions:
             query += f" WHERE {' AND '.join(conditions)}"
@@ -76,7 +79,7 @@ class Question:
 
 @dataclass
 class Answer:
-    """Rows in memory, and what the system says it examined for them."""
+    """Rows in memory, and the number of rows that the system examined."""
 
     table: pa.Table
     rows_read: int | None = None
@@ -85,4 +88,4 @@ class Answer:
 
 
 class Unable(Exception):
-    """The system cannot do this; the message says why, in words for the report."""
+    """The system does not support the query; the message is for the report."""

@@ -1,4 +1,4 @@
-"""Results as tables: `docs/benchmarks.md` from a template, no figure typed by hand.
+"""Writes `docs/benchmarks.md` from a template and the results.
 
 python -m bench.report [OUT]
 """
@@ -21,7 +21,7 @@ TEMPLATE = HERE / "benchmarks.template.md"
 
 
 def table(head: list[str], lines: list[list[str]], left: int = 1) -> str:
-    """Markdown; the first columns are text, the others figures."""
+    """A Markdown table; the first ``left`` columns are text, the others numbers."""
     rule = ["---"] * left + ["---:"] * (len(head) - left)
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *lines])
 
@@ -36,7 +36,7 @@ def targets(results: dict[str, Results]) -> str:
 
 
 def where(results: Results) -> str:
-    """The machine, the moment, the command."""
+    """The machine, date and command."""
     values, machine = results.values, results.values["machine"]
     loads = [" ".join(f"{load:.1f}" for load in values[at]) for at in ("load_before", "load_after")]
     differ = values["differences"]
@@ -51,7 +51,7 @@ def where(results: Results) -> str:
 
 
 def builds(results: Results) -> str:
-    """What storing the rows costs."""
+    """The cost of storing the rows."""
     lines = []
     for key, system in results.systems.items():
         found = results.build(key)
@@ -79,7 +79,7 @@ def builds(results: Results) -> str:
 
 
 def times(results: Results) -> str:
-    """Medians in milliseconds, and how far Kubist leads."""
+    """Medians in milliseconds, and the ratio to Kubist."""
     lines = []
     for values in results.values["cells"]:
         cell = Cell(values)
@@ -112,7 +112,7 @@ def costs(results: Results) -> str:
 
 
 def examined(results: Results) -> str:
-    """What Kubist looks at for what it returns."""
+    """The rows that Kubist examines and returns."""
     lines = []
     for values in results.values["cells"]:
         cell = Cell(values)
@@ -136,7 +136,7 @@ def examined(results: Results) -> str:
 
 
 def skipped(results: Results) -> str:
-    """Who is not in the tables, and which cells are empty, and why."""
+    """Systems that are missing, and empty cells, with reasons."""
     said = [f"- {key}: {reason}" for key, reason in results.values["skipped"].items()]
     reasons: dict[tuple[str, str], list[str]] = {}
     for values in results.values["cells"]:
@@ -185,13 +185,13 @@ def _cost(cell: Cell, key: str) -> str:
     cpu = cell.median(key, "cpu_seconds")
     if cpu is None:
         return "-"
-    # Calls count what they return, the device what it was asked for: whichever saw it.
+    # Mapped files are not counted by calls, cached ones not by the device: take the larger count.
     read = max(cell.median(key, "rchar") or 0, cell.median(key, "read_bytes") or 0) / 1e6
     return f"{cpu * 1e3:.3g} / {read:.3g} / {(cell.median(key, 'peak_bytes') or 0) / 1e6:.0f}"
 
 
 def fill(template: str, results: dict[str, Results]) -> str:
-    """Puts tables in place of ``{{suite.part}}``; a suite without results says so."""
+    """Replaces ``{{suite.part}}`` by tables; a suite without results gets a note."""
 
     def part(match: re.Match[str]) -> str:
         suite, _, name = match[1].partition(".")

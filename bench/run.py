@@ -1,11 +1,11 @@
-"""Runs the suites: who goes when, what is compared first, where the figures go.
+"""Runs the suites: schedules measurements, compares results first, and stores the figures.
 
     python -m bench.run [SUITE ...]
 
-SYSTEMS="kubist lance" in the environment leaves out all others.
+SYSTEMS="kubist lance" in the environment selects systems.
 
-Each measurement is a process of its own. The systems take turns within each cell,
-in another order each turn, so that a busy moment of the machine hits all of them.
+Each measurement is a process of its own. The systems take turns within each cell, in a different
+order each turn, so that other load on the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(os.environ.get("RESULTS") or ROOT / "bench" / "results")
 USUAL = ["main", "box", "examined", "postgis", "inhaler", "noise", "clusters", "droplets", "stream"]
 LEAST_MEMORY = 128 << 20
-"""Less than this only shows how a process dies that is not let live."""
+"""With less memory, processes are only killed."""
 CHECKED_ROWS = 30_000_000
-"""Up to here all rows are hashed to compare answers; beyond, counts are compared."""
+"""Up to this size all rows are hashed to compare results; beyond, counts are compared."""
 
 
 class Run:
@@ -62,7 +62,7 @@ class Run:
         }
 
     def go(self) -> dict[str, Any]:
-        """Measures all cells; what is there is written after each, should it be cut short."""
+        """Measures all cells, and writes the results after each, in case the run is interrupted."""
         self.began = datetime.now(UTC)
         self.report |= {
             "machine": machine(),
@@ -144,7 +144,7 @@ class Run:
             )
 
     def _wait_for_calm(self) -> None:
-        """What the system before left dirty is written by now, and not at this one's cost."""
+        """Writes the dirty pages of the previous system, so that this one does not pay for them."""
         os.sync()
 
     def _compare(self, cells: list[Cell]) -> None:
@@ -195,7 +195,7 @@ class Run:
             said(_line(self.report["cells"][-1]))
 
     def _once(self, found: dict[str, Any], key: str, cell: Cell, state: str, bounded: bool) -> None:
-        """One child's worth of runs; what failed once is not tried again."""
+        """The runs of one child; after a failure there are no further ones."""
         if "reason" in found or sum(run["seconds"] for run in found["runs"]) > self.budget:
             return
         questions = [question.as_json() for question in cell.questions]
@@ -227,7 +227,7 @@ class Run:
 
 
 def in_child(task: dict[str, Any], timeout: float) -> dict[str, Any]:
-    """Performs a task in a process of its own, which ends with all that it started."""
+    """Runs a task in its own process, which ends with all its children."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.child"],
@@ -264,7 +264,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Where this ran."""
+    """Describes the machine."""
     cpu = next(
         (line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if "model name" in line),
         platform.machine(),

@@ -1,10 +1,10 @@
-"""Bytes a record by compression, beside Parquet in Morton order.
+"""Bytes per row by compression, compared with Parquet in Morton order.
 
     make bench-sizes DATA=airway.parquet
 
-Prints a table, as docs/storage.md has it: the droplets of a file, the same with columns of 64 bits, and sets
-that are made. Parquet has floats with their bytes split, and zstd; its rows are in Morton order of x, y and z.
-Kubist has its zone maps, its checksums and all that a table needs; nothing was optimized.
+Prints a table for docs/storage.md: the droplets of a file, the same with 64-bit columns, and
+synthetic sets. Parquet uses byte-stream split and zstd, with rows in Morton order of x, y and z.
+Kubist's size includes zone maps, checksums and all metadata; the tables were not optimized.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WIDER = {pa.int32(): pa.int64(), pa.float32(): pa.float64()}
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to store, where they lie, and by which columns they are indexed."""
+    """Rows to store, their domain, and the indexed columns."""
 
     name: str
     table: pa.Table
@@ -46,14 +46,14 @@ def widened(rows: pa.Table) -> pa.Table:
 
 
 def by_place(rows: Rows) -> pa.Table:
-    """In Morton order of the positions."""
+    """The rows in Morton order of the positions."""
     domain = {name: rows.domain[name] for name in ["x", "y", "z"]}
     whole = rows.table.combine_chunks()
     return whole.take(np.argsort(morton(whole.to_batches()[0], domain), kind="stable"))
 
 
 def stored(rows: Rows, compression: str, scratch: Path) -> float:
-    """Bytes a record of a table."""
+    """Bytes per row of a table."""
     at = scratch / "table.kubist"
     dimensions, identity = list(rows.domain), ["pid", "time"]
     table = kubist.create(at, rows.table, dimensions, identity=identity, storage={"compression": compression})

@@ -1,7 +1,6 @@
-"""The suites: which rows, which systems, which work; each fits in a quarter of an hour or so.
+"""The suites: rows, systems and work; each takes about a quarter of an hour.
 
-All sizes come from the environment, so that `make bench-peers ROWS=1000000` is a
-short run of the same thing.
+The environment sets all sizes: `make bench-peers ROWS=1000000` is a short run.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ class Suite:
     systems: list[str]
     cells: Callable[[Dataset], list[Cell]]
     load: str = "bulk"
-    """``bulk``, or ``stream`` for commits one after the other."""
+    """``bulk``, or ``stream`` for commits in sequence."""
     commits: int = 0
     parquet: bool = False
-    """Whether the rows are also written as Parquet, to compare sizes."""
+    """Whether to write the rows as Parquet too, to compare sizes."""
     memory_bytes: Callable[[int], int] | None = None
-    """The memory that a question may use, from the bytes stored; asked without a bound too."""
+    """The memory limit of a query, from the stored bytes; it also runs without a limit."""
 
 
 def suites() -> dict[str, Suite]:

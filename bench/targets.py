@@ -1,4 +1,4 @@
-"""The figures to reach, and whether they were."""
+"""The performance targets, and whether a run met them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from .figures import KUBIST, Cell, Results
 
 @dataclass
 class Verdict:
-    """One line of the table of targets; ``met`` is None where it was not measured."""
+    """One line of the table of targets; ``met`` is None without a measurement."""
 
     work: str
     target: str
     measured: str
     met: bool | None
     by_hand: str = "-"
-    """The same beside what a user can build by hand, which no target speaks of."""
+    """The same compared with a manual configuration, for which there is no target."""
 
 
 def verdicts(all_results: dict[str, Results]) -> list[Verdict]:
-    """Every target, in order, with what was measured for it."""
+    """All targets in order, with the measurements."""
     said: list[Verdict] = []
     main = all_results.get("main")
     said += _build(main)
@@ -216,7 +216,7 @@ def _memory(main: Results | None, memory: Results | None) -> list[Verdict]:
     work, target = "memory of a build", "<= 1.5 GB"
     mine = main and main.build(KUBIST)
     if main and mine:
-        # The rows come from a mapped file, whose pages count as the process's.
+        # The rows come from a mapped file, whose pages count as the process's memory.
         peak = mine["cost"]["peak_bytes"]
         own = peak - main.raw_bytes
         text = f"{own / 1e6:.0f} MB, and {main.raw_bytes / 1e6:.0f} MB of mapped input"

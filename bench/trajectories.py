@@ -1,15 +1,15 @@
-"""Trajectories: a table beside XTC through MDAnalysis, cold, in one run: `make bench-md`.
+"""Trajectories in a table compared with XTC, through MDAnalysis, cold, in one run: `make bench-md`.
 
-The frames are real: water around a receptor, 52,323 atoms, of the package prolif. There are
-few of them, so they are written again and again, forwards and backwards, until the trajectory is
-as long as wanted: its size is made, its positions are not. Both ways are asked through the same
-calls of MDAnalysis where it has them, and must give the same positions, bit by bit.
+The frames are real: water around a receptor, 52,323 atoms, from the package prolif. Its few frames
+are repeated forwards and backwards up to the wanted length, so the size is synthetic and the
+positions are real. Both formats are read through the same calls of MDAnalysis where possible, and
+must give the same positions, bit by bit.
 
-Each question is asked by a process of its own, with the Universe open and the files out of
-the page cache. MDAnalysis has its index of frames (.npz) beside the XTC already.
+Each query runs in its own process, with the Universe open and the files dropped from the page
+cache. MDAnalysis' frame index (.npz) of the XTC exists already.
 
-STORES=folder says on which disk; FRAMES and REPEATS choose others than the default. What is
-printed also replaces the section "Figures" of docs/for-mdanalysis.md.
+STORES=folder selects the disk; FRAMES and REPEATS override the defaults. The output also replaces
+the section "Figures" of docs/for-mdanalysis.md.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SECTION = "## Figures\n"
 
 @dataclass
 class Place:
-    """Where the files of the run are."""
+    """The folder of the run's files."""
 
     folder: Path
 
@@ -75,7 +75,7 @@ class Place:
         return mda.Universe(str(self.table), to_guess=())
 
 
-# Questions: positions, and for those of a region frame and atom
+# Queries return positions; those of a region also frame and atom.
 
 
 def neighbours(universe: Any, way: str) -> Iterator[Array]:
@@ -84,7 +84,7 @@ def neighbours(universe: Any, way: str) -> Iterator[Array]:
 
 
 def strangers(universe: Any, way: str) -> Iterator[Array]:
-    """Atoms all over the box, most of them of water: the hardest for an index of space."""
+    """Atoms all over the box, mostly water: the worst case for a spatial index."""
     chosen = np.random.default_rng(7).choice(universe.atoms.n_atoms, ATOMS, replace=False)
     yield universe.trajectory.timeseries(atomgroup=universe.atoms[np.sort(chosen)])
 
@@ -120,7 +120,7 @@ QUESTIONS: dict[str, tuple[Callable[[Any, str], Iterator[Array]], str, float]] =
 
 @dataclass
 class Spent:
-    """Seconds on the clock, and of all processors."""
+    """Elapsed seconds, and seconds of all processors."""
 
     wall: float
     processor: float
@@ -131,7 +131,7 @@ def clocks() -> Array:
 
 
 def asked(place: Place, way: str, question: str) -> tuple[Spent, str]:
-    """What the answer took, and what it is."""
+    """The time and the result of a query."""
     universe = place.universe(way)
     drop_files(place.folder)
     digest, spent = hashlib.sha256(), np.zeros(2)
@@ -181,7 +181,7 @@ def prepared(place: Place) -> int:
             ts = universe.trajectory[frame]
             ts.time = float(number)
             out.write(universe.atoms)
-    # Its index of frames is made at the first opening.
+    # The first opening creates its frame index.
     place.universe("XTC")
     return int(universe.atoms.n_atoms)
 
@@ -190,13 +190,13 @@ def prepared(place: Place) -> int:
 
 
 def apart(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Done by a process of its own."""
+    """Runs in its own process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=quiet) as pool:
         return pool.submit(work, *arguments).result()
 
 
 def quiet() -> None:
-    """MDAnalysis warns of what its formats lack."""
+    """MDAnalysis warns of fields that its formats lack."""
     warnings.simplefilter("ignore")
     import MDAnalysis  # noqa: F401
 
@@ -209,7 +209,7 @@ def spread(spent: list[Spent]) -> str:
 
 
 def ratios(ours: list[Spent], theirs: list[Spent]) -> tuple[float, float]:
-    """How many times as much they took, on the clock and of the processors."""
+    """The ratios of elapsed and processor time."""
     wall = statistics.median(s.wall for s in theirs) / statistics.median(s.wall for s in ours)
     theirs_processor = statistics.median(s.processor for s in theirs)
     return wall, theirs_processor / statistics.median(s.processor for s in ours)

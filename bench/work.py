@@ -1,8 +1,7 @@
-"""What is asked: boxes of known sizes at several places, samples, limits, filters.
+"""The queries: boxes of given sizes at several locations, samples, limits, filters.
 
-Boxes are found by calibration: around each place, the half width at which a
-cube holds the wanted number of rows. Their ends are exact in float32, so that all systems
-mean the same box.
+Boxes are calibrated: at each location, the half width at which a cube has the wanted number of
+rows. Bounds are exact in float32, so that all systems use the same box.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from .question import Question
 
 @dataclass(frozen=True)
 class Cell:
-    """One line of a table: questions whose median is one figure."""
+    """One line of a table: queries with a common median."""
 
     key: str
     label: str
@@ -28,7 +27,7 @@ class Cell:
     """``ask``, ``scan``, ``first`` or ``readers``."""
     states: tuple[str, ...] = ("cold", "warm")
     target: str = ""
-    """The name of the figure to reach, as in `targets`."""
+    """The name of its target, as in `targets`."""
 
     def as_json(self) -> dict[str, Any]:
         questions = [question.as_json() for question in self.questions]
@@ -37,7 +36,7 @@ class Cell:
 
 @dataclass
 class Boxes:
-    """Cubes of about this many rows, by their size, one for each place."""
+    """Cubes with about the given numbers of rows, one per location."""
 
     data: Dataset
     places: int
@@ -53,7 +52,7 @@ class Boxes:
         rng = np.random.default_rng(self.seed)
         self.found = {size: [] for size in sizes}
         for _ in range(self.places):
-            # Not at the edges, as one who looks at a feature.
+            # Away from the edges, like a user's feature of interest.
             centre = (low + (high - low) * rng.uniform(0.15, 0.85, len(names))).astype(np.float32)
             far = np.zeros(len(values[0]), np.float32)
             for axis, each in enumerate(values):
@@ -66,7 +65,7 @@ class Boxes:
 
 
 def main_cells(data: Dataset, places: int, readers: int) -> list[Cell]:
-    """Everything that is asked of the large table."""
+    """All queries of the large table."""
     large = min(1_000_000, data.rows // 20)
     sizes = {"A": large, "B": large // 10, "C": large // 1000}
     wide, narrow = data.rows // 4, large // 5
@@ -97,7 +96,7 @@ def main_cells(data: Dataset, places: int, readers: int) -> list[Cell]:
 
 
 def thesis_cells(boxes: Boxes, sizes: dict[str, int]) -> list[Cell]:
-    """Queries A, B and C, all of them and the two thinnings (thesis, table 3.1)."""
+    """Queries A, B and C, complete and with the two subsamples (thesis, table 3.1)."""
     cells = []
     for name, size in sizes.items():
         said = f"{name}: box of {_rows(size)}"
@@ -108,14 +107,14 @@ def thesis_cells(boxes: Boxes, sizes: dict[str, int]) -> list[Cell]:
             ("ten", "10 %", {"share": 0.1}, "thinned"),
         ):
             asked = [Question(box=box, **more) for box in boxes.found[size]]
-            # Any rows are no sample: one state is enough to show what choosing costs.
+            # Any rows are no sample: one state is enough to show the cost of sampling.
             states = ("warm",) if key == "any" else ("cold", "warm")
             cells.append(Cell(f"{name}-{key}", f"{said}, {label}", asked, "ask", states, target))
     return cells
 
 
 def where_cells(data: Dataset, boxes: list[dict[str, tuple[float, float]]]) -> list[Cell]:
-    """A filter on a velocity, which nobody indexes: alone, and in a box."""
+    """A filter on a velocity, which has no index: alone, and in a box."""
     values = column(data.table(), "vz")
     rare, common = (float(each) for each in np.quantile(values[::7], [0.999, 0.9]))
     return [
@@ -133,7 +132,7 @@ def where_cells(data: Dataset, boxes: list[dict[str, tuple[float, float]]]) -> l
 
 
 def box_cells(data: Dataset, places: int) -> list[Cell]:
-    """The box of 250 k of 4 M rows."""
+    """The box with 250 k of 4 M rows."""
     size = data.rows // 16
     boxes = Boxes(data, places)
     boxes.find([size])
@@ -146,7 +145,7 @@ def box_cells(data: Dataset, places: int) -> list[Cell]:
 
 
 def examined_cells(data: Dataset, places: int) -> list[Cell]:
-    """Boxes of four sizes at many places: what is examined for what is returned."""
+    """Boxes of four sizes at many locations: rows examined and returned."""
     sizes = [size for size in (1_000_000, 100_000, 10_000, 1_000) if size <= data.rows // 4]
     boxes = Boxes(data, places)
     boxes.find(sizes)
@@ -171,7 +170,7 @@ def field_cells(data: Dataset, places: int) -> list[Cell]:
 
 
 def droplet_cells(data: Dataset, places: int) -> list[Cell]:
-    """What is asked of an inhalation (thesis, 4.5): overview, a region, the inlet."""
+    """Queries of an inhalation (thesis, 4.5): overview, a region, the inlet."""
     bend = {"x": (0.168, 0.222), "y": (-0.045, 0.095)}
     inlet = {"x": (0.0, 0.02)}
     return [
@@ -182,7 +181,7 @@ def droplet_cells(data: Dataset, places: int) -> list[Cell]:
 
 
 def stream_cells(data: Dataset, places: int) -> list[Cell]:
-    """What a reader of many small commits finds."""
+    """Queries after many small commits."""
     size = min(100_000, data.rows // 20)
     boxes = Boxes(data, places)
     boxes.find([size])
@@ -196,7 +195,7 @@ def stream_cells(data: Dataset, places: int) -> list[Cell]:
 
 
 def particle_cells(data: Dataset, places: int) -> list[Cell]:
-    """All records of single particles."""
+    """All rows of single particles."""
     most = -(-data.rows // 1000)
     pids = np.random.default_rng(6).integers(0, most, places)
     asked = [Question(particle=int(pid)) for pid in pids]
@@ -204,7 +203,7 @@ def particle_cells(data: Dataset, places: int) -> list[Cell]:
 
 
 def sample_cells(data: Dataset, share: float) -> list[Cell]:
-    """A sample of everything, and the first of a progressive query."""
+    """A sample of everything, and the first result of a progressive query."""
     said = f"{_rows(data.rows)} rows"
     return [
         Cell(f"sample-{share}", f"{_percent(share)} of {said}", [Question(share=share)]),
@@ -213,7 +212,7 @@ def sample_cells(data: Dataset, share: float) -> list[Cell]:
 
 
 def memory_cells(data: Dataset, places: int) -> list[Cell]:
-    """What is asked with too little memory to hold the table."""
+    """Queries with too little memory for the table."""
     large = min(1_000_000, data.rows // 20)
     boxes = Boxes(data, places)
     boxes.find([large, large // 1000])
@@ -230,7 +229,7 @@ def memory_cells(data: Dataset, places: int) -> list[Cell]:
 
 
 def _exact(box: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """The same box with ends that float32 holds."""
+    """The same box with bounds in float32."""
     return {name: (float(np.float32(a)), float(np.float32(b))) for name, (a, b) in box.items()}
 
 

@@ -1,4 +1,4 @@
-/* ADIOS2 as PyPI has it, without MPI: a BP file of each rank, to which it appends its steps. */
+/* ADIOS2 from PyPI, without MPI: each rank appends its steps to its own BP file. */
 
 #ifdef WITH_ADIOS2
 
@@ -13,7 +13,7 @@
 static adios2_adios *adios;
 static adios2_engine *engine;
 static adios2_variable *variables[COLUMNS];
-/* Reading: of each rank. */
+/* For reading: the file of each rank. */
 static adios2_engine **engines;
 static adios2_io **ios;
 

@@ -1,4 +1,4 @@
-/* Parallel HDF5: one file, a data set of each column and step, written by all ranks together. */
+/* Parallel HDF5: one file with a data set per column and step, written collectively. */
 
 #ifdef WITH_HDF5
 
@@ -47,7 +47,10 @@ void write_hdf5(State *state, const Way *way, int64_t step) {
   H5Sclose(space);
   H5Sclose(memory);
   good(H5Fflush(file, H5F_SCOPE_GLOBAL), "H5Fflush");
-  /* Whatever the library's driver does: durable is durable, as in the other ways. */
+  /*
+   * Syncs explicitly, independent of the library's driver, so that durability is the same for all
+   * ways.
+   */
   path_of(state, way, path, sizeof path, 0, 0);
   const int descriptor = open(path, O_WRONLY);
   if (descriptor < 0) fail(path);

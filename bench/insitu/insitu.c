@@ -1,11 +1,14 @@
-/* What output costs a solver: the same particles, each step, in several ways, in one run.
+/*
+ * The cost of output for a solver: the same particles and steps, written in several ways in one
+ * run.
  *
  *     mpirun -n 4 ./insitu FOLDER PARTICLES STEPS WORK [WAY ...]
  *
- * PARTICLES are of all ranks together. Between two outputs the solver computes for WORK microseconds a
- * particle. For each way it prints a line: its name; the slowest rank's mean and worst seconds a step,
- * and in all with the last byte durable; bytes and files; the mean as a multiple of a copy of the
- * particles; the seconds in which one process has a 1 % sample of a box of all steps, and its records.
+ * PARTICLES is the number over all ranks. Between two outputs the solver computes for WORK
+ * microseconds per particle. For each way it prints one line: its name; the slowest rank's mean and
+ * worst seconds per step, and total seconds until the last byte is durable; bytes and files; the
+ * mean as a multiple of a copy of the particles; the seconds in which one process reads a 1 %
+ * sample of a box of all steps, and its rows.
  */
 
 #include <dirent.h>
@@ -37,7 +40,7 @@ int one_part(const State *state) {
 
 int part_of_each_rank(const State *state) { return state->ranks; }
 
-/* The least that a solver can wait whose particles are to be written later. */
+/* The minimum cost of output: a copy of the particles. */
 static double *copied;
 
 static void open_copy(State *state, const Way *way) {
@@ -49,7 +52,7 @@ static void write_copy(State *state, const Way *way, int64_t step) {
   (void)way, (void)step;
   for (int c = 0; c < COLUMNS; c++)
     memcpy(copied + c * state->n, state->columns[c], (size_t)state->n * sizeof *copied);
-  /* Somebody may look: the copy is not left out. */
+  /* Keeps the compiler from removing the copy. */
   __asm__ volatile("" : : "r"(copied) : "memory");
 }
 
@@ -86,18 +89,21 @@ static const Way WAYS[] = {
 };
 enum { ALL_WAYS = sizeof WAYS / sizeof *WAYS };
 
-/* The box that is looked at, and the share of its records that is shown. */
+/* The box that is read back, and the sampled fraction. */
 static const double LOW[3] = {0.2, 0.2, 0.2}, HIGH[3] = {0.5, 0.5, 0.5};
 static const double SHARE = 0.01;
 
-/* Whether a record is of the sample of a way that has none itself: by its identity, as a table's is. */
+/*
+ * Whether a row is in the sample, for ways without samples: by a hash of its identity, as in a
+ * table.
+ */
 static int is_shown(double pid) {
   uint64_t mixed = (uint64_t)pid * 0x9E3779B97F4A7C15ULL;
   mixed = (mixed ^ (mixed >> 31)) * 0xBF58476D1CE4E5B9ULL;
   return (double)((mixed ^ (mixed >> 29)) >> 11) / 9007199254740992.0 < SHARE;
 }
 
-/* The records of the sample, all columns, from what a way wrote; its files are in the page cache. */
+/* Reads the sampled rows with all columns from the files of a way, in the page cache. */
 static int64_t show(State *state, const Way *way) {
   const int parts = way->parts(state);
   const int64_t n = parts == 1 ? state->n * state->ranks : state->n;
@@ -150,7 +156,7 @@ static void count(const char *folder, const char *begin, double *bytes, long *fi
   closedir(entries);
 }
 
-/* The particles of a step: they move, and each costs some arithmetic, as its forces would. */
+/* Moves the particles of a step, with some arithmetic for each, in place of forces. */
 static void compute(State *state, int64_t step, int64_t rounds) {
   for (int64_t i = 0; i < state->n; i++) {
     double force = state->columns[VELOCITY][i];
@@ -184,7 +190,7 @@ static double slowest(double seconds) {
   return all;
 }
 
-/* How many rounds of arithmetic a particle costs, so that it takes so many microseconds. */
+/* The rounds of arithmetic per particle that take the given microseconds. */
 static int64_t rounds_of(State *state, double work) {
   const int64_t tried = 200;
   double took;
@@ -197,7 +203,7 @@ static int64_t rounds_of(State *state, double work) {
   return state->n == 0 || took <= 0 ? 0 : (int64_t)(work * 1e-6 * (double)state->n * (double)tried / took);
 }
 
-/* Measures a way, and returns the mean seconds of a step. */
+/* Measures a way, and returns the mean seconds per step. */
 static double measure(State *state, const Way *way, double copy, int64_t rounds) {
   double total = 0, worst = 0, bytes = 0, begin, shown_in = 0;
   int64_t shown = 0;

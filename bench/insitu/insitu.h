@@ -1,4 +1,6 @@
-/* What the ways of writing share: the particles of a rank, and what a way is. */
+/*
+ * Declarations shared by the ways of writing: the particles of a rank, and the interface of a way.
+ */
 
 #ifndef INSITU_H
 #define INSITU_H
@@ -19,13 +21,13 @@ typedef struct State {
   char *folder;
 } State;
 
-/* A way of writing. Its bytes are durable when `write` returns, or else when `close` does. */
+/* A way of writing. Its bytes are durable when `write` returns, or else when `close` returns. */
 typedef struct Way {
   const char *name;
   void (*open)(State *, const struct Way *);
   void (*write)(State *, const struct Way *, int64_t step);
   void (*close)(State *, const struct Way *);
-  /* Reading back, by one process: how many parts a step has, and a column of one of them. */
+  /* Reading back by one process: the number of parts of a step, and a column of a part. */
   int (*parts)(const State *);
   void (*begin_reading)(State *, const struct Way *);
   void (*read)(State *, const struct Way *, int64_t step, int part, int column, double *values);

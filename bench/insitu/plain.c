@@ -1,5 +1,6 @@
-/* Files of text and of plain numbers, made durable with fdatasync: gathered on rank 0, or one of each
- * rank. */
+/*
+ * Text files and binary files, made durable with fdatasync: gathered on rank 0, or one per rank.
+ */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ void write_csv(State *state, const Way *way, int64_t step) {
     durable_file(fileno(text));
     fclose(text);
   }
-  /* As in the paper: all wait for the one that writes. */
+  /* As in the paper: all ranks wait for the writing rank. */
   MPI_Barrier(MPI_COMM_WORLD);
 }
 

@@ -1,12 +1,12 @@
-"""What writing while it runs costs a simulation: `make bench-insitu`.
+"""The cost of in-situ output for a simulation: `make bench-insitu`.
 
     python bench/insitu/run.py PREFIX
 
-The ways are measured in one run of one MPI program (insitu.c): the same particles, the same
-steps, each way's bytes durable before its clock stops. PREFIX has libkubist (`make install`).
-RANKS, PARTICLES and STEPS in the environment choose others than the default; WORK is how many
-microseconds a step costs a particle in the table of the solver's wall time. Peers that cannot be
-had are named below the tables; solvers.py has those that are solvers themselves.
+One run of an MPI program (insitu.c) measures all ways with the same particles and steps; the time
+includes durability. PREFIX has libkubist (`make install`). RANKS, PARTICLES and STEPS in the
+environment override the defaults. WORK is the microseconds of computation per particle and step in
+the table of wall times. The tables name systems that are not available; solvers.py measures real
+solvers.
 """
 
 import os
@@ -39,7 +39,7 @@ WALL_HEAD = (
 WALL = ["no-output", "memcpy", "gathered-csv", "gathered-binary", "file-per-rank", "parallel-hdf5"]
 WALL += ["adios2-no-mpi"]
 WALL += [f"kubist-{who}-{how}" for who in ("rank", "node") for how in ("sync", "async")]
-# Of a particle a step: forces, a search of its cell, some output of the flow that it is in.
+# Microseconds per particle and step: forces, cell search, interpolation of the flow.
 WORK = "5"
 
 
@@ -48,7 +48,7 @@ def numbers(name: str, default: str) -> list[int]:
 
 
 def peers() -> tuple[list[str], list[str]]:
-    """Flags of the compiler for the libraries that are there; words on those that are not."""
+    """Compiler flags for the available libraries, and notes about the others."""
     flags, missing = [], []
     asked = ["pkg-config", "--cflags", "--libs", "hdf5-openmpi"]
     found = subprocess.run(asked, capture_output=True, text=True, check=False)
@@ -76,10 +76,11 @@ def compiled(prefix: Path, folder: Path, flags: list[str]) -> Path:
 def measured(
     program: Path, folder: Path, ranks: int, particles: int, steps: int, work: str, *ways: str
 ) -> list[list[str]]:
-    """What is printed of each way."""
+    """Runs the program; returns the lines of all ways."""
     output = folder / "output"
     output.mkdir()
-    # Open MPI binds a rank and its threads to one core, on which a queue cannot write beside the solver.
+    # Open MPI would bind a rank and its threads to one core, so that a queue cannot write in
+    # parallel.
     command = ["mpirun.openmpi", "--bind-to", "none", "-n", ranks]
     command += [program, output, particles, steps, work, *ways]
     try:

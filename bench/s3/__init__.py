@@ -1,1 +1,1 @@
-"""Tables in a bucket beside other systems, and what commits to it take: `make bench-s3`."""
+"""Tables in a bucket compared with other systems, and the time of commits: `make bench-s3`."""

@@ -1,4 +1,5 @@
-"""One measurement in a process of its own: a task comes as JSON, its figures go back.
+"""One measurement in its own process: a task as JSON on standard input, its figures as JSON on
+standard output.
 
 python -m bench.s3.child < task.json
 """
@@ -28,7 +29,7 @@ def main() -> None:
     os.dup2(2, 1)
     json.dump(WORK[task["work"]](task), out)
     out.flush()
-    # Some libraries hang or crash while they are torn down; nothing is left to do.
+    # Some libraries hang or crash at exit.
     os._exit(0)
 
 
@@ -40,7 +41,7 @@ def build(task: Figures) -> Figures:
 
 
 def ask(task: Figures) -> Figures:
-    """Opens, and asks one question: the time and the requests of each."""
+    """Opens the store and runs one query: the time and the requests of each."""
     system = SYSTEMS[task["system"]](Dataset(**task["data"]), task["port"], task["folder"])
     _import(task["system"])
     trace(task["port"])
@@ -63,7 +64,7 @@ def ask(task: Figures) -> Figures:
 
 
 def _import(system: str) -> None:
-    """The library is there before anything is timed."""
+    """Imports the library before the measurement."""
     if system == "kubist":
         import kubist  # noqa: F401
     elif system == "lance":
@@ -75,15 +76,16 @@ def _import(system: str) -> None:
 
 
 def trace(port: int) -> list[Figures]:
-    """The requests that went through the proxy since this was asked last."""
+    """The requests through the proxy since the previous call."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/.trace") as answer:
         found: list[Figures] = json.load(answer)
     return found
 
 
 def counted(requests: list[Figures]) -> Figures:
-    """What requests amount to. Round trips are the longest chain of requests of which each was sent
-    after the one before was answered."""
+    """Summarizes requests. Round trips are the longest chain of requests, each sent after the
+    response to the one before.
+    """
     trips, last = 0, None
     for request in sorted(requests, key=lambda each: each["answered"]):
         if last is None or request["sent"] >= last:
@@ -93,7 +95,7 @@ def counted(requests: list[Figures]) -> Figures:
 
 
 def commit(task: Figures) -> Figures:
-    """Commits one after the other, each durable before the next."""
+    """Commits in sequence, each durable before the next."""
     import kubist
 
     os.environ |= {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
@@ -108,7 +110,7 @@ def commit(task: Figures) -> Figures:
         storage={"shared": bool(task.get("shared"))},
     )
     with table.writer(name=task["name"]) as writer:
-        # The first commit makes the segment and the grid.
+        # The first commit creates the segment and the grid.
         writer.append(batches[0])
         writer.commit()
         began = time.perf_counter()

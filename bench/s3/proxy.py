@@ -1,10 +1,10 @@
-"""A road between a client and an S3 server: each request takes 30 ms longer, and all bytes together
-pass at 100 MB a second. It notes each request.
+"""A proxy for an S3 server that adds 30 ms to each request, limits the bandwidth to 100 MB/s, and
+records each request.
 
     python -m bench.s3.proxy PORT-OF-THE-SERVER
 
-prints its own port. `GET /.trace` answers with the requests since it was asked last, as JSON, and
-counts for nothing itself. Connections are made at once, as if they had been open before.
+It prints its own port. `GET /.trace` returns the requests since the previous trace, as JSON, and
+is not recorded. Connecting takes no extra time, as if connections were already open.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TRACE = b"GET /.trace "
 
 
 class Road:
-    """The bytes that pass, one after the other."""
+    """The shared bandwidth: transfers queue for it."""
 
     def __init__(self) -> None:
         self.free = 0.0
@@ -92,7 +92,7 @@ class Proxy:
         head: bytes,
         road: Road,
     ) -> int:
-        """Passes the body on that a head announces."""
+        """Forwards the body that a header announces."""
         if "chunked" in header(head, b"transfer-encoding"):
             return await self._chunks(source, sink, road)
         left = size = int(header(head, b"content-length") or 0)
@@ -123,7 +123,7 @@ class Proxy:
 
 
 def header(head: bytes, name: bytes) -> str:
-    """The value of a header, or nothing."""
+    """The value of a header; empty without it."""
     for line in head.split(b"\r\n")[1:]:
         key, _, value = line.partition(b":")
         if key.strip().lower() == name:

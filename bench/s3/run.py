@@ -1,12 +1,12 @@
-"""Tables in a bucket beside Lance and pyarrow datasets: `make bench-s3`.
+"""Tables in a bucket compared with Lance and pyarrow datasets: `make bench-s3`.
 
     ROWS=20000000 SYSTEMS="kubist lance parquet" RUNS=3 python -m bench.s3.run
 
-The server of `make s3-up` is asked through a proxy that adds 30 ms to each request and bounds what
-passes to 100 MB a second. Each answer comes from a process of its own that has read nothing before;
-with the cache, from one that finds what an earlier process of the same question has left there.
-Then commits straight to the server, and to directories. CELLS and COMMITS=0 leave parts out,
-TRACES=file keeps all requests, KEEP=1 the tables; FOLDER=name asks those that were kept.
+Queries go through a proxy of the server of `make s3-up`, which adds 30 ms to each request and
+limits the bandwidth to 100 MB/s. Each query runs in a new process; with the cache, after an
+earlier process with the same query. Then it measures commits to the server without the proxy, and
+to directories. CELLS and COMMITS=0 select parts, TRACES=file stores all requests, KEEP=1 keeps the
+tables, and FOLDER=name uses kept ones.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def answers(data: Dataset, systems: list[str]) -> None:
 
 
 def commits() -> None:
-    """Small commits and large ones: to the bucket, and to directories of one disk."""
+    """Small and large commits: to the bucket, and to directories on one disk."""
     stores = Path(tempfile.mkdtemp(dir=os.environ.get("STORES") or None))
     bucket = f"s3://kubist-tests/{FOLDER}/commits-{os.getpid()}"
     at = f"?endpoint=http://127.0.0.1:{SERVER}"
@@ -194,7 +194,7 @@ def side_by_side(tasks: list[Figures]) -> list[Figures]:
 
 
 def remove() -> None:
-    """The objects; a gateway over a file system removes their folders itself."""
+    """Deletes the objects; a gateway over a file system removes their folders itself."""
     from pyarrow import fs
 
     store = files(SERVER)

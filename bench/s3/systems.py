@@ -1,7 +1,7 @@
-"""How each system keeps the rows in a bucket, and answers from there.
+"""Storage and queries of each system in a bucket.
 
-Each is built straight on the server, and asked through the proxy. Peers keep a uniform column `r`
-beside the rows, in Morton order, so that a sample is `r < p`.
+Tables are built directly on the server, and queried through the proxy. The other systems store a
+uniform column `r` and Morton order, so that a sample is `r < p`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEY, SECRET, BUCKET = "test", "testsecret", "kubist-tests"
 
 
 def files(port: int) -> Any:
-    """The bucket's files, as pyarrow sees them."""
+    """The bucket's files, for pyarrow."""
     from pyarrow import fs
 
     return fs.S3FileSystem(
@@ -42,15 +42,16 @@ class System:
         """Stores all rows."""
 
     def open(self) -> None:
-        """What a process does before its first question."""
+        """Prepares a process for its first query."""
 
     def ask(self, question: Question) -> int:
-        """All columns of the records that match, in memory; how many there are."""
+        """Reads all columns of the matching rows into memory; returns their number."""
         raise NotImplementedError
 
     def mean(self, name: str, share: float) -> tuple[float, int]:
-        """The mean of a column to 1 %, and from how many records. Peers are told which share
-        suffices."""
+        """The mean of a column to 1 %, and the number of rows read. Other systems get a sufficient
+        fraction.
+        """
         raise NotImplementedError
 
 

@@ -29,6 +29,6 @@ ALL = list(_PLACES)
 
 
 def load(key: str) -> type[System]:
-    """The class of a system; an ImportError says that its package is not there."""
+    """The class of a system; raises ImportError if its package is missing."""
     module, name = _PLACES[key].split(":")
     return getattr(import_module(f"{__package__}.{module}"), name)

@@ -1,4 +1,4 @@
-"""No index: Arrow columns by memory map, and numpy over them."""
+"""Without an index: Arrow columns by memory map, scanned with numpy."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ArrowScan(System):
         return Answer(table.select(self.data.columns), rows_read=_rows(self._batches))
 
     def _copy(self) -> Answer:
-        """All columns to memory that was never touched: a fresh numpy copy."""
+        """Copies all columns into fresh memory with numpy."""
         schema, total, copies = self.data.schema, _rows(self._batches), []
         for name in schema.names:
             copy, place = np.empty(total, _raw(self._batches[0], name).dtype), 0
@@ -94,7 +94,7 @@ class ArrowScan(System):
         return batch if left is None else batch.take(pa.array(left))
 
     def scan(self) -> int:
-        """Each value is copied to the same memory again and again: a warm numpy copy."""
+        """Copies all columns repeatedly into the same memory: a warm numpy copy."""
         warm: dict[str, np.ndarray] = {}
         for batch in self._batches:
             for name in self.data.columns:
@@ -105,12 +105,12 @@ class ArrowScan(System):
         return _rows(self._batches)
 
     def close(self) -> None:
-        # A page that is mapped stays in memory when the caches are dropped.
+        # Mapped pages would stay in memory when the caches are dropped.
         self._batches = []
 
 
 def _raw(batch: pa.RecordBatch, name: str) -> np.ndarray:
-    """The stored bytes, also of booleans, which numpy cannot look at in place."""
+    """The stored bytes; booleans too, which numpy cannot map."""
     values = batch.column(name)
     if pa.types.is_boolean(values.type):
         return values.to_numpy(zero_copy_only=False)

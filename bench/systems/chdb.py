@@ -12,7 +12,7 @@ from ..question import Answer, Question
 from .base import CORES, System
 
 CELLS = 12
-"""Bits of the Morton key in the sorting key: rows of a cell are sorted by their hash."""
+"""Bits of the Morton key in the sorting key; rows of a cell are sorted by their hash."""
 _TYPES = {"int64": "Int64", "float": "Float32", "bool": "Bool"}
 
 
@@ -33,7 +33,7 @@ class ChDB(System):
         held: list[pa.RecordBatch] = []
         for batch in batches:
             held.append(batch)
-            # Few large parts: what its guide on inserts asks for.
+            # A few large parts, as its guide recommends for inserts.
             if len(held) == 8:
                 self._insert(pa.Table.from_batches(held))
                 held = []

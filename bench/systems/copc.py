@@ -16,7 +16,7 @@ from ..keys import column, uniform
 from ..question import Answer, Question, Unable
 from .base import CORES, System
 
-# Positions are multiples of this, so that scaled integers hold them exactly.
+# Positions are multiples of this, so scaled integers represent them exactly.
 SCALE = 2.0**-24
 MOST_ROWS = int(os.environ.get("COPC_ROWS") or 4_000_000)
 _OWN = Path(__file__).resolve().parent.parent / "tools" / "bin" / "copc_converter"
@@ -94,7 +94,7 @@ class Copc(System):
         bounds = None
         if question.box:
             ends = [question.box[name] for name in self.data.domain]
-            # A little wider: its own test is on doubles, the exact one follows.
+            # Slightly larger, because laspy compares doubles; the exact test follows.
             bounds = laspy.Bounds(
                 mins=np.array([low - SCALE for low, _ in ends]),
                 maxs=np.array([high + SCALE for _, high in ends]),

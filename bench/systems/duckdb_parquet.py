@@ -55,6 +55,6 @@ class DuckParquet(DuckTable):
     def open(self) -> None:
         self._db = duckdb.connect(config={"threads": CORES})
         self._db.execute("SET preserve_insertion_order = false")
-        # Footers are kept between queries, as its guide on Parquet advises for many queries.
+        # Caches footers between queries, as its guide recommends for many queries.
         self._db.execute("SET parquet_metadata_cache = true")
         self._db.execute(f"CREATE VIEW t AS FROM read_parquet('{self.path}/*.parquet')")

@@ -1,4 +1,4 @@
-"""DuckDB with a table of its own, in Morton order."""
+"""DuckDB with its own table, in Morton order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DuckTable(System):
     def _connect(self, read_only: bool = False) -> None:
         file = self.path / "table.duckdb"
         self._db = duckdb.connect(str(file), read_only=read_only, config={"threads": CORES})
-        # Answers in the order of the table are not needed, and cost parallelism.
+        # Results in table order are not needed, and limit parallelism.
         self._db.execute("SET preserve_insertion_order = false")
 
     def _source(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
@@ -82,7 +82,7 @@ def _float(value: float) -> str:
 
 
 class DuckLayers(DuckTable):
-    """What a patient user can do by hand towards sampling: no peer has it by itself."""
+    """A manual approximation of sampling in layers, which no other system has built in."""
 
     name = "DuckDB table, layered by hand"
     settings = (

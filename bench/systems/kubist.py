@@ -1,4 +1,4 @@
-"""Kubist, in the one configuration that it has for everything: its defaults."""
+"""Kubist with its defaults."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Kubist(System):
         self._writer.close()
 
     def start_stream(self) -> None:
-        # Asked for only where it is measured: the table is otherwise the default one.
+        # Only where secondary indexes are measured; other tables have the default.
         more = {"lookup": list(self.lookup)} if self.lookup else {}
         self._table = kubist.create(
             self.path,
@@ -82,7 +82,7 @@ class Kubist(System):
         return sum(batch.num_rows for batch in self._table.query())
 
     def first(self, box: dict[str, tuple[float, float]]) -> Answer:
-        """The first batch that `refine` brings."""
+        """The first batch of `refine`."""
         result = next(self._table.refine(box=box or None))
         table = pa.Table.from_batches(list(islice(result, 1)), schema=result.schema)
         answer = _answer(result, table)
@@ -102,7 +102,7 @@ class KubistOptimizing(Kubist):
 
 
 class KubistLookup(Kubist):
-    """The same table with an index that finds particles."""
+    """The same table with a secondary index of particles."""
 
     name = "Kubist, lookup"
     settings = 'as Kubist, and `lookup=["pid"]`'

@@ -55,7 +55,7 @@ class Lance(System):
         columns = self.data.columns
         if question.limit is None or question.any_rows:
             return Answer(self._data.to_table(columns=columns, filter=filter, limit=question.limit))
-        # Its own `order_by` fails beside a scalar index: the lowest are picked here.
+        # Its own `order_by` fails with a scalar index, so the lowest rows are selected here.
         found = self._data.to_table(columns=[*columns, "r"], filter=filter)
         if found.num_rows > question.limit:
             lowest = np.argpartition(column(found, "r"), question.limit)

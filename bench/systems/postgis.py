@@ -1,8 +1,8 @@
-"""PostGIS: a server of its own, with n-dimensional GiST indexes as in the thesis.
+"""PostGIS: its own server, with n-dimensional GiST indexes as in the thesis.
 
-The 3-D index finds boxes; the 4-D one has the uniform number as its last
-dimension and finds samples ("LIMIT 1000+" and the 4-D index of the thesis).
-The cluster lives in the store's directory, and its server only while it is open.
+The 3-D index finds boxes. The 4-D index has the uniform number as its last dimension and finds
+samples ("LIMIT 1000+" and the 4-D index of the thesis). The cluster is in the store's directory,
+and its server runs only while the store is open.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class PostGIS(System):
             command += ["-c", f"{name}={value}"]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self._server = subprocess.Popen(command, user=self._user(), cwd="/", **quiet)
-        # Connecting and leaving shows that it is ready.
+        # A connection shows that it is ready.
         self._connect().close()
 
     def open(self) -> None:
@@ -170,7 +170,7 @@ class PostGIS(System):
 
     @staticmethod
     def _layout(fields: list[pa.Field]) -> np.dtype:
-        """A row of COPY's binary format: none is null, so all are of one size."""
+        """Rows in COPY's binary format; none is null, so all have one size."""
         parts = [("fields", ">i2")]
         for field in fields:
             parts += [(field.name + "_size", ">i4"), (field.name, _TYPES[str(field.type)][1])]
@@ -212,7 +212,7 @@ class PostGIS(System):
         return Answer(pa.table(columns, schema=self.data.schema))
 
     def _near(self, question: Question) -> str:
-        """What the indexes see: the box of a line from corner to corner."""
+        """The box as the indexes expect it: the bounding box of its diagonal."""
         ends = [question.box.get(name, self.data.domain[name]) for name in ("x", "y", "z")]
         names = "x, y, z"
         if question.share is not None:

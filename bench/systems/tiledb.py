@@ -14,7 +14,7 @@ from .base import CORES, System
 
 BUFFER_BYTES = 64 << 20
 FRAGMENT_ROWS = 8_000_000
-"""Rows written at once; they are sorted in memory. Fragments are consolidated afterwards."""
+"""Rows per write, which are sorted in memory. Fragments are consolidated afterwards."""
 
 
 class TileDB(System):
@@ -93,7 +93,7 @@ class TileDB(System):
         self._write(pa.Table.from_batches([batch]))
 
     def end_stream(self) -> None:
-        """Fragments stay as they came: nothing consolidates them by itself."""
+        """Fragments stay as written: TileDB does not consolidate them automatically."""
 
     def open(self) -> None:
         self._array = tiledb.open(str(self.path), ctx=self._context())
@@ -117,7 +117,7 @@ class TileDB(System):
             cond=" and ".join(said) or None,
             order="U",
         )
-        # Ranges beyond the domain are refused, so a box is cut to it.
+        # TileDB refuses ranges beyond the domain, so boxes are clipped to it.
         ranges = []
         for name, (low, high) in self.data.domain.items():
             asked = question.box.get(name, (low, high))
