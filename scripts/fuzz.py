@@ -2,9 +2,9 @@
 
     python3 scripts/fuzz.py [SECONDS] [TARGET...]
 
-Stable Rust will do: the coverage that libFuzzer needs is asked of the compiler directly. What
-a target begins with lies in `fuzz/corpus/TARGET`; inputs that fail are put there, so that they
-are tried first from then on. What was found on the way stays in `target/fuzz/corpus`.
+It works with stable Rust: the compiler gets libFuzzer's coverage options directly. The first
+inputs of a target are in `fuzz/corpus/TARGET`. Failing inputs are added there, so later runs start
+with them. New inputs without failures stay in `target/fuzz/corpus`.
 """
 
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "target" / "fuzz"
-#: An input of 1 KiB may take a second and this many MB.
+# Maximum length, time and memory (MB) of an input.
 LONGEST, SECONDS, MEGABYTES = 1024, 1, 256
 COVERAGE = [
     "-Cpasses=sancov-module",
@@ -34,7 +34,7 @@ def triple() -> str:
 
 
 def build(host: str) -> None:
-    # Named as a target, the host's build scripts and macros are compiled without coverage.
+    # With an explicit target, build scripts and macros are compiled without coverage.
     command = ["cargo", "build", "--release", "--locked", "--target", host, "--target-dir", str(BUILT)]
     environment = {**os.environ, "RUSTFLAGS": " ".join(COVERAGE)}
     subprocess.run(command, cwd=ROOT / "fuzz", env=environment, check=True)

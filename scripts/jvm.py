@@ -1,14 +1,14 @@
 """Builds the jars of spark/ with Maven, and runs their tests.
 
-python scripts/jvm.py [--all-lines] [--questions N]   the tests, of Spark's newest line or of all
-python scripts/jvm.py --quick                         Java's own, and questions and writes of Spark
-python scripts/jvm.py --jars                          the jars alone
-python scripts/jvm.py --kill ROUNDS                   a stream whose driver and executors are killed
-python scripts/jvm.py --bench FOLDER ROWS TURNS STORES   Kubist beside other tables of Spark
+python scripts/jvm.py [--all-lines] [--questions N]   tests with Spark's newest version, or with all
+python scripts/jvm.py --quick                         Java's tests, and queries and writes of Spark
+python scripts/jvm.py --jars                          only the jars
+python scripts/jvm.py --kill ROUNDS                   kills a stream's driver and executors
+python scripts/jvm.py --bench FOLDER ROWS TURNS STORES   Kubist compared with other tables of Spark
 
-It needs a JDK of version 17 or newer, and Maven, which brings Spark from Maven Central (300 MB a
-line, once). Where these are not to be had it says so and ends with 3. The native library is the one
-that cargo left in target/release, or in the folder that KUBIST_LIBRARY_DIR names.
+It needs a JDK 17 or newer, and Maven, which downloads Spark from Maven Central (300 MB per
+version, once). If these are not available, it exits with 3. The native library is cargo's in
+target/release, or in the folder KUBIST_LIBRARY_DIR.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 NOT_TO_BE_HAD = 3
 LIBRARIES = ("libkubist_jni.so", "libkubist_jni.dylib")
-# What Maven says of a registry that does not answer.
+# Maven's messages about an unreachable registry.
 UNREACHABLE = re.compile(
     r"Could not (?:transfer|find) artifact|Could not resolve dependencies|UnresolvableModel"
 )
 
 
 class Absent(Exception):
-    """Something that is needed is not here."""
+    """A required program or file is missing."""
 
 
 def java_home() -> Path:
-    """The folder of a JDK of version 17 or newer."""
+    """The folder of a JDK 17 or newer."""
     named = os.environ.get("JAVA_HOME")
     on_path = shutil.which("javac")
     homes = [Path(named)] if named else []
@@ -65,7 +65,7 @@ def library() -> Path:
 
 
 def maven(*arguments: str, quiet: bool = False) -> int:
-    """Runs Maven on spark/; raises Absent where its registry cannot be reached."""
+    """Runs Maven on spark/; raises Absent if its registry is unreachable."""
     program = shutil.which("mvn")
     if program is None:
         raise Absent("Maven is not installed")

@@ -1,17 +1,18 @@
-"""A file system of several machines that misbehaves as those do, to try shared tables on.
+"""A simulated network file system with several misbehaving clients, to test shared tables.
 
-    mounts.py serve FOLDER POINT --node NAME     shows FOLDER at POINT, until it is killed
-    mounts.py up         shows one folder at .mounts/one and .mounts/other, which remember
-                         things for a tenth of a second and have no errors
-    mounts.py down       ends that, and removes the folder
+    mounts.py serve FOLDER POINT --node NAME     mounts FOLDER at POINT, until it is killed
+    mounts.py up         mounts one folder at .mounts/one and .mounts/other, which cache
+                         for 0.1 s and inject no errors
+    mounts.py down       unmounts both, and deletes the folder
 
-Each mount is a machine: what it knows of names, attributes and listings is up to a second old; it
-shows to others what it writes once the file is closed; its locks are its own; it answers ESTALE for
-what another one deleted, and keeps its own open files under another name when they are deleted.
-Errors show at fsync or close only, writes are short, answers to link, unlink and mkdir get lost,
-listings have no order. What was neither synced nor closed is lost when a mount is killed.
+Each mount is a machine. Its cache of names, attributes and listings is up to a second old. Others
+see its writes when the file is closed. Its locks are local. It returns ESTALE for files that
+another machine deleted, and keeps its own open files under another name when they are deleted.
+Errors are reported at fsync or close only, writes are short, responses to link, unlink and mkdir
+are lost, and listings are unordered. A killed mount loses writes that were neither synced nor
+closed.
 
-Speaks FUSE's protocol (fuse(4), linux/fuse.h) itself, and needs Linux and the right to mount.
+It implements FUSE's protocol (fuse(4), linux/fuse.h), and needs Linux and the right to mount.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path(os.environ.get("MOUNTS_HOME", ROOT / ".mounts")).resolve()
 NODES = ("one", "other")
-# The exit code where nothing can be mounted.
+# The exit code if mounting is impossible.
 NOT_TO_BE_HAD = 3
 
-# Seconds for which the machines of `up` believe what they know.
+# Cache time of the machines of `up`, in seconds.
 REMEMBERED = 0.1
-# How often something goes wrong, of all times that it could.
+# Probabilities of the injected faults.
 SHORT_WRITE = 1 / 20
 LOST_ANSWER = 1 / 20
 LATE_ERROR = 1 / 400
-# A machine sends what it has written when it is so much.
+# Bytes of unsent writes at which a machine sends them.
 SENT_AT_ONCE = 4 << 20
 LARGEST_WRITE = 128 << 10
 
@@ -63,7 +64,7 @@ BIG_WRITES = 1 << 5
 
 
 class Refusal(Exception):
-    """An answer that is an error."""
+    """A response that is an error."""
 
 
 @dataclass
@@ -75,15 +76,15 @@ class Node:
     known: int = 0
     handles: int = 0
     writers: int = 0
-    # How far this machine has written itself.
+    # The end of this machine's own writes.
     written: int = 0
-    # What was written and is on this machine only.
+    # Writes that only this machine has.
     unsent: list[tuple[int, bytes]] = field(default_factory=list)
-    # Names that it has instead of those that were taken while it was open.
+    # Replacement names of names that were deleted while the file was open.
     hidden: list[tuple[int, str]] = field(default_factory=list)
 
     def path(self) -> str:
-        """Leads to it whatever its names are."""
+        """The file, independent of its names."""
         return f"/proc/self/fd/{self.fd}"
 
     def unsent_bytes(self) -> int:
@@ -97,7 +98,7 @@ class Mount:
         self, folder: Path, name: str, seed: int, remembered: float, late_error: float
     ) -> None:
         self.files = folder / "files"
-        # Files that a machine has written to and not closed, and how long others see them.
+        # Files that a machine has written and not closed, with the length that others see.
         self.open = folder / "open"
         for each in (self.files, self.open):
             each.mkdir(parents=True, exist_ok=True)
@@ -118,7 +119,7 @@ class Mount:
     # The kernel's requests.
 
     def serve(self, point: Path) -> None:
-        """Answers until the mount is taken away."""
+        """Serves requests until the file system is unmounted."""
         self.device = os.open("/dev/fuse", os.O_RDWR)
         options = f"fd=0,rootmode=40000,user_id={os.getuid()},group_id={os.getgid()},allow_other"
         subprocess.run(
@@ -175,7 +176,7 @@ class Mount:
                     self.answer(unique, 0, answer)
 
     def answer(self, unique: int, number: int, body: bytes) -> None:
-        # ENOENT: who asked was killed meanwhile.
+        # ENOENT: the calling process was killed.
         with contextlib.suppress(FileNotFoundError):
             os.write(self.device, ANSWER.pack(ANSWER.size + len(body), -number, unique) + body)
 
@@ -190,7 +191,7 @@ class Mount:
         return Node(fd, os.fstat(fd).st_ino)
 
     def find(self, folder: int, name: str) -> int:
-        """The number of what has a name."""
+        """The number of a named file."""
         fd = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=self.nodes[folder].fd)
         inode = os.fstat(fd).st_ino
         number = self.by_inode.get(inode)
@@ -211,7 +212,7 @@ class Mount:
         return ENTRY.pack(number, 0, seconds, seconds, rest, rest) + attributes
 
     def believed(self, since: float) -> tuple[int, int]:
-        """For how long the kernel is to believe what was found out since then."""
+        """The time for which the kernel may cache a result obtained at ``since``."""
         left = max(0.0, self.remembered - (time.monotonic() - since))
         return int(left), int(left % 1 * 1e9)
 
@@ -241,11 +242,11 @@ class Mount:
             del self.nodes[number], self.by_inode[node.inode]
 
     def changed(self, folder: int) -> None:
-        """A machine knows what it did itself."""
+        """A machine sees its own changes."""
         self.listings.pop(folder, None)
 
     def lose_answer(self, number: int) -> None:
-        """The work is done; its repetition finds that it is."""
+        """The operation succeeded, and a retry will find its result."""
         if self.chance.random() < LOST_ANSWER:
             raise Refusal(number)
 
@@ -302,7 +303,7 @@ class Mount:
         return found
 
     def bytes_seen(self, node: Node, found: os.stat_result) -> int:
-        """How long a file is to this machine."""
+        """The length of a file on this machine."""
         if not stat.S_ISREG(found.st_mode):
             return found.st_size
         size = max([found.st_size, *(offset + len(data) for offset, data in node.unsent)])
@@ -346,7 +347,7 @@ class Mount:
     # Bytes.
 
     def begin(self, node: Node) -> None:
-        """From here on others see as much of it as now, until it is closed."""
+        """From now on others see this length, until the file is closed."""
         with contextlib.suppress(FileExistsError), open(self.open / str(node.inode), "x") as note:
             note.write(f"{self.name} {os.fstat(node.fd).st_size}")
 
@@ -361,7 +362,7 @@ class Mount:
             node.unsent.clear()
 
     def send(self, node: Node) -> bytes:
-        """Brings to the server what was written; that it could not be shows here only."""
+        """Sends writes to the server; errors are reported only here."""
         self.there(node)
         if node.unsent and self.chance.random() < self.late_error:
             node.unsent.clear()
@@ -375,14 +376,14 @@ class Mount:
         writes = flags & os.O_ACCMODE != os.O_RDONLY
         node.handles += 1
         node.writers += writes
-        # What others add is not seen through a handle that was open before.
+        # Later writes of others are not visible through this handle.
         self.handles[file] = (writes, self.bytes_seen(node, os.fstat(file)))
         return OPENED.pack(file, READ_PAST_MEMORY, 0)
 
     def open_file(self, number: int, body: bytes) -> bytes:
         node = self.nodes[number]
         self.there(node)
-        # To open is to ask anew.
+        # Opening revalidates the cache.
         notice = struct.pack("<Qqq", number, -1, 0)
         head = ANSWER.pack(ANSWER.size + len(notice), NOTICE_OF_AN_INODE, 0)
         with contextlib.suppress(FileNotFoundError):
@@ -423,7 +424,7 @@ class Mount:
         return struct.pack("<II", len(data), 0)
 
     def close(self, number: int, body: bytes) -> bytes:
-        """A process closes a file, which nobody else has of it."""
+        """A process closes a file that no other process on this machine has open."""
         node = self.nodes[number]
         writes, _ = self.handles[struct.unpack_from("<Q", body)[0]]
         if writes:
@@ -434,7 +435,7 @@ class Mount:
         return b""
 
     def shown(self, node: Node, writers: int) -> None:
-        """Others see it as it is, if no more than so many of this machine write to it."""
+        """Makes the file visible to others if this machine has no other writers."""
         if node.writers == writers:
             (self.open / str(node.inode)).unlink(missing_ok=True)
 
@@ -446,7 +447,7 @@ class Mount:
         node.handles -= 1
         node.writers -= writes
         if writes and node.writers == 0:
-            # Of a process that was killed, too.
+            # Also for a process that was killed.
             self.push(node)
             self.shown(node, writers=0)
         if node.handles == 0:
@@ -555,7 +556,7 @@ def main() -> int:
     if arguments.command == "down":
         return down()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A file that the kernel knows is open.
+    # Every file that the kernel knows is open here.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     said = (arguments.node, arguments.seed, arguments.remembered, arguments.late_error)

@@ -1,8 +1,8 @@
-// Makes the pictures of the explorer page that README and docs show, from the example's records:
-// node scripts/pictures.mjs [TABLE VIEW FILE]..., with KUBIST=path of the command.
+// Takes the screenshots of the explorer page for README and docs, from the example's rows: node
+// scripts/pictures.mjs [TABLE VIEW FILE]..., with KUBIST=path of the command.
 //
-// Without arguments it makes docs/explorer.png and docs/densities.png. A VIEW is what follows # in
-// the page's address.
+// Without arguments it writes docs/explorer.png and docs/densities.png. A VIEW is the part after # of the
+// page's address.
 
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { run, settled } from "../viewer/test/visit.mjs";
 
 const SIZE = { width: 1360, height: 800 };
 
-/** The example's records as a table in this folder. */
+/** The example's rows as a table in this folder. */
 function airway(directory) {
   const table = join(directory, "airway.kubist");
   const steps = join(root, "examples/airway/steps");
@@ -23,7 +23,10 @@ function airway(directory) {
   return table;
 }
 
-/** Pictures of the example: droplets at a time, coloured by speed, with their speed over time; and how many are where. */
+/**
+ * Screenshots of the example: droplets at one time coloured by speed, with a plot of speed over time; and a
+ * density map.
+ */
 const EXAMPLE = [
   ["theme=dark&axes=y,x,z&color=ux&where=NOT+deposited&time=time%3D0.3..0.6&second=series,time,ux&shaded=1&fog=0.5&size=2.6&budget=60000", "docs/explorer.png"],
   ["theme=dark&axes=y,x&mode=density&budget=600000", "docs/densities.png"],
@@ -40,7 +43,7 @@ try {
     const server = await serve([from]);
     const page = await browser.newPage({ viewport: SIZE });
     await page.goto(`${server.url}#${view}`);
-    // All has come, the line below says so, and it is drawn.
+    // Everything is loaded, shown in the status line, and drawn.
     await settled(page, (status) => status.rows > 0 && !status.second.busy && status.figures !== null);
     await page.waitForFunction(() => document.querySelector(".dot").className === "dot");
     const drawn = await page.evaluate(() => (window.kubist.drawing.invalidate(), window.kubist.drawing.frames));

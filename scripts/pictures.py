@@ -1,9 +1,10 @@
-"""Makes the pictures of `kubist plot` and of ParaView that docs show, from the example's records:
+"""Makes the images of `kubist plot` and of ParaView for docs, from the example's rows:
 
     python scripts/pictures.py
 
-docs/plot.png and docs/plot.gif by the command; examples/airway/airway.pvsm and docs/paraview.png by
-ParaView, where pvpython and Xvfb are installed. Package and command are those of `make build`.
+The command writes docs/plot.png and docs/plot.gif. ParaView writes examples/airway/airway.pvsm and
+docs/paraview.png, if pvpython and Xvfb are installed. Package and command are those of `make
+build`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ DOCS = ROOT / "docs"
 KUBIST = Path(sys.executable).parent / "kubist"
 UNITS = "x=m,y=m,z=m,time=s,ux=m/s,uy=m/s,uz=m/s,diameter=m"
 
-# From above, the inlet below; what walls hold is left out.
+# From above, with the inlet below, without deposited droplets.
 LOOK = ["--axes", "y,x", "--where", "NOT deposited", "--color", "ux"]
 LOOK += ["--title", "Droplets in an airway", "--range", "0:5"]
 PICTURES = {
@@ -42,7 +43,7 @@ def kubist(*arguments: str | Path) -> None:
 
 
 def paraview(folder: Path) -> None:
-    """The state, and a picture of it; the table lies where the state says, below ``folder``."""
+    """Writes the state and its image; the table is below ``folder``, where the state expects it."""
     missing = [tool for tool in ("pvpython", "Xvfb") if shutil.which(tool) is None]
     if missing:
         print(f"{' and '.join(missing)} not installed: docs/paraview.png stays as it is")

@@ -1,5 +1,5 @@
-// Records docs/explorer.webp, a short film of the page: a simulation writes, somebody zooms and asks.
-// node scripts/recording.mjs, with KUBIST=path of the command.
+// Records docs/explorer.webp, a short film of the page: a simulation writes, a user zooms and queries. node
+// scripts/recording.mjs, with KUBIST=path of the command.
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,14 +8,14 @@ import { launch, root, serve } from "../viewer/test/browser.mjs";
 import { run, settled } from "../viewer/test/visit.mjs";
 
 const SIZE = { width: 880, height: 540 };
-/** Browsers' encoder of WebP, from 0 to 1. */
+/** Quality of the browser's WebP encoder, from 0 to 1. */
 const QUALITY = 0.55;
 const STEPS = join(root, "examples/airway/steps");
 
 const number = (value, bytes) => Buffer.from(Array.from({ length: bytes }, (_, k) => Math.floor(value / 256 ** k) % 256));
 const chunk = (name, data) => Buffer.concat([Buffer.from(name), number(data.length, 4), data, Buffer.alloc(data.length % 2)]);
 
-/** The chunk of a WebP file that holds its picture: browsers put a colour profile before it. */
+/** The image chunk of a WebP file, without the colour profile that browsers add. */
 function pictureIn(webp) {
   for (let at = 12; at < webp.length; ) {
     const length = webp.readUInt32LE(at + 4);
@@ -26,7 +26,7 @@ function pictureIn(webp) {
   throw new Error("the browser's WebP has no picture");
 }
 
-/** Pictures in WebP as one that moves: developers.google.com/speed/webp/docs/riff_container. */
+/** Combines WebP images into an animation: developers.google.com/speed/webp/docs/riff_container. */
 function animated(frames, { width, height }) {
   const size = [number(width - 1, 3), number(height - 1, 3)];
   const parts = frames.map(({ webp, milliseconds }) => chunk("ANMF", Buffer.concat([number(0, 6), ...size, number(milliseconds, 3), number(0, 1), pictureIn(webp)])));
@@ -48,7 +48,7 @@ try {
   const view = "theme=dark&axes=y,x,z&color=ux&where=NOT+deposited&shaded=1&size=2.6&budget=120000&range=-0.1..4.5";
   await page.goto(`${server.url}#${view}`);
 
-  /** What is on the screen, once all of it is drawn. */
+  /** A screenshot, once everything is drawn. */
   const take = async (milliseconds) => {
     await settled(page, (status) => status.rows > 0 && !status.second.busy);
     const drawn = await page.evaluate(() => (window.kubist.drawing.invalidate(), window.kubist.drawing.frames));
@@ -83,7 +83,7 @@ try {
   await page.locator(".stage canvas").first().focus();
   await page.keyboard.press("v");
   await take(900);
-  // Of all records estimates with their intervals, of the few in a box what is exactly so.
+  // Estimates with intervals for all rows, exact values for the few in a box.
   await settled(page, (status) => status.figures !== null);
   await page.getByLabel("estimates").scrollIntoViewIfNeeded();
   await take(1800);

@@ -2,19 +2,17 @@
 
     python scripts/rings.py [--summary] [FOLDER]
 
-Reads the source below FOLDER (this repository, unless named), prints each ring with the
-lines that make it, and exits with 1 if there is one. `--summary` prints a table of counts
-instead of the lines.
+Reads the source below FOLDER (default: this repository), prints each ring with its import lines,
+and exits with 1 if there is one. `--summary` prints a table of counts instead of the lines.
 
-A module is a file. It may import its own children and they may import it, since a Rust
-module and the modules declared in it are one. Between the children of one module, each
-taken together with everything below it, imports must not run in a ring: `a -> b::c` and
-`b -> a` is one. An import counts wherever it stands: in a function, under TYPE_CHECKING,
-as a type only, or as a path such as `crate::a::f()` without `use`. A name that another
-module re-exports counts as an import of the module that defines it and of the one named.
-Tests of Rust (`#[cfg(test)]`, `tests/`, `examples/`) are not read.
+A module is a file. A module and its children may import each other, because in Rust they are one
+unit. The children of a module, each together with all modules below it, must not import in a ring:
+`a -> b::c` and `b -> a` is one. Every import counts: in a function, under TYPE_CHECKING, of a type
+only, or as a path such as `crate::a::f()` without `use`. A re-exported name counts as an import of
+the module that defines it and of the module in the path. Rust tests (`#[cfg(test)]`, `tests/`,
+`examples/`) are not read.
 
-Not seen: a call of a method that another module adds to a type (`impl Table` in `alter.rs`).
+Not detected: a call of a method that another module adds to a type (`impl Table` in `alter.rs`).
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SKIPPED = {"target", "node_modules", "dist", "__pycache__"}
 
-# A module's path within its graph: ("estimate", "plan"); () is the crate's or package's root.
+# A module's path in its graph: ("estimate", "plan"); () is the root of the crate or package.
 Name = tuple[str, ...]
 
 
@@ -44,14 +42,14 @@ class Graph:
     imports: dict[tuple[Name, Name], set[tuple[Path, int, str]]] = field(default_factory=dict)
 
     def add(self, source: Name, target: Name, file: Path, line: int, text: str) -> None:
-        """Notes an import, unless it stays within the module or goes up or down its line."""
+        """Adds an import, unless it stays in the module or connects a parent and a descendant."""
         shared = min(len(source), len(target))
         if source[:shared] != target[:shared]:
             self.imports.setdefault((source, target), set()).add((file, line, text))
 
     def rings(self) -> list[list[Name]]:
-        """Groups of modules that import each other, each taken with everything below it."""
-        # Each import joins two children of the module that both have above them.
+        """Groups of modules that import each other, each with all modules below it."""
+        # Each import connects two children of the nearest common ancestor.
         levels: dict[Name, dict[Name, set[Name]]] = {}
         for source, target in self.imports:
             depth = 0
@@ -63,7 +61,7 @@ class Graph:
         return sorted(found, key=lambda ring: (-len(ring), ring))
 
     def lines(self, ring: list[Name]) -> list[str]:
-        """The imports between the members of a ring, one a line."""
+        """The imports between the members of a ring, one per line."""
         depth = len(ring[0])
         members = set(ring)
         lines = []
@@ -80,7 +78,7 @@ def shown(name: Name) -> str:
 
 
 def components(arrows: dict[Name, set[Name]]) -> list[list[Name]]:
-    """The strongly connected components of more than one node (Tarjan)."""
+    """The strongly connected components with several nodes (Tarjan)."""
     index: dict[Name, int] = {}
     low: dict[Name, int] = {}
     open_nodes: list[Name] = []
@@ -109,7 +107,7 @@ def components(arrows: dict[Name, set[Name]]) -> list[list[Name]]:
 
 
 def files(folder: Path, *endings: str) -> list[Path]:
-    """Source files below a folder, without what was built or installed."""
+    """Source files below a folder, without build outputs and installed packages."""
     found = []
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(n for n in folders if n not in SKIPPED and not n.startswith("."))
@@ -145,7 +143,7 @@ class Token:
 
 
 def rust_tokens(source: str) -> list[Token]:
-    """Words and marks; comments, texts and numbers are left out."""
+    """Words and marks, without comments, strings and numbers."""
     tokens = []
     at, line = 0, 1
     while at < len(source):
@@ -180,7 +178,7 @@ def group_end(tokens: list[Token], at: int) -> int:
 
 
 def is_test(attribute: list[Token]) -> bool:
-    """Whether `#[cfg(test)]` or `#[cfg(all(test, ...))]`."""
+    """Whether it is `#[cfg(test)]` or `#[cfg(all(test, ...))]`."""
     words = [token.text for token in attribute]
     return words[:3] == ["cfg", "(", "test"] or words[:5] == ["cfg", "(", "all", "(", "test"]
 
@@ -227,15 +225,15 @@ class Module:
     node: Name
     file: Path
     defined: set[str] = field(default_factory=set)
-    # Names that a `use` brings, and what they stand for.
+    # Names from `use`, and their paths.
     brought: dict[str, list[str]] = field(default_factory=dict)
     globs: list[list[str]] = field(default_factory=list)
-    # Every path that stands in the module, with its line and whether a `use` holds it.
+    # Every path in the module, with its line, and whether it is in a `use`.
     paths: list[tuple[int, list[str], bool]] = field(default_factory=list)
 
 
 class Crate:
-    """All modules that are reached from a crate's root file."""
+    """All modules that are reachable from a crate's root file."""
 
     def __init__(self, title: str, root: Path, folder: Path) -> None:
         self.graph = Graph(title)
@@ -328,7 +326,7 @@ class Crate:
             self.read_file(name, children / name[-1] / "mod.rs", children / name[-1])
 
     def read_use(self, module: Module, tokens: list[Token]) -> None:
-        """Notes what `use a::{b, c as d, e::*}` brings."""
+        """Adds the names of `use a::{b, c as d, e::*}`."""
 
         def tree(at: int, prefix: list[str]) -> int:
             path = list(prefix)
@@ -364,16 +362,16 @@ class Crate:
         tree(0, [])
 
     def targets(self, module: Module, path: list[str]) -> set[Name]:
-        """The files of the module that a path names and of the one that defines its end."""
+        """The files of the module in a path, and of the module that defines its last name."""
         ends = [self.resolve(module, path, through_use, set()) for through_use in (False, True)]
         found = {self.modules[end].node for end in ends if end is not None}
-        # A child that defines what its parent re-exports stands for both.
+        # A child that defines a re-exported name represents its parent too.
         return {a for a in found if not any(a != b and a == b[: len(a)] for b in found)}
 
     def resolve(
         self, module: Module, path: list[str], through_use: bool, seen: set[tuple[Name, str]]
     ) -> Name | None:
-        """The module a path leads to; None for another crate's, or for what is unknown."""
+        """The module of a path; None for another crate or an unknown name."""
         here, rest = module.name, list(path)
         if rest[0] == "crate":
             return self.enter((), rest[1:], through_use, seen, first=False)
@@ -392,10 +390,10 @@ class Crate:
         seen: set[tuple[Name, str]],
         first: bool,
     ) -> Name | None:
-        """The module that the names lead to from the one given.
+        """The module that the names lead to, starting at the given one.
 
-        A path's first name follows a `use`, as the compiler does; the others do only with
-        `through_use`, and else end in the module that hands them on.
+        The first name of a path follows a `use`, like the compiler. The other names follow it only
+        with `through_use`; otherwise the path ends in the module that re-exports.
         """
         if not rest:
             return here
@@ -435,7 +433,7 @@ def rust_graphs(folder: Path) -> Iterator[Graph]:
 
 
 def python_name(file: Path) -> Name:
-    """The dotted name by which a file is imported; scripts lie in no package."""
+    """The dotted name by which a file is imported; scripts have no package."""
     name = () if file.name == "__init__.py" else (file.stem,)
     above = file.parent
     while (above / "__init__.py").exists():
@@ -451,12 +449,12 @@ def python_graph(folder: Path) -> Graph:
         shown_file = file.relative_to(folder)
         name = python_name(file)
         if name in trees:
-            # Two folders hold scripts of one name.
+            # Two folders have scripts of one name.
             name = (str(shown_file),)
         graph.modules[name] = shown_file
         trees[name] = (shown_file, ast.parse(file.read_text()), file.name == "__init__.py")
 
-    # What `from x import y as z` in a module brings: z stands for (x, y).
+    # The names of `from x import y as z` in a module: z is (x, y).
     brought: dict[Name, dict[str, tuple[Name, str]]] = {}
 
     def origin(module: Name, node: ast.ImportFrom) -> Name:
@@ -520,7 +518,7 @@ def python_graph(folder: Path) -> Graph:
 
 # --- TypeScript ---
 
-# Texts and comments, so that an import in a comment is not taken for one.
+# Strings and comments, so that an import in a comment does not count.
 SCRIPT_PART = re.compile(
     r"""//[^\n]*|/\*[\s\S]*?\*/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`"""
 )

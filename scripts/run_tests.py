@@ -1,15 +1,15 @@
-"""Runs a tier of the tests; the targets `make check`, `make test` and `make test-all` do.
+"""Runs a tier of the tests, for `make check`, `make test` and `make test-all`.
 
     python scripts/run_tests.py check|test|all [--minutes N]
 
-`STEPS` lists what is run: in which tiers, with which command, on which services. After the builds
-two steps run at once, one for each core; what a step prints is shown when it ends. Tests of the page and
-campaigns follow, one at a time. If a build fails nothing else runs; tests run to their end, whatever fails.
-After N minutes no step begins, and a step that still runs is ended and has failed.
+`STEPS` lists the steps, each with its tiers, command and services. After the builds, two steps run
+at a time, one per core; the output of a step is shown at its end. Tests of the page and campaigns
+follow, one at a time. If a build fails, nothing else runs; other failures do not stop the run.
+After N minutes no step starts, and running steps are ended and fail.
 
-The last lines are a table of seconds, as docs/testing.md has it, and `N passed, N failed, N
-skipped`. The exit code is 0 only if tests ran in each step and none failed. A step whose service or
-program cannot be had on this machine counts as one skipped test.
+The last lines are a table of seconds, for docs/testing.md, and `N passed, N failed, N skipped`.
+The exit code is 0 only if every step ran tests and none failed. A step whose service or program is
+not available counts as one skipped test.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CHECK, TEST, ALL = "check", "test", "all"
 TIERS = (CHECK, TEST, ALL)
 
-# Services: what starts and ends them, and by which variables tests find them.
+# Services: the commands to start and end them, and the variables through which tests find them.
 
 
 @dataclass
@@ -44,13 +44,13 @@ class Service:
 
 S3, CASSANDRA, SECURE = "S3", "Cassandra", "secure Cassandra"
 S3_PORT = "7077"
-# The campaigns below use the same nodes, where these are up.
+# The campaigns use the same nodes, if they are up.
 NODES = Path(os.environ.setdefault("CASSANDRA_HOME", str(ROOT / "target/cassandra"))).resolve()
 HOSTS = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
 
 
 def services(tier: str) -> dict[str, Service]:
-    """All of them; faults and agreement of several nodes are tested in the last tier."""
+    """Several nodes are needed only for tests of faults and agreement, in the last tier."""
     hosts = HOSTS if tier == ALL else HOSTS[:1]
     cassandra = [sys.executable, "scripts/cassandra.py"]
     home = os.environ.get("S3_HOME", str(ROOT / "target/s3"))
@@ -76,13 +76,13 @@ class Step:
     command: list[str]
     tiers: tuple[str, ...] = (TEST, ALL)
     needs: tuple[str, ...] = ()
-    """Services without which it is skipped."""
+    """Services that the step requires."""
     uses: tuple[str, ...] = ()
     """Services without which some of its tests are skipped."""
     variables: dict[str, str] = field(default_factory=dict)
     stage: int = SUITES
     counts: bool = True
-    """Its output says how many tests there were; otherwise it is one."""
+    """Its output has the number of tests; otherwise it is one."""
 
 
 CARGO = ["cargo", "test", "--release", "--locked", "--no-fail-fast", "--target-dir", "target"]
@@ -101,7 +101,7 @@ def build(name: str, *command: str) -> Step:
 
 
 def campaign(name: str, target: str, counts: bool = True) -> Step:
-    """What takes long, or needs rare programs: the Makefile says how, and installs them."""
+    """A step of the Makefile, which installs its programs: slow, or with rare programs."""
     return Step(name, ["make", target], (ALL,), stage=ALONE, counts=counts)
 
 
@@ -117,7 +117,8 @@ STEPS = [
     # make test
     Step("Rust tests", CARGO),
     Step("Python tests", [*PYTEST, "python", "-m", "not release"], (TEST,), uses=(S3, CASSANDRA)),
-    # Alone: its browser draws in software on all cores, and each test waits two minutes at most.
+    # Alone, because its browser uses all cores for software rendering, and each test times out
+    # after two minutes.
     Step("page tests", ["node", "viewer/test/run.mjs"], stage=ALONE),
     Step("Java and Spark tests", [*JVM, "--quick"], (TEST,)),
     Step("store on S3", [*IT, "bucket::", "--ignored"], needs=(S3,)),
@@ -149,9 +150,9 @@ STEPS = [
 ]
 
 
-# Running them.
+# Execution.
 
-# What the scripts of services and of Java answer where these cannot be had on this machine.
+# Exit code of the scripts of services and of Java if these are not available.
 NOT_TO_BE_HAD = 3
 
 # test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; ...
@@ -160,7 +161,8 @@ CARGO_LINE = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) 
 PYTEST_LINE = re.compile(r"^=*\s*(\d+ \w+(?:, \d+ \w+)*) in [\d.]+s")
 # # pass 23
 PAGE_LINE = re.compile(r"^# (pass|fail|cancelled|skipped) (\d+)$")
-# [INFO] Tests run: 21, Failures: 0, Errors: 0, Skipped: 0, of a module; a class says its time too.
+# [INFO] Tests run: 21, Failures: 0, Errors: 0, Skipped: 0, of a module; lines of classes have a
+# time too.
 SUREFIRE_LINE = re.compile(
     r"^\[\w+\] Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)$"
 )
@@ -186,7 +188,7 @@ class Tally:
             setattr(self, name, getattr(self, name) + count)
 
     def read(self, line: str) -> None:
-        """Adds what a closing line of a runner says."""
+        """Adds the counts in a runner's last lines."""
         if found := CARGO_LINE.match(line):
             for word, count in zip(("passed", "failed", "skipped"), found.groups(), strict=True):
                 self.add(word, int(count))
@@ -217,7 +219,7 @@ class Run:
         self.printing = threading.Lock()
 
     def all(self) -> Tally:
-        """Builds, then runs the tests if that went well."""
+        """Builds, and then runs the tests."""
         builds, suites, campaigns = (
             [step for step in self.steps if step.stage == stage]
             for stage in (BUILDS, SUITES, ALONE)
@@ -254,7 +256,7 @@ class Run:
         return tally
 
     def outcome(self, step: Step) -> tuple[Tally, str]:
-        """What a step's tests came to, and what they printed."""
+        """The counts of a step's tests, and their output."""
         if time.monotonic() > self.deadline:
             return Tally(skipped=1), "skipped: there was no time left"
         variables = dict(step.variables)
@@ -282,8 +284,8 @@ class Run:
     def ended(
         self, command: list[str], variables: dict[str, str], to: int | None
     ) -> tuple[int, str]:
-        """The exit code of a command, ended at the deadline, and what it wrote to a pipe."""
-        # A group of its own, so that all of it can be ended.
+        """The exit code of a command, which is ended at the deadline, and its output."""
+        # A process group of its own, so that all of it can be ended.
         process = subprocess.Popen(
             command, cwd=ROOT, env=os.environ | variables, stdin=subprocess.DEVNULL, stdout=to,
             stderr=to and subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
@@ -299,14 +301,14 @@ class Run:
         return process.returncode, output or ""
 
     def stop(self, *_: object) -> None:
-        """Ends what runs, and begins nothing more; for Ctrl-C."""
+        """Ends running steps and starts no more; for Ctrl-C."""
         self.deadline = 0.0
         for process in list(self.running):
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
 
     def started(self, name: str) -> int:
-        """What starting a service answered, which is tried once."""
+        """The exit code of starting a service, which is tried once."""
         with self.starting:
             if name not in self.answers:
                 begin = time.monotonic()
@@ -330,7 +332,7 @@ def main() -> int:
     for interruption in (signal.SIGINT, signal.SIGTERM):
         signal.signal(interruption, run.stop)
     total = run.all()
-    # What the caller did before, as "packages=12 environment=34".
+    # The caller's earlier steps, as "packages=12 environment=34".
     parts = [part.split("=") for part in os.environ.get("EARLIER_STEPS", "").split()]
     earlier = [(name, float(seconds)) for name, seconds in parts]
     took = time.monotonic() - begin + sum(seconds for _, seconds in earlier)

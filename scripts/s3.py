@@ -1,15 +1,16 @@
-"""A real S3 server on this machine, to try Kubist's tables on and to test them with.
+"""A real S3 server on this machine, to try and test tables in a bucket.
 
-    s3.py up            Versity's gateway on 127.0.0.1:7070, or PORT=n, with the bucket kubist-tests
-    s3.py kill          ends it at once (kill -9); what it acknowledged stays
-    s3.py status        says whether it runs
-    s3.py down          ends it and removes its data
+    s3.py up            starts Versity's gateway on 127.0.0.1:7070, or PORT=n, with a test bucket
+    s3.py kill          kills it (kill -9); acknowledged data stays
+    s3.py status        reports whether it runs
+    s3.py down          stops it and deletes its data
 
-The gateway comes from its sources (`go install`, a minute, once) and needs Go. It keeps objects as
-files. All of it lives in the folder S3_HOME, or .s3; only processes that were started from there
-are ever ended. The access key is `test`, the secret key `testsecret`:
+The gateway is built from source (`go install`, a minute, once), which needs Go. It stores objects
+as files. All files are in the folder S3_HOME, or .s3, and only processes that were started from
+there are stopped. The access key is `test`, the secret key `testsecret`:
 
-    export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=testsecret AWS_ENDPOINT_URL=http://127.0.0.1:7070
+    export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=testsecret
+    export AWS_ENDPOINT_URL=http://127.0.0.1:7070
     kubist ingest s3://kubist-tests/run step_*.parquet --dimensions x,y,z
 """
 
@@ -36,14 +37,14 @@ PROCESS = HOME / "process"
 MODULE = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 PORT = int(os.environ.get("PORT", "7070"))
 BUCKET = "kubist-tests"
-# The exit code where there is no Go, or nothing can be fetched.
+# The exit code if Go is missing, or the download fails.
 NOT_TO_BE_HAD = 3
-# It answers within a second; on a busy machine within some.
+# Seconds to wait: it responds within a second, on a busy machine within a few.
 PATIENCE = 60.0
 
 
 def program() -> Path | None:
-    """The gateway, built if it is not there; `None` where it is not to be had."""
+    """The gateway, built if necessary; `None` if it is not available."""
     if PROGRAM.exists():
         return PROGRAM
     go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
@@ -60,7 +61,7 @@ def program() -> Path | None:
 
 
 def running() -> int | None:
-    """The number of the process that was started from here, if it runs."""
+    """The number of its process, if it runs."""
     with contextlib.suppress(OSError, ValueError):
         number = int(PROCESS.read_text())
         if Path(os.readlink(f"/proc/{number}/exe")) == PROGRAM:

@@ -3,8 +3,8 @@
     python scripts/site.py build    collects the pages, builds the site, checks every link
     python scripts/site.py serve    builds it and serves it on 127.0.0.1:8000
 
-The site's sources are docs/, the root's FORMAT.md, ARCHITECTURE.md and CHANGELOG.md, the docstrings
-of the Python package, and the help of the commands. The site works from a folder (`file://`).
+Its sources are docs/, the root's FORMAT.md, ARCHITECTURE.md and CHANGELOG.md, the docstrings of
+the Python package, and the help of the commands. The site works from a folder (`file://`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROOT_PAGES = {
 }
 """Documents in the repository's root, and their pages on the site."""
 
-# docs/README.md is the index for readers of the repository, docs/api.md the reference for them.
+# docs/README.md and docs/api.md are for readers of the repository only.
 LEFT_OUT = {"docs/README.md", "docs/api.md"}
 
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
@@ -58,7 +58,7 @@ def page_of(path: Path) -> str | None:
 def relinked(text: str, file: Path, page: str) -> str:
     """The text of a file with its links made relative to its page on the site.
 
-    A link to a file that the site does not have becomes the file's name.
+    A link to a file outside of the site becomes the file's name.
     """
 
     def relink(found: re.Match[str]) -> str:
@@ -70,7 +70,7 @@ def relinked(text: str, file: Path, page: str) -> str:
         if other is None:
             return f"{words} (`{path.relative_to(ROOT).as_posix()}`)"
         if path.name in ("api.md", "README.md"):
-            anchor = ""  # Their headings are not those of the site's pages.
+            anchor = ""  # The site's pages have other headings.
         return f"[{words}]({os.path.relpath(other, Path(page).parent)}{anchor})"
 
     return LINK.sub(relink, text)
@@ -99,7 +99,7 @@ def collect() -> None:
 
 
 def python_reference() -> str:
-    """Every public name of the package, in groups; mkdocstrings fills in the docstrings."""
+    """Every public name of the package, in groups; mkdocstrings adds the docstrings."""
     init = (ROOT / "python/kubist/__init__.py").read_text()
     exported = re.search(r"__all__ = \[(.*?)\]", init, re.DOTALL)
     assert exported, "kubist has no __all__"
@@ -114,7 +114,7 @@ def python_reference() -> str:
 
 
 def help_of(*command: str) -> str:
-    """What a command prints for --help, 100 columns wide."""
+    """The --help of a command, 100 columns wide."""
     environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1"}
     done = subprocess.run(
         [COMMANDS / "kubist", *command, "--help"],
@@ -159,7 +159,7 @@ class Page(HTMLParser):
 
 
 def problems() -> list[str]:
-    """Links of the built site that lead nowhere, and files that it would load from elsewhere."""
+    """Broken links of the built site, and files that it loads from elsewhere."""
     pages: dict[Path, Page] = {}
     for file in SITE.rglob("*.html"):
         pages[file] = Page()
@@ -193,14 +193,15 @@ def problems() -> list[str]:
 
 
 def build() -> int:
-    """Builds the site and prints what is wrong with it; the exit code."""
+    """Builds the site and prints its errors; returns the exit code."""
     collect()
     done = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--clean"], cwd=ROOT, check=False
     )
     if done.returncode != 0:
         return done.returncode
-    # Search from a folder needs a stand-in for web workers, which the theme would load from a network.
+    # Search from a folder needs a substitute for web workers, which the theme would load from the
+    # network.
     for file in SITE.rglob("*.html"):
         text = file.read_text()
         local = os.path.relpath(SITE / "assets" / "iframe-worker.js", file.parent)

@@ -1,8 +1,8 @@
-"""Names the wheel in dist/ after the systems that it runs on, and tries it where no Rust is.
+"""Tags the wheel in dist/ with the systems that it runs on, and tests it without Rust.
 
-`auditwheel` finds the oldest C library that the module runs with, and gives the wheel
-that tag (manylinux_2_34, say). The wheel is then installed into a fresh environment, with NumPy
-alone beside it, in which the first steps of README.md run, and the command.
+`auditwheel` determines the oldest C library that the module runs with, and tags the wheel
+accordingly (such as manylinux_2_34). The wheel is then installed into a new environment with NumPy
+only, where the first steps of README.md and the command run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DIST = ROOT / "dist"
 
 
 def main(plain: Path) -> None:
-    """Audits the wheel `plain`, and tries what comes of it."""
+    """Audits the wheel `plain`, and tests the result."""
     tool = [sys.executable, "-m", "auditwheel"]
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -36,7 +36,7 @@ def main(plain: Path) -> None:
             DIST.glob("*manylinux*.whl"), key=lambda file: file.stat().st_mtime
         )[-1:]
     else:
-        # A system without the GNU C library, say: it runs here all the same.
+        # For example, a system without the GNU C library: the wheel still runs here.
         print(repaired.stderr.strip(), file=sys.stderr)
         wheel = DIST / plain.name
         wheel.write_bytes(plain.read_bytes())
@@ -45,7 +45,7 @@ def main(plain: Path) -> None:
 
 
 def attempt(wheel: Path) -> None:
-    """Installs it where nothing else is, and does what README begins with."""
+    """Installs it into an empty environment, and runs the first steps of README."""
     (steps,) = re.findall(
         r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S
     )
@@ -62,7 +62,7 @@ def attempt(wheel: Path) -> None:
             "--disable-pip-version-check",
         ]
         subprocess.run([*pip, str(wheel), "numpy"], check=True)
-        # Neither cargo nor this checkout is on the way.
+        # Without cargo and this checkout on the paths.
         bare = {"PATH": f"{python.parent}:/usr/bin:/bin", "HOME": folder}
         subprocess.run([str(python), "-c", steps], cwd=place, env=bare, check=True)
         command = str(python.with_name("kubist"))

@@ -1,8 +1,8 @@
-"""Droplets in an airway: ingest, ask, draw.
+"""Droplets in an airway: ingest, query, plot.
 
-Ingests the steps of a real simulation one by one, as a solver would write them,
-asks for samples, boxes and filters, prints what each question cost, and draws
-`demo/airway.png`. Run it with `make demo`, or from anywhere:
+Ingests the steps of a real simulation one by one, as a solver would write them. Then it queries
+samples, boxes and filters, prints the cost of each query, and draws `demo/airway.png`. Run it with
+`make demo`, or in any folder:
 
     python examples/airway/demo.py
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import matplotlib
 
-matplotlib.use("Agg")  # a picture in a file needs no screen
+matplotlib.use("Agg")  # draws into a file, without a display
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +28,7 @@ import kubist
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parent.parent / "demo"
 
-# The bend where the pipe meets the branches, and only its middle slice.
+# The middle slice of the bend where the pipe meets the branches.
 BEND = {"x": (0.168, 0.222), "y": (-0.045, 0.095), "z": (0.007, 0.013)}
 AIRBORNE = "NOT deposited"
 DRAWN = ["x", "y", "ux", "uy", "uz"]
@@ -41,8 +41,8 @@ def ingest(path: Path) -> kubist.Table:
     table = kubist.create(
         path,
         pq.read_schema(steps[0]),
-        # The domain of a simulation is known beforehand. None would learn it from
-        # the first step, in which the droplets are still close to the inlet.
+        # The domain of a simulation is known. None would learn it from the first step, whose
+        # droplets are still close to the inlet.
         dimensions={"x": (0, 0.22), "y": (-0.21, 0.21), "z": (0, 0.02), "time": (0, 1)},
         identity=["pid", "time"],
     )
@@ -63,7 +63,7 @@ def ingest(path: Path) -> kubist.Table:
 
 
 class Figures:
-    """The table of what each question cost."""
+    """The table of the cost of each query."""
 
     def __init__(self) -> None:
         columns = f"{'returned':>10} {'read':>10} {'bytes':>10} {'ms':>8}"
@@ -88,7 +88,7 @@ class Figures:
 
 
 def ask(table: kubist.Table) -> tuple[list[tuple[str, pa.Table]], pa.Table]:
-    """All questions; returns what the picture needs."""
+    """All queries; returns the data of the plot."""
     figures = Figures()
     samples = []
     for fraction in (0.01, 0.1, 1.0):
@@ -120,10 +120,10 @@ def ask(table: kubist.Table) -> tuple[list[tuple[str, pa.Table]], pa.Table]:
 
 
 def draw(samples: list[tuple[str, pa.Table]], bend: pa.Table, path: Path) -> None:
-    """Three samples of the whole above, the bend in full below."""
+    """Three samples of the whole domain above, all droplets of the bend below."""
     night, ink, faint = "#0b0d12", "#e8e6e3", "#8b8f98"
     plt.rcParams.update({"font.size": 11, "text.color": ink, "axes.labelcolor": faint})
-    # The darkest sixth would vanish in the night.
+    # The darkest sixth would be invisible on the dark background.
     colours = ListedColormap(plt.get_cmap("inferno")(np.linspace(0.17, 1, 256)))
     look = {"cmap": colours, "vmin": 0, "vmax": 5, "linewidths": 0}
     total = samples[-1][1].num_rows
@@ -154,7 +154,7 @@ def draw(samples: list[tuple[str, pa.Table]], bend: pa.Table, path: Path) -> Non
     def points(ax: plt.Axes, table: pa.Table, size: float, alpha: float) -> object:
         x, y, ux, uy, uz = (table[name].to_numpy() for name in DRAWN)
         speed = np.sqrt(ux**2 + uy**2 + uz**2)
-        # In any order but that of the index, so that none lies on top for a reason.
+        # A random order instead of the index's, which would favour some points.
         order = np.random.default_rng(0).permutation(len(x))
         return ax.scatter(
             100 * y[order], 100 * x[order], c=speed[order], s=size, alpha=alpha, **look

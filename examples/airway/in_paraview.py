@@ -1,4 +1,4 @@
-"""The droplets of `make demo` in ParaView: the state airway.pvsm, and docs/paraview.png made of it.
+"""The droplets of `make demo` in ParaView: the state airway.pvsm, and docs/paraview.png from it.
 
     plugin=$(kubist paraview-path)
     export PYTHONPATH=$(dirname "$plugin")/debian12
@@ -6,8 +6,8 @@
     pvpython $script "$plugin" state $state
     pvpython $script "$plugin" picture $state docs/paraview.png
 
-Both are run where `demo/airway.kubist` lies, whose path the state holds. The PYTHONPATH is for
-ParaView 5.11 of Debian 12 only.
+Run both in the folder of `demo/airway.kubist`, because the state has that path. PYTHONPATH is
+needed only for ParaView 5.11 of Debian 12.
 """
 
 import sys
@@ -31,7 +31,7 @@ from paraview.simple import (
 TABLE = "demo/airway.kubist"
 SIZE = [1360, 760]
 TIME = 0.6
-# In metres, of a point that stands for one record.
+# Radius in metres of a point that represents one row.
 RADIUS = 0.0007
 FASTEST = 5.0
 NIGHT, INK = [0.035, 0.043, 0.06], [0.85, 0.87, 0.9]
@@ -45,13 +45,13 @@ def calculator(source, name, function):
 
 
 def droplets():
-    """Droplets in the air, how fast each is, and how large it is drawn."""
+    """Airborne droplets, with the speed and drawn size of each."""
     table = KubistTable(registrationName="airway.kubist", Table=TABLE)  # noqa: F821  (the plug-in's)
     table.Where = "NOT deposited"
     table.Limit = 200_000
     speed = calculator(table, "speed", "sqrt(ux*ux + uy*uy + uz*uz)")
-    # A point stands for 1/inclusion records, and its area grows with them: a coarser sample
-    # covers as much of the picture.
+    # A point represents 1/inclusion rows, and its area is proportional: a smaller sample covers
+    # the same fraction of the image.
     return calculator(speed, "size", "sqrt(1/inclusion)")
 
 
@@ -81,7 +81,7 @@ def colour(shown, view):
     ColorBy(shown, ("POINTS", "speed"))
     colors = GetColorTransferFunction("speed")
     colors.ApplyPreset("Inferno (matplotlib)", True)
-    # The darkest part of the map would vanish in the night: it lies below 0, and is cut off.
+    # The darkest part of the map would be invisible: it is below 0, and cut off.
     colors.RescaleTransferFunction(-1.5, FASTEST)
     stops = [colors.RGBPoints[k : k + 4] for k in range(0, len(colors.RGBPoints), 4)]
     colors.RGBPoints = [0, *next(stop[1:] for stop in stops if stop[0] >= 0)] + [
@@ -114,7 +114,7 @@ def axes(grid):
 def make_state(path):
     view = view_of(droplets())
     GetAnimationScene().UpdateAnimationUsingDataTimeSteps()
-    # The last step there is; the window's buttons play the others.
+    # The last step; the buttons of the window play the others.
     view.ViewTime = GetTimeKeeper().Time = GetAnimationScene().AnimationTime = TIME
     SaveState(path)
 

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/estimates.md: intervals, how they narrow, and heavy tails.
+"""Draws the plots of docs/estimates.md: intervals, how they narrow, and heavy tails.
 
 .venv/bin/python examples/estimates/pictures.py docs
 """
@@ -23,7 +23,7 @@ HELD, MISSED, TRUTH = "#3b6ea5", "#d1495b", "#444444"
 
 
 def points(seed: int) -> dict[str, np.ndarray]:
-    """Half of the points in clusters, where values are larger."""
+    """Half of the points are in clusters, where values are larger."""
     rng = np.random.default_rng(seed)
     crowded = rng.random(ROWS) < 0.5
     centres = rng.random((20, 3))

@@ -1,11 +1,11 @@
-"""Mountains, trenches and warm water, found by value in files that stay as they are.
+"""Mountains, trenches and warm water, found by value in existing files.
 
     python examples/files/ocean.py FOLDER picture.png
 
-FOLDER has Ferret's sample data: relief of the Earth (etopo5.cdf) and the ocean's climatology
-(levitus_climatology.cdf), both netCDF in the classic format. On Debian they are in
-/usr/share/ferret-vis/data after `apt-get install ferret-datasets`. The indices go to a folder of
-their own, as that one is not ours.
+FOLDER has Ferret's sample data: the relief of the Earth (etopo5.cdf) and the ocean's climatology
+(levitus_climatology.cdf), both in classic netCDF. On Debian they are in /usr/share/ferret-vis/data
+after `apt-get install ferret-datasets`. That folder is not writable, so the indexes go to another
+one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import kubist
 
 
 def asked(files: kubist.FileIndex, where: str, **question: Any) -> dict[str, Any]:
-    """The records that answer; what that cost is printed."""
+    """The matching rows; prints the cost."""
     result = files.query(where=where, **question)
     print(f"{where}\n    {result.costs!r}")
     columns: dict[str, Any] = result.to_numpy()
@@ -49,7 +49,7 @@ def main(folder: Path, picture: Path) -> None:
         (warm, "#f4a582", "water above 28 degrees"),
         (fresh, "#92c5de", "fresh and warm: below 32 g/kg, above 5 degrees"),
     ):
-        # That atlas goes from 20 to 380 degrees.
+        # The longitudes of that atlas are 20 to 380 degrees.
         east, north = records[of_ocean[0]] % 360, records[of_ocean[1]]
         axes.scatter(east, north, s=4, color=color, linewidths=0, label=label)
     for records, color, label in (
@@ -60,7 +60,7 @@ def main(folder: Path, picture: Path) -> None:
     axes.set(
         xlabel="degrees east", ylabel="degrees north", xlim=(0, 360), ylim=(-90, 90), aspect="equal"
     )
-    # Outside: every corner of the map has something.
+    # Outside, because every corner of the map has data.
     figure.legend(loc="outside lower center", ncols=4, markerscale=6, frameon=False)
     figure.savefig(picture, dpi=110)
 

@@ -1,7 +1,7 @@
 """Droplets in the first fork of an airway, computed by OpenFOAM, which writes them into a table.
 
-The case is the folder airway/. What varies stands in its system/parameters; `made` copies the case
-with other values, `run` runs a program of OpenFOAM in it, alone or on several ranks.
+The case is the folder airway/, with its parameters in system/parameters. `made` copies the case
+with other values. `run` runs a program of OpenFOAM in it, on one or several ranks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MPI = {
 
 
 def missing(adapter: Path) -> str | None:
-    """What stands in the way of running the case; ``adapter`` is the folder of debian.sh."""
+    """The reason why the case cannot run; ``adapter`` is the folder of debian.sh."""
     for program in (*PROGRAMS, "mpirun.openmpi"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
@@ -35,12 +35,12 @@ def missing(adapter: Path) -> str | None:
 
 
 def environment(adapter: Path, prefix: Path) -> dict[str, str]:
-    """Of OpenFOAM's programs; ``prefix`` has libkubist."""
+    """The environment of OpenFOAM's programs; ``prefix`` has libkubist."""
     paths = [str(adapter / "lib"), str(prefix / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
     return {
         **os.environ,
         **MPI,
-        # Of Debian's package, whose settings its programs do not need otherwise.
+        # Debian's package sets it only in its shell settings.
         "WM_PROJECT_DIR": os.environ.get("WM_PROJECT_DIR", "/usr/share/openfoam"),
         "LD_LIBRARY_PATH": ":".join(filter(None, paths)),
     }
@@ -71,14 +71,14 @@ def decompose(case: Path, ranks: int, env: dict[str, str]) -> None:
 
 
 def command(program: str, ranks: int) -> list[str]:
-    """Without mpirun where it is one process."""
+    """Without mpirun for a single process."""
     if ranks == 1:
         return [program]
     return ["mpirun.openmpi", "-n", str(ranks), program, "-parallel"]
 
 
 def run(case: Path, program: str, env: dict[str, str], ranks: int = 1) -> str:
-    """What the program prints; it is also kept in the case."""
+    """The output of the program, which is stored in the case too."""
     done = subprocess.run(
         command(program, ranks),
         cwd=case,

@@ -1,14 +1,15 @@
-"""Droplets in an airway, looked at while they are computed: `make demo-insitu`.
+"""Droplets in an airway, viewed while they are computed: `make demo-insitu`.
 
-A solver runs on two ranks and writes its droplets into a table as it goes. As soon as there is a
-step, `kubist view` shows the table: the page follows the run. At the end: what the output cost the
-solver, and a picture.
+A solver runs on two ranks and writes its droplets into a table. After the first step, `kubist
+view` shows the table, and the page follows the run. At the end it prints the cost of the output,
+and draws a plot.
 
     python examples/insitu/demo.py PREFIX [--kubist COMMAND] [--no-browser] [--short]
                                    [--output FOLDER]
 
-PREFIX has libkubist (`make install`). The solver is OpenFOAM (pimpleFoam, with the case of airway/)
-where it and the adapter are (`make openfoam`; OPENFOAM names the folder), otherwise fork.c.
+PREFIX has libkubist (`make install`). The solver is OpenFOAM (pimpleFoam, with the case of
+airway/) if it and the adapter are installed (`make openfoam`; OPENFOAM names the folder),
+otherwise fork.c.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ STALL = re.compile(
 
 
 class Solver:
-    """A program that was started, and the table that it writes."""
+    """A running program, and the table that it writes."""
 
     def __init__(self, command: list[object], folder: Path, env: dict[str, str]) -> None:
         self.log = folder / "log.solver"
@@ -74,7 +75,7 @@ def fork(prefix: Path, folder: Path, short: bool) -> Solver:
 
 
 def opened(solver: Solver) -> kubist.Table:
-    """The table, once a step of it is complete."""
+    """The table, once one of its steps is complete."""
     while True:
         runs = solver.runs()
         try:
@@ -89,7 +90,7 @@ def opened(solver: Solver) -> kubist.Table:
 
 
 def followed(solver: Solver, table: kubist.Table) -> None:
-    """What a look at the table says while it is written."""
+    """Queries the table while it is written, and prints the results."""
     seen = 0
     while True:
         runs = solver.runs()
@@ -131,7 +132,7 @@ def figures(solver: Solver, table: kubist.Table) -> None:
 
 
 def picture(command: str, solver: Solver, table: kubist.Table, file: Path) -> None:
-    """The droplets of the last step, coloured by their size."""
+    """A plot of the droplets of the last step, coloured by size."""
     last = table.query(steps=max(table.snapshot().complete_steps()), columns=["time"], limit=1)
     when = last.to_arrow()["time"][0].as_py()
     asked = ["--axes", "x,y", "--color", "d", "--style", "colormap=turbo,theme=dark"]

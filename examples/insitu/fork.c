@@ -1,11 +1,12 @@
-/* Droplets in the first fork of an airway, as a T: a small solver for `make demo-insitu` where OpenFOAM
- * is not installed. Its flow is written down, its droplets are dragged along (Stokes) and fall; those
- * that a wall stops stay there. Each rank has its own droplets, and hands them over while it runs.
+/*
+ * Droplets in the first fork of an airway, as a T: a small solver for `make demo-insitu` without
+ * OpenFOAM. The flow is given by formulas. Droplets are dragged along (Stokes) and fall; droplets
+ * that hit a wall stay there. Each rank has its own droplets, and writes them while it runs.
  *
  *     mpicc fork.c -o fork $(pkg-config --cflags --libs kubist) -lm
  *     mpirun -n 2 ./fork airway.kubist 60 2000
  *
- * Arguments: table, steps of the table, droplets that a rank lets in between two of them.
+ * Arguments: table, steps of the table, new droplets of a rank between two steps.
  */
 
 #include <math.h>
@@ -15,7 +16,7 @@
 
 #include "kubist_mpi.h"
 
-/* Metres: a trunk along x, 2 cm wide and deep, and a branch each way along y. */
+/* Metres: a trunk along x, 2 cm wide and deep, and branches along +y and -y. */
 static const double HALF = 0.01, TRUNK = 0.1, FAR = 0.12, END = 0.11, SPEED = 1.0;
 static const double STEP = 0.01, GRAVITY = 9.81, DENSITY = 1000, VISCOSITY = 1.8e-5;
 enum { SUBSTEPS = 200 };
@@ -49,7 +50,7 @@ static void must(KubistStatus status, const char *message) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* Air that turns from the trunk into both branches: what comes in goes out, everywhere. */
+/* Air that turns from the trunk into both branches; the flow is free of divergence. */
 static void flow(const double *place, double *air) {
   const double x = place[0], y = place[1];
   memset(air, 0, 3 * sizeof *air);
@@ -69,7 +70,7 @@ static int is_inside(const double *place) {
   return place[2] > 0 && place[2] < 2 * HALF && (trunk || branch);
 }
 
-/* False when it has left through the end of a branch. */
+/* False when the droplet has left through the end of a branch. */
 static int move(Droplet *droplet, double dt) {
   const double slow = DENSITY * droplet->diameter * droplet->diameter / (18 * VISCOSITY);
   double air[3];
@@ -92,10 +93,10 @@ static Droplet entered(int rank, int32_t id) {
   Droplet droplet = {.proc = rank, .id = id, .active = 1};
   droplet.place[1] = (2 * uniform() - 1) * HALF * 0.999;
   flow(droplet.place, droplet.velocity);
-  /* As far as it came since the last step: droplets enter all the time. */
+  /* The distance since the last step, because droplets enter continuously. */
   droplet.place[0] = uniform() * droplet.velocity[0] * STEP;
   droplet.place[2] = uniform() * 2 * HALF;
-  /* 1 to 60 micrometres, as of a nebuliser. */
+  /* 1 to 60 micrometres, as from a nebuliser. */
   droplet.diameter = fmin(6e-5, fmax(1e-6, 2e-5 * sqrt(-log(1 - uniform()))));
   return droplet;
 }

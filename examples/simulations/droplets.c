@@ -1,11 +1,12 @@
-/* Droplets that drift through a tube, on any number of ranks: each step goes into a table while
- * it is computed. Look at it meanwhile with `kubist view droplets.kubist`.
+/*
+ * Droplets that drift through a tube, on any number of ranks: each step is written to a table while
+ * the simulation runs. View it with `kubist view droplets.kubist`.
  *
  *     mpicc droplets.c -o droplets $(pkg-config --cflags --libs kubist)
  *     mpirun -n 4 ./droplets droplets.kubist 20 100000
  *
- * Arguments: table, steps, droplets of each rank; then optionally the mode (auto, rank, node, dedicated)
- * and a checkpoint to go on from.
+ * Arguments: table, steps, droplets of each rank; then optionally the mode (auto, rank, node,
+ * dedicated) and a checkpoint to continue from.
  */
 
 #include <signal.h>
@@ -30,7 +31,7 @@ typedef struct Droplet {
   uint8_t deposited;
 } Droplet;
 
-/* A batch system says that the time is nearly up: see examples/slurm. */
+/* Set by a batch system's signal that time is nearly up: see examples/slurm. */
 static volatile sig_atomic_t told;
 
 static void tell(int number) { told = number; }
@@ -41,8 +42,10 @@ static int is_over(MPI_Comm comm) {
   return all;
 }
 
-/* `message` is the one of a collective call; null asks for that of this rank's last failure, which
- * an argument could not: it might be looked at before the call. */
+/*
+ * `message` is the message of a collective call. Null means this rank's last error, which is not
+ * passed as an argument because arguments may be evaluated before the call.
+ */
 static void must(KubistStatus status, const char *message) {
   if (status == KUBIST_STATUS_OK) return;
   fprintf(stderr, "%s: %s\n", kubist_status_name(status), message == NULL ? kubist_message() : message);
@@ -108,7 +111,7 @@ int main(int argc, char **argv) {
   options.writer_options = "{\"queue\": 2, \"timeout_seconds\": 60}";
   KubistMpi run;
   must(kubist_mpi_open(MPI_COMM_WORLD, location, TABLE, &options, &run), run.message);
-  /* A rank that is dedicated to writing computes nothing: its close returns when all have closed. */
+  /* A dedicated rank computes nothing: its close returns when all have closed. */
   if (run.solvers != MPI_COMM_NULL) compute(run.solvers, run.writer, n, checkpoint, steps);
   must(kubist_mpi_close(&run, 300.0), run.message);
   MPI_Finalize();

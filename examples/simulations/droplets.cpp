@@ -3,8 +3,8 @@
 //     c++ -std=c++17 droplets.cpp -o droplets $(pkg-config --cflags --libs kubist)
 //     ./droplets droplets.kubist 20 100000
 //
-// With MPI (mpicxx -DWITH_MPI) kubist_mpi.h opens and closes the table, collectively; a fourth argument
-// "dedicated" has a rank of each node do nothing but write.
+// With MPI (mpicxx -DWITH_MPI), kubist_mpi.h opens and closes the table collectively. A fourth argument
+// "dedicated" dedicates a rank of each node to writing.
 
 #include <cstdint>
 #include <iostream>
@@ -60,7 +60,7 @@ void run(kubist::Writer &writer, std::int64_t steps, std::int64_t n, int rank) {
     writer.put("diameter", droplets, &Droplet::diameter);
     writer.put("pid", droplets, &Droplet::pid);
     writer.put("deposited", droplets, &Droplet::deposited);
-    // Temporaries are fine: what is put is copied.
+    // Temporaries are fine, because `put` copies.
     writer.put("time", std::vector<double>(droplets.size(), static_cast<double>(step) / 1024));
     writer.put("rank", std::vector<std::int32_t>(droplets.size(), rank));
     writer.end_step();

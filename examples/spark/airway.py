@@ -1,11 +1,11 @@
 """Droplets in an airway, analysed by Spark: their average path, deposition, and flux.
 
-The questions are in airway.sql. Samples, slabs and conditions are answered by the table, the groups
-are Spark's. Run it after `make spark`, with pyspark, pyarrow and matplotlib installed:
+The queries are in airway.sql. The table evaluates samples, slabs and conditions; Spark groups the
+rows. Run it after `make spark`, with pyspark, pyarrow and matplotlib installed:
 
     python examples/spark/airway.py demo/spark
 
-It makes the table of the steps in examples/airway, and a CSV and a picture of each figure.
+It creates the table from the steps in examples/airway, and a CSV file and a plot of each result.
 """
 
 # %% Spark with the connector, and a catalog of one folder
@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import kubist
 
-matplotlib.use("Agg")  # a picture in a file needs no screen
+matplotlib.use("Agg")  # draws into a file, without a display
 
 import matplotlib.pyplot as plt
 
@@ -63,7 +63,7 @@ if not location.exists():
     for step in steps:
         table.append(pq.read_table(step))
 
-# %% Ask
+# %% Query
 statements = re.findall(r"-- (\w+): (.*?)\n(SELECT.*?);", (HERE / "airway.sql").read_text(), re.S)
 figures = {}
 for name, title, statement in statements:
@@ -73,7 +73,7 @@ for name, title, statement in statements:
     figures[name] = title, asked.toArrow().to_pandas()
     figures[name][1].to_csv(OUT / f"{name}.csv", index=False)
 
-# %% Draw
+# %% Plot
 picture, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 4), layout="constrained")
 title, path = figures["path"]
 left.plot(path["x"] * 1e3, path["y"] * 1e3, marker="o")
