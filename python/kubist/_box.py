@@ -136,7 +136,7 @@ def in_json(column: str, end: Plain) -> End:
         return {"float": "inf" if end > 0 else "-inf"}
     if isinstance(end, int) and not -(2**63) <= end < 2**64:
         if not -(2**127) <= end < 2**127:
-            raise InvalidInput(f"box: {column}: an end is out of any column's range")
+            raise InvalidInput(f"box: {column}: a bound is outside of every column's range")
         return {"int": str(end)}
     return end
 
@@ -159,7 +159,7 @@ def _end(column: str, value: Any, schema: Callable[[], pa.Schema], *, upper: boo
         return _in_unit_of(column, value, schema(), upper=upper)
     end = plain(f"box: {column}", value)
     if isinstance(end, float) and math.isnan(end):
-        raise InvalidInput(f"box: {column}: an end cannot be NaN; None leaves it open")
+        raise InvalidInput(f"box: {column}: a bound cannot be NaN; None leaves it open")
     return end
 
 
@@ -202,7 +202,7 @@ def _scalar(value: Any) -> Any:
             value = value.item()
             value = float(value) if hasattr(value, "dtype") else value  # long double
     if not isinstance(value, str) and str(value) in ("NaT", "<NA>"):
-        raise InvalidInput(f"{value} is not a value to compare with; None leaves an end open")
+        raise InvalidInput(f"{value} is not a valid bound; None leaves a bound open")
     return value
 
 
@@ -301,7 +301,9 @@ def share(what: str, value: Any) -> float:
     try:
         found = float(digits) / (100 if value.strip() != digits else 1)
     except ValueError:
-        raise InvalidInput(f"{what}: expected a fraction as 0.01 or '1%', not {value!r}") from None
+        raise InvalidInput(
+            f"{what}: expected a fraction such as 0.01 or '1%', not {value!r}"
+        ) from None
     return finite(what, found)
 
 
@@ -317,7 +319,7 @@ def count(what: str, value: Any, *, least: int = 0, most: int = 2**64 - 1) -> in
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InvalidInput(f"{what}: expected a whole number, not {value!r}") from None
+        raise InvalidInput(f"{what}: expected an integer, not {value!r}") from None
     if not least <= number <= most:
         raise InvalidInput(f"{what}: {number} is not between {least} and {most}")
     return number
@@ -406,11 +408,11 @@ def metadata(value: Any) -> str:
         raise InvalidInput(f"metadata must be a dict of key: value, not {_kind(value)}")
     for key in value:
         if not isinstance(key, str):
-            raise InvalidInput(f"metadata: a key is text, not {key!r}")
+            raise InvalidInput(f"metadata: a key must be text, not {key!r}")
     try:
         return json.dumps(dict(value), allow_nan=False, default=_scalar_or_refuse)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"metadata: values are what JSON can say: {error}") from None
+        raise InvalidInput(f"metadata: values must be JSON: {error}") from None
 
 
 def _scalar_or_refuse(value: Any) -> Any:

@@ -90,8 +90,8 @@ def _with_arrow(source: Any, like: Callable[[], pa.Schema] | None) -> Any:
         return source
     if isinstance(source, (str, os.PathLike)):
         raise InvalidInput(
-            f"expected {ACCEPTED}, not the name of a file: files are put into a table by "
-            "kubist.ingest(), and by the command `kubist ingest`"
+            f"expected {ACCEPTED}, not the name of a file: ingest files with "
+            "kubist.ingest() or the command `kubist ingest`"
         )
     raise InvalidInput(f"expected {ACCEPTED}, not a {type(source).__name__}")
 

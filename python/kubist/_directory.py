@@ -104,7 +104,7 @@ class InDirectory(Looks, Generic[Opened]):
         question = self._question(box=box, **asked)
         number = _box.count("parts", parts, least=1, most=2**16)
         if by not in ("space", "hosts"):
-            raise InvalidInput(f"by: parts are cut by 'space' or by 'hosts', not {by!r}")
+            raise InvalidInput(f"by: expected 'space' or 'hosts', not {by!r}")
         return [Split(text) for text in self._pinned().splits(question, number, by == "hosts")]
 
     @checked_options()

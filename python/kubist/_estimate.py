@@ -204,7 +204,7 @@ class Estimate:
         rows = self._rows(2)
         if len(rows) != 1:
             count = self._figures.batch().rows()
-            raise InvalidInput(f"there are {count} figures: see to_dicts() or to_pandas()")
+            raise InvalidInput(f"the estimate has {count} values: use to_dicts() or to_pandas()")
         return rows[0]
 
     def _table(self) -> tuple[list[str], list[list[str | None]], list[str]]:
@@ -221,7 +221,7 @@ class Estimate:
         columns.append([self._in_words(r, own) for r, own in zip(rows, self._own(), strict=False)])
         cells = [list(row) for row in zip(*columns, strict=True)]
         left_out = batch.rows() - len(rows)
-        more = f", {left_out:,} more figures" if left_out else ""
+        more = f", {left_out:,} more values" if left_out else ""
         stats = self.stats
         about = (
             f"({100 * self.confidence:.4g} % confidence, "
@@ -304,7 +304,7 @@ def _goal(error: Any) -> tuple[Literal["error", "absolute"], float | str]:
         if share >= 1:
             percent = f"{100 * share:.6g}"
             raise InvalidInput(
-                f"error: {share:g} is a share, {percent} % of the value: "
+                f"error: {share:g} is a fraction, {percent} % of the value: "
                 f"write '{share:g}%', or '{share:g} abs' in the value's unit"
             )
         return "error", share
@@ -319,7 +319,8 @@ def _goal(error: Any) -> tuple[Literal["error", "absolute"], float | str]:
         # The engine parses the unit.
         return "absolute", text
     raise InvalidInput(
-        f"error: expected a share as 0.01 or '1%', or '0.01 abs' or '0.1 mm', not {error!r}"
+        "error: expected a fraction such as 0.01 or '1%', or an absolute error such as "
+        f"'0.01 abs' or '0.1 mm', not {error!r}"
     )
 
 

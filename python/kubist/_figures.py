@@ -550,7 +550,7 @@ class VerifyReport:
         wrong = [counted(len(self.findings), "finding")] if self.findings else []
         wrong += [f"{len(self.unread)} could not be read"] if self.unread else []
         read = f"{counted(self.rows, 'record')}, {self.pages:,} pages, {size(self.bytes)}"
-        return f"{', '.join(wrong) or 'sound'}: {read}"
+        return f"{', '.join(wrong) or 'intact'}: {read}"
 
     def __repr__(self) -> str:
         lines = [*self.findings, *(f"could not be read: {line}" for line in self.unread)]

@@ -135,8 +135,8 @@ def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Ar
         lacking = int((counts == 0).sum())
         raise InvalidInput(
             f"{what}: {where} has {counted(int(counts[first]), 'record')}, and {lacking} of {size} "
-            "places none: ask for whole atoms (a sample of a table whose identity is the atom, or "
-            "where), or take to_numpy() without arguments, one place a record"
+            "combinations have none: query whole atoms (with where, or a sample of a table whose "
+            "identity is the atom), or use to_numpy() without arguments"
         )
     order = numpy.argsort(flat)
     gridded = dict(zip(axes, values, strict=True))

@@ -152,7 +152,7 @@ class Looks(Questions):
             dimensions = [dimension.column for dimension in self._about().dimensions]
             if len(dimensions) < 2:
                 raise InvalidInput(
-                    "plot: name the columns across and up: the table has one dimension"
+                    "plot: name the columns x and y, because the table has one dimension"
                 )
             x, y = x or dimensions[0], y or next(name for name in dimensions if name != x)
         asked = list(dict.fromkeys(name for name in (x, y, color) if name is not None))
@@ -236,7 +236,7 @@ class Looks(Questions):
             ticks = polars.col(name).to_physical().cast(polars.Int128).abs().sum()
             if frame.select(ticks).collect().item() >= 2**63:
                 raise InvalidInput(
-                    f"sql: a sum of {name} may not fit a duration of 64 bits: add up its ticks, "
+                    f"sql: a sum of {name} may exceed a duration of 64 bits: sum its ticks with "
                     f"CAST({name} AS HUGEINT)"
                 )
 

@@ -81,12 +81,12 @@ def _times(name: str, numpy: Any, values: np.ndarray[Any, Any]) -> tuple[Any, st
         days = native.view(numpy.int64)
         known = days[~numpy.isnat(native)]
         if known.size and (known.min() < -(2**31) or known.max() >= 2**31):
-            raise InvalidInput(f"column {name}: a date lies beyond what 32 bits of days hold")
+            raise InvalidInput(f"column {name}: a date exceeds 32 bits of days")
         return days.astype(numpy.int32), "date32"
     if unit not in _UNITS or count != 1:
         what = "datetime64" if is_moment else "timedelta64"
         raise InvalidInput(
-            f"column {name}: no column is in the unit of {values.dtype}: "
+            f"column {name}: no column type has the unit of {values.dtype}: "
             f"use astype('{what}[s]') or [ms], [us], [ns]" + (", or [D]" if is_moment else "")
         )
     return native.view(numpy.int64), f"{'timestamp' if is_moment else 'duration'}[{unit}]"

@@ -286,7 +286,7 @@ class Questions:
             if len(candidates) == 1:
                 return candidates[0]
         raise InvalidInput(
-            f"by: say which column tells trajectories apart; the identity is {about.identity}"
+            f"by: name the column that identifies trajectories; the identity is {about.identity}"
         )
 
     def _source(self, asked: Asked, on_result: Callable[[Result], object] | None) -> Source:

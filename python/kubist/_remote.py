@@ -91,18 +91,18 @@ def connect(
     """
     is_behind_ssh = url.startswith("ssh://")
     if is_behind_ssh and token is not None:
-        raise InvalidInput("token: behind ssh:// one is made for the occasion, so give none")
+        raise InvalidInput("token: ssh:// generates its own token, so do not give one")
     tunnel = Tunnel(url) if is_behind_ssh else None
     server = _Server(url if tunnel is None else tunnel.url, token, timeout, tunnel)
     try:
         names = [found["name"] for found in server.json("GET", "/v1/tables")["tables"]]
     except (KeyError, TypeError, ValueError):
-        raise NotATable(f"{server.url}: what answers there is no Kubist") from None
+        raise NotATable(f"{server.url}: the server at this address is not Kubist") from None
     table = table or server.table
     if table is None:
         if len(names) != 1:
             raise InvalidInput(
-                f"{server.url} serves {len(names)} tables, say which: {', '.join(names)}"
+                f"{server.url} serves {len(names)} tables; name one of {', '.join(names)}"
             )
         table = names[0]
     if table not in names:
@@ -154,7 +154,8 @@ class _Server:
             problem = json.loads(said)["error"]
             kind, message = _KINDS.get(problem["code"], StorageError), problem["message"]
         except (ValueError, KeyError, TypeError):
-            kind, message = NotATable, f"{self.url}: no Kubist answers there ({answer.status})"
+            kind = NotATable
+            message = f"{self.url}: the server at this address is not Kubist ({answer.status})"
         raise kind(message)
 
     def json(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
@@ -186,11 +187,11 @@ class _Answer:
             if not self._open:
                 return b""
             why = str(error) or type(error).__name__
-            raise StorageError(f"{self._server.url}: the answer was cut off: {why}") from error
+            raise StorageError(f"{self._server.url}: the response is incomplete: {why}") from error
         if self._missing is not None:
             self._missing -= len(part)
             if not part and self._missing > 0 and self._open:
-                raise StorageError(f"{self._server.url}: the answer was cut off")
+                raise StorageError(f"{self._server.url}: the response is incomplete")
         return part
 
     def read(self) -> bytes:
@@ -210,7 +211,7 @@ class _Answer:
             self._answer.close()
 
     def stats(self) -> str:
-        raise _errors.Refused("what a remote answer cost is not known here")
+        raise _errors.Refused("a server does not report the cost of its results")
 
 
 class PinnedSnapshot:
@@ -349,7 +350,7 @@ class _Figures:
 
     def batch(self) -> _kubist.Batch:
         if self._batch is None:
-            raise StorageError("the answer was cut off: there are no figures")
+            raise StorageError("the response is incomplete: there are no figures")
         return self._batch
 
 

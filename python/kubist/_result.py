@@ -145,7 +145,7 @@ class Result:
         ((250, 2), (250,))
         """
         if (frames is None) != (atoms is None):
-            raise InvalidInput("to_numpy(): frames and atoms go together")
+            raise InvalidInput("to_numpy(): give both frames and atoms, or neither")
         if frames is not None and atoms is not None:
             return _forms.grid(self.to_numpy(), (frames, atoms), "to_numpy()")
         numpy = need("numpy", "to_numpy()")
@@ -270,7 +270,7 @@ class Result:
         """
         text = self._latest.stats()
         if not text:
-            raise Refused("what a remote answer cost is not known here")
+            raise Refused("a server does not report the cost of its results")
         return parse(Stats, text)
 
     def close(self) -> None:

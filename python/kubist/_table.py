@@ -157,7 +157,7 @@ def create(
         except BaseException as error:
             table.close()
             shown = _kubist.printable(_kubist.without_password(location_of(path)))
-            error.add_note(f"{shown} was created and holds nothing of this data: append to it")
+            error.add_note(f"{shown} was created, but has no row of this data: append to it")
             raise
     return table
 

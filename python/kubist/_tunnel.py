@@ -40,7 +40,7 @@ class Tunnel:
         shown = without_password(url)
         if shown != url:
             # The list of processes would show it.
-            raise InvalidInput(f"{shown}: a password has no place in it, because ssh asks for it")
+            raise InvalidInput(f"{shown}: remove the password; ssh asks for it")
         beside = Path(sys.executable).with_name("kubist")
         command = str(beside) if beside.exists() else shutil.which("kubist")
         if command is None:

@@ -75,7 +75,7 @@ class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
 
     def __init__(self, table: Viewed, *, height: int = 560) -> None:
         if not isinstance(height, int) or height < 100:
-            raise InvalidInput(f"height: a cell has at least 100 pixels, not {height!r}")
+            raise InvalidInput(f"height: expected at least 100 pixels, not {height!r}")
         self._table = table
         self._view = table.view(open=False)
         self._server = urllib.parse.urlsplit(self._view.url)
@@ -170,7 +170,7 @@ class _Answer:
     def _pass_on(self) -> None:
         path = str(self._asked["path"])
         if not path.startswith("/"):
-            raise ValueError(f"{path!r} is no path of the page")
+            raise ValueError(f"{path!r} is not a path of the page")
         headers = {"Connection": "close"}
         if self._widget._token:
             headers["Authorization"] = f"Bearer {self._widget._token}"
@@ -187,7 +187,7 @@ class _Answer:
         while part := answer.read1(PART):
             self._send({}, [part])
         if answer.length:
-            raise OSError("the answer was cut off")
+            raise OSError("the response is incomplete")
         self._send({"end": True})
 
     def _send(self, content: dict[str, Any], parts: list[bytes] | None = None) -> None:

@@ -102,7 +102,7 @@ def write_kubist(filename: str, images: Sequence[Atoms], append: bool = False) -
     ) as writer:
         for number, image in enumerate(images):
             if image.get_chemical_symbols() != symbols:
-                raise InvalidInput(f"image {number} has other atoms than the first image")
+                raise InvalidInput(f"image {number} has other elements than the first image")
             _write(writer, image)
 
 

@@ -121,7 +121,7 @@ def _asked(options: dict[str, str]) -> tuple[str, _Asked, int]:
     if unknown:
         raise InvalidInput(f"unknown option {unknown[0]!r}; there are {', '.join(_OPTIONS)}")
     if not said.get("path"):
-        raise InvalidInput("which table? say load(location)")
+        raise InvalidInput("the location is missing: use load(location)")
     asked: _Asked = {}
     if "sample" in said:
         asked["sample"] = share("option sample", said["sample"])

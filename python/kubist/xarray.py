@@ -73,7 +73,7 @@ class Accessor:
             if lengths.get(str(axis), length) != length:
                 raise InvalidInput(
                     f"the dataset is not all of its file: {axis} has {length} of "
-                    f"{lengths[str(axis)]} positions; ask before you select"
+                    f"{lengths[str(axis)]} positions; query it before you select"
                 )
         self._check_order()
         return self._files
@@ -96,5 +96,5 @@ class Accessor:
                 return
         raise InvalidInput(
             f"the dataset is not in the order of its file: {', '.join(sorted(moved))} has other "
-            "coordinates there; ask before you change it"
+            "coordinates there; query it before you change it"
         )

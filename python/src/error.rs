@@ -57,7 +57,7 @@ pub fn invalid(py: Python<'_>, message: &str) -> PyErr {
 
 /// A `StorageError` for an incomplete response.
 pub fn cut_off(py: Python<'_>, message: &str) -> PyErr {
-    raise(py, "StorageError", &format!("the answer was cut off: {message}"))
+    raise(py, "StorageError", &format!("the response is incomplete: {message}"))
 }
 
 /// An `InternalError` for a panic of the engine, with the panic's message.

@@ -77,7 +77,7 @@ def test_a_cell_in_another_orientation(path: Path) -> None:
 
 
 def test_other_atoms_are_refused(path: Path, images: list[ase.Atoms]) -> None:
-    with pytest.raises(kubist.InvalidInput, match="image 1 has other atoms"):
+    with pytest.raises(kubist.InvalidInput, match="image 1 has other elements"):
         write_kubist(str(path), [images[0], images[1][:-1]])
     other = path.with_name("other.kubist")
     write_kubist(str(other), images[:1])

@@ -473,12 +473,12 @@ def test_a_newer_format_says_so(path: Path, which: str) -> None:
         (lambda t: t.clean("x"), 'retention: "x" is no time'),
         (lambda t: t.clean(-1), "retention: -1 is below 0"),
         (lambda t: next(t.watch(timeout="x")), 'timeout: "x" is no time'),
-        (lambda t: t.retract(step_after="a"), "step_after: expected a whole number, not 'a'"),
-        (lambda t: t.snapshot(step=1.5), "step: expected a whole number, not 1.5"),
+        (lambda t: t.retract(step_after="a"), "step_after: expected an integer, not 'a'"),
+        (lambda t: t.snapshot(step=1.5), "step: expected an integer, not 1.5"),
         (lambda t: t.query(steps=2**70), "steps: 1180591620717411303424 is not between"),
-        (lambda t: t.query(steps=True), "steps: expected a whole number, not True"),
-        (lambda t: t.query(steps=(1, "b")), "steps: expected a whole number, not 'b'"),
-        (lambda t: t.append({"x": [0.5]}, step="b"), "step: expected a whole number, not 'b'"),
+        (lambda t: t.query(steps=True), "steps: expected an integer, not True"),
+        (lambda t: t.query(steps=(1, "b")), "steps: expected an integer, not 'b'"),
+        (lambda t: t.append({"x": [0.5]}, step="b"), "step: expected an integer, not 'b'"),
     ],
 )
 def test_arguments_of_upkeep_and_steps_are_named(tmp_path: Path, call: Any, says: str) -> None:

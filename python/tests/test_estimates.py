@@ -196,7 +196,7 @@ def test_values_that_are_all_alike_are_their_mean(tmp_path: Path) -> None:
         ("mean(name)", {}, "`name` of type Utf8 is not a number"),
         ("mean(velocity)", {}, "no column `velocity`"),
         ("mean(speed)", {"error": 0}, "error must be above 0"),
-        ("mean(speed)", {"error": "much"}, "error: expected a share as 0.01 or '1%'"),
+        ("mean(speed)", {"error": "much"}, "error: expected a fraction such as 0.01 or '1%'"),
         ("mean(speed)", {"within": -1}, "below 0"),
         ("mean(speed)", {"group_by": "id"}, "more than 10,000 groups"),
         ("mean(speed)", {"group_by": 5}, "group_by must be a list"),

@@ -53,7 +53,7 @@ def test_numpy_by_frame_and_atom(table: kubist.Table) -> None:
         table.query(where="NOT (time = 1.5 AND pid = 20)").to_numpy(frames="time", atoms="pid")
     with pytest.raises(kubist.InvalidInput, match="there is no column 'atom'; there are x"):
         table.query(columns=["x"]).to_numpy(frames="x", atoms="atom")
-    with pytest.raises(kubist.InvalidInput, match="go together"):
+    with pytest.raises(kubist.InvalidInput, match="both frames and atoms"):
         table.query().to_numpy(frames="time")
     empty = table.query(where="FALSE", columns=["time", "pid", "x"])
     assert empty.to_numpy(frames="time", atoms="pid")["x"].shape == (0, 0)

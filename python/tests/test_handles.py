@@ -107,7 +107,7 @@ def test_what_a_table_says(table: kubist.Table, path: Path) -> None:
     assert "10,000 records" in repr(commit) and commit.sequence == 2
     seen: list[tuple[int, int]] = []
     report = table.verify(progress=lambda done, total: seen.append((done, total)))
-    assert report.ok and report.rows == 2 * ROWS and "sound" in repr(report)
+    assert report.ok and report.rows == 2 * ROWS and "intact" in repr(report)
     assert bool(kubist.create(path.with_name("empty"), table.schema, ["x"]))
 
 

@@ -196,7 +196,7 @@ def test_frames_of_other_numbers_of_atoms_are_points_and_no_universe(tmp_path: P
     counts = np.bincount(rows(table, "frame", "atom")["frame"])
     assert counts.tolist() == [5, 6, 7, 8]
     importlib.import_module("kubist.mdanalysis")
-    with pytest.raises(ValueError, match="26 records are no 4 frames of as many atoms each"):
+    with pytest.raises(ValueError, match="26 records cannot be 4 frames of equally many atoms"):
         mda.Universe(str(table))
 
 

@@ -288,12 +288,12 @@ def test_units_are_those_of_the_columns(path: Path) -> None:
 def test_what_does_not_fit_is_refused(path: Path, written: tuple[str, Any]) -> None:
     trajectory, source = written
     source.atoms[:9].write(str(path))
-    with pytest.raises(kubist.TableExists, match=r"t\.kubist is there already"):
+    with pytest.raises(kubist.TableExists, match=r"t\.kubist exists already"):
         source.atoms[:9].write(str(path))
     with pytest.raises(ValueError, match="don't have the same number of atoms"):
         mda.Universe(data.GRO, trajectory)
     with (
-        pytest.raises(ValueError, match="the writer is of 3 atoms, the group has 9"),
+        pytest.raises(ValueError, match="the writer expects 3 atoms, but the group has 9"),
         mda.Writer(str(path) + "2.kubist", 3) as writer,
     ):
         writer.write(source.atoms[:9])

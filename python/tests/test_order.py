@@ -202,7 +202,7 @@ def test_an_error_has_a_unit(asked: kubist.Table) -> None:
         ("mean(x)", "1 foo", "the unit `foo` of 1 foo is not known"),
         ("mean(x)", "0 mm", "absolute must be above 0, found 0 mm"),
         ("mean(x)", "1..2 m", "the goal: '?\"?1..2 m"),
-        ("mean(x)", "five cm", "error: expected a share"),
+        ("mean(x)", "five cm", "error: expected a fraction"),
     ):
         with pytest.raises(kubist.InvalidInput, match=message):
             asked.estimate(aggregate, error=error)

@@ -269,7 +269,7 @@ def test_an_answer_cut_off_is_no_answer() -> None:
     thread = threading.Thread(target=answer)
     thread.start()
     remote = kubist.connect(f"http://127.0.0.1:{listener.getsockname()[1]}")
-    with pytest.raises(kubist.StorageError, match="cut off"):
+    with pytest.raises(kubist.StorageError, match="incomplete"):
         remote.query().to_arrow()
     thread.join()
     listener.close()

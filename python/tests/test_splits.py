@@ -228,7 +228,7 @@ def test_whose_trajectories_is_known_or_asked(path: Path) -> None:
         t.append({"x": [0.001], "pid": [299], "t": [11.0]})
         assert len(s.trajectories(box={"x": (None, 0.01)}).to_arrow()) == 10 * len(passed)
     by_row = kubist.create(path.with_name("r.kubist"), rows, ["x"], identity=["pid", "t"])
-    with pytest.raises(kubist.InvalidInput, match="by: say which"):
+    with pytest.raises(kubist.InvalidInput, match="by: name the column"):
         by_row.trajectories(box={"x": (0, 1)})
     with pytest.raises(kubist.InvalidInput, match="nope"):
         by_row.trajectories(box={"x": (0, 1)}, by="nope")

@@ -98,7 +98,7 @@ def test_an_answer_that_is_given_up_ends(shown: Page, table: kubist.Table) -> No
 def test_what_is_no_path_is_refused(shown: Page) -> None:
     shown.ask("http://elsewhere.example/")
     head, body = shown.answer()
-    assert "is no path of the page" in head["error"] and body == b""
+    assert "is not a path of the page" in head["error"] and body == b""
 
 
 def test_the_selection_is_read_back_of_the_moment_that_is_shown(

@@ -62,7 +62,7 @@ class FrameWriter:
     ) -> None:
         need("pyarrow", "a writer of trajectories")
         if atoms < 1:
-            raise InvalidInput(f"a trajectory has atoms, not {atoms}")
+            raise InvalidInput(f"a trajectory needs at least 1 atom, not {atoms}")
         if commit_frames is not None and commit_frames < 1:
             raise InvalidInput(f"commit_frames must be at least 1, not {commit_frames}")
         self.path = location_of(path)
@@ -83,7 +83,7 @@ class FrameWriter:
         if append:
             self._go_on()
         elif "://" not in self.path and Path(self.path).exists():
-            raise TableExists(f"{self.path} is there already")
+            raise TableExists(f"{self.path} exists already")
 
     def _go_on(self) -> None:
         try:

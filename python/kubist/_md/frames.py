@@ -87,8 +87,8 @@ class Frames:
         atoms = rows // frames if frames else 0
         if frames and atoms * frames != rows:
             raise InvalidInput(
-                f"{self.table.location}: {counted(rows, 'record')} are no {frames} frames of as "
-                "many atoms each; read them as points, with query()"
+                f"{self.table.location}: {counted(rows, 'record')} cannot be {frames} frames "
+                "of equally many atoms; read them as points, with query()"
             )
         return atoms
 
@@ -259,11 +259,11 @@ class Frames:
         """
         wanted = np.arange(len(self)) if frames is None else np.asarray(frames, dtype=np.int64)
         if not len(wanted):
-            raise InvalidInput("no frame is asked for")
+            raise InvalidInput("no frame is selected")
         narrowed, conditions = self._narrowed(wanted, self.atoms)
         both = {**narrowed, **box}
         if "frame" in box:
-            raise InvalidInput("frames are chosen by their numbers, not by the box")
+            raise InvalidInput("select frames by number, not by the box")
         asked = list(dict.fromkeys(["frame", "atom", *columns]))
         found = self.snapshot.query(
             box=both, where=" AND ".join(conditions) or None, columns=asked

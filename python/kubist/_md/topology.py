@@ -114,18 +114,18 @@ class Topology:
             "segment": int(self.segment_of_residue.max(initial=0)) + 1,
         }
         if len(self.residue_of_atom) != self.atoms:
-            raise ValueError("residue_of_atom has another length than there are atoms")
+            raise ValueError("residue_of_atom does not have one entry per atom")
         for name, numbers, most in (
             ("residue_of_atom", self.residue_of_atom, counts["residue"]),
             ("segment_of_residue", self.segment_of_residue, counts["segment"]),
         ):
             if len(numbers) and not (0 <= numbers.min() and numbers.max() < most):
-                raise ValueError(f"{name} leads to what is not there")
+                raise ValueError(f"{name} is out of range")
         for name, attribute in self.attributes.items():
             values = attribute.values
             if attribute.level == "connection":
                 if values.size and not (0 <= values.min() and values.max() < self.atoms):
-                    raise ValueError(f"{name} lead to atoms that are not there")
+                    raise ValueError(f"{name} refer to atoms that do not exist")
             elif len(values) != counts[attribute.level]:
                 raise ValueError(f"{name} has {len(values)} values")
 

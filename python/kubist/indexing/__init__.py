@@ -439,7 +439,7 @@ class FileIndex:
         >>> mine.query().to_numpy()
         """
         if parts < 1:
-            raise InvalidInput(f"a question has 1 part or more, not {parts}")
+            raise InvalidInput(f"parts: expected 1 or more, not {parts}")
         question = _question.question(box, **asked)
         self._files.described(json.dumps(question))
         about = self._files.about()
@@ -505,7 +505,7 @@ class FileSplit:
         """
         files = FileIndex(self.paths, self.into, self.any)
         if files._files.about() != self._about:
-            raise Refused("the files were indexed anew since they were split: split them again")
+            raise Refused("the files were indexed again after the split: split them again")
         return files._ask(self._question)
 
 

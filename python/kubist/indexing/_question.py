@@ -56,7 +56,7 @@ class Goal(Places, total=False):
 def question(box: Ranges | None, **asked: Unpack[Asked]) -> dict[str, Any]:
     columns = asked.get("columns")
     if isinstance(columns, str):
-        raise InvalidInput(f"columns is a list of names, not {columns!r}")
+        raise InvalidInput(f"columns: expected a list of names, not {columns!r}")
     isel = asked.get("isel") or {}
     sample = asked.get("sample")
     return {
@@ -78,9 +78,9 @@ def positions(axis: str, given: Any) -> tuple[str, int, int | None]:
         end = first + 1 if not isinstance(given, slice) else ends[1]
         end = None if end is None else end.__index__()
     except AttributeError:
-        raise InvalidInput(f"isel: {axis}={given!r} is no position or slice") from None
+        raise InvalidInput(f"isel: {axis}={given!r} is not a position or slice") from None
     if step not in (None, 1) or first < 0 or (end is not None and end < 0):
-        raise InvalidInput(f"isel: {axis}={given!r}: from a position on, without a step")
+        raise InvalidInput(f"isel: {axis}={given!r}: expected positions of 0 or more, without a step")
     return axis, first, end
 
 
@@ -97,7 +97,7 @@ def values(column: str, given: Any) -> list[End]:
 def _end(column: str, given: Any, end: Any) -> End:
     """Integers stay integers, because a double would round them."""
     if isinstance(end, bool | str | bytes):
-        raise InvalidInput(f"box: {column}={given!r} is no range of numbers")
+        raise InvalidInput(f"box: {column}={given!r} is not a range of numbers")
     if end is None:
         return None
     try:
@@ -107,7 +107,7 @@ def _end(column: str, given: Any, end: Any) -> End:
     try:
         number = float(end)
     except (TypeError, ValueError):
-        raise InvalidInput(f"box: {column}={given!r} is no range of numbers") from None
+        raise InvalidInput(f"box: {column}={given!r} is not a range of numbers") from None
     if not math.isfinite(number):
-        raise InvalidInput(f"box: {column}={given!r}: an end is a finite number, or None: open")
+        raise InvalidInput(f"box: {column}={given!r}: a bound must be a finite number, or None (open)")
     return number

@@ -132,7 +132,7 @@ class KubistReader(ReaderBase):
         self._open(atoms, box, sample, token)
         if not len(self._frames):
             self._frames.table.close()
-            raise InvalidInput(f"{self.filename}: there is no frame yet")
+            raise InvalidInput(f"{self.filename}: the table has no frames yet")
         self.n_atoms = len(self._frames.atoms)
         self._what = [what for what in layout.VECTORS if self._frames.has[what]]
         self.ts = self._Timestep(

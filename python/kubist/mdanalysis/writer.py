@@ -80,7 +80,7 @@ class KubistWriter(WriterBase):
             raise TypeError("No Timestep found in obj argument") from None
         if atoms.n_atoms != self.n_atoms:
             raise ValueError(
-                f"the writer is of {self.n_atoms} atoms, the group has {atoms.n_atoms}"
+                f"the writer expects {self.n_atoms} atoms, but the group has {atoms.n_atoms}"
             )
         every = np.array_equal(atoms.indices, np.arange(shown.n_atoms))
         ts = shown if every else shown.copy_slice(atoms.indices)
