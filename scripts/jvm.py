@@ -117,7 +117,7 @@ def main() -> int:
             named = ["-Dtest=KilledStreamTest", "-Dsurefire.failIfNoSpecifiedTests=false"]
             return maven("test", f"-Drounds={asked.kill}", *named)
         if asked.quick:
-            lines += ["-Dtest=TableTest,QuestionsTest,WritingTest"]
+            lines += ["-Dtest=TableTest,ValuesTest,QuestionsTest,WritingTest"]
             lines += ["-Dsurefire.failIfNoSpecifiedTests=false"]
         compiled = maven("test-compile", *lines, quiet=True)
         return compiled or maven("test", f"-Dquestions={asked.questions}", *lines)

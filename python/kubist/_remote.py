@@ -406,7 +406,7 @@ class RemoteTable(_Remote):
         SnapshotExpired
             The files of the snapshot were deleted by `Table.clean`.
         TableReplaced
-            The token is of another table.
+            The token is of another table, or of another history of this one.
         InvalidInput
             It is not a token.
         """

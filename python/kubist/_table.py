@@ -331,10 +331,10 @@ class Table(InDirectory["Table"]):
         Raises
         ------
         SnapshotExpired
-            The files of the snapshot were deleted by `clean`, or this copy of the table never had
-            that state (it was restored from a backup).
+            The files of the snapshot were deleted by `clean`.
         TableReplaced
-            The token is of another table, perhaps of one that was at this location before.
+            The token is of another table, perhaps of one that was at this location before, or of
+            another history of this table: it was restored from a backup, or is a copy.
         InvalidInput
             It is not a token.
 

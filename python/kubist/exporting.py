@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 AXES = ("x", "y", "z")
+ROW_GROUP = 1 << 20
+"""Rows of a row group of Parquet."""
+BATCH = 1 << 16
+"""Rows that are written in one call: an interrupt stops the next call."""
 
 
 def write(table: pa.Table, path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> None:
@@ -64,9 +68,11 @@ def write(table: pa.Table, path: str | os.PathLike[str], metadata: Mapping[str, 
 
 def parquet(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
     """Units are in the columns' metadata."""
-    from pyarrow.parquet import write_table
+    from pyarrow.parquet import ParquetWriter
 
-    write_table(table, path)
+    with ParquetWriter(path, table.schema) as file:
+        for first in range(0, table.num_rows or 1, ROW_GROUP):
+            file.write_table(table.slice(first, ROW_GROUP))
 
 
 def arrow(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
@@ -74,14 +80,17 @@ def arrow(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
     import pyarrow as pa
 
     with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as file:
-        file.write_table(table)
+        for batch in table.to_batches(max_chunksize=BATCH):
+            file.write_batch(batch)
 
 
 def csv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
     """With a line of names; CSV has no units."""
-    from pyarrow.csv import write_csv
+    from pyarrow.csv import CSVWriter
 
-    write_csv(table, path)
+    with CSVWriter(path, table.schema) as file:
+        for batch in table.to_batches(max_chunksize=BATCH):
+            file.write_batch(batch)
 
 
 # LAS

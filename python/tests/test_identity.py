@@ -43,7 +43,7 @@ def test_a_token_of_a_state_before_a_restore(path: Path) -> None:
     shutil.copytree(backup, path)
     with kubist.open(path) as table:
         table.append({"x": [3.0]})
-        with pytest.raises(kubist.SnapshotExpired, match="another history"):
+        with pytest.raises(kubist.TableReplaced, match="another history"):
             table.at(token)
         assert table.query().to_numpy()["x"].tolist() == [1.0, 3.0]
 

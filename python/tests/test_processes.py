@@ -6,6 +6,7 @@ import multiprocessing as mp
 import os
 import random
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from servers import COMMAND
 
 import kubist
 
@@ -286,6 +288,30 @@ def test_a_handler_of_your_own_stops_a_call(big: Path, run_python: Callable[...,
     script += SCRIPT.format(call="t.count(where=heavy)", error="TimeoutError")
     done = run_python(script, big)
     assert done.stdout == "interrupted\nsound\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_ctrl_c_stops_an_export_and_leaves_nothing_of_it(big: Path, tmp_path: Path, hangs: bool) -> None:
+    target = tmp_path / "out.fits"
+    query = subprocess.Popen([COMMAND, "query", big, "-o", target], stderr=subprocess.PIPE, text=True)
+    children = Path(f"/proc/{query.pid}/task/{query.pid}/children")
+
+    def part() -> Path | None:
+        return next(tmp_path.glob(".out.*.fits"), None)
+
+    # The file is being written by the package, which the command has started.
+    while part() is None and query.poll() is None:
+        time.sleep(0.001)
+    package = int(children.read_text().split()[0])
+    os.kill(package, signal.SIGSTOP)
+    assert part() is not None, "the export ended before it was stopped"
+    query.send_signal(signal.SIGINT)
+    if not hangs:
+        os.kill(package, signal.SIGCONT)
+    errors = query.communicate(timeout=60)[1]
+    assert query.returncode == 130, errors
+    assert "out.fits was not written" in errors
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_handles_refuse_after_a_fork(path: Path, run_python: Callable[..., Any]) -> None:

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
-use kubist::{Metadata, QueryStream, Stats};
+use kubist::{Cancel, Metadata, QueryStream, Stats};
 use serde::Serialize;
 
 use crate::args::{Format, Output};
@@ -22,21 +22,23 @@ pub fn send(
     asked: &Output,
     limit: Option<u64>,
     metadata: &Metadata,
+    cancel: &Cancel,
     ask: impl FnOnce() -> kubist::Result<QueryStream>,
 ) -> Result<Stats> {
     let path = asked.path();
-    if let Some(path) = path.filter(|path| asked.format.is_none() && is_of_others(path)) {
-        let mut stream = ask()?;
-        foreign::export(path, metadata, &mut stream)?;
-        return tell(asked, Some(path), &stream);
-    }
-    let format = format(asked, path)?;
-    written(asked, limit, path, format, ask()?).map_err(|failure| match path {
+    let unwritten = |failure: Failure| match path {
         Some(path) if failure.kind == Kind::Interrupted => {
             failure.noting(format!("{} was not written", path.display()))
         }
         _ => failure,
-    })
+    };
+    if let Some(path) = path.filter(|path| asked.format.is_none() && is_of_others(path)) {
+        let mut stream = ask()?;
+        foreign::export(path, metadata, &mut stream, cancel).map_err(unwritten)?;
+        return tell(asked, Some(path), &stream);
+    }
+    let format = format(asked, path)?;
+    written(asked, limit, path, format, ask()?).map_err(unwritten)
 }
 
 /// Whether the Python package writes files of this name.

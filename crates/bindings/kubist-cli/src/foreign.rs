@@ -10,9 +10,10 @@ use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use arrow_ipc::writer::StreamWriter;
-use kubist::{Metadata, QueryStream};
+use kubist::{Cancel, Metadata, QueryStream};
 use kubist_files::is_foreign;
 use serde_json::{Value, json};
 
@@ -65,8 +66,9 @@ fn package(file: &str, module: &str) -> Result<(PathBuf, String)> {
     })
 }
 
-/// Has the package write records to a file. It begins to once it has all of them.
-pub fn export(path: &Path, metadata: &Metadata, stream: &mut QueryStream) -> Result<()> {
+/// Has the package write records to a file, which starts when the package has all of them. Ctrl-C stops it at any time,
+/// and leaves nothing of the file.
+pub fn export(path: &Path, metadata: &Metadata, stream: &mut QueryStream, cancel: &Cancel) -> Result<()> {
     let (python, module) = package(&path.display().to_string(), "kubist.exporting")?;
     let about = json!({ "path": path, "metadata": metadata }).to_string();
     let mut command = Command::new(&python);
@@ -76,8 +78,15 @@ pub fn export(path: &Path, metadata: &Metadata, stream: &mut QueryStream) -> Res
     match feed(&mut input, stream) {
         Ok(()) => {
             drop(input);
-            let failure = ended(path, child);
-            if failure.message.is_empty() { Ok(()) } else { Err(failure) }
+            while !cancel.is_set() {
+                if !matches!(child.try_wait(), Ok(None)) {
+                    let failure = ended(path, child);
+                    return if failure.message.is_empty() { Ok(()) } else { Err(failure) };
+                }
+                std::thread::sleep(POLL);
+            }
+            stop(path, child);
+            Err(Failure::from(kubist::Error::Cancelled))
         }
         // It ended before its time, and knows why; the pipe only broke.
         Err(failure) if failure.kind == Kind::ReaderGone => Err(ended(path, child)),
@@ -88,6 +97,29 @@ pub fn export(path: &Path, metadata: &Metadata, stream: &mut QueryStream) -> Res
             Err(failure)
         }
     }
+}
+
+/// How often the package is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(5);
+/// The time that an interrupted package gets to remove its file.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Ends the package, and removes the part of the file that it has written (`kubist.exporting` names it).
+fn stop(path: &Path, mut child: Child) {
+    // SAFETY: the child has not been waited for, so its number is still its own.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(POLL);
+    }
+    let _ = child.kill().and_then(|()| child.wait());
+    let (stem, ending) = (path.file_stem().unwrap_or_default(), path.extension().unwrap_or_default());
+    let part = format!(".{}.{}.{}", stem.to_string_lossy(), child.id(), ending.to_string_lossy());
+    let part = path.with_file_name(part);
+    let _ = if part.is_dir() { std::fs::remove_dir_all(part) } else { std::fs::remove_file(part) };
 }
 
 fn feed(input: &mut ChildStdin, stream: &mut QueryStream) -> Result<()> {

@@ -18,7 +18,7 @@ pub fn run(command: &args::Trajectories, cancel: &Cancel) -> Result<()> {
     let records = run.clone().of(command.selection.of(QuerySpec { sample: region.sample, ..QuerySpec::default() }));
     let through = run.of(QuerySpec { sample: None, ..region });
     let bounds = through.spec.bounds.clone();
-    let stats = answer::send(&command.output, records.spec.limit, snapshot.metadata(), || {
+    let stats = answer::send(&command.output, records.spec.limit, snapshot.metadata(), cancel, || {
         snapshot.trajectories(&through, &by, &records)
     })?;
     if stats.rows_returned == 0 && !command.output.json {

@@ -20,7 +20,8 @@ macro_rules! vm {
 /// Why a call failed: a kind that says what the caller can do, and a message.
 #[derive(Debug)]
 pub struct Failure {
-    pub kind: ErrorKind,
+    /// The position of the kind among the constants of Java's `KubistException.Kind`.
+    number: jint,
     pub message: String,
 }
 
@@ -28,7 +29,7 @@ pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Failure {
-        Failure { kind, message: message.into() }
+        Failure { number: number(kind), message: message.into() }
     }
 
     pub fn invalid(message: impl Into<String>) -> Failure {
@@ -38,11 +39,16 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure::new(error.kind(), error.to_string())
+        let failure = Failure::new(error.kind(), error.to_string());
+        match error {
+            Error::Replaced { .. } => Failure { number: REPLACED, ..failure },
+            _ => failure,
+        }
     }
 }
 
-/// The position of a kind among the constants of Java's `KubistException.Kind`.
+const REPLACED: jint = 12;
+
 fn number(kind: ErrorKind) -> jint {
     match kind {
         ErrorKind::InvalidInput => 0,
@@ -94,7 +100,7 @@ unsafe fn throw(env: Env, failure: &Failure) {
         if make.is_null() || message.is_null() {
             return;
         }
-        let arguments = [jvalue { i: number(failure.kind) }, jvalue { l: message }];
+        let arguments = [jvalue { i: failure.number }, jvalue { l: message }];
         let thrown = vm!(env, CallStaticObjectMethodA, class, make, arguments.as_ptr());
         if !thrown.is_null() {
             vm!(env, Throw, thrown);

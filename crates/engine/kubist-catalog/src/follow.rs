@@ -338,7 +338,8 @@ fn join_read(files: &TableFiles, tail: &mut Tail, read: Vec<LogTail>, cancel: &C
 ///
 /// # Errors
 ///
-/// `SnapshotExpired` if what leads to that state was cleaned away; else as of [`to_now`].
+/// `SnapshotExpired` if rewrites that lead to that state were cleaned away; `Replaced` if the table has another
+/// history, as a restored backup has; else as of [`to_now`].
 pub fn to_token(files: &TableFiles, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
     let held = checkpoint::load(files, cancel)?;
     from_to_token(files, held.filter(|held| token.is_at_or_after(&held.state)), token, cancel)
@@ -359,16 +360,17 @@ pub fn from_to_token(
     tail.begin(held);
     match follow_to_token(files, &mut tail, token, cancel) {
         // What is there is sound, and leads elsewhere.
-        Err(Error::Damaged { what, .. }) if tail.is_misfit => Err(Error::SnapshotExpired {
-            location: files.store.location().into(),
-            why: format!("the table has another history up to there ({what})"),
-        }),
+        Err(Error::Damaged { what, .. }) if tail.is_misfit => Err(other_history(files, &what)),
         followed => followed,
     }
 }
 
+fn other_history(files: &TableFiles, why: &str) -> Error {
+    let why = format!("the token is of another history of the table, which was restored or copied since: {why}");
+    Error::Replaced { location: files.store.location().into(), why }
+}
+
 fn follow_to_token(files: &TableFiles, tail: &mut Tail, token: &SnapshotToken, cancel: &Cancel) -> Result<Arc<View>> {
-    let expired = |why: &str| Error::SnapshotExpired { location: files.store.location().into(), why: why.into() };
     let mut behind = token.positions.clone();
     behind.retain(|(writer, position)| tail.state.position(writer) != *position);
     for some in behind.chunks(LOGS_AT_ONCE) {
@@ -378,7 +380,7 @@ fn follow_to_token(files: &TableFiles, tail: &mut Tail, token: &SnapshotToken, c
         for ((writer, position), read) in some.iter().zip(read) {
             tail.join_log(files, writer, read, *position, cancel)?;
             if tail.state.position(writer) != *position {
-                return Err(expired(&format!("the log of {writer} does not lead to it")));
+                return Err(other_history(files, &format!("the log of {writer} has no entry at {position}")));
             }
         }
     }
@@ -387,17 +389,18 @@ fn follow_to_token(files: &TableFiles, tail: &mut Tail, token: &SnapshotToken, c
     names.retain(|(name, _)| number_of(name) <= token.rewrites);
     let followed = follow_rewrites(files, tail, &names, cancel)?;
     if !followed || tail.state.rewrites() != token.rewrites {
-        return Err(expired("rewrites that lead to it were cleaned away; take a fresh snapshot"));
+        let why = "rewrites that lead to it were cleaned away; take a fresh snapshot".into();
+        return Err(Error::SnapshotExpired { location: files.store.location().into(), why });
     }
     tail.history.declared = token.declared.clone();
     follow_alterations(files, tail, token.alterations, cancel)?;
     if tail.schema(files).version != token.alterations {
-        return Err(expired("its columns are not known here"));
+        return Err(other_history(files, "it has fewer added columns"));
     }
     let view = tail.view(files);
     match SnapshotToken::of(files, &view).chain == token.chain {
         true => Ok(view),
-        false => Err(expired("the table has another history up to there: it was restored or copied")),
+        false => Err(other_history(files, "the hashes of their commits differ")),
     }
 }
 

@@ -118,7 +118,7 @@ impl Snapshot {
     /// # Errors
     ///
     /// `SnapshotExpired` if the files of that moment were cleaned away, now or when rows
-    /// are read, or the table has another history; `Replaced` if it is another table; `Cancelled`.
+    /// are read; `Replaced` if it is another table, or another history of it; `Cancelled`.
     pub fn at(core: &Arc<Core>, token: &SnapshotToken, cancel: &Cancel) -> Result<Snapshot> {
         core.check_process()?;
         cancel.check()?;
@@ -143,7 +143,7 @@ impl Snapshot {
                 view if is_meant(&view) => view,
                 view if !token.is_before(&token_of(&view)) => {
                     let why = "the table has not been in the state that the token names".into();
-                    return Err(Error::SnapshotExpired { location: core.store.location().into(), why });
+                    return Err(Error::Replaced { location: core.store.location().into(), why });
                 }
                 _ => core.view_at(token, cancel)?,
             },

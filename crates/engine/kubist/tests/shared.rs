@@ -189,7 +189,7 @@ fn a_token_that_leads_nowhere_is_refused_after_a_while() {
     writer(&one);
     let mut token = one.snapshot().unwrap().token();
     token.rewrites = 99;
-    assert!(matches!(other.at(&token), Err(Error::SnapshotExpired { .. })));
+    assert!(matches!(other.at(&token), Err(Error::Replaced { .. })));
 }
 
 /// Whoever makes up a token waits for it alone.

@@ -137,7 +137,9 @@ def _is_same_system(one: dict[str, Any], other: dict[str, Any]) -> bool:
     # The same system may be written as WKT, or as keys of GeoTIFF.
     from pyproj import CRS
 
-    return bool(CRS(one["crs"]) == CRS(other["crs"]))
+    a, b = CRS(one["crs"]), CRS(other["crs"])
+    # Local systems have no parameters: pyproj takes any two of them for equal.
+    return bool(a == b and (a.name == b.name or not a.is_engineering))
 
 
 def _system(about: dict[str, Any]) -> str:

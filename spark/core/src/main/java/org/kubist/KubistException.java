@@ -31,7 +31,9 @@ public final class KubistException extends RuntimeException {
         /** Something is already here. */
         EXISTS,
         /** A mistake in Kubist itself: report it. */
-        INTERNAL
+        INTERNAL,
+        /** Another table, or another history of this one from a backup, is at the location: open it again. */
+        REPLACED
     }
 
     private final Kind kind;

@@ -258,10 +258,20 @@ public final class Rows implements AutoCloseable {
      *
      * @param index of the column
      * @param value of the row
+     * @throws KubistException {@code INVALID_INPUT} if the column's type has too few digits for it
      */
     public void setDecimal(int index, BigDecimal value) {
+        ColumnType type = columns[index].field.type();
+        BigDecimal scaled = value.stripTrailingZeros();
+        int wholeDigits = scaled.precision() - scaled.scale();
+        if (value.signum() != 0 && (scaled.scale() > type.scale() || wholeDigits > type.digits() - type.scale())) {
+            throw new KubistException(
+                    KubistException.Kind.INVALID_INPUT,
+                    "column \"" + columns[index].field.name() + "\", row " + rows + " of the batch: " + value + " does not fit a"
+                            + " decimal of " + type.digits() + " digits, " + type.scale() + " of them behind the point");
+        }
         Values column = valid(index);
-        BigInteger whole = value.setScale(column.field.type().scale()).unscaledValue();
+        BigInteger whole = value.setScale(type.scale()).unscaledValue();
         long place = column.values.address + rows * 16L;
         UNSAFE.putLong(place, whole.longValue());
         UNSAFE.putLong(place + 8, whole.shiftRight(64).longValue());

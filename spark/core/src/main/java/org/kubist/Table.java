@@ -101,7 +101,8 @@ public final class Table extends Handle {
      *
      * @param token of {@link Snapshot#token}
      * @return the moment
-     * @throws KubistException {@code EXPIRED} if its files were cleaned away
+     * @throws KubistException {@code EXPIRED} if its files were cleaned away; {@code REPLACED} if it is of another table
+     *     or another history of this one
      */
     public Snapshot at(String token) {
         return moment(token, null);

@@ -1,6 +1,7 @@
 package org.kubist.spark;
 
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -8,26 +9,40 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.types.StructType;
+import org.kubist.Json;
+import org.kubist.KubistException;
 import org.kubist.Snapshot;
 
 /** Follows the steps of a table: each batch has the rows of the steps that were completed since the last. */
 final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNow {
-    /** Up to which step a stream has read. */
+    /**
+     * The last step that a stream has read, and the token of a snapshot that has it. The token names the table and
+     * its history, so that a checkpoint is not continued on another table at the same location.
+     */
     static final class Step extends Offset {
         private final long step;
+        private final String token;
 
-        Step(long step) {
+        Step(long step, String token) {
             this.step = step;
+            this.token = token;
         }
 
         @Override
         public String json() {
-            return Long.toString(step);
+            return token == null ? "{\"step\":" + step + "}" : "{\"step\":" + step + ",\"snapshot\":\"" + token + "\"}";
+        }
+
+        static Step of(String json) {
+            if (Json.read(json) instanceof Map<?, ?> offset && offset.get("step") instanceof Number step) {
+                return new Step(step.longValue(), (String) offset.get("snapshot"));
+            }
+            throw new IllegalArgumentException(json);
         }
     }
 
     /** Before the first step that there can be. */
-    private static final Step BEFORE = new Step(Long.MIN_VALUE);
+    private static final Step BEFORE = new Step(Long.MIN_VALUE, null);
 
     private final KubistTable table;
     private final StructType columns;
@@ -53,7 +68,7 @@ final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNo
     public Offset latestOffset() {
         try (Snapshot now = table.moment().table().snapshot()) {
             List<Long> steps = now.steps();
-            return steps.isEmpty() ? BEFORE : new Step(steps.get(steps.size() - 1));
+            return steps.isEmpty() ? BEFORE : new Step(steps.get(steps.size() - 1), now.token());
         }
     }
 
@@ -70,10 +85,37 @@ final class KubistStream implements MicroBatchStream, SupportsTriggerAvailableNo
 
     @Override
     public Offset deserializeOffset(String json) {
+        Step step;
         try {
-            return new Step(Long.parseLong(json.trim()));
-        } catch (NumberFormatException error) {
-            throw Options.invalid("the checkpoint says \"" + json + "\", and not a step: it is of another source");
+            step = Step.of(json);
+        } catch (RuntimeException error) {
+            throw Options.invalid("the checkpoint has the offset " + json + ", and not a step of a Kubist table: it is of"
+                    + " another source");
+        }
+        checkHistory(step);
+        return step;
+    }
+
+    /**
+     * Refuses a checkpoint of another table, or of another history of this one, whose steps have other rows. A snapshot
+     * whose files were cleaned away cannot be compared any more, and is accepted: its table is the same.
+     */
+    private void checkHistory(Step step) {
+        if (step.token == null) {
+            return;
+        }
+        try {
+            table.moment().table().at(step.token).close();
+        } catch (KubistException error) {
+            if (error.kind() == KubistException.Kind.REPLACED) {
+                throw new KubistException(
+                        KubistException.Kind.REPLACED,
+                        error.getMessage() + "; the stream has read step " + step.step + " of it: start the query with a new"
+                                + " checkpointLocation");
+            }
+            if (error.kind() != KubistException.Kind.EXPIRED) {
+                throw error;
+            }
         }
     }
 

@@ -238,6 +238,36 @@ class WritingTest {
     }
 
     @Test
+    void aStreamRefusesTheCheckpointOfAnotherTable() throws Exception {
+        Path path = folder.resolve("replaced");
+        Path backup = folder.resolve("backup");
+        write(numbers(0), "replaced");
+        commit("replaced", "w", 100, 1L, null);
+        assertEquals(100, followed("replaced"));
+        copy(path, backup);
+        commit("replaced", "w", 200, 2L, null);
+        assertEquals(200, followed("replaced"));
+        // A backup that has the same steps again, with other rows.
+        Table.drop(path.toString());
+        copy(backup, path);
+        commit("replaced", "w", 300, 2L, null);
+        fails("new checkpointLocation", () -> followed("replaced"));
+        // Another table.
+        Table.drop(path.toString());
+        write(numbers(0), "replaced");
+        commit("replaced", "w", 400, 1L, null);
+        fails("new checkpointLocation", () -> followed("replaced"));
+    }
+
+    private static void copy(Path from, Path to) throws IOException {
+        try (Stream<Path> files = Files.walk(from)) {
+            for (Path file : files.toList()) {
+                Files.copy(file, to.resolve(from.relativize(file)));
+            }
+        }
+    }
+
+    @Test
     void aStreamWaitsForAllDeclaredWriters() throws Exception {
         write(numbers(0), "declared");
         try (Table table = Table.open(at("declared"))) {
