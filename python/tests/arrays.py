@@ -1,8 +1,7 @@
-"""Random files of arrays, and what numpy says of questions to them.
+"""Random files of arrays, and the results of queries by numpy.
 
-A world is a file, the values of its variables with what is missing, and the axes that they have.
-The writers are numpy's, h5py's, and for netCDF's classic format one of our own that follows the
-specification, so that no library is needed for it.
+A world is a file, the values of its variables with missing ones, and their axes. The writers are
+numpy, h5py, and for classic netCDF a writer from the specification, which needs no library.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ import numpy as np
 
 AXES = ("time", "depth", "lat", "lon")
 TYPES = {"i1": 1, "i2": 3, "i4": 4, "f4": 5, "f8": 6, "u1": 7, "u2": 8, "u4": 9, "i8": 10, "u8": 11}
-"""Of the classic format: those from 7 on are of CDF-5."""
+"""Type codes of the classic format; those from 7 on are CDF-5."""
 
 
 def seeds(each: int = 1) -> range:
-    """Random files of each kind; `make test-index` asks for thousands, and says which."""
+    """Random files of each kind; `make test-index` sets thousands."""
     first = int(os.environ.get("KUBIST_INDEX_FIRST", "0"))
     count = int(os.environ.get("KUBIST_INDEX_SEEDS", "8"))
     return range(each * first, each * (first + count))
@@ -44,7 +43,7 @@ class Variable:
 
     @property
     def values(self) -> np.ndarray:
-        """By the CF conventions, in doubles where it is packed."""
+        """By the CF conventions; packed values are doubles."""
         scale, offset = self.attributes.get("scale_factor"), self.attributes.get("add_offset")
         if scale is None and offset is None:
             return self.stored.astype(self.stored.dtype.newbyteorder("="))
@@ -58,12 +57,11 @@ class World:
     variables: dict[str, Variable]
 
     def ask(self, where: Callable[[dict[str, Any]], np.ndarray], names: list[str]) -> Any:
-        """The linear positions that answer, by names of variables of one shape."""
+        """The linear positions that match, from variables of one shape."""
         return np.flatnonzero(where({name: self.variables[name] for name in names}))
 
 
 def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """A smooth field with noise, some NaN and infinities."""
     kind = np.dtype(dtype).kind
     where = np.indices(shape).sum(axis=0) if shape else np.zeros(())
     field = 40 * np.sin(where / max(4, sum(shape) / 6)) + rng.normal(
@@ -79,7 +77,7 @@ def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.n
 
 
 def attributes(rng: np.random.Generator, stored: np.ndarray) -> dict[str, Any]:
-    """Perhaps a fill value, with which some values are overwritten, perhaps a scale."""
+    """Random attributes: a fill value that replaces some values, and a scale."""
     said: dict[str, Any] = {}
     native = stored.dtype.newbyteorder("=").type
     if rng.random() < 0.6:
@@ -94,7 +92,9 @@ def attributes(rng: np.random.Generator, stored: np.ndarray) -> dict[str, Any]:
 
 
 def netcdf3(path: Path, variables: dict[str, Variable], record: str | None, version: int) -> None:
-    """The classic format: CDF-1, -2 or -5 (``version``), ``record`` being the axis that grows."""
+    """Writes the classic format: CDF-1, -2 or -5 (``version``); ``record`` is the axis that
+    grows.
+    """
     count = (lambda n: struct.pack(">q", n)) if version == 5 else (lambda n: struct.pack(">i", n))
     offset = (lambda n: struct.pack(">i", n)) if version == 1 else (lambda n: struct.pack(">q", n))
     lengths: dict[str, int] = {}
@@ -140,7 +140,7 @@ def netcdf3(path: Path, variables: dict[str, Variable], record: str | None, vers
         return out + listed(11, items)
 
     def data(array: np.ndarray) -> bytes:
-        # A single number too.
+        # For single numbers too.
         own = np.asarray(array)
         return own.astype(own.dtype.newbyteorder(">")).tobytes()
 
@@ -167,7 +167,7 @@ def netcdf3(path: Path, variables: dict[str, Variable], record: str | None, vers
 
 
 def hdf5(path: Path, variables: dict[str, Variable], rng: np.random.Generator) -> None:
-    """Contiguous or chunked, filters at random, chunks that were never written, scales of axes."""
+    """Contiguous or chunked, with random filters, unwritten chunks and scales of axes."""
     import h5py
 
     try:
@@ -192,7 +192,7 @@ def hdf5(path: Path, variables: dict[str, Variable], rng: np.random.Generator) -
                     options.pop("compression_opts", None)
                     options |= dict(filters[int(rng.integers(0, 3))])
             if options and rng.random() < 0.3 and own.shape[0] > 1:
-                # Chunks that were never written hold the fill value.
+                # Unwritten chunks have the fill value.
                 half = own.shape[0] // 2
                 fill = variable.attributes.get("_FillValue", own.dtype.type(7))
                 options["fillvalue"] = fill

@@ -1,4 +1,4 @@
-"""What all tests share: paths for tables, and Python processes of their own."""
+"""Fixtures of all tests: paths of tables, and fresh Python processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from libkubist import Library, built
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where a table may be made."""
     return tmp_path / "t.kubist"
 
 
@@ -26,10 +25,7 @@ def lib() -> Library:
 
 @pytest.fixture
 def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a script in a fresh Python; it may be asked to be done within a minute.
-
-    The limit only keeps a hanging script from hanging the tests.
-    """
+    """Runs a script in a fresh Python, with a limit of a minute against hanging."""
 
     def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         file = tmp_path / "script.py"

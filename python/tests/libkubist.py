@@ -1,4 +1,4 @@
-"""The C library as ctypes sees it, and its installation for programs that tests compile."""
+"""The C library through ctypes, and its installation for compiled test programs."""
 
 import ctypes
 import json
@@ -32,7 +32,7 @@ STATUS = [
     "exists",
     "internal",
 ]
-# Open MPI where there are fewer cores than ranks, or the user is root.
+# Open MPI with fewer cores than ranks, and as root.
 MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -44,7 +44,7 @@ F32, F64, I32, I64, U8, BOOL = range(1, 7)
 
 
 def built() -> Path:
-    """Where cargo left the library: of the build that these tests are run for, or a debug one."""
+    """Cargo's build of the library for these tests, or a debug build."""
     named = os.environ.get("KUBIST_LIBRARY_DIR")
     folders = [Path(named)] if named else [ROOT / "target/release", ROOT / "target/debug"]
     for folder in folders:

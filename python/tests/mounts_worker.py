@@ -1,7 +1,7 @@
-"""Somebody at work on a table, in a process of its own: `mounts_worker.py ROLE LOCATION WRITER`.
+"""A process that works on a table: `mounts_worker.py ROLE LOCATION WRITER`.
 
-Says in lines on standard output what it does, until its standard input ends. What may pass is tried
-again, all else ends it.
+Reports its actions in lines on standard output, until its standard input ends. Transient errors
+are retried, others end it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import kubist
 SCHEMA = pa.schema(
     {"writer": pa.int32(), "commit": pa.int32(), "row": pa.int32(), "x": pa.float32()}
 )
-# What ends by itself: a mount that is away or not there yet, a name that another one has, a file
-# that was cleaned.
+# Transient errors: a mount that is away or missing, a name that another process has, a cleaned
+# file.
 PASSING = (
     kubist.Unavailable,
     kubist.NotATable,
@@ -34,7 +34,7 @@ END = threading.Event()
 
 
 def rows_of(writer: int, commit: int) -> int:
-    """How many rows a commit has: mostly few, sometimes many."""
+    """Rows of a commit: mostly few, sometimes many."""
     return 1 + (writer * 31 + commit) * 7919 % 200 if commit % 9 else 5_000
 
 
@@ -46,7 +46,7 @@ def rows(writer: int, commit: int) -> pa.RecordBatch:
 
 
 def whole(held: kubist.Table | kubist.Snapshot) -> dict[int, int]:
-    """How many commits of each writer are there: each whole, and none without those before it."""
+    """Commits of each writer; checks that each is whole and none before it is missing."""
     found = held.query(columns=["writer", "commit"]).to_arrow()
     counts = found.group_by(["writer", "commit"]).aggregate([([], "count_all")])
     commits: dict[int, set[int]] = {}
@@ -64,7 +64,7 @@ def say(*words: object) -> None:
 
 
 def patiently(work: Callable[[], bool]) -> None:
-    """Does it again and again: until it says that it is done, or the end."""
+    """Repeats an action until it reports its end."""
     while True:
         try:
             if work():
@@ -77,7 +77,7 @@ def patiently(work: Callable[[], bool]) -> None:
 
 
 def committed(writer: kubist.Writer) -> int:
-    """How many commits it has made, which are numbered from 0."""
+    """Number of its commits, which count from 0."""
     count = 0
     for bit in reversed(range(20)):
         if writer.committed(str(count + (1 << bit) - 1)) is not None:
@@ -86,7 +86,7 @@ def committed(writer: kubist.Writer) -> int:
 
 
 def write(location: str, writer: int) -> None:
-    """Commits one after the other under a token each, so that none comes twice."""
+    """Commits in sequence, each under its own token, so that none is stored twice."""
     number: int | None = None
 
     def work() -> bool:
@@ -106,7 +106,7 @@ def write(location: str, writer: int) -> None:
 
 
 def read(location: str, _: int) -> None:
-    """Takes snapshots; each shows whole commits, and no less than the one before."""
+    """Takes snapshots; each must show whole commits, and at least those of the previous one."""
     before: dict[int, int] = {}
 
     def work() -> bool:

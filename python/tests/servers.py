@@ -1,4 +1,4 @@
-"""A server of tables, for the tests that ask over HTTP."""
+"""A server of tables, for tests over HTTP."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Every answer equals what a plain loop over the rows gives.
+"""Every result equals that of a plain loop over the rows.
 
-Priorities are not shown, so their order is taken from one query with a limit
-of all rows, and everything else must agree with that order: a fraction is a
-prefix of it, a window a piece, a limit the first matches in it.
+Priorities are not public, so their order comes from one query with a limit of all rows. Everything
+else must agree with it: a fraction is a prefix, a window a range, a limit the first matches.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from worlds import Truth, World, both, box, condition, world
 
 import kubist
 
-# The engine's own oracle plays many more: a few show that the binding carries all of them across.
+# The engine's oracle runs many more; a few show that the binding passes everything through.
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.release) for seed in range(6, 80))]
 QUESTIONS = 30
 
 
 def fill(rng: np.random.Generator, path: Path, w: World) -> kubist.Table:
-    """The world's rows in random order, in commits of very different sizes."""
+    """Writes the world's rows in random order, in commits of different sizes."""
     dimensions: dict[str, object] = {}
     for name in w.dimensions:
         kind = w.columns[name].kind
         if pa.types.is_floating(kind.type) and rng.random() < 0.5:
-            dimensions[name] = (0.25, 0.75)  # many values lie outside
+            dimensions[name] = (0.25, 0.75)  # many values are outside
         else:
             dimensions[name] = [None, "quantile"][rng.integers(2)]
     t = kubist.create(
@@ -49,7 +48,7 @@ def fill(rng: np.random.Generator, path: Path, w: World) -> kubist.Table:
 
 
 def same_values(found: pa.Table, expected: pa.Table) -> bool:
-    """Equal to the last bit: NaN equals NaN, and -0.0 is not 0.0."""
+    """Bitwise equality: NaN equals NaN, and -0.0 differs from 0.0."""
 
     def bits(column: pa.ChunkedArray) -> pa.Array:
         array = column.combine_chunks()
@@ -71,8 +70,6 @@ def ids(answer: pa.Table) -> list[int]:
 
 
 class Asked:
-    """A table, its rows, and their order by priority."""
-
     def __init__(self, rng: np.random.Generator, path: Path, w: World) -> None:
         self.rng, self.world = rng, w
         self.table = fill(rng, path, w)
@@ -91,7 +88,7 @@ class Asked:
         return sample
 
     def question(self) -> None:
-        """One random question, against the loop."""
+        """One random query, compared with the loop."""
         rng, w = self.rng, self.world
         arguments: dict[str, object] = {}
         holds: list[Truth] = [True] * w.rows
@@ -132,10 +129,10 @@ class Asked:
         answer = result.to_arrow()
         found = ids(answer)
         if limit is not None:
-            assert found == expected, arguments  # and in this order
+            assert found == expected, arguments
             if len(matches) > limit:
                 again = {**arguments, "limit": None, "sample": result.fraction}
-                # A priority is finer than a float: the last one may fall either side.
+                # A priority is finer than a float, so the last row may be on either side.
                 tied = set(matches[limit - 1 : limit + 1])
                 assert set(ids(self.table.query(**again).to_arrow())) ^ set(expected) <= tied
         else:
@@ -189,7 +186,7 @@ def test_lowest_in_each_cell(seed: int, path: Path) -> None:
         count = int(rng.choice([1, 3, 20]))
         expected = lowest(count, widths, everything)
         assert sorted(ids(t.query(per_cell=(count, widths)).to_arrow())) == sorted(expected)
-        # A limit comes last, the other conditions first.
+        # A limit applies after the other parameters.
         limited = ids(t.query(per_cell=(count, widths), limit=10).to_arrow())
         assert limited == expected[:10]
         expected = lowest(count, widths, data["kind"] == 1)
@@ -202,14 +199,14 @@ def test_cells_do_not_flicker_while_panning(path: Path) -> None:
     rng = np.random.default_rng(5)
     data = {"id": np.arange(20_000), "x": rng.random(20_000), "y": rng.random(20_000)}
     t = kubist.create(path, data, {"x": (0, 1), "y": (0, 1)}, identity=["id"])
-    width = 1 / 16  # exact in binary, as are the ends below
+    width = 1 / 16  # exact in binary, like the bounds below
     views = [(shift / 16, (shift + 6) / 16) for shift in range(11)]
     shown = {}
     for view in views:
         r = t.query(box={"x": view, "y": (0.25, 0.5)}, per_cell=(4, {"x": width, "y": width}))
         shown[view] = r.to_pandas()
     for left, right in itertools.pairwise(views):
-        # Cells that lie whole in both views show the same records in both.
+        # Cells that are completely in both views have the same rows.
         low, high = right[0], left[1]
         in_both = [
             set(frame[(frame.x > low) & (frame.x < high) & (frame.y < 0.5)].id)
@@ -245,7 +242,7 @@ def test_equal_identities_are_records_of_their_own(path: Path) -> None:
     data = {"pid": np.zeros(500, dtype=np.int64), "x": np.arange(500.0)}
     t = kubist.create(path, data, ["x"], identity=["pid"])
     assert len(t) == t.query().to_arrow().num_rows == 500
-    # One priority for all: a limit has to cut through the tie, always at the same place.
+    # All rows have one priority: a limit must cut the tie at the same row each time.
     ten = t.query(limit=10).to_pandas().x.tolist()
     assert t.query(limit=20).to_pandas().x.tolist()[:10] == ten
     assert t.query(limit=10, where="x >= 0").to_pandas().x.tolist() == ten

@@ -1,4 +1,4 @@
-"""Tables as trajectories of ASE, found through the entry point that the package declares."""
+"""Tables as trajectories of ASE, through the declared entry point."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_other_atoms_are_refused(path: Path, images: list[ase.Atoms]) -> None:
 
 
 def test_ase_finds_the_format_by_itself(tmp_path: Path, run_python: Callable) -> None:
-    """Through what an installation of this package would declare."""
+    """Registers the entry point like an installation."""
     declared = tomllib.loads(PROJECT.read_text())["project"]["entry-points"]["ase.ioformats"]
     info = tmp_path / "kubist-0.dist-info"
     info.mkdir()

@@ -1,4 +1,4 @@
-"""The table of parameters in docs/asking.md, held against every binding itself."""
+"""The table of parameters in docs/asking.md, compared with every binding."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ JAVA = ROOT / "spark/core/src/main/java/org/kubist/Query.java"
 PLUGIN = ROOT / "python/kubist/paraview/KubistTable.py"
 
 CHOOSING = {"limit", "order_by", "per_cell"}
-"""What chooses among all records of a query, so that it cannot be cut into parts."""
+"""Parameters that select from all rows, so that the query cannot be split."""
 
 
 def table() -> dict[str, dict[str, list[str]]]:
-    """Binding to parameter to how it is spelt there; an empty list where it is not."""
+    """Binding to parameter to its spellings; an empty list if it has none."""
     lines = (ROOT / "docs/asking.md").read_text().splitlines()
     begin = next(place for place, line in enumerate(lines) if line.startswith("| parameter |"))
     heads = [head.strip() for head in lines[begin].strip("|").split("|")]
@@ -41,15 +41,15 @@ def table() -> dict[str, dict[str, list[str]]]:
 
 
 def spelt(binding: str, but: set[str] | None = None) -> set[str]:
-    """All names of a binding, without those of some parameters."""
+    """All names of a binding, except for some parameters."""
     said = table()[binding].items()
     return {word for name, words in said for word in words if name not in (but or set())}
 
 
 def parameters(function: Any, own: set[str]) -> set[str]:
-    """Those of a function beside its own; only the first one can be given by place."""
+    """Parameters of a function other than its own; only the first one is positional."""
     signature = inspect.signature(function).parameters.values()
-    # What refuses other names is no parameter.
+    # The parameter that refuses unknown names.
     taken = [each for each in signature if each.name != "self" and each.kind is not each.VAR_KEYWORD]
     by_place = [each.name for each in taken if each.kind is not each.KEYWORD_ONLY]
     assert by_place == [taken[0].name], function
@@ -92,10 +92,10 @@ def test_files_that_stay_as_they_are() -> None:
 
 
 def options(command: str) -> set[str]:
-    """The options that the command has, by its help."""
+    """The options in the command's help."""
     asked = [str(COMMAND), command, "--help"]
     text = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
-    # Those of a list: examples stand behind it.
+    # Without the examples after the list.
     listed = text.partition("\nOptions:\n")[2].partition("\nExamples:")[0]
     return set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", listed, re.MULTILINE)) - {"--help"}
 
@@ -119,7 +119,7 @@ def described() -> dict[str, Any]:
 
 
 def test_http() -> None:
-    """The server is held against this description by its own tests."""
+    """The server's own tests compare it with this description."""
 
     def keys(request: str) -> set[str]:
         return set(described()[request]["properties"]) - {"spec", "version", "format"}
@@ -131,7 +131,7 @@ def test_http() -> None:
 
 
 def test_the_library_for_c(path: Path) -> None:
-    """What it does not know it refuses, with a list of the names that it knows."""
+    """Its error for an unknown name lists the known ones."""
     library = libkubist.Library(libkubist.built() / "libkubist_capi.so")
     made = library.handle("table_create", str(path), libkubist.TABLE)
     with pytest.raises(libkubist.Failed, match="unheard_of") as refused:
@@ -166,7 +166,7 @@ def test_the_page() -> None:
     read = set(re.findall(r'(?:get|getAll|number|places|sides|has)\("(\w+)"', view))
     assert written == read
     assert spelt("page address") <= written
-    # What it sends to a server.
+    # The names that the page sends.
     sent = (ROOT / "viewer/src/generated/query.ts").read_text()
     fields = re.search(r"export interface QuerySpec \{(.*?)\n\}", sent, re.DOTALL)
     assert fields is not None

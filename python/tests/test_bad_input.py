@@ -1,6 +1,6 @@
-"""What does not fit is refused with a message that says what and where.
+"""Invalid data is refused with a message that says what and where.
 
-After each refusal the table must hold exactly what it held before.
+After each error the table must be unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def with_column(**columns: Any) -> dict[str, Any]:
 
 
 def drifting() -> pa.RecordBatchReader:
-    """A reader whose second batch has a column of another type, with a value beyond it."""
+    """A reader whose second batch has a column of another type, with a value out of range."""
     good = pa.table(DATA)
     bad = good.set_column(1, "x", pa.array(np.full(good.num_rows, 1e60)))
     batches = iter([*good.to_batches(), *bad.to_batches()])
@@ -86,7 +86,7 @@ def test_bad_data_leaves_nothing_behind(table: kubist.Table, case: str) -> None:
     with pytest.raises(kubist.InvalidInput, match=rf"(?s){message}"):
         table.append(make())
     assert table.query().to_arrow().sort_by("id").equals(before.sort_by("id"))
-    assert table.append(DATA).rows == 50  # the handle goes on
+    assert table.append(DATA).rows == 50  # the handle still works
     assert len(table) == 100 and table.verify(deep=True).ok
 
 
@@ -97,7 +97,7 @@ def test_a_writer_commits_no_half_append(table: kubist.Table, case: str) -> None
         w.append(DATA)
         with pytest.raises(kubist.InvalidInput, match=rf"(?s){message}"):
             w.append(make())
-        if w.pending_rows != 50:  # some of it had been kept
+        if w.pending_rows != 50:  # some rows had been added
             with pytest.raises(kubist.Refused, match="discard"):
                 w.commit()
             w.discard()
@@ -187,7 +187,7 @@ def test_create_where_something_is(table: kubist.Table, path: Path, tmp_path: Pa
         kubist.create(path, SCHEMA, {"x": (0, 1)}, identity=["id"])
     agreeing = dict(dimensions={"x": (0, 1)}, identity=["id"], exist_ok=True)
     assert len(kubist.create(path, SCHEMA, **agreeing)) == 50
-    assert len(kubist.create(path, DATA, **agreeing)) == 100  # data is appended
+    assert len(kubist.create(path, DATA, **agreeing)) == 100
     for difference, message in [
         (dict(seed=1), "seed"),
         (dict(identity=["name"]), "identity"),
@@ -317,7 +317,7 @@ BAD_QUESTIONS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("arguments", "message"), BAD_QUESTIONS)
 def test_bad_questions(table: kubist.Table, arguments: dict[str, Any], message: str) -> None:
-    # Raised by query() itself, not by whoever reads the result later.
+    # Raised by query() itself, not by a later read.
     with pytest.raises(kubist.InvalidInput, match=rf"(?s){message}"):
         table.query(**arguments)
     with pytest.raises(ValueError):
@@ -365,7 +365,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def whole_commits(t: kubist.Table) -> bool:
-    """Rows of a few whole commits of 50, each with the right values."""
+    """Checks that rows are whole commits of 50 with the right values."""
     frame = t.query().to_pandas()
     counts = np.bincount(frame.id, minlength=50)
     right = np.array_equal(frame.x.to_numpy(), DATA["x"][frame.id.to_numpy()])
@@ -403,15 +403,15 @@ def test_damaged_files_give_errors_and_never_wrong_rows(
                 sound = t.verify(deep=True).ok
                 assert whole_commits(t)
                 assert t.count(box={"x": (0.5, 1)}) * 2 == len(t)
-                # An acknowledgement is not synced: an invalid one is what a power
-                # failure leaves, says nothing, and its next owner mends it.
+                # An acknowledgement is not synced: after a power failure it may be invalid, which
+                # is harmless, and its next owner repairs it.
                 counts = damage == "flip" and file.suffix != ".ack"
                 missed += [(file.name, place)] if counts and sound else []
             except (kubist.Damaged, kubist.NotATable, kubist.StorageError, kubist.NewerFormat) as e:
                 assert str(copy) in str(e) or file.name in str(e), e
             if damage in ("empty", "remove"):
                 break
-    assert not missed  # no flipped bit is overlooked, by verify if by no question
+    assert not missed  # verify reports every flipped bit, even if no query does
 
 
 def test_damage_is_reported_by_file_and_place(path: Path) -> None:

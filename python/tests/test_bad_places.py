@@ -1,6 +1,6 @@
-"""Shared tables where something is not allowed or not left: that is told, and nothing is lost.
+"""Shared tables without permission or space: the error is reported, and nothing is lost.
 
-Each place is made in namespaces of its own, which needs the right to mount.
+Each case runs in its own namespaces, which needs the right to mount.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def shared(path: Path) -> kubist.Table:
 
 
 def told(path: Path, mounts: str, script: str, *runner: str) -> str:
-    """What a script says of a table where something was mounted first."""
+    """Runs a script on a table after mounting something."""
     common = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
@@ -83,12 +83,12 @@ def test_a_read_only_mount_answers_and_refuses_changes(path: Path) -> None:
     folder = path.parent
     read_only = f"mount --bind {folder} {folder}; mount -o remount,ro,bind {folder}"
     said = told(path, read_only, ASK_AND_CHANGE)
-    # The optimizer finds nothing to do.
+    # The optimizer has nothing to do.
     assert said.count("Read-only file system") >= 5, said
     assert len(kubist.open(path)) == ROWS and kubist.open(path).verify(deep=True).ok
 
 
-# Root without the right to pass over permissions.
+# Root without the right to bypass permissions.
 LIKE_A_USER = ["setpriv", "--inh-caps=-dac_override,-dac_read_search"]
 LIKE_A_USER += ["--bounding-set=-dac_override,-dac_read_search"]
 

@@ -1,4 +1,4 @@
-"""Steps within a budget through all doors: the same records are kept, and what is said of them is right."""
+"""Steps within a budget in every binding: all store the same rows, and totals are right."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ with kubist.mpi.open(
         compute(run, run.solvers)
 """
 
-# Conditions have units, as the table's columns do. All records are of one rank.
+# Conditions use the units of the columns. All rows are of one rank.
 UNITS = """
 import sys
 import numpy as np
@@ -134,7 +134,7 @@ def kept(table: kubist.Table) -> list[tuple[float, int, float | None]]:
 def reference(
     programs: dict[str, list[str | Path]], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The table of one rank."""
+    """The table of a single rank."""
     path = tmp_path_factory.mktemp("reference") / "t.kubist"
     start(programs, "C", 1, path, "rank", BUDGET)
     return path
@@ -170,7 +170,7 @@ def test_what_is_kept_stands_for_all(reference: Path) -> None:
     table = kubist.open(reference)
     rows = kept(table)
     times = np.array([time for time, _, _ in rows])
-    # The second step was abandoned by all, of the third nothing is worth keeping.
+    # All ranks abandoned the second step; no row of the third meets the condition.
     assert sorted(set(times)) == [1, 4]
     assert list(table.snapshot().complete_steps()) == [1, 2, 3, 4]
     thinned = table.info().thinned
@@ -189,20 +189,20 @@ def test_what_is_kept_stands_for_all(reference: Path) -> None:
         assert 475 <= count <= 500
         always = {pid for at, pid, below in rows if at == time and below == 1}
         assert always == hot
-    # Counts and means are those of all particles.
+    # Counts and means refer to all particles.
     figures = table.estimate(["count()", "mean(x)"]).to_arrow().to_pylist()
     mean = np.mean(np.arange(PARTICLES) % 1000 / 1000)
     for figure, truth in zip(figures, (2 * PARTICLES, mean), strict=True):
         assert figure["exact"] and figure["value"] == pytest.approx(truth, rel=1e-12)
     some = table.estimate("count()", where="x < 0.5", sample=1.0)
-    # Half of 12,000 from a thirteenth of them: 270 off, as a rule.
+    # Half of 12,000, from a thirteenth of them: a standard error of 270.
     assert abs(some.value - PARTICLES) < 1350 and some.low < some.value < some.high
     assert some.fraction < 0.1
     assert any("thinned" in warning for warning in some.warnings)
     certain = table.estimate("count()", where="hot", sample=1.0)
     assert certain.value == certain.low == 2 * len(hot)
     assert certain.high < 2 * len(hot) + 10 / certain.fraction
-    # Each record says how probable it was.
+    # Each row has its inclusion probability.
     weights = table.query(columns=["x"], inclusion="p").to_arrow()
     estimate = np.sum(1 / weights["p"].to_numpy())
     assert estimate == pytest.approx(2 * PARTICLES, rel=0.2)
@@ -217,7 +217,7 @@ def test_conditions_have_units(tmp_path: Path) -> None:
     rows = table.query(columns=["pid", "kept_below"]).to_arrow().to_pylist()
     assert 90 <= len(rows) <= 100
     assert {row["pid"] for row in rows if row["kept_below"] == 1} == set(range(990, 1000))
-    # The rank that had no records takes nothing away.
+    # The rank without rows does not change the result.
     mean = table.estimate("mean(d)")
     assert mean.exact and mean.value == pytest.approx(5e-5)
 

@@ -1,4 +1,4 @@
-"""How the workspace is compiled: nothing twice, and no test left out."""
+"""The workspace compiles nothing twice, and leaves out no test."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ LINE = re.compile(r"^(\S+ v\S+).*?\[([^]]*)\](?: \(\*\))?$")
 
 
 def features(edges: str, *members: str) -> dict[str, set[str]]:
-    """The features of each package that these members of the workspace are made of, by package."""
+    """The features of each package for these members of the workspace."""
     command = ["cargo", "tree", "--locked", *members, "--edges", edges]
     command += ["--prefix", "none", "--format", "{p} [{f}]"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -56,7 +56,7 @@ def test_no_file_of_tests_is_left_out() -> None:
 
 
 def test_crates_are_compiled_for_the_tests_that_they_have() -> None:
-    """rustdoc compiles a crate to look for examples, and cargo a library for its unit tests."""
+    """rustdoc compiles a crate to find examples, and cargo a library for its unit tests."""
     for manifest in ROOT.glob("crates/*/*/Cargo.toml"):
         lines = [
             line.strip()

@@ -1,4 +1,4 @@
-"""The C library through its own functions: what it exports, what it refuses, what it keeps."""
+"""The C library: its exports, errors and guarantees."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def table(lib: Library, path: Path) -> c_void_p:
 
 
 def refused(status: str, *words: str, call: Callable[[], object]) -> None:
-    """The call fails so, and its message has these words."""
+    """The call fails with this status, and its message has these words."""
     with pytest.raises(Failed) as failed:
         call()
     assert failed.value.status == status
@@ -61,11 +61,11 @@ def test_the_library_exports_its_functions_and_nothing_else() -> None:
 
 
 def declarations(header: str) -> list[str]:
-    """What a program compiled against the header relies on, one a line, without comments."""
+    """The ABI of the header: one declaration per line, without comments."""
     code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
     code = re.sub(r"//.*|^#.*", "", code, flags=re.MULTILINE)
     constants = re.findall(r"^#define KUBIST_\w+ \S+", header, flags=re.MULTILINE)
-    # A semicolon ends a declaration; those inside of braces do not.
+    # A semicolon ends a declaration, except inside braces.
     whole = re.findall(r"[^;{]+(?:\{[^}]*\}[^;]*)?;", code.replace('extern "C" {', ""))
     return sorted(constants + [" ".join(part.split()) for part in whole])
 
@@ -101,7 +101,7 @@ def test_what_is_put_is_found(lib: Library, table: c_void_p, path: Path) -> None
     for name, kind in (("x", F64), ("pid", I64), ("hot", BOOL)):
         first = rows.ctypes.data + rows.dtype.fields[name][1]
         lib.put(writer, name, c_int32(kind), c_void_p(first), len(rows), rows.dtype.itemsize)
-        # The solver uses its memory again at once.
+        # The solver reuses its memory at once.
         rows[name] = 0
     lib.end_step(writer, None, None)
     lib.writer_close(writer, 10.0)
@@ -239,14 +239,14 @@ def test_what_fails_behind_the_calls_is_told(lib: Library, table: c_void_p) -> N
         put_all(lib, writer, [0.5])
         lib.end_step(writer, None, None)
         if step == 5:
-            # What a writer of the same name wrote before, only the commit finds.
+            # Only the commit detects an earlier writer of the same name.
             lib.writer_close(writer, 30.0)
     refused("invalid_input", "step 4", call=lambda: lib.wait(writer, 2**63 - 1, 30.0))
     refused("invalid_input", "step 4", call=lambda: lib.begin_step(writer, 6))
     refused("invalid_input", "step 4", call=lambda: lib.writer_close(writer, 30.0))
     lib.dll.kubist_set_log(callback(), None)
     assert lib.rows(table) == 1
-    # Whether a step found the queue full is up to chance.
+    # Whether a step meets a full queue is random.
     told = [(level, message) for level, message in events if level != 1]
     assert [level for level, _ in told] == [0, 2]
     assert "step 5 is durable: 1 rows" in told[0][1]
@@ -315,7 +315,7 @@ def test_a_restart_takes_steps_back_and_repeats_none(lib: Library, table: c_void
         lib.writer_close(writer, 10.0)
 
     steps(1, 5)
-    steps(4, 6)  # 4 and 5 are there: their tokens say so
+    steps(4, 6)  # steps 4 and 5 exist, by their tokens
     assert lib.rows(table) == 60
     gone = c_uint64()
     lib.retract_after(table, 3, byref(gone))
@@ -430,7 +430,7 @@ def test_an_answer_outlives_its_table(lib: Library, path: Path) -> None:
     lib.begin_step(writer, 1)
     put_all(lib, writer, [0.25, 0.5])
     lib.end_step(writer, None, None)
-    # What is no time is none: the handle is gone all the same.
+    # An invalid time is an error, but the handle is released.
     lib.writer_close(writer, float("nan"))
     stream = ctypes.create_string_buffer(256)
     lib.query(table, "", stream)
@@ -480,7 +480,7 @@ def test_programs_find_the_installed_library(tmp_path: Path) -> None:
 
 
 def test_floating_point_exceptions_are_left_to_the_solver(tmp_path: Path) -> None:
-    """Many solvers end when one is raised. What is computed here raises some, as NaN does."""
+    """Many solvers trap floating-point exceptions. Computations here raise some, as NaN does."""
     need("gcc", "g++")
     prefix, program = install(tmp_path / "prefix"), tmp_path / "memory"
     run("gcc", "-c", CRATE / "tests/traps.c", "-o", tmp_path / "traps.o")
@@ -493,7 +493,7 @@ def test_floating_point_exceptions_are_left_to_the_solver(tmp_path: Path) -> Non
 @pytest.mark.release
 @pytest.mark.parametrize("tool", ["valgrind", "sanitizers"])
 def test_memory_is_read_written_and_freed_as_it_should_be(tmp_path: Path, tool: str) -> None:
-    """Of threads that still run when the program ends, valgrind cannot say whose memory is."""
+    """valgrind cannot attribute the memory of threads that run at exit."""
     need("g++", *([tool] if tool == "valgrind" else []))
     prefix, program = install(tmp_path / "prefix"), tmp_path / "memory"
     flags = ["-fsanitize=address,undefined"] if tool == "sanitizers" else []

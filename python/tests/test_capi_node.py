@@ -1,4 +1,4 @@
-"""Ranks of a node that share a ring, and their leader, each in a process of its own."""
+"""Ranks of a node that share a ring, and their leader, each in its own process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RANK = """
 
 
 class Node:
-    """Processes that share a ring: each runs a script behind RANK."""
+    """Processes that share a ring: each runs a script after RANK."""
 
     def __init__(self, path: Path, ranks: int, lane_bytes: int = 0) -> None:
         lib = ctypes.CDLL(str(built() / "libkubist_capi.so"))
@@ -90,7 +90,7 @@ LEADER = """
 def test_a_rank_that_dies_takes_the_step_with_it_and_others_are_told(
     table: c_void_p, lib: Library, path: Path
 ) -> None:
-    """Its step is not written for the others either: it would be taken for the whole."""
+    """The step is not written for the other ranks either, because it would look complete."""
     with Node(path, 2) as node:
         leader = node.start(LEADER)
         assert heard(leader) == "leads"
@@ -208,7 +208,7 @@ def test_a_full_ring_waits_for_room_or_fails_at_once(
 def test_memory_that_is_promised_and_not_there_is_told(
     lib: Library, table: c_void_p, tmp_path: Path
 ) -> None:
-    """Who touches a page of a full /dev/shm is killed; so is who touches a file's missing end."""
+    """A process that touches a page of a full /dev/shm, or beyond a file's end, is killed."""
     pages = 64
     with open(tmp_path / "window", "wb+") as file:
         file.truncate(pages * mmap.PAGESIZE)

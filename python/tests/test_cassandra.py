@@ -1,4 +1,4 @@
-"""Tables on a Cassandra cluster, through Python and the command line."""
+"""Tables on a Cassandra cluster, in Python and on the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROWS = 20_000
 
 @pytest.fixture
 def location() -> Iterator[str]:
-    """Where a table may be made; it is dropped afterwards."""
+    """A location for a table, which is dropped afterwards."""
     location = f"cassandra://{HOSTS}/kubist_tests/p{uuid.uuid4().hex}"
     yield location
     try:
@@ -185,7 +185,7 @@ def test_the_command_line(location: str, tmp_path: Path) -> None:
     expected = pc.sum(pc.equal(pa.concat_tables([drops(), drops(ROWS, 10)])["m"], 5)).as_py()
     assert pq.read_metadata(out).num_rows == expected
     run("verify", location, "--deep")
-    # To a directory and back: the same records.
+    # A copy to a directory and back has the same rows.
     near, again = tmp_path / "near.kubist", location + "b"
     try:
         run("copy", location, near)

@@ -1,4 +1,4 @@
-"""What the documentation shows is run, block by block, in an empty directory."""
+"""Runs the code blocks of the documentation, in an empty directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMANDS = Path(sys.executable).parent
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    """The blocks of a page in their order: language, text."""
+    """The blocks of a page in order: language, text."""
     return re.findall(r"^```(python|sh)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
@@ -40,7 +40,7 @@ def test_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_first_steps_need_numpy_alone(
     tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    """Those of README, in a Python without the libraries that other methods are named after."""
+    """The steps of README, in a Python without optional libraries."""
     (first,) = [block for language, block in blocks(ROOT / "README.md") if language == "python"]
     absent = ["pyarrow", "pandas", "polars", "matplotlib"]
     without = f"import os, sys; sys.modules.update(dict.fromkeys({absent}))\n"

@@ -1,6 +1,7 @@
-"""Public functions of the Rust crates say how they fail: `# Errors` in their documentation.
+"""Public functions of the Rust crates document their errors (`# Errors`).
 
-clippy's `missing_errors_doc` sees all of them; this reads the modules that are public by name.
+clippy's `missing_errors_doc` checks reachable ones; this checks all modules that are public by
+name.
 """
 
 import re
@@ -10,12 +11,12 @@ from pathlib import Path
 CRATES = Path(__file__).resolve().parents[2] / "crates"
 
 FUNCTION = re.compile(r"^ *pub (?:async |const )*fn (\w+)(.*?)[{;]$", re.M | re.S)
-# Of the function itself, not of one that it is given.
+# The result of the function itself, not of an argument.
 FAILS = re.compile(r"-> *(?:\w+::)*Result<(?!.*->)", re.S)
 
 
 def public(folder: Path, root: Path) -> Iterator[Path]:
-    """The file of a module and those of the public modules below it."""
+    """The file of a module, and those of the public modules below it."""
     text = root.read_text()
     yield root
     for name in re.findall(r"^pub mod (\w+);", text, re.M):
@@ -25,8 +26,8 @@ def public(folder: Path, root: Path) -> Iterator[Path]:
 
 
 def silent(text: str) -> Iterator[str]:
-    """The public functions of a file that can fail and do not say how."""
-    # Without tests and other private modules within the file.
+    """The public functions of a file that return a Result without documentation."""
+    # Without tests and other private modules in the file.
     code = re.sub(r"^(?:pub\(crate\) )?mod \w+ \{$.*?^}$", "", text, flags=re.M | re.S)
     for found in FUNCTION.finditer(code):
         if FAILS.search(found[2]):

@@ -1,4 +1,4 @@
-"""Estimates through the Python door: against numpy, in every form, and refused where wrong."""
+"""Estimates in Python: compared with numpy, in every form, and errors."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_histograms_agree_with_numpy(table: kubist.Table, data: dict[str, np.nda
     inside = data["speed"].clip(0, 12)
     counts, edges = np.histogram(inside, bins=12, range=(0, 12))
     assert bins["value"].to_pylist() == counts.tolist()
-    # The outer bins say what they hold: the smallest and the largest value.
+    # The outer bins end at the smallest and the largest value.
     ends = [min(0, data["speed"].min()), *edges[1:-1]]
     assert bins["bin_low"].to_pylist() == pytest.approx(ends)
     assert bins["bin_high"].to_pylist()[-1] == max(12, data["speed"].max())
@@ -83,7 +83,7 @@ def test_histograms_agree_with_numpy(table: kubist.Table, data: dict[str, np.nda
     assert np.array_equal(counted, counts) and (len(edges_x), len(edges_y)) == (5, 9)
     assert edges_x[1:-1].tolist() == [0.25, 0.5, 0.75]
     counted, edges = table.estimate("histogram(speed, 12, 1, 3)", sample=1).to_numpy()
-    # The outer edges say what is in the outer bins.
+    # The outer edges include all values.
     assert np.array_equal(counted, np.histogram(data["speed"], edges)[0])
     assert (edges[0], edges[-1]) == (data["speed"].min(), data["speed"].max())
     with pytest.raises(kubist.InvalidInput, match="one histogram"):
@@ -111,7 +111,7 @@ def test_a_box_a_condition_and_groups(table: kubist.Table, data: dict[str, np.nd
         truth = data["speed"][chosen].mean() if row.aggregate == "mean(speed)" else chosen.sum()
         held += row.low <= truth <= row.high
         assert 0.25 < row.rows / chosen.sum() < 0.35
-    # Of 16 intervals of 95 % fewer than 12 hold once in 10,000 seeds; the seed is fixed.
+    # Fewer than 12 of 16 intervals of 95 % hold once in 10,000 seeds; the seed is fixed.
     assert held >= 12
 
 
@@ -136,7 +136,7 @@ def test_progress_narrows_and_reads_each_record_once(table: kubist.Table) -> Non
 
 
 def test_windows_are_independent_samples(table: kubist.Table, data: dict[str, np.ndarray]) -> None:
-    """Twenty disjoint windows: their means spread as each interval says."""
+    """The means of twenty disjoint windows spread as each interval predicts."""
     windows = [(low / 20, (low + 1) / 20) for low in range(20)]
     found = [table.estimate("mean(speed)", window=window) for window in windows]
     spread = np.std([e.value for e in found], ddof=1)

@@ -1,4 +1,4 @@
-"""Figures as users of SQL ask for them: exact values in their own types, and fractions by bins."""
+"""Exact values in their own types, and fractions by bins."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_exact_means_exact(exact: kubist.Table) -> None:
 
 
 def test_times_keep_their_unit(tmp_path: Path) -> None:
-    """In Python's own types where these hold every digit of the column's unit, else in NumPy's."""
+    """Python's types if they hold every digit of the column's unit, else NumPy's."""
     count, noon = 101, 12 * 3600 * 10**9
     rows = np.arange(count)
     ns = 10**18 + rows

@@ -1,7 +1,7 @@
-"""Expressions against DuckDB: random ones over random rows, as values, conditions and groups.
+"""Random expressions over random rows, compared with DuckDB: as values, conditions and groups.
 
-Each random expression is written twice, for Kubist and for DuckDB, where their words differ; the
-differences are those that docs/expressions.md lists. ``EXPRESSIONS=5000`` tries more of them.
+Each expression is written twice where the syntax of Kubist and DuckDB differs; docs/expressions.md
+lists the differences. ``EXPRESSIONS=5000`` runs more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Both = tuple[str, str]
 
 
 def rows(seed: int) -> pa.Table:
-    """Small numbers, so that products of a few stay within 64 bits; no NaN."""
+    """Small numbers, so that products of a few fit into 64 bits; no NaN."""
     draw = random.Random(seed)
 
     def column(value: Any, nulls: float = 0.15) -> list[Any]:
@@ -72,8 +72,6 @@ def duck(data: pa.Table) -> Any:
 
 
 class Grammar:
-    """Random expressions of each kind."""
-
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
 
@@ -82,7 +80,7 @@ class Grammar:
         if depth == 0:
             name = draw.choice(["n", "i", "x", "f", "3", "-2", "0.5", "7", "2.25"])
             if name == "f":
-                # In 32 bits as far as both compute in them.
+                # In 32 bits if both systems compute so.
                 return "(f * 2)::float64", "(f * 2)::DOUBLE"
             return name, name + "::DOUBLE" if "." in name else name
         which = draw.randrange(13)
@@ -136,7 +134,7 @@ class Grammar:
         return self.integer(depth)
 
     def divisor(self, one: Callable[[], Both]) -> Both:
-        """A number that reads a column: one that is zero for every row makes a constant null."""
+        """An expression that reads a column: a zero for every row would make a constant null."""
         both = one()
         while not _reads(both[0]):
             both = one()
@@ -213,7 +211,7 @@ class Grammar:
 
 def near(found: Any, expected: Any) -> bool:
     if expected is None or (isinstance(expected, float) and math.isnan(expected)):
-        # Aggregates leave out NaN, so that nothing is left.
+        # Aggregates ignore NaN, so nothing is left.
         return found is None
     if found is None:
         return False
@@ -222,7 +220,7 @@ def near(found: Any, expected: Any) -> bool:
     if isinstance(expected, (datetime.date, datetime.datetime)):
         return bool(found == expected)
     found, expected = float(found), float(expected)
-    # Other libraries of mathematics, other last digits, which differences let stand out.
+    # Math libraries differ in the last digits, and differences of values amplify that.
     return found == expected or abs(found - expected) <= 1e-9 * max(abs(found), abs(expected), 1.0)
 
 
@@ -232,7 +230,7 @@ def test_values_are_those_of_duckdb(table: kubist.Table, duck: Any) -> None:
     for _ in range(0, COUNT, at_once):
         draw = grammar.draw
         numbers = [grammar.number(draw.choice([1, 2, 3])) for _ in range(at_once - 8)]
-        # What is the same for every row is refused.
+        # An expression that is equal for every row is refused.
         both = [each for each in numbers + [grammar.time() for _ in range(8)] if _reads(each[0])]
         asked = [f"max({ours})" for ours, _ in both]
         found = table.estimate(asked, group_by="row", sample=1)._rows()
@@ -248,7 +246,7 @@ def test_values_are_those_of_duckdb(table: kubist.Table, duck: Any) -> None:
 
 
 def _reads(text: str) -> bool:
-    """Does it name a column?"""
+    """Whether it names a column."""
     words = "".join(letter if letter.isalnum() else " " for letter in text).split()
     return any(word in ("n", "i", "x", "f", "flag", "kind", "t", "d") for word in words)
 
@@ -281,7 +279,7 @@ def test_groups_are_those_of_duckdb(table: kubist.Table, duck: Any) -> None:
 
 
 def test_the_documented_differences_are_the_differences(table: kubist.Table, duck: Any) -> None:
-    """What docs/expressions.md says that DuckDB does otherwise."""
+    """The differences from DuckDB in docs/expressions.md."""
 
     def ours(text: str) -> Any:
         return table.estimate(f"max({text} + 0 * row)", sample=1).value

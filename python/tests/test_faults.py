@@ -1,8 +1,8 @@
 """System calls that fail, one at a time, under the real command.
 
-Every call of a small workload fails once with each of four errors. Whatever the command then
-says, the table is sound afterwards, has all rows that were acknowledged, and of those that
-were on their way all or none. strace makes calls fail; without it the tests are skipped.
+Every call of a small workload fails once with each of four errors. Afterwards the table is intact
+and has all acknowledged rows, and all or none of the rows in progress. strace injects the
+failures; without it the tests are skipped.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ import pytest
 
 COMMAND = Path(sys.executable).parent / "kubist"
 ERRORS = ("EIO", "ENOSPC", "EINTR", "EMFILE")
-# What the engine asks of the system about files; all else is the language's own business.
+# The file calls of the engine, without those of the runtime.
 CALLS = (
     "openat", "read", "pread64", "write", "pwrite64", "fsync", "fdatasync", "ftruncate", "linkat",
     "unlinkat", "mkdirat", "newfstatat", "statx", "getdents64", "flock",
 )  # fmt: skip
-# How many faults of each workload are tried; FAULTS=all for every one.
+# Number of faults per workload; FAULTS=all for every one.
 SHARE = os.environ.get("FAULTS", "40")
 OLD, NEW = 400, 300
 
 
 def works() -> str | None:
-    """Why calls cannot be made to fail here; None if they can."""
+    """The reason why calls cannot be made to fail here; None if they can."""
     if (strace := shutil.which("strace")) is None:
         return "strace is not installed"
     if not COMMAND.exists():
@@ -49,7 +49,7 @@ pytestmark = [pytest.mark.release, works_here]
 class Workload:
     name: str
     arguments: list[str]
-    """Rows that it adds, if it ends well."""
+    """Rows that it adds on success."""
     adds: int
 
 
@@ -73,7 +73,7 @@ def rows_of(table: Path) -> int:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of a few commits, so that there is something to optimize and to clean."""
+    """A table of a few commits, so that optimize and clean have work."""
     folder = tmp_path_factory.mktemp("faults")
     made = folder / "t.kubist"
     for part in range(4):
@@ -124,7 +124,7 @@ def test_a_failing_call_costs_no_row(place: int, table: Path, tmp_path: Path) ->
         under = (strace, "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject)
         done = kubist(*arguments, under=under)
         what = f"{work.name}: {call} number {number} failing with {error}: {done.stderr}"
-        # No signal, no panic; 127 is the loader's, before anything of ours has begun.
+        # No signal, no panic; 127 comes from the loader, before the program starts.
         loading = done.returncode == 127 and "loading shared libraries" in done.stderr
         assert loading or 0 <= done.returncode < 100, what
         assert "panicked" not in done.stderr and "RUST_BACKTRACE" not in done.stderr, what

@@ -1,7 +1,7 @@
-"""Tables as frames: Polars, its SQL, pyarrow datasets and DuckDB over them.
+"""Tables as frames: Polars, its SQL, pyarrow datasets and DuckDB.
 
-The oracle is always the other engine itself, over all rows in memory: whatever is pushed
-down, the answer must be the one that it gives without us.
+The oracle is the other engine itself over all rows in memory. Whatever is pushed down, the result
+must be the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POLARS_KINDS = (
 
 
 def table_of(path: Path, world: worlds.World) -> kubist.Table:
-    """In several commits, so that there are several runs."""
+    """Several commits, for several runs."""
     t = kubist.create(path, world.arrow.schema, world.dimensions, identity=["id"], capacity=64)
     for first in range(0, world.rows, 700):
         t.append(world.take(range(first, min(first + 700, world.rows))))
@@ -53,7 +53,7 @@ def world_of(rng: np.random.Generator, kinds: list[str], rows: int = 2000) -> wo
 
 
 def polars_test(rng: np.random.Generator, frame: pl.DataFrame, depth: int = 2) -> pl.Expr:
-    """Some condition, of the forms that are pushed down and of others."""
+    """A random condition, of forms that are pushed down and of others."""
     if depth and rng.random() < 0.6:
         left, right = polars_test(rng, frame, depth - 1), polars_test(rng, frame, depth - 1)
         return [left & right, left | right, ~left, left.xor(right)][
@@ -71,7 +71,7 @@ def polars_test(rng: np.random.Generator, frame: pl.DataFrame, depth: int = 2) -
         return column.is_nan() if rng.random() < 0.5 else column.is_not_nan()
     if choice == 2 and series.dtype == pl.String:
         return column.str.starts_with(one[:1])
-    # The very value, of the column's own type.
+    # The exact value, in the column's own type.
     a, b = pl.lit(series.filter(series == one).head(1)).first(), pl.lit(other, series.dtype)
     b = b if series.dtype.is_numeric() else pl.lit(other)
     if series.dtype in (pl.Boolean, pl.Categorical):
@@ -231,7 +231,7 @@ def test_a_box_in_sql_reads_what_a_box_reads(cloud: kubist.Table, name: str) -> 
 )
 def test_a_box_in_duckdb_reads_what_a_box_reads(cloud: kubist.Table, name: str) -> None:
     box, sql = SQL_BOXES[name]
-    # DuckDB keeps lower ends of floats to itself: they are given as a box.
+    # DuckDB does not push down lower bounds of floats: they are given as a box.
     floats = {column: ends for column, ends in box.items() if column in ("x", "y")}
     native = cloud.query(box=box)
     expected = native.to_arrow().sort_by([("pid", "ascending"), ("x", "ascending")])
@@ -265,7 +265,7 @@ def test_duckdb_hands_over_columns_upper_ends_and_lists(cloud: kubist.Table) -> 
             cloud.count(where="pid IN (17, 18)"),
         )
         assert asked[0].stats.rows_read < 40_000
-        # NaN is above all numbers in DuckDB, and it filters by itself.
+        # NaN is above all numbers in DuckDB, which filters again.
         assert ask("SELECT count(*) FROM droplets WHERE x > 0.95") == (
             cloud.count(where="x > 0.95"),
         )
@@ -278,7 +278,7 @@ def test_only_what_is_needed_is_read(cloud: kubist.Table) -> None:
     assert asked.pop().stats.rows_read < 100_000
     assert lazy.select(pl.len()).collect().item() == 400_000
     assert len(asked.pop().schema.names) == 1
-    # A slice comes before the filter behind it.
+    # A slice comes before a later filter.
     first = lazy.select("x").head(1000).collect()
     assert (
         lazy.head(1000)
@@ -288,7 +288,7 @@ def test_only_what_is_needed_is_read(cloud: kubist.Table) -> None:
         .equals(first.filter(pl.col("x") < 0.5))
     )
     assert lazy.filter(pl.col("x") < 0.5).head(7).collect().height == 7
-    # The other way round it need not read to the end, and never all columns.
+    # After a filter, a slice need not read to the end, and never all columns.
     asked.clear()
     mean = (
         lazy.filter(pl.col("x") < 0.5).select(pl.col("v").mean()).collect(engine="streaming").item()
@@ -329,7 +329,7 @@ def test_a_sample_then_a_filter_is_a_filter_then_a_sample(cloud: kubist.Table) -
     after = cloud.scan(sample=0.05).filter(condition).collect().sort("pid", "x")
     before = cloud.query(sample=0.05, where="k > 100").to_polars().sort("pid", "x")
     assert after.equals(before) and after.height > 0
-    # Seeds are windows: disjoint, and all of them together everything.
+    # Seeds are windows: disjoint, and together complete.
     seeds = [cloud.scan(window=(seed / 4, (seed + 1) / 4)) for seed in range(4)]
     sizes = [frame.select(pl.len()).collect().item() for frame in seeds]
     assert sum(sizes) == len(cloud)
@@ -362,7 +362,7 @@ def test_bad_input_is_refused_where_it_is_given(
 def test_a_dataset_does_nothing_behind_our_back(cloud: kubist.Table) -> None:
     dataset = cloud.to_dataset()
     own = set(vars(type(dataset)))
-    # Of files and of how pyarrow scans them: nothing that reads rows.
+    # Methods about files and pyarrow's scanning, which read no rows.
     harmless = {
         "from_paths",
         "format",
@@ -399,7 +399,7 @@ def test_inclusion_is_the_share_that_was_drawn(cloud: kubist.Table) -> None:
     limited = cloud.query(limit=1000, inclusion="p")
     assert set(limited.to_arrow()["p"].to_pylist()) == {limited.fraction}
     assert of(limit=10**9) == {1.0}
-    # One particle found by its number is still drawn with the same probability.
+    # A single particle keeps its sampling probability.
     assert of(where="pid = 17", sample=0.5) == {0.5}
 
 
@@ -409,7 +409,7 @@ def test_inclusion_of_each_cell_is_its_own(cloud: kubist.Table) -> None:
     plain = cloud.query(per_cell=(50, cells)).to_pandas()
     assert plain.equals(answer.drop(columns="p"))
     everything = cloud.query().to_pandas()
-    # The same rows weigh as much as their cell holds: within four standard errors each.
+    # Weighted rows estimate the count of each cell within four standard errors.
     sides = [np.floor(answer.x / 0.25), answer.y > 0.5]
     for name, cell in answer.groupby(sides):
         held = everything[
@@ -431,8 +431,9 @@ WORLDS = 150
 
 @pytest.fixture(scope="module")
 def same_worlds(tmp_path_factory: pytest.TempPathFactory) -> tuple[kubist.Table, float]:
-    """The same records many times side by side, each time drawn anew; and their sum of v,
-    which goes with density."""
+    """Copies of the same rows, each sampled independently, and their sum of v, which correlates
+    with density.
+    """
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.random(1500), rng.normal(0.5, 0.02, 1500)])
     v = 1 + 10 * np.exp(-((x - 0.5) ** 2) / 0.01)
@@ -455,7 +456,7 @@ CHOICES: dict[str, dict[str, Any]] = {
 def test_inverse_inclusion_estimates_without_bias(
     same_worlds: tuple[kubist.Table, float], how: str
 ) -> None:
-    """Over many draws, within four standard errors."""
+    """Over many samples, within four standard errors."""
     t, truth = same_worlds
     found = []
     for world in range(WORLDS):

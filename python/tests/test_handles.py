@@ -1,4 +1,4 @@
-"""Handles: results can be read again, snapshots are pinned, writers let go."""
+"""Handles: results are repeatable, snapshots pinned, writers released."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_a_result_says(table: kubist.Table) -> None:
     s = r.stats
     assert s.rows_returned == found <= s.rows_read <= ROWS
     assert s.bytes_read > 0 and s.pages_read > 0 and s.cubes_visited > 0 and s.seconds > 0
-    assert s == r.stats  # final
+    assert s == r.stats
     assert f"{found:,} records returned" in repr(s)
     assert table.query().fraction == 1
     assert table.query(window=(0.1, 0.3)).fraction == 0.3
@@ -81,7 +81,7 @@ def test_a_wide_question_streams(path: Path) -> None:
     t = kubist.create(path, rows(0, 500_000), {"x": (0, 1)}, identity=["id"])
     batches = [batch.num_rows for batch in t.query()]
     assert len(batches) > 1 and sum(batches) == 500_000
-    # Results that are left half-read or unread let go of their work.
+    # Unread and half-read results release their work.
     for _ in range(50):
         next(iter(t.query()))
         t.query()
@@ -137,7 +137,7 @@ def test_a_handle_follows_and_a_snapshot_does_not(table: kubist.Table, path: Pat
         assert pinned.query(limit=50).to_arrow().equals(first)
         assert sum(r.to_arrow().num_rows for r in pinned.refine()) == ROWS
     assert pinned.schema == reader.schema and pinned.location == reader.location
-    # A question that was begun is answered as of its beginning.
+    # A running query reads the snapshot of its start.
     r = reader.query(columns=["step"])
     table.append(rows(6 * ROWS))
     assert r.to_arrow().num_rows == 6 * ROWS
@@ -159,14 +159,14 @@ def test_a_writer_commits_what_it_is_told(table: kubist.Table) -> None:
         assert w.pending_rows == w.commit().rows == 0
         w.append(rows(3 * ROWS))
         w.append(rows(4 * ROWS))
-    # Leaving commits what is pending, in one commit.
+    # The end of the block commits pending rows, in one commit.
     assert len(table) == 4 * ROWS
     by_name = {writer.name: writer for writer in table.info().writers}
     assert by_name["rank-7"].commits == 2
     for call in (lambda: w.append(rows(0)), w.commit):
         with pytest.raises(kubist.Refused, match="closed"):
             call()
-    # And its name is free again.
+    # Its name is free again.
     with table.writer("rank-7") as w:
         w.append(rows(5 * ROWS))
     assert len(table) == 5 * ROWS and table.verify(deep=True).ok
@@ -217,7 +217,7 @@ def test_closed_handles_refuse(table: kubist.Table, path: Path) -> None:
         with pytest.raises(kubist.Refused, match=r"closed.*open the table again"):
             call()
     assert "closed" in repr(table)
-    # What was taken from it goes on, and so do other handles.
+    # Its snapshots and other handles still work.
     assert len(snapshot) == len(kubist.open(path)) == 2 * ROWS
 
 

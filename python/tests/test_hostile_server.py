@@ -1,4 +1,4 @@
-"""A server that lies: whatever bytes come, a client raises or has sound data, and lives on."""
+"""A malicious server: for any bytes, a client raises or has valid data, and keeps working."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from servers import Server
 import kubist
 
 TRIES = 150
-#: What a client may take, far more than its small answers need.
+# Memory limit of a client, far more than its small results need.
 MEMORY = 4 << 30
 
-# Asks again and again; says how each time ended. Arrow looks at all that came, validity too.
+# Queries repeatedly and reports each outcome. Arrow validates all results.
 CLIENT = """
 import json, resource, sys
 import kubist
@@ -44,7 +44,7 @@ for number in range(tries):
 
 
 class Liar(BaseHTTPRequestHandler):
-    """Passes questions on, and damages what comes back of records."""
+    """Forwards queries, and damages the results."""
 
     behind: str
     damage: Damage
@@ -73,7 +73,7 @@ class Liar(BaseHTTPRequestHandler):
 
 
 class Damage:
-    """Another one for each answer: bits, words, lengths, an end too soon, bytes too many."""
+    """Different damage for each response: bits, words, lengths, truncation, extra bytes."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -83,7 +83,7 @@ class Damage:
         self.done += 1
         spoilt = bytearray(content)
         place = self.random.randrange(len(spoilt))
-        # The messages' own words stand in front: most of what decides lies there.
+        # Damages the beginning more often, because it has the messages' headers.
         early = self.random.randrange(min(len(spoilt), 2048))
         match self.random.randrange(6):
             case 0:
@@ -131,5 +131,5 @@ def test_no_answer_ends_a_client(liar: tuple[str, Damage]) -> None:
     outcomes = [json.loads(line) for line in ended.stdout.splitlines()]
     assert len(outcomes) == TRIES and damage.done >= TRIES
     assert [outcome for outcome in outcomes if outcome.startswith("!")] == []
-    # Both happen: the damage reaches the client, and not every bit of a value can be known.
+    # Both occur: the damage reaches the client, and some bits of values cannot be checked.
     assert "sound" in outcomes and len(set(outcomes)) > 1

@@ -1,4 +1,4 @@
-"""A table that is replaced under its handles, and one whose process goes elsewhere."""
+"""A table that is replaced under its handles, and a process that changes its directory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_token_of_a_state_before_a_restore(path: Path) -> None:
 
 
 def test_a_handle_of_a_relative_path_stays_where_it_is(path: Path) -> None:
-    # The working directory is the whole process's.
+    # The working directory belongs to the whole process.
     script = f"""
 import os, kubist
 os.chdir({str(path.parent)!r})

@@ -1,4 +1,4 @@
-"""Files beside which an index lies answer as numpy does over what their own library reads."""
+"""Queries of indexed files give the results of numpy on the data that their library reads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ENDINGS = {"npy": "npy", "netcdf3": "nc", "hdf5": "h5"}
 
 
 def numbers(variable: Variable) -> tuple[np.ndarray, np.ndarray]:
-    """Values, and where they can be compared with something."""
+    """Values that can be compared."""
     values = variable.values
     there = ~variable.missing
     if values.dtype.kind == "f":
@@ -44,7 +44,7 @@ def numbers(variable: Variable) -> tuple[np.ndarray, np.ndarray]:
 
 
 def question(rng: np.random.Generator, made: World) -> tuple[str, np.ndarray]:
-    """A condition, and where it holds."""
+    """A condition, and its result."""
     names = [name for name in made.variables if name in ("a", "b", made.path.stem)]
     main = made.variables[names[0]]
     shape = main.stored.shape
@@ -57,7 +57,7 @@ def question(rng: np.random.Generator, made: World) -> tuple[str, np.ndarray]:
         bound = pool[rng.integers(0, pool.size)]
         if not np.isfinite(bound):
             bound = 0
-        # As exact text: a literal is rounded to the column's type.
+        # As exact text, because a literal is rounded to the column's type.
         text = repr(float(bound)) if values.dtype.kind == "f" else str(int(bound))
         number = values.dtype.type(bound)
         sign = rng.choice([">", "<=", "=", "<>", "NOT >"])
@@ -86,7 +86,7 @@ def question(rng: np.random.Generator, made: World) -> tuple[str, np.ndarray]:
         text, found = f'"{names[0]}" IS NULL', main.missing
     elif pick == 4:
         axis = int(rng.integers(0, len(shape)))
-        # Axes of HDF5 have the names of their scales, those of netCDF names of their own.
+        # Axes of HDF5 have the names of their scales, those of netCDF their own names.
         is_named = main.axes[axis] in made.variables or made.path.suffix == ".nc"
         name = main.axes[axis] if is_named else f"dim{axis}"
         bound = int(rng.integers(0, shape[axis] + 1))
@@ -99,7 +99,7 @@ def question(rng: np.random.Generator, made: World) -> tuple[str, np.ndarray]:
 
 
 def positions(table: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The linear positions of records, ascending, with the order that sorts them."""
+    """The linear positions of rows, ascending, and the order that sorts them."""
     columns = [name for name in table.column_names if name.endswith("_index")]
     own = [np.asarray(table[name]) for name in columns]
     return np.ravel_multi_index(own, shape) if len(table) else np.zeros(0, int)
@@ -115,7 +115,7 @@ def test_random_files_answer_as_numpy_does(tmp_path: Path, kind: str) -> None:
         shape = main.stored.shape
         block = str(rng.choice(["64", "256", "4KiB", "64KiB", "x".join(["3"] * len(shape))]))
         share = float(rng.choice([0, 0.05, 0.5, 1]))
-        # A single number is no shape.
+        # A single number is not a shape.
         block = block if block != "3" else "64"
         indexed = kubist.index(made.path, block=block, sorted=share)
         for _ in range(6):
@@ -127,7 +127,7 @@ def test_random_files_answer_as_numpy_does(tmp_path: Path, kind: str) -> None:
             except kubist.Error as error:
                 raise AssertionError(case) from error
             if kind == "npy":
-                # In Fortran's order the axes come from the last.
+                # In Fortran order the last axis comes first.
                 table = table.select(
                     sorted(n for n in table.column_names if n.endswith("_index"))
                     + [n for n in table.column_names if not n.endswith("_index")]
@@ -175,7 +175,7 @@ def test_samples_are_nested_and_the_same_in_all_files(tmp_path: Path) -> None:
 
     few, many = sample(0.01), sample(0.1)
     assert few["one.nc"] == few["two.nc"] and few["one.nc"] < many["one.nc"]
-    # 24,000 positions: five standard deviations around the share.
+    # 24,000 positions: five standard deviations around the fraction.
     assert abs(len(many["one.nc"]) - 2400) < 5 * (2400 * 0.9) ** 0.5
     assert sum(map(len, sample(None, limit=77).values())) == 77
     limited = sample(None, limit=len(few["one.nc"]) * 2)
@@ -195,7 +195,7 @@ def test_isel_and_box_are_conditions(tmp_path: Path) -> None:
     for mistake in ({"isel": {"nowhere": 1}}, {"isel": {"lat": slice(0, 9, 2)}}, {"box": {"x": 1}}):
         with pytest.raises(kubist.InvalidInput):
             files.query(columns=["a"], **mistake)
-    # What tables do too.
+    # The methods of tables.
     assert files.columns == files.schema.names == ["a", "lat", "lat_index", "lon_index"]
     assert files.info()["files"] == 1 and files.units == {}
     assert files.head(3, columns=["a"]).to_arrow().num_rows == 3
@@ -204,8 +204,9 @@ def test_isel_and_box_are_conditions(tmp_path: Path) -> None:
 
 
 def test_measured_costs_lie_on_the_models_line(tmp_path: Path) -> None:
-    """Of the least and of the greatest values: a block whose ends lie around a range need not have
-    any value in it, which the model knows nothing of."""
+    """Minima and maxima: a block whose bounds enclose a range need not contain a value in it, which
+    the model ignores.
+    """
     rng = np.random.default_rng(11)
     count, rounds = 1 << 20, 12
     files = []
@@ -238,7 +239,7 @@ def test_sorted_copies_are_read_instead_of_blocks(tmp_path: Path) -> None:
     assert 0 < some.explain(where="v > 3.5").blocks_sorted < plain.blocks_read
     positions = some.query(where="v > 3.5").to_arrow()["dim0_index"].to_pylist()
     assert positions == sorted(positions)
-    # What is not said stays as it is.
+    # Settings that are not given stay.
     assert kubist.index(tmp_path / "v.npy").explain(where="v > 3.5").blocks_sorted > 0
 
 
@@ -254,7 +255,7 @@ def test_a_file_that_changed_is_refused_until_it_is_indexed_anew(tmp_path: Path)
         kubist.index(path, block="64")
     again = kubist.index(path, block="64", refresh=True)
     assert again.count(where="a >= 2990") == 1010
-    # Changed in place, under a header that only grew: what was known is not believed.
+    # Changed in place and grown: the old index is not trusted.
     values[:30] += 10_000
     classic(path, np.vstack([values, values[:1]]))
     assert kubist.index(path, block="64", refresh=True).count(where="a >= 10000") == 3100
@@ -307,7 +308,7 @@ def test_hostile_indices_and_headers_are_errors(tmp_path: Path) -> None:
             assert files.query(where="a > 0.5").to_arrow().num_rows == expected
         except kubist.Error:
             pass
-    # Of a newer version: an upgrade is what helps.
+    # A newer version: upgrading helps.
     sidecar.write_bytes(sound[:8] + (99).to_bytes(4, "little") + sound[12:])
     with pytest.raises(kubist.NewerFormat):
         kubist.index(path)
@@ -337,7 +338,7 @@ def test_a_damaged_chunk_is_named_and_the_rest_answers(tmp_path: Path) -> None:
     with path.open("r+b") as file:
         file.seek(offset + 5)
         file.write(b"\xff\xff\xff")
-    # What cannot be read gets no sorted copy either.
+    # Unreadable blocks get no sorted copy.
     kubist.index(path, sorted=1.0)
     files = kubist.index(path)
     assert "chunk 4 of variable" in files.info()["damaged"][0]

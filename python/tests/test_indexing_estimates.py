@@ -1,4 +1,4 @@
-"""Estimates of files hold the truth as often as they say, and read what they need."""
+"""Estimates of files: coverage of intervals, and the amount read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow")
 
 
 def field(rng: np.random.Generator, rows: int) -> np.ndarray:
-    """Values that depend on their neighbours: a place tells much of its block."""
+    """Correlated values: a position says much about its block."""
     coarse = rng.normal(10, 3, rows // 200 + 2)
     return np.interp(np.arange(rows) / 200, np.arange(len(coarse)), coarse) + rng.normal(
         0, 0.3, rows
@@ -44,7 +44,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(tmp_path: Path) -> None:
         assert not estimate.exact and 0.1 < estimate.fraction < 0.3
         for row in estimate.to_arrow().to_pylist():
             held[row["aggregate"]] += row["low"] <= truth[row["aggregate"]] <= row["high"]
-    # Of 80 trials at 90 % fewer than 63 are as rare as one in a thousand.
+    # Fewer than 63 of 80 trials at 90 % occur once in a thousand.
     assert all(times >= 63 for times in held.values()), held
 
 
@@ -57,7 +57,7 @@ def test_a_goal_is_reached_without_reading_all(tmp_path: Path) -> None:
     estimate = files.estimate("mean(v)", error=0.01)
     assert estimate.stopped == "goal" and abs(estimate.value / values.mean() - 1) < 0.02
     assert estimate.stats.rows_read < len(values) / 4
-    # All of it is read where that is asked for, and then exact.
+    # With sample="100%" everything is read, and exact.
     exact = files.estimate(["mean(v)", "count()"], where="v > 6", sample="100%")
     assert exact.exact
     mean, count = exact.to_arrow()["value"].to_pylist()

@@ -1,4 +1,4 @@
-"""Odd and hostile files of arrays and indices, large empty arrays, and questions in parts."""
+"""Unusual and malicious array files and indexes, large empty arrays, and split queries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_an_odd_attribute_costs_its_variable_alone(tmp_path: Path) -> None:
         for name in ("nan", "sound", "unit"):
             file[name] = np.arange(10, dtype="i2")
         file["nan"].attrs["scale_factor"] = np.nan
-        # Bytes that are no UTF-8, in text and in a name: h5py makes lone surrogates of them.
+        # Invalid UTF-8 in text and in a name: h5py returns lone surrogates.
         file["unit"].attrs.create("units", b"m\xff", dtype=h5py.string_dtype("utf-8"))
         file[b"n\xfe"] = np.arange(10, dtype="i2")
     with h5py.File(other, "w") as file:
@@ -41,7 +41,7 @@ def test_an_odd_attribute_costs_its_variable_alone(tmp_path: Path) -> None:
     files = kubist.index(path)
     assert files.count(where="sound >= 5") == 5 and files.count(where="unit >= 5") == 5
     assert "scale_factor is nan" in left_out(files) and "no UTF-8" in left_out(files)
-    # The process that reads for all files still gives each question its own answer.
+    # The process that reads all files still answers each query.
     assert kubist.index(other).count(where="sound >= 5") == 15
     with pytest.raises(kubist.InvalidInput):
         kubist.index(path, variables=["nan"], refresh=True)
@@ -127,12 +127,12 @@ def test_several_arrays_without_names_are_asked_as_one(tmp_path: Path) -> None:
     found = files.query(where="value >= 195 AND dim0_index < 98", box={"value": (0, 202)}).to_arrow()
     assert found["value"].to_pylist() == [195, 196, 197, 200, 201, 202]
     assert {Path(name).name for name in found["file"].to_pylist()} == {"part1.npy", "part2.npy"}
-    # One of them has the name of its file.
+    # One variable has the name of its file.
     assert kubist.index(tmp_path / "part1.npy").count(where="part1 < 110") == 10
 
 
 def test_a_few_changed_blocks_of_a_file_that_grew_are_found(tmp_path: Path) -> None:
-    """One block of a hundred was overwritten: 512 blocks are looked at, at random, and the last."""
+    """One block of a hundred was overwritten: 512 random blocks and the last are checked."""
     values = np.arange(1 << 16, dtype="f8").reshape(-1, 8)
     path = tmp_path / "g.nc"
 
@@ -144,7 +144,7 @@ def test_a_few_changed_blocks_of_a_file_that_grew_are_found(tmp_path: Path) -> N
     values[np.arange(50, 8000, 100)] = -1
     write(8100)
     assert kubist.index(path, block="64", refresh=True).count(where="a = -1") == 80 * 8
-    # The last record alone, which a writer may have left half written.
+    # Only the last row, which a writer may have left incomplete.
     values[8099] = -2
     write(8150)
     assert kubist.index(path, block="64", refresh=True).count(where="a = -2") == 8
@@ -216,7 +216,7 @@ CRC = [_table(byte) for byte in range(256)]
 
 
 def forged(sound: bytes, change: Callable[[int, bytearray], bytes]) -> bytes:
-    """The same index with sections changed, and every sum right."""
+    """The same index with changed sections and valid checksums."""
     head = bytearray(sound[:120])
     out = bytearray(sound)
     for place in range(3):
@@ -231,7 +231,9 @@ def forged(sound: bytes, change: Callable[[int, bytearray], bytes]) -> bytes:
 
 
 def test_a_hostile_index_with_right_checksums_takes_no_memory(tmp_path: Path) -> None:
-    """Answers may be wrong, as whoever wrote it wanted; nothing crashes, and memory stays bounded."""
+    """Results may be wrong, as the author of the index wanted; nothing crashes, and memory is
+    bounded.
+    """
     rng = np.random.default_rng(8)
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "h.h5"

@@ -1,4 +1,4 @@
-"""Parquet files with an index beside them answer as pyarrow reads them."""
+"""Queries of indexed Parquet files give the results of pyarrow."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_rare_value_costs_its_pages(tmp_path: Path) -> None:
         )
         files = kubist.index(path)
         costs = files.explain(where="v BETWEEN 200000 AND 200010", gap=0)
-        # Blocks of 16 k values, pages of about as many: not the row group.
+        # Blocks of 16 k values, in pages of about as many, rather than a row group.
         assert costs.rows == 11 and costs.bytes < 300_000 < costs.stored_bytes
         assert kubist.index(path).query(where="v = 7", columns=["row_index"]).to_numpy()["row_index"] == 7
 
@@ -145,7 +145,7 @@ def test_damaged_pages_are_named_and_the_rest_answers(tmp_path: Path) -> None:
             files = kubist.index(path)
             answer = files.query(where="v > 3", skip_damaged=True)
         except kubist.Refused:
-            # The places that are looked at have changed.
+            # The checked positions have changed.
             continue
         assert answer.costs.damaged, place
         assert "d.parquet" in answer.costs.damaged[0] and "'v'" in answer.costs.damaged[0].replace(

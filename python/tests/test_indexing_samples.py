@@ -1,5 +1,5 @@
-"""Samples through an index: the places of lowest priority among those that answer, at the cost of
-the blocks that have them."""
+"""Samples through an index: the matching positions of lowest priority, at the cost of their blocks.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORD = (1 << 64) - 1
 
 
 def priority(position: tuple[int, ...]) -> int:
-    """XXH3-64 of a tag and each index, with the hash so far as its seed (FORMAT.md)."""
+    """XXH3-64 of a tag and each index, seeded by the previous hash (FORMAT.md)."""
     seed = 0x0AC77AE1FDFF0164
     for index in position:
         low = ((2 | index << 8) & WORD) ^ (0x6782737BEA4239B9 + seed & WORD)
@@ -74,18 +74,18 @@ def test_a_small_sample_reads_only_blocks_that_have_some_of_it(tmp_path: Path) -
     few = files.query(limit=20)
     table = few.to_arrow()
     assert table.num_rows == 20
-    # 20 places and some more, so that hardly ever too few are looked at, of 256 blocks.
+    # About 20 of 256 blocks, with a margin.
     assert 0 < few.costs.blocks_read < 64
     assert np.array_equal(np.asarray(table["v"]), values[np.asarray(table["dim0_index"])])
     sample = files.query(where="v > 0", sample=1e-5)
     rows = np.asarray(sample.to_arrow()["dim0_index"])
     assert 0 < sample.costs.blocks_read < 48 and (values[rows] > 0).all()
-    # No part of the file is likelier to be drawn than another.
+    # Every part of the file has the same chance.
     wide = np.asarray(files.query(sample=0.01).to_arrow()["dim0_index"])
     assert abs(len(wide) - 0.01 * count) < 5 * (0.01 * count) ** 0.5
     parts = np.histogram(wide, 16, (0, count))[0]
     assert np.abs(parts - len(wide) / 16).max() < 5 * (len(wide) / 16) ** 0.5
-    # Where too few of a first look answer, the next looks further.
+    # If too few positions of the first read match, the next reads more.
     bound = float(np.sort(values)[-2000])
     rare = files.query(where=f"v >= {bound!r}", limit=500).to_arrow()["dim0_index"].to_pylist()
     found = np.flatnonzero(values >= np.float32(bound))

@@ -1,4 +1,4 @@
-"""Data in: everything that holds columns."""
+"""Data in all accepted forms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = {
 
 
 class Stream:
-    """Nothing but the Arrow stream interface."""
+    """Only the Arrow stream interface."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -33,7 +33,7 @@ class Stream:
 
 
 class Array:
-    """Nothing but the Arrow array interface."""
+    """Only the Arrow array interface."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
@@ -102,11 +102,11 @@ def test_results_come_in_any_shape(path: Path) -> None:
     batches = list(t.query(columns=["x", "id"]))
     assert all(isinstance(batch, pa.RecordBatch) for batch in batches)
     assert pa.Table.from_batches(batches).column_names == ["x", "id"]
-    # Anything that reads the Arrow stream interface.
+    # Any reader of the Arrow stream interface.
     assert pa.table(t.query()).num_rows == 100
     assert pl.DataFrame(t.query()).height == 100
     assert pa.RecordBatchReader.from_stream(t.query()).read_all().num_rows == 100
-    # Also without rows, and without columns.
+    # Without rows and without columns too.
     nothing = t.query(where="x > 5").to_arrow()
     assert nothing.num_rows == 0 and nothing.schema == ARROW.schema
     assert sum(batch.num_rows for batch in t.query(columns=[])) == 100
@@ -157,7 +157,7 @@ def test_integers_widen_and_no_value_changes(path: Path) -> None:
 
 
 def test_readers_are_taken_batch_by_batch(path: Path) -> None:
-    """And make one commit, however many they are."""
+    """All batches make one commit."""
 
     def batches() -> Any:
         for step in range(200):
@@ -187,7 +187,7 @@ def test_more_rows_than_the_writer_may_hold(path: Path) -> None:
 
 
 def test_empty_data_is_no_commit(path: Path) -> None:
-    """A rank without particles in a step is nothing special."""
+    """A rank may have no particles in a step."""
     t = kubist.create(path, ARROW.slice(0, 0), {"x": None}, identity=["id"])
     assert len(t) == 0 and t.query().to_arrow().num_rows == 0
     assert t.query(box={"x": (0, 1)}, sample=0.5, limit=3).to_arrow().num_rows == 0
@@ -205,7 +205,7 @@ def test_empty_data_is_no_commit(path: Path) -> None:
     assert t.append(pa.concat_tables([ARROW.slice(0, 0), ARROW, ARROW.slice(5, 0)])).rows == 100
     assert len(t) == 200 and t.info().writers[0].commits == 2
     with pytest.raises(kubist.InvalidInput, match="x"):
-        t.append(ARROW.slice(0, 0).drop_columns(["x"]))  # its columns are checked all the same
+        t.append(ARROW.slice(0, 0).drop_columns(["x"]))  # its columns are still checked
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_paths_may_be_pathlike(tmp_path: Path) -> None:
 
 
 def test_an_answer_as_arrow_loads_no_pandas(path: Path, run_python: Any) -> None:
-    """It takes more time than most questions."""
+    """Importing it would take longer than most queries."""
     kubist.create(path, ARROW, ["x"], identity=["id"])
     script = """
         import sys
@@ -275,7 +275,7 @@ def test_an_answer_as_arrow_loads_no_pandas(path: Path, run_python: Any) -> None
 
 
 def test_pyarrow_is_optional(path: Path, run_python: Any) -> None:
-    """The package loads, writes and reads by PyCapsules alone."""
+    """The package loads, writes and reads through PyCapsules alone."""
     kubist.create(path, ARROW, ["x"], identity=["id"])
     script = """
         import sys

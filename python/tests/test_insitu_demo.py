@@ -1,4 +1,4 @@
-"""The demo that looks at a simulation while it runs: `make demo-insitu`."""
+"""The demo of a running simulation: `make demo-insitu`."""
 
 from __future__ import annotations
 

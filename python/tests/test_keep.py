@@ -1,4 +1,4 @@
-"""Keeping tables: columns that come later, units, metadata, copies, drops, disk use."""
+"""Maintenance: added columns, units, metadata, copies, drops, disk use."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_arrow_metadata_of_the_creation_stays(path: Path) -> None:
     assert t.schema.metadata == {b"source": b"a file"} and t.metadata == {}
     assert t.units == {"x": "deg", "n": "1"}
     assert t.info().columns[0].metadata == {"long_name": "angle"}
-    # The same script on the table that has changed since.
+    # The same script on the changed table.
     t.set_unit("x", "rad")
     t.add_column("age", "int8", default=0)
     again = kubist.create(path, schema, ["x"], units={"n": "1"}, exist_ok=True)
@@ -158,7 +158,7 @@ def test_a_copy(path: Path, tmp_path: Path, identity: list[str] | None) -> None:
     try:
         t.copy_to(tmp_path / "no", progress=stop)
     except KeyboardInterrupt:
-        # Whole or no table: the last word of progress may come when the copy is there.
+        # A whole copy or none: the last progress call may come when the copy exists.
         stopped = tmp_path / "no"
         assert not stopped.exists() or len(kubist.open(stopped)) == 3000
 

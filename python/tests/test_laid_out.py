@@ -1,4 +1,4 @@
-"""Records that are laid out before their commit: unseen until then, then there whole."""
+"""Rows that are laid out before their commit: invisible until then, then visible as a whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def step(number: int) -> pa.Table:
             "pid": np.arange(PARTICLES, dtype=np.int32),
             "time": np.full(PARTICLES, float(number)),
             **dict(zip("xyz", places, strict=True)),
-            # Most are null, as values that belong to a whole step are.
+            # Mostly null, like values of a whole step.
             "box": pa.array([float(number)] + [None] * (PARTICLES - 1), pa.float64()),
         }
     )
@@ -48,7 +48,9 @@ QUESTIONS = [
 
 
 def test_a_commit_of_parts_is_as_one(tmp_path: Path) -> None:
-    """Between parts of any size, also none; after an earlier commit, and with postings of each."""
+    """Between parts of any size, also empty ones; after an earlier commit, with postings of
+    each.
+    """
     parts, whole = made(tmp_path / "parts"), made(tmp_path / "whole")
     with parts.writer("w") as by_parts, whole.writer("w") as at_once:
         for number in range(STEPS):
@@ -99,7 +101,7 @@ def test_what_is_discarded_is_never_seen(tmp_path: Path) -> None:
 
 
 def test_what_is_discarded_leaves_no_file_behind(tmp_path: Path) -> None:
-    """Also behind an earlier commit, whose segment is kept as it is."""
+    """After an earlier commit too, whose segment does not change."""
     path = tmp_path / "t"
     table = made(path)
     writer = table.writer()

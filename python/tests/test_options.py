@@ -1,4 +1,4 @@
-"""A call has few options: others come in groups (`create=`, `read=`, `style=`)."""
+"""Calls have few options: others are in groups (`create=`, `read=`, `style=`)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kubist import _arguments, _asked, _options
 
 MOST = 12
 
-# Options that all questions share are known once they are known: they count as one.
+# Options that all queries share count as one.
 SHARED = {*_asked.Asked.__annotations__, "isel", "sel", "skip_damaged"}
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Everything public that is called."""
+    """Every public function."""
     for module in (kubist, kubist.mpi, kubist.indexing):
         for name in getattr(module, "__all__", vars(module)):
             value = getattr(module, name)
@@ -38,7 +38,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def options(function: Callable[..., Any]) -> list[str]:
-    """The names of its parameters, those of a typed dict of keywords too."""
+    """The names of its parameters, including those of a typed dict."""
     names: list[str] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not parameter.VAR_KEYWORD:

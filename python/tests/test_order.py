@@ -1,4 +1,4 @@
-"""Answers in an order, against pandas' sort; and boxes with single values and units."""
+"""Ordered results, compared with pandas' sort; boxes with single values and units."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def asked(request: pytest.FixtureRequest, table: kubist.Table) -> Iterator[objec
 
 def test_the_order_is_that_of_pandas(asked: kubist.Table, frame: pd.DataFrame) -> None:
     found = asked.query(order_by=["kind desc", "speed", "HIP"]).to_pandas()
-    # pandas sorts text by code points, as bytes of UTF-8 are sorted; NaN comes last.
+    # pandas sorts text by code points, like bytes of UTF-8; NaN comes last.
     expected = frame.sort_values(["kind", "speed", "HIP"], ascending=[False, True, True])
     pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
     # NaN comes last in both directions.
@@ -73,7 +73,7 @@ def test_a_limit_is_a_sample_or_the_first_of_an_order(asked: kubist.Table) -> No
     by_name = asked.query(order_by="HIP").to_pandas()
     first = asked.query(limit=500, order_by="HIP").to_pandas()
     pd.testing.assert_frame_equal(by_name.head(500), first)
-    # Of each cell, then in order, then the first.
+    # Per cell, then ordered, then limited.
     cells = {"per_cell": (3, {"x": 0.1}), "order_by": "HIP"}
     in_order = asked.query(**cells).to_pandas()
     pd.testing.assert_frame_equal(in_order.head(20), asked.query(**cells, limit=20).to_pandas())
@@ -91,14 +91,14 @@ def test_paths_one_after_the_other(asked: kubist.Table, frame: pd.DataFrame) -> 
 def test_trajectories_come_in_time_order(asked: kubist.Table, frame: pd.DataFrame) -> None:
     through = frame.loc[frame["x"] >= 0.999, "pid"].unique()
     chosen = frame[frame["pid"].isin(through)]
-    # By what tells them apart, and the time; the identity is each record's own.
+    # By trajectory and time; the identity is each row's own.
     expected = chosen.sort_values(["pid", "time", "HIP"])["HIP"].tolist()
     paths = asked.trajectories(box={"x": (0.999, None)}, by="pid")
     assert paths.to_numpy()["HIP"].tolist() == expected
     few = {"box": {"x": (0.999, None)}, "by": "pid", "limit": 10, "columns": ["HIP"]}
     first = asked.trajectories(**few, order_by=["pid", "time", "HIP"])
     assert first.to_numpy()["HIP"].tolist() == expected[:10]
-    # Without an order a sample, path after path.
+    # Without an order: a sample, path after path.
     drawn = asked.trajectories(**few).to_numpy()["HIP"].tolist()
     assert len(drawn) == 10 and drawn == [name for name in expected if name in drawn] != expected[:10]
     sample = asked.trajectories(box={"x": (0.999, None)}, by="pid", order_by="priority")
@@ -192,7 +192,7 @@ def test_an_error_has_a_unit(asked: kubist.Table) -> None:
     assert coarse.stats.rows_read < fine.stats.rows_read
     plain = asked.estimate("mean(x)", error="0.005 abs")
     assert (plain.value, plain.low, plain.high) == (fine.value, fine.low, fine.high)
-    # Each aggregate by its own unit.
+    # Each aggregate in its own unit.
     both = asked.estimate("mean(x), mean(x * x)", error="0.02 abs")
     assert all(row["high"] - row["low"] <= 0.04 for row in both.to_dicts())
     for aggregate, error, message in (
@@ -261,7 +261,7 @@ def test_cells_and_domains_have_units(
 def test_orders_stay_where_they_are_pushed_down(table: kubist.Table, frame: pd.DataFrame) -> None:
     polars = pytest.importorskip("polars")
     slow = table.scan(order_by="x", limit=100)
-    # The filter applies to the first hundred, whoever evaluates it.
+    # The filter applies to the first hundred rows, in either engine.
     found = slow.filter(polars.col("kind") == "oil").collect()
     lowest = frame.sort_values("x").head(100)
     assert found["HIP"].to_list() == lowest.loc[lowest["kind"] == "oil", "HIP"].tolist()

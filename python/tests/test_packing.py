@@ -1,4 +1,4 @@
-"""What users install: package and command, the page and the plug-in in them."""
+"""The installed package and command, with the page and the plug-in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEEDED = [
 
 
 def tracked() -> list[str]:
-    """What is in the package's folder and under version control."""
+    """Files of the package under version control."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "python/kubist"], cwd=ROOT, capture_output=True, check=False
     )
@@ -56,7 +56,7 @@ def serves_the_page(command: Path, path: Path, env: dict[str, str] | None = None
 
 
 def test_nothing_of_the_package_is_ignored() -> None:
-    """A file that is works here, and is missing in every clone and wheel."""
+    """An untracked file works here, but is missing in clones and wheels."""
     here = {str(path.relative_to(PACKAGE.parent)) for path in PACKAGE.rglob("*.py*")}
     here = {name for name in here if "__pycache__" not in name}
     assert here <= set(tracked()), here - set(tracked())
@@ -67,7 +67,7 @@ def test_the_command_carries_the_page(path: Path) -> None:
 
 
 def test_a_wheel_has_all_of_it(tmp_path: Path) -> None:
-    """Packed as `make wheel` does, of what is built already, and installed."""
+    """Packed like `make wheel` from the existing build, and installed."""
     profiles = {"release": "release", "dev": "debug"}
     built = [name for name, at in profiles.items() if (ROOT / "target" / at / "kubist").exists()]
     if not built or shutil.which("cargo") is None:
@@ -87,7 +87,7 @@ def test_a_wheel_has_all_of_it(tmp_path: Path) -> None:
     place = tmp_path / "installed"
     install = [*pip, "install", "--quiet", "--no-deps", "--no-index", "--target", place, wheel]
     subprocess.run(install, check=True)
-    # The command is that of the module: the engine is in the wheel once.
+    # The command is in the module: the engine is in the wheel once.
     assert wheel.stat().st_size < 30e6 or built[0] == "dev"
     command, env = place / "bin" / "kubist", os.environ | {"PYTHONPATH": str(place)}
 

@@ -1,4 +1,4 @@
-"""The ParaView plug-in, through pvpython and, for the live parts, ParaView's own window."""
+"""The ParaView plug-in, through pvpython and, for the live parts, ParaView's window."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def size(source, time=None):
 
 @pytest.fixture(scope="module")
 def screen() -> Iterator[str]:
-    """An X server that is there before anybody asks, and until nobody does."""
+    """An X server for the whole test session."""
     ready, told = os.pipe()
     options = ["-screen", "0", "1280x900x24", "-nolisten", "tcp", "-noreset"]
     command = ["Xvfb", "-displayfd", str(told), *options]
@@ -61,7 +61,7 @@ def screen() -> Iterator[str]:
 
 
 def environment(screen: str, home: Path) -> dict[str, str]:
-    """ParaView's own Python, settings of nobody, and ranks although they are few cores."""
+    """ParaView's Python, without user settings, with more ranks than cores."""
     return {
         "DISPLAY": screen,
         "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -76,7 +76,7 @@ def environment(screen: str, home: Path) -> dict[str, str]:
 def paraview(
     screen: str, tmp_path: Path, table: Path | str, script: str, *command: str
 ) -> tuple[dict[str, Any], subprocess.CompletedProcess[str]]:
-    """Runs a script in ParaView's Python, and returns what it noted in ``said``."""
+    """Runs a script in ParaView's Python, and returns its values in ``said``."""
     file, out = tmp_path / "script.py", tmp_path / "said.json"
     file.write_text(HEAD + textwrap.dedent(script) + "\njson.dump(said, open(out, 'w'))\n")
     run = [
@@ -216,7 +216,7 @@ COUNTED = """
 def test_points_carry_their_inclusion(
     screen: str, tmp_path: Path, blobs: kubist.Table, ranks: int, remote: bool
 ) -> None:
-    """Weighted by 1/inclusion the points are as many as the records, whatever sample is shown."""
+    """Weighted by 1/inclusion the points count all rows, for any sample."""
     if ranks > 1 and shutil.which("mpirun") is None:
         pytest.skip("mpirun is not installed")
     folder = tmp_path / "counted"
@@ -253,7 +253,7 @@ def test_a_column_of_the_tables_own_stays(screen: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("remote", [False, True], ids=["directory", "address"])
 def test_a_token_shows_its_snapshot(screen: str, tmp_path: Path, remote: bool) -> None:
-    """What one session showed, another shows by its token, whatever was committed since."""
+    """A token shows the same rows in another session, regardless of later commits."""
     path = tmp_path / "t.kubist"
     rng = np.random.default_rng(4)
     rows = {name: rng.random(1_000) for name in "xyz"}
@@ -329,7 +329,7 @@ def test_the_picture_shows_the_records(screen: str, tmp_path: Path, blobs: kubis
         expected = np.zeros((200, 200), dtype=bool)
         expected[row, column] = True
         lit = (drawn * colour).sum(axis=2) > 40
-        # A point may fall on the pixel beside: nothing is drawn further off, or left out.
+        # A point may fall on a neighbouring pixel, but not further off, and none is missing.
         near = expected.copy()
         for down, right in [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)]:
             near |= np.roll(expected, (down, right), (0, 1))
@@ -391,7 +391,7 @@ t.close()
 def test_a_moment_that_was_cleaned_away_gives_way_to_a_newer_one(
     screen: str, tmp_path: Path, ranks: int, remote: bool
 ) -> None:
-    """What is shown was cleaned away while it was looked at: ranks agree on what comes next."""
+    """The shown snapshot was cleaned: ranks agree on the next one."""
     path = tmp_path / "swept.kubist"
     rng = np.random.default_rng(3)
     place = {name: rng.random(5_000) for name in "xyz"}
@@ -438,7 +438,7 @@ def test_a_moment_that_was_cleaned_away_gives_way_to_a_newer_one(
     assert len(found) == ranks
     first, then = (sorted(n for rank in found for n in rank[k]) for k in (0, 1))
     assert first == list(range(5_000))
-    # A server that has the files of a snapshot open still answers of it, and of it alone.
+    # A server that has the files of a snapshot open still serves it.
     allowed = [5_000, 6_000] if remote else [6_000]
     assert then in [list(range(rows)) for rows in allowed]
 
@@ -470,7 +470,7 @@ interactor.CreateRepeatingTimer(50)
 @pytest.mark.skipif(shutil.which("paraview") is None, reason="paraview is not installed")
 @pytest.mark.parametrize("remote", [False, True], ids=["directory", "address"])
 def test_the_window_refines_and_follows(screen: str, tmp_path: Path, remote: bool) -> None:
-    """From coarse to fine without being asked, and on with what is committed."""
+    """From coarse to fine without requests, and further with each commit."""
     rng = np.random.default_rng(2)
     rows = 450_000
     table, out = tmp_path / "t.kubist", tmp_path / "seen"
@@ -482,7 +482,7 @@ def test_the_window_refines_and_follows(screen: str, tmp_path: Path, remote: boo
         return [int(line) for line in out.read_text().split()] if out.exists() else []
 
     def wait_for(points: int) -> None:
-        # Only a window that hangs or has died ends this.
+        # Timeout for a window that hangs or has died.
         end = time.monotonic() + 240
         while points not in seen():
             assert window.poll() is None and time.monotonic() < end, (seen(), log.read_text())
@@ -511,7 +511,7 @@ def test_the_window_refines_and_follows(screen: str, tmp_path: Path, remote: boo
                 window.kill()
     coarse = seen()[0]
     assert 80_000 < coarse < 120_000
-    # What is there is kept while it gets finer.
+    # Shown points stay while the view is refined.
     assert seen()[: seen().index(rows) + 1] == sorted(seen()[: seen().index(rows) + 1])
 
 
@@ -529,7 +529,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "airway"
 
 @pytest.mark.release
 def test_the_examples_state_shows_the_droplets_that_are_there(screen: str, tmp_path: Path) -> None:
-    """airway.pvsm is loaded as users load it whose table lies elsewhere."""
+    """airway.pvsm is loaded for a table at another location."""
     steps = sorted((EXAMPLE / "steps").glob("*.parquet"))[-2:]
     rows = pa.concat_tables([pq.read_table(step) for step in steps])
     place = tmp_path / "mine.kubist"
@@ -563,7 +563,7 @@ def test_the_examples_state_shows_the_droplets_that_are_there(screen: str, tmp_p
     assert said["points"] == airborne > 10_000
     assert said["up"] == [0, 0, 1] and abs(said["time"] - 0.6) < 1e-6
     assert (said["scaled by"], said["coloured by"]) == (["POINTS", "size"], ["POINTS", "speed"])
-    # A point of a quarter of the records covers four times as much as one of all.
+    # A point of a 25 % sample covers four times the area.
     assert (said["size"], said["weighted"]) == ([1, 1], [2, 2])
     assert "ERR|" not in done.stderr, done.stderr
 
@@ -587,12 +587,12 @@ def test_the_script_makes_the_state_and_the_picture(screen: str, tmp_path: Path)
             check=False,
         )
         assert done.returncode == 0 and "ERR|" not in done.stderr, done.stdout + done.stderr
-    # Neither is bound to the place where it was made.
+    # Neither depends on the location where it was made.
     for state in (tmp_path / "made.pvsm", EXAMPLE / "airway.pvsm"):
         values = [element.get("value") for element in ElementTree.parse(state).iter("Element")]
         assert "demo/airway.kubist" in values
         assert not any(
             str(value).startswith(("/home", "/tmp", "/root", "/work")) for value in values
         )
-    # Ten thousand droplets are more than axes on a plain ground.
+    # Ten thousand droplets are larger than an empty plot.
     assert (tmp_path / "kept.png").stat().st_size > 80_000

@@ -1,4 +1,4 @@
-"""What the ParaView plug-in reads with, without ParaView."""
+"""The reading part of the ParaView plug-in, without ParaView."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Made = TypeVar("Made")
 
 
 class World:
-    """Ranks that are threads."""
+    """Ranks as threads."""
 
     def __init__(self, ranks: int) -> None:
         self._barrier = threading.Barrier(ranks, timeout=60)
@@ -90,7 +90,7 @@ def test_ranks_go_on_together_or_fail_together() -> None:
 
     lost, gone = kubist.StorageError("a disk"), kubist.SnapshotExpired("cleaned")
     assert World(3).each([lambda: 1, fail(lost), lambda: 3]) == [lost] * 3
-    # What is expired can be asked anew: all do, whatever else went wrong.
+    # After an expired snapshot all ranks query again, whatever else failed.
     assert World(3).each([fail(lost), lambda: 2, fail(gone)]) == [gone] * 3
 
 
@@ -98,7 +98,7 @@ def test_ranks_open_the_snapshot_of_the_first(path: Path) -> None:
     tables = [kubist.create(path, {"x": [0.5]}, ["x"])]
     snapshots = [tables[0].snapshot()]
     for _ in range(2):
-        # Each rank opened the table a commit later than the one before.
+        # Each rank opened the table one commit later than the one before.
         tables[0].append({"x": [0.25]})
         tables.append(kubist.open(path))
         snapshots.append(tables[-1].snapshot())

@@ -1,4 +1,4 @@
-"""What pictures make of classes, of units in a box, and of rates that a file cannot have."""
+"""Plots of classes, of units in a box, and of rates that a file cannot have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLUE, ORANGE, GREEN = (0x1F, 0x77, 0xB4), (0xFF, 0x7F, 0x0E), (0x2C, 0xA0, 0x2C)
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kubist.Table]:
-    """Three species on one heap, in the middle of a square metre."""
+    """Three species in one cluster, in the middle of a square metre."""
     rng = np.random.default_rng(6)
     species = rng.integers(0, 3, ROWS)
     rows = {
@@ -37,18 +37,18 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kubist.Table]:
 
 
 def colors(picture: kubist.Picture) -> set[tuple[int, ...]]:
-    """The saturated colours of a picture's points."""
+    """The saturated colours of a plot's points."""
     pixels = decoded(picture.png)[:, :, :3].reshape(-1, 3)
     spread = pixels.max(1).astype(int) - pixels.min(1)
     return set(map(tuple, pixels[spread > 60].tolist()))
 
 
 def near(color: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether a colour is another one, or that one on paper or a line, as at a point's edge."""
+    """Whether a colour is another one, blended with paper or a line at a point's edge."""
     parts = np.stack([np.asarray(other, float), np.ones(3)], axis=1)
     (opacity, ground), *_ = np.linalg.lstsq(parts, np.asarray(color, float), rcond=None)
     rest = np.abs(parts @ (opacity, ground) - color).max()
-    # Of nearly the colour itself rounding leaves nothing to be said of the ground.
+    # For nearly the colour itself, rounding hides the ground.
     on_paper = opacity > 0.8 or 190 < ground / (1 - opacity) < 265
     return bool(rest <= 3 and 0 < opacity < 1.03 and on_paper)
 
@@ -62,7 +62,7 @@ def test_a_class_has_a_colour_and_no_average(
     found = colors(picture)
     assert not [color for color in found if not any(near(color, one) for one in palette)]
     assert not near((143, 123, 97), ORANGE) and not near((143, 123, 97), BLUE), "half of each"
-    # Every class is there, though many points lie on most pixels.
+    # Every class is visible, although many points overlap.
     assert all(any(near(color, one) for color in found) for one in palette)
     svg = picture._scene.file("p.svg")
     labels = ["0", "3", "6"] if column == "species" else ["false", "true"]
@@ -89,7 +89,7 @@ def test_ends_with_units_are_those_of_the_axes(table: kubist.Table, tmp_path: Pa
     in_units = table.plot(
         "x", "y", box={"X": ("0 m", "100cm"), "y": ("1 dm", 0.9)}, size=(400, 400)
     )
-    # All but the caption, which says what was asked.
+    # All except the caption, which has the query.
     first, second = (decoded(picture.png)[100:] for picture in (plain, in_units))
     assert np.array_equal(first, second)
     ends = plot(table, tmp_path / "a.png", "--size", "400x400", "--box", "x=0:100cm,y=1dm:0.9")
@@ -106,7 +106,7 @@ def test_a_rate_that_a_gif_cannot_have_is_told(table: kubist.Table, tmp_path: Pa
 
 
 def test_ctrl_c_does_not_reach_ffmpeg(table: kubist.Table, tmp_path: Path) -> None:
-    """It has a group of processes of its own, which a terminal does not interrupt."""
+    """Its own process group, which a terminal does not interrupt."""
     works = ffmpeg(tmp_path / "works", 'ps -o pgid= -p $$ >"$0.group"; cat >"${last#file:}"')
     command = [str(COMMAND), "plot", table.location, "--axes", "x,y", "--animate", "species"]
     command += ["--size", "200x200", "-o", str(tmp_path / "film.mp4")]

@@ -1,4 +1,4 @@
-"""Pictures as files: an SVG and a PDF beside the PNG of the same records, and animations."""
+"""Plots as files: SVG and PDF compared with the PNG of the same rows, and animations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Pixels = np.ndarray
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kubist.Table]:
-    """Two clouds that move apart, seldom at the last step, and a label that is no good XML."""
+    """Two clouds that move apart, rare at the last step, and a label that is invalid XML."""
     rng = np.random.default_rng(5)
     step = rng.integers(0, 3, ROWS)
     step[7] = 3
@@ -56,8 +56,8 @@ def plot(table: kubist.Table, to: Path, *options: str) -> subprocess.CompletedPr
 
 
 def decoded(png: bytes) -> Pixels:
-    """The pixels of a PNG of eight bits a channel: rows, columns, channels."""
-    # Python alone, as the tests have no other library that reads one.
+    """The pixels of a PNG with eight bits per channel: rows, columns, channels."""
+    # Plain Python, because the tests have no library for it.
     place, packed, head = 8, b"", b""
     while place < len(png):
         (length,) = struct.unpack(">I", png[place : place + 4])
@@ -83,7 +83,7 @@ def decoded(png: bytes) -> Pixels:
 
 
 def guessed(kind: int, row: list[int], above: list[int], channels: int) -> list[int]:
-    """A line whose bytes were written as differences to the average, or to Paeth's guess."""
+    """Undoes the Average and Paeth filters of a line."""
     left, corner = [0] * channels, [0] * channels
     for k, over in enumerate(above):
         a, c = left[k % channels], corner[k % channels]
@@ -106,7 +106,7 @@ def texts(svg: ElementTree.Element) -> list[str]:
 
 
 def rasters(svg: ElementTree.Element) -> list[tuple[list[int], Pixels]]:
-    """Place and pixels of each image within."""
+    """Position and pixels of each embedded image."""
     found = []
     for image in svg.iter(f"{SVG}image"):
         head, data = image.attrib[HREF].split(",")
@@ -127,7 +127,7 @@ def test_an_svg_has_the_points_of_the_png_and_words_as_words(
     assert (svg.attrib["width"], svg.attrib["height"]) == ("500", "400")
     assert png.shape == (400, 500, 3)
     title = svg.find(f"{SVG}title")
-    # What acts is escaped as it is on the terminal; nothing else of the text changes.
+    # Control characters are escaped as on the terminal; other text stays.
     assert title is not None and title.text == EVIL.replace("\u0007", "\\u{7}")
     words = texts(svg)
     assert {"x [m]", "y [m]", "u <&>", title.text} < set(words)
@@ -139,7 +139,7 @@ def test_an_svg_has_the_points_of_the_png_and_words_as_words(
     solid, empty = points[..., 3] == 255, points[..., 3] == 0
     assert solid.sum() > 300 and empty.sum() > 10_000
     assert np.abs(under[solid] - points[solid][:, :3]).max() <= 1
-    # Where there is no point there is paper, or a line of the grid.
+    # Without a point there is paper, or a line of the grid.
     assert under[empty].min() > 220
     python = table.plot("x", "y", "u <&>", title=EVIL, size=(500, 400), where="x < 0.7")
     saved = python.save(tmp_path / "mine.svg").read_text("utf-8")
@@ -148,7 +148,7 @@ def test_an_svg_has_the_points_of_the_png_and_words_as_words(
 
 
 def objects(pdf: bytes) -> dict[int, bytes]:
-    """The objects of a PDF, each found where its table says that it is."""
+    """The objects of a PDF, each at the offset in its table."""
     place = int(pdf.rsplit(b"startxref", 1)[1].split()[0])
     head, *lines = pdf[place:].split(b"trailer")[0].split(b"\n")[:-1]
     assert head == b"xref"
@@ -169,7 +169,7 @@ def stream(body: bytes) -> bytes:
 
 
 def said(found: dict[int, bytes]) -> list[str]:
-    """The lines of text of a page, read back as a reader would for copying."""
+    """The lines of text of a page, as a reader copies them."""
     cmap = next(stream(body) for body in found.values() if b"begincmap" in body)
     glyphs = {
         int(glyph, 16): bytes.fromhex(text.decode()).decode("utf-16-be")
@@ -243,7 +243,7 @@ def test_styles_sizes_and_the_bar_of_lengths(table: kubist.Table, tmp_path: Path
 
     for theme, paper in (("paper", 255), ("dark", 19)):
         page = decoded(table.plot("x", "y", style={"theme": theme}, size=(300, 200)).png).astype(int).mean(2)
-        # The words at the side, above the points, can be read on their ground.
+        # The legend above the points is readable.
         assert abs(page[0, 0] - paper) < 3 and np.abs(page[:, :40] - page[0, 0]).max() > 180
     small, large = drawn(size=(1500, 1000)), drawn(size=(3000, 2000))
     sizes = [
@@ -251,7 +251,7 @@ def test_styles_sizes_and_the_bar_of_lengths(table: kubist.Table, tmp_path: Path
         for svg in (small, large)
     ]
     assert len(sizes[0]) >= 3 and np.allclose(sizes[1], np.multiply(sizes[0], 2), atol=0.02)
-    # The bar is as long on the axis as it says.
+    # The bar has the stated length on the axis.
     (bar,) = [
         text for text in large.iter(f"{SVG}text") if re.fullmatch(r"[\d.]+ m", text.text or "")
     ]
@@ -270,12 +270,12 @@ def test_styles_sizes_and_the_bar_of_lengths(table: kubist.Table, tmp_path: Path
         if 0 < baseline - float(rect.attrib.get("y", 0)) < 40
     ]
     assert abs(max(lines) / (meters * per_meter) - 1) < 0.02
-    # One unit is not as long across as up, or the units differ: no length is that of both.
+    # Different scales or units: no scale bar.
     assert not any(text.endswith(" m") for text in texts(drawn("t")))
 
 
 def frames(gif: bytes) -> list[tuple[int, bytes]]:
-    """Of each frame the delay and the packed pixels."""
+    """Delay and packed pixels of each frame."""
     assert gif[:6] == b"GIF89a" and gif[10] & 0x80
     place, delay, found = 13 + 3 * 2 ** ((gif[10] & 7) + 1), 0, []
     while gif[place] != 0x3B:
@@ -313,7 +313,7 @@ def test_an_animation_has_a_picture_for_each_value_all_of_one_look(
     names = sorted(file.name for file in (tmp_path / "frames").iterdir())
     assert names == [f"frame-{k:05}.png" for k in range(1, 5)]
     shown = [decoded((tmp_path / "frames" / name).read_bytes()) for name in names]
-    # The same as a picture of that step alone at the same fraction, below the caption.
+    # The same as a plot of that step alone at the same fraction, below the caption.
     for step, picture in zip(STEPS, shown, strict=True):
         value = float(np.float32(step))
         still = tmp_path / "still.png"
@@ -334,7 +334,7 @@ def test_densities_of_an_animation_have_one_scale(table: kubist.Table, tmp_path:
     options = ["--animate", "t", "--size", "400x300"]
     assert plot(table, tmp_path / "frames", *options).returncode == 0
     shown = [decoded(file.read_bytes()) for file in sorted((tmp_path / "frames").iterdir())]
-    # Axes, their marks and the colour bar with its marks are the same in all.
+    # Axes, ticks and the colour bar are the same in all frames.
     for one, other in itertools.pairwise(shown):
         differing = np.argwhere((one != other).any(2))
         rows, columns = differing[:, 0], differing[:, 1]
@@ -356,7 +356,7 @@ def test_equal_parts_show_each_record_once(tmp_path: Path) -> None:
             assert len(shown) == 5
             for part, picture in enumerate(shown):
                 rest = [other for k, other in enumerate(shown) if k != part]
-                # What no other frame shows, and its columns of pixels: two points.
+                # Pixels that only this frame shows, and their columns: two points.
                 own = np.all([(picture != other).any(2) for other in rest], axis=0)[50:]
                 columns = np.flatnonzero(own.any(0))
                 assert 1 + (np.diff(columns) > 2).sum() == 2, (column, part)
@@ -374,7 +374,7 @@ for last; do :; done
 
 
 def ffmpeg(folder: Path, then: str) -> dict[str, str]:
-    """An environment whose ffmpeg does that with its input and the file ``$last`` names."""
+    """An environment with a fake ffmpeg; ``$last`` is its output file."""
     folder.mkdir()
     (folder / "ffmpeg").write_text(FFMPEG.format(then=then))
     (folder / "ffmpeg").chmod(0o755)

@@ -1,4 +1,4 @@
-"""Other processes: killed, reading along, interrupted, forked."""
+"""Other processes: killed, reading, interrupted, forked."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from servers import COMMAND
 
 import kubist
 
-# Processes come from a server that has loaded everything and started nothing,
-# so that each is as good as new and there at once.
+# Processes come from a server that has imported everything and started no threads, so each is
+# clean and starts fast.
 CONTEXT = mp.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["kubist", "numpy", "pyarrow", "pyarrow.compute"])
 
@@ -29,7 +29,7 @@ SCHEMA = pa.schema({"token": pa.int64(), "row": pa.int64(), "x": pa.float32(), "
 
 
 def rows_of(token: int) -> int:
-    """How many rows the commit of this token has: mostly few, sometimes many."""
+    """Rows of this token's commit: mostly few, sometimes many."""
     return 1 + token * 7919 % 300 if token % 9 else 20_000
 
 
@@ -43,7 +43,7 @@ def commit_of(token: int) -> pa.RecordBatch:
 
 
 def write_until_killed(path: str, token: int, tell: Connection) -> None:
-    """Commits one token after the other and says so after each."""
+    """Commits the tokens in sequence, and reports each."""
     t = kubist.open(path)
     with t.writer("simulation") as w:
         tell.send(None)
@@ -58,7 +58,7 @@ def write_until_killed(path: str, token: int, tell: Connection) -> None:
 
 
 def whole_tokens(t: kubist.Table | kubist.Snapshot) -> set[int]:
-    """The tokens that are there; each must be there whole."""
+    """The stored tokens; each must be whole."""
     counts = t.query(columns=["token"]).to_arrow().group_by("token").aggregate([([], "count_all")])
     found = dict(zip(counts["token"].to_pylist(), counts["count_all"].to_pylist(), strict=True))
     assert all(rows_of(token) == count for token, count in found.items()), found
@@ -79,19 +79,19 @@ def test_kill_9_loses_nothing_acknowledged(path: Path) -> None:
         heard: list[Any] = []
         if dice.random() < 0.9:  # otherwise it dies while it starts
             heard += [hear.recv() for _ in range(dice.randrange(1, 12))]
-        # Not to wait for anything: to kill in the middle of whatever it does then.
+        # A random delay, to kill it at any point.
         time.sleep(dice.random() * 0.015)
         os.kill(process.pid, signal.SIGKILL)
         process.join()
         try:
             while True:
-                heard.append(hear.recv())  # what it still said before it died
+                heard.append(hear.recv())  # its last reports before it died
         except EOFError:
             hear.close()
         acknowledged.update(token for token in heard if token is not None)
         t = kubist.open(path)
         found = whole_tokens(t)
-        # Nothing acknowledged is lost; the one that it was busy with may be there.
+        # Nothing acknowledged is lost; the commit in progress may exist.
         assert acknowledged <= found, round_
         assert found <= set(range(max(acknowledged, default=-1) + 2))
         acknowledged = found
@@ -99,7 +99,6 @@ def test_kill_9_loses_nothing_acknowledged(path: Path) -> None:
         if round_ % 10 == 9:
             assert t.verify(deep=True).ok
     assert len(acknowledged) > 50
-    # To the last value.
     table = (
         kubist.open(path).query().to_arrow().sort_by([("token", "ascending"), ("row", "ascending")])
     )
@@ -124,7 +123,7 @@ def write_tokens(path: str, go: Connection) -> None:
 
 
 def read_along(path: str, tell: Connection) -> None:
-    """Looks again and again, until the last token is there."""
+    """Reads repeatedly, until the last token is visible."""
     try:
         t = kubist.open(path)
         tell.send("ready")
@@ -133,7 +132,7 @@ def read_along(path: str, tell: Connection) -> None:
         while len(seen) < TOKENS:
             s = t.snapshot()
             now = whole_tokens(s)
-            # In the order of their commits, and none goes away again.
+            # In the order of their commits, and none disappears.
             assert now == set(range(len(now))) and seen <= now
             assert len(s) == s.count() == sum(map(rows_of, now))
             assert s.count(where="row = 0") == len(now)
@@ -201,8 +200,8 @@ def test_writers_of_many_processes(path: Path) -> None:
     assert t.verify(deep=True).ok
 
 
-# Each call would go on for longer than a script may. The signal is sent by a thread
-# of the same process, which runs only because the engine lets go of the GIL.
+# Each call takes longer than a script may. A thread of the same process sends the signal; it runs
+# only because the engine releases the GIL.
 INTERRUPTED = {
     "count": "t.count(where=heavy)",
     "query": "t.query(where=heavy).to_arrow()",
@@ -265,7 +264,7 @@ SCRIPT = """
 
 @pytest.fixture(scope="module")
 def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table that takes minutes to test a thousand times."""
+    """A table for which a thousand tests take minutes."""
     path = tmp_path_factory.mktemp("big") / "t.kubist"
     data = {"id": np.arange(3_000_000), "x": np.random.default_rng(0).random(3_000_000)}
     kubist.create(path, data, {"x": (0, 1)}, identity=["id"]).close()

@@ -14,7 +14,7 @@ from kubist._progress import ERASED, Shown, Told
 
 
 class Clock:
-    """Seconds that pass when they are told to."""
+    """A clock that advances on request."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -24,7 +24,7 @@ class Clock:
 
 
 class Terminal(io.StringIO):
-    """A terminal as far as text goes; `lines` are what it has shown, one after the other."""
+    """A fake terminal; `lines` are the lines it has shown."""
 
     def isatty(self) -> bool:
         return True
@@ -56,7 +56,7 @@ def test_a_terminal_has_one_line_that_is_gone_at_the_end() -> None:
     assert "\n" not in terminal.getvalue()
     assert terminal.lines[-1] == ""
     shown = terminal.lines[:-1]
-    # Five seconds, less the first moment, at ten a second.
+    # Five seconds at ten per second, less the first 0.3 s.
     assert 40 <= len(shown) <= 50
     assert shown[0].startswith("█░") and " rows" in shown[0]
     assert shown[-1].startswith("███████████████") and shown[-1].endswith(" s left")

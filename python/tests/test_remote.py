@@ -1,4 +1,4 @@
-"""Tables over HTTP: the same answers as from the directory."""
+"""Tables over HTTP: the same results as from the directory."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_estimates_narrow_as_those_of_the_directory(table: kubist.Table, server:
         for name in ("value", "low", "high"):
             both = [side.to_arrow()[name].to_numpy() for side in (ours, theirs)]
             np.testing.assert_allclose(*both, rtol=1e-9)
-    # Whoever has seen enough leaves: the server's places do not run out.
+    # Abandoned streams do not exhaust the server's limit.
     for _ in range(12):
         for step in remote.estimate("mean(y)", error=1e-9, progressive=True):
             assert step.low < step.high
@@ -192,7 +192,7 @@ def test_refining_sends_each_record_once(table: kubist.Table, server: Server) ->
     parts, fractions = [], []
     for part in remote.refine(box={"x": (0.1, 0.8)}, start=0.01, factor=4):
         if len(parts) == 1:
-            table.append(rows(ROWS, 500))  # a later commit is no part of it
+            table.append(rows(ROWS, 500))  # a later commit is not in it
         parts.append(part.to_arrow())
         fractions.append(part.fraction)
     assert fractions == [0.01, 0.04, 0.16, 0.64, 1]
@@ -213,10 +213,10 @@ def test_moments_are_kept_and_followed(table: kubist.Table, server: Server) -> N
     append.join()
     assert seen == [ROWS, ROWS + 10]
     assert (before.count(), remote.count()) == (ROWS, ROWS + 10)
-    # Without patience it is a look at what is there by now.
+    # With timeout=0 it returns the current state.
     looks = [list(remote.watch(timeout=0, since=since)) for since in (before, remote.snapshot())]
     assert [[len(found) for found in look] for look in looks] == [[ROWS + 10], []]
-    # More commits than a server keeps snapshots in memory.
+    # More commits than the server keeps snapshots in memory.
     for k in range(1, 21):
         table.append(rows(ROWS + 10 * k, 10))
         len(remote)

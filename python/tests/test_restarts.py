@@ -1,7 +1,7 @@
-"""Simulations that end in the middle and go on, and a cluster that loses a node under them.
+"""Simulations that stop and continue, and a cluster that loses a node.
 
-The solver is examples/simulations/droplets.c, whose droplets do not depend on how many ranks there
-are; what a table holds is compared with that of an undisturbed run.
+The solver is examples/simulations/droplets.c, whose droplets do not depend on the number of ranks.
+Tables are compared with those of an undisturbed run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.release
 
 __all__ = ["prefix", "programs"]
 
-# Nodes are killed here, so whoever runs this says that they may be: `make test-insitu-cluster`.
+# Nodes are killed, so this needs consent: `make test-insitu-cluster`.
 NODES = os.environ.get("KUBIST_TEST_NODES")
 
 
@@ -49,7 +49,7 @@ def begun(
     wanted: int,
     environment: dict[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """A job that was started, once so many steps are complete."""
+    """A started job, once this many steps are complete."""
     job = subprocess.Popen(
         command,
         env=environment or os.environ | MPI,
@@ -83,9 +83,9 @@ def test_a_restart_may_have_another_number_of_ranks(
     before: int,
     after: int,
 ) -> None:
-    """Steps up to the checkpoint are of the writers of before, later ones of those of now."""
+    """Steps up to the checkpoint have the old writers, later ones the new."""
     droplets, environment = 800, os.environ | MPI
-    # Those that compute.
+    # Ranks that compute.
     old, new = (ranks - (mode == "dedicated") for ranks in (before, after))
     if language == "Python":
         pytest.importorskip("mpi4py")
@@ -110,14 +110,15 @@ def test_a_restart_may_have_another_number_of_ranks(
     steps = list(range(1, last + 4))
     assert list(table.snapshot().complete_steps()) == steps
     found, expected = (written(t, (1, last + 3)) for t in (table, undisturbed))
-    # Who computed a droplet is another one from the checkpoint on.
+    # From the checkpoint on, other ranks compute the droplets.
     for name in set(NAMES) - {"rank"}:
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
     late = found["time"] > checkpoint / 1024
     assert set(found["rank"][late]) == set(range(new))
     assert set(found["rank"][~late]) == set(range(old))
     if mode == "rank":
-        # What is declared of the steps is told, and one more job of as many ranks may go on.
+        # The declarations are reported, and another job with the same number of ranks can
+        # continue.
         told = [
             f"complete with {before} writers",
             f"after step {checkpoint} complete with {after} writers",
@@ -136,13 +137,13 @@ def test_a_restart_may_have_another_number_of_ranks(
 def test_a_restart_waits_for_the_writers_that_it_does_not_have(
     prefix: Path, programs: dict[str, Path], path: Path
 ) -> None:
-    """A rank of the old attempt that is still at work would add to steps that were taken back."""
+    """A surviving rank of the old job would add to retracted steps."""
     program = compiled("C", prefix, programs)
     run(*mpirun(4, program, path, 3, 50, "rank"), env=os.environ | MPI)
     old = kubist.open(path).writer("rank-3")
     command = mpirun(2, program, path, 5, 100, "rank", 2)
     job = subprocess.Popen(command, env=os.environ | MPI, stderr=subprocess.PIPE, text=True)
-    # Its own writers are taken, and nothing is taken back as long as the other is there.
+    # Its own names are taken, and nothing is retracted while the other rank lives.
     deadline = time.monotonic() + 120
     while not all(is_taken(path, f"rank-{rank}") for rank in (0, 1)):
         assert job.poll() is None
@@ -173,7 +174,7 @@ def one_droplet(path: Path) -> dict[str, object]:
 
 @pytest.fixture
 def location() -> Iterator[str]:
-    """Where a table may be made on the cluster of three nodes; all of them run afterwards."""
+    """A location on the cluster of three nodes; all of them run afterwards."""
     if not NODES:
         pytest.skip("nodes are killed here: make test-insitu-cluster")
     location = f"cassandra://127.0.0.1,127.0.0.2,127.0.0.3/kubist_tests/s{uuid.uuid4().hex}"

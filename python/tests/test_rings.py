@@ -120,7 +120,7 @@ def test_typescript(tmp_path: Path, text: str):
 
 def test_what_is_no_ring(tmp_path: Path):
     files = {
-        # A module and its children, tests, comments and texts.
+        # A module and its children, tests, comments and strings.
         "c/src/lib.rs": "mod a;\nmod b;\npub use a::A;\npub fn f() { b::g() }",
         "c/src/a.rs": "mod inner;\nuse inner::I;\npub struct A;",
         "c/src/a/inner.rs": "use super::A;\nuse crate::b;\npub struct I;",

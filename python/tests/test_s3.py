@@ -1,4 +1,4 @@
-"""Tables in a bucket of a real S3 server, through Python and the command line."""
+"""Tables in a bucket of a real S3 server, in Python and on the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROWS = 20_000
 
 @pytest.fixture
 def location() -> Iterator[str]:
-    """Where a table may be made; it is dropped afterwards."""
+    """A location for a table, which is dropped afterwards."""
     location = f"s3://kubist-tests/p{uuid.uuid4().hex}?endpoint={SERVICE}"
     yield location
     try:
@@ -137,7 +137,7 @@ def test_the_command_takes_it_like_any_other(
     run("query", location, "--where", "m = 5", "--output", out)
     assert pq.read_metadata(out).num_rows == sum(m == 5 for m in drops()["m"].to_pylist())
     run("verify", location, "--deep")
-    # To a directory and back: the same records.
+    # A copy to a directory and back has the same rows.
     near, again = tmp_path / "near.kubist", location.replace("?", "-back?")
     try:
         run("copy", location, near)
@@ -181,12 +181,12 @@ def test_the_cache_answers_what_was_read_before(
     assert first.traffic is not None and again.traffic is not None
     assert again.traffic["cache_hits"] > 0 == again.traffic["cache_misses"]
     assert again.traffic["requests"] < first.traffic["requests"]
-    # A table made anew at the same place is another one.
+    # A new table at the same location is another one.
     kubist.drop(location)
     kubist.create(location, data.schema, ["x", "y"], identity=["id"]).append(drops(ROWS))
     found = pa.table(kubist.open(location).query(columns=["id"]))["id"]
     assert sorted(found.to_pylist()) == list(range(ROWS, 2 * ROWS))
-    # A damaged copy is none; verify asks the store alone.
+    # A damaged cache entry is ignored; verify reads the store only.
     copies = [file for file in (tmp_path / "cache" / "v1").glob("*/segments/*/*")]
     for file in copies:
         file.write_bytes(file.read_bytes()[:-1] + b"?")
@@ -198,7 +198,7 @@ def test_the_cache_answers_what_was_read_before(
     assert [table["table"] for table in shown] == [location] and shown[0]["files"] > 0
     subprocess.check_call([*command, location.split("?")[0], "--clear"])
     assert json.loads(subprocess.check_output([*command, "--json"])) == []
-    # A folder that cannot be used is said once, and the store answers.
+    # An unusable folder is reported once, and the store is used.
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KUBIST_CACHE", str(tmp_path / "file"))
     capfd.readouterr()
@@ -229,7 +229,7 @@ for _ in range(2):
 """
 
     def told(cache: Path, *runner: str) -> str:
-        """What is said to a user whose cache is this one."""
+        """The message to the owner of this cache."""
         done = subprocess.run(
             [*runner, sys.executable, "-c", script],
             env=os.environ | {"KUBIST_CACHE": str(cache), "HOME": folder},
@@ -241,7 +241,7 @@ for _ in range(2):
         return done.stderr
 
     with tempfile.TemporaryDirectory() as folder:
-        # Who asks can come as far as the caches.
+        # Another user can reach the caches.
         Path(folder).chmod(0o755)
 
         def cache(name: str, owner: int, mode: int) -> Path:

@@ -1,4 +1,4 @@
-"""A sample is a sample: uniform, nested, and the same wherever it is taken."""
+"""Samples are uniform, nested, and the same everywhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = 120_000
 
 
 def clustered(rows: int = ROWS, seed: int = 1) -> dict[str, np.ndarray]:
-    """Half of the points everywhere, half in tight clusters; attributes go with place."""
+    """Half of the points uniform, half in tight clusters; attributes correlate with position."""
     rng = np.random.default_rng(seed)
     centres = rng.random((12, 3))
     place = rng.random((rows, 3))
@@ -49,11 +49,10 @@ def ids(result: kubist.Result) -> np.ndarray:
 
 
 def surprise(observed: np.ndarray, expected: np.ndarray, share: float) -> float:
-    """How many standard deviations chi-square is above what chance gives.
+    """Standard deviations of chi-square above its expectation.
 
-    Counts of a sample without replacement vary by 1 - share of Poisson's
-    variance. Wilson and Hilferty: the cube root of chi-square over its degrees
-    of freedom is nearly normal.
+    Counts of a sample without replacement have 1 - share of Poisson's variance. Wilson and
+    Hilferty: the cube root of chi-square over its degrees of freedom is nearly normal.
     """
     degrees = len(observed)
     chi_square = float(np.sum((observed - expected) ** 2 / expected)) / (1 - share)
@@ -145,10 +144,10 @@ def test_windows_share_nothing_and_make_up_the_whole(table: kubist.Table) -> Non
 def test_a_limit_is_a_fraction(table: kubist.Table, limit: int) -> None:
     box = {"x": (0.1, 0.9)}
     r = table.query(box=box, limit=limit)
-    assert 0 < r.fraction < 1  # known before the answer is read
+    assert 0 < r.fraction < 1  # known before the result is read
     answer = r.to_arrow()["id"].to_pylist()
     assert len(answer) == len(set(answer)) == limit
-    # A priority is finer than a float, so the last record may fall either side.
+    # A priority is finer than a float, so the last row may be on either side.
     assert abs(table.count(box=box, sample=r.fraction) - limit) <= 1
     sample = set(ids(table.query(box=box, sample=r.fraction)).tolist())
     assert len(sample ^ set(answer)) <= 1
@@ -162,7 +161,7 @@ def test_a_limit_beyond_the_rows_returns_all(table: kubist.Table) -> None:
     assert rows == table.count(where="kind = 3")
     assert r.fraction == 1
     assert table.query(limit=0).to_arrow().num_rows == 0
-    # Under a fraction too, the answer is complete only up to that.
+    # With a fraction too, the result is complete only up to it.
     assert table.query(where="kind = 3", limit=10**9, sample=0.5).fraction == 0.5
 
 
@@ -181,7 +180,7 @@ def test_the_same_sample_whatever_the_order_and_the_commits(
     expected = {p: ids(table.query(sample=p)).tolist() for p in (0.01, 0.2)}
     first = table.query(limit=500).to_arrow()["id"].to_pylist()
     for run, sizes in enumerate([(60_000,), (17, 4096, 30_000), (1, 999, 20_000)]):
-        # Another capacity and another grid as well: only identity and seed count.
+        # With another capacity and grid too: only identity and seed matter.
         t = kubist.create(
             tmp_path / f"{run}.kubist",
             arrow.schema,
@@ -213,11 +212,13 @@ def test_a_seed_makes_another_sample(data: dict[str, np.ndarray], tmp_path: Path
         samples.append(set(ids(t.query(sample=0.1)).tolist()))
     for a, b in [(0, 1), (0, 2), (1, 2)]:
         overlap = len(samples[a] & samples[b])
-        assert abs(overlap - 200) < 5 * np.sqrt(200)  # as of independent samples
+        assert abs(overlap - 200) < 5 * np.sqrt(200)  # as for independent samples
 
 
 def test_the_priority_is_made_of_values_not_of_types(tmp_path: Path) -> None:
-    """An identity samples alike however wide its integers, however its text is kept."""
+    """The sample does not depend on the width of an identity's integers or the storage of its
+    text.
+    """
     rows = 5000
     numbers = np.arange(rows)
     names = [f"particle {number}" for number in numbers]
@@ -252,7 +253,7 @@ def test_without_identity_each_record_is_by_itself(tmp_path: Path) -> None:
     assert abs(len(sample) - 2000) < 5 * np.sqrt(2000)
     counts = np.bincount(sample // 1000, minlength=40)
     assert surprise(counts, np.full(40, 50.0), 0.05) < 5
-    assert t.schema.names == ["id", "x", "y"]  # what stands in is not shown
+    assert t.schema.names == ["id", "x", "y"]  # the storage type is not shown
 
 
 def test_whole_trajectories(tmp_path: Path) -> None:
@@ -282,7 +283,7 @@ def test_whole_trajectories(tmp_path: Path) -> None:
         assert abs(len(lengths) - particles * fraction) < 5 * np.sqrt(particles * fraction)
         assert last <= set(lengths.index)
         last = set(lengths.index)
-    # In a box: of each particle of the sample all records in the box, of others none.
+    # In a box: all rows in the box of each sampled particle, and no others.
     inside = t.query(box={"x": (0, 5)}).to_pandas()
     sample = t.query(box={"x": (0, 5)}, sample=0.4).to_pandas()
     expected = inside[inside.pid.isin(last)]

@@ -1,4 +1,4 @@
-"""Tables whose directory many machines write to, through Python and the command."""
+"""Tables whose directory several machines write to, in Python and by the command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import kubist
 
 @pytest.fixture(autouse=True)
 def fresh_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This machine sees its own directory as it is: nothing has to be waited for."""
+    """This machine sees its own writes at once, so no wait is needed."""
     monkeypatch.setenv("KUBIST_STALE_SECONDS", "0")
 
 
@@ -69,7 +69,7 @@ def test_a_table_remembers_that_it_is_shared(tmp_path: Path) -> None:
     again = kubist.open(path)
     again.append(rows(100, 200))
     assert ids(table) == list(range(200)) and again.info().shared
-    # Entries are files of their own, and nobody locks a log.
+    # Entries are files of their own, without locks.
     assert list((path / "logs").glob("*.entries/*")) and not list((path / "logs").glob("*.ack"))
     again.optimize()
     again.clean(retention=0)
@@ -181,7 +181,7 @@ def test_who_waits_for_other_machines_can_be_interrupted(tmp_path, monkeypatch, 
     damaged = bytearray(entry.read_bytes())
     damaged[40] ^= 0xFF
     entry.write_bytes(damaged)
-    # Whether an entry is damaged, or seen late, is waited for for days.
+    # It waits for days to distinguish damage from a late view.
     monkeypatch.setenv("KUBIST_STALE_SECONDS", "1e6")
     script = "import sys, kubist; print(flush=True); kubist.open(sys.argv[1])"
     opening = [sys.executable, "-c", script] if program == "python" else [str(COMMAND), program]

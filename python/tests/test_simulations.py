@@ -1,6 +1,6 @@
 """Simulations that write while they run: examples in C, C++ and Fortran, with and without MPI.
 
-What a table holds is compared, record by record, with what the same simulation has in numpy.
+Tables are compared, row by row, with the same simulation in numpy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import kubist
 
 EXAMPLES = ROOT / "examples/simulations"
 NAMES = ("pid", "x", "y", "time", "diameter", "rank", "deposited")
-# Two are the quick test of each language.
+# Two ranks are the quick test of each language.
 RANKS = [2, *(pytest.param(ranks, marks=pytest.mark.release) for ranks in (1, 4))]
 
 
@@ -32,7 +32,7 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def programs(prefix: Path) -> dict[str, Path]:
-    """Compiled examples by their language."""
+    """Compiled examples by language."""
     return {}
 
 
@@ -71,7 +71,7 @@ def mpirun(ranks: int, *command: object, launcher: str = "mpirun.openmpi") -> li
 
 
 def simulated(ranks: int, steps: int, droplets: int) -> dict[str, np.ndarray]:
-    """The droplets of examples/simulations/droplets.c, all steps behind each other."""
+    """The droplets of examples/simulations/droplets.c, all steps in sequence."""
     pid = np.arange(ranks * droplets)
     x, deposited, parts = (pid % 64) / 128, np.zeros(len(pid), bool), []
     for step in range(1, steps + 1):
@@ -141,7 +141,7 @@ def program_of(language: str, prefix: Path, programs: dict[str, Path]) -> list[s
 def test_a_rank_may_do_nothing_but_commit(
     prefix: Path, programs: dict[str, Path], path: Path, language: str, ranks: int
 ) -> None:
-    """The others compute, as if it were not there."""
+    """The other ranks compute as if it did not exist."""
     program = program_of(language, prefix, programs)
     paths = {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
     command = mpirun(ranks, *program, path, 6, 500, "dedicated")
@@ -244,10 +244,10 @@ def ended(*processes: int) -> None:
 def test_killed_jobs_go_on_from_a_checkpoint(
     prefix: Path, programs: dict[str, Path], path: Path, mode: str, victim: str, turn: int
 ) -> None:
-    """What was acknowledged stays, and the table equals that of an undisturbed run."""
+    """Acknowledged steps stay, and the table equals that of an undisturbed run."""
     program = compiled("C", prefix, programs)
     wanted = 3 + 7 * turn % 40
-    # Two of them compute. The leader is the first, or the last where it is dedicated.
+    # Two of them compute. The leader is the first rank, or the last in dedicated mode.
     started = 3 if mode == "dedicated" else 2
     leader = -1 if mode == "dedicated" else 0
     job = subprocess.Popen(
@@ -266,7 +266,7 @@ def test_killed_jobs_go_on_from_a_checkpoint(
         assert len(ranks) == started
         if victim != "all":
             ended(ranks[leader if victim == "the leader" else -1 - leader])
-            # mpirun ends the others.
+            # mpirun ends the other ranks.
             job.wait(60)
     finally:
         ended(job.pid, *ranks)
@@ -278,7 +278,7 @@ def test_killed_jobs_go_on_from_a_checkpoint(
     found, expected = written(table, (1, last)), simulated(2, last, 200)
     for name in NAMES:
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
-    # From a checkpoint before the end: later steps are taken back.
+    # From a checkpoint before the end: later steps are retracted.
     checkpoint = last - 1
     run(*mpirun(started, program, path, last + 3, 200, mode, checkpoint), env=os.environ | MPI)
     assert len(table) == 2 * 200 * (last + 3)
@@ -551,7 +551,7 @@ def unclosed(prefix: Path) -> Path:
 def test_a_run_that_is_not_closed_leaves_what_is_durable(
     unclosed: Path, path: Path, mode: str, ranks: int, logs: int
 ) -> None:
-    """The first rank's mode counts, whatever the others say."""
+    """The first rank's mode counts."""
     run(*mpirun(ranks, unclosed, path, mode), env=os.environ | MPI)
     table = kubist.open(path)
     assert len(table) == 4
@@ -574,7 +574,7 @@ def test_a_mode_that_there_is_not_is_told_to_all(unclosed: Path, path: Path) -> 
 
 
 def benchmarked(prefix: Path, folder: Path, **sizes: str) -> dict[str, list[str]]:
-    """Rows of the table of ways by their names."""
+    """Rows of the table of ways, by name."""
     names = {"STORES": str(folder), "SOLVERS": "none", "WORK": "0.1", **sizes}
     told = run(sys.executable, ROOT / "bench/insitu/run.py", prefix, env=os.environ | MPI | names)
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines()]
@@ -591,13 +591,13 @@ def test_the_benchmark_of_ways_to_write_runs(prefix: Path, tmp_path: Path) -> No
     assert sum(name.startswith("kubist-") for name in ways) == 4
     files = {name: int(row[7]) for name, row in ways.items()}
     assert (files["gathered-csv"], files["file-per-rank"]) == (3, 6)
-    # What each way of plain files, and each table, shows of the same particles is the same.
+    # All ways of plain files and all tables show the same particles.
     shown = {
         name: row[9].split("(")[1].rstrip(")") for name, row in ways.items() if "(" in row[9]
     }
     for tables in (True, False):
         assert len({rows for name, rows in shown.items() if ("kubist" in name) == tables}) == 1
-    # With more steps there are no more files of a table, and with more ranks none per node.
+    # The number of a table's files does not grow with steps, nor with ranks per node.
     more = benchmarked(prefix, tmp_path, PARTICLES="20000", RANKS="4", STEPS="6")
     for name in ("kubist-node-sync", "kubist-node-async"):
         assert int(more[name][7]) == files[name]

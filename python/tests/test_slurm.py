@@ -1,4 +1,4 @@
-"""A Slurm of one node: a job that runs out of time leaves its steps on permanent storage."""
+"""Slurm on one node: a job that runs out of time leaves its steps on permanent storage."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def free_ports(number: int) -> list[int]:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment in which Slurm's commands find it."""
+    """The environment of Slurm's commands."""
     need("munged", "slurmctld", "slurmd", "sbatch")
     if os.geteuid() != 0:
         pytest.skip("Slurm is started by root here")
@@ -127,7 +127,7 @@ def test_a_job_that_runs_out_of_time_is_drained(
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_mpi_yield_when_idle": "1",
-        # One node: nobody has to be asked to start the ranks.
+        # One node: ranks start without a resource manager.
         "OMPI_MCA_plm": "isolated",
         "OMPI_MCA_ras": "^slurm",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",

@@ -1,6 +1,6 @@
-"""Tables in Spark through its interface for sources in Python, beside the same rows in Parquet.
+"""Tables in Spark through its Python data source, compared with the same rows in Parquet.
 
-Spark is large: `make test-spark` brings it, and these tests are skipped where it is not.
+Spark is large: `make test-spark` installs it, and otherwise these tests are skipped.
 """
 
 import os
@@ -187,7 +187,7 @@ def test_a_location_without_a_table_is_named(spark, tmp_path):
 
 
 def test_the_example_has_the_figures_of_its_records(tmp_path):
-    """The airway through the connector, in SQL, beside pandas."""
+    """The airway through the connector, in SQL, compared with pandas."""
     pytest.importorskip("matplotlib")
     pd = pytest.importorskip("pandas")
     if not list((ROOT / "spark").glob("spark-4.1/target/kubist-spark-4.1_*.jar")):
@@ -214,7 +214,7 @@ def test_the_example_has_the_figures_of_its_records(tmp_path):
 
     slab = rows[(rows.x >= np.float32(0.098)) & (rows.x <= np.float32(0.102)) & ~rows.deposited]
     flux = pd.read_csv(tmp_path / "flux.csv")
-    assert abs(flux.seen.sum() - len(slab)) <= 2  # records on the edges, as floats of 32 bits
+    assert abs(flux.seen.sum() - len(slab)) <= 2  # rows at the bounds, as 32-bit floats
 
     flying = rows[~rows.deposited].groupby("time").x.agg(["mean", "count"]).sort_index()
     path = pd.read_csv(tmp_path / "path.csv").sort_values("time")

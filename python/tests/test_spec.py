@@ -1,4 +1,4 @@
-"""The typed dictionaries of a question say what the description of the interface says."""
+"""The typed dictionaries of a query agree with the description of the interface."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_a_dictionary_has_the_fields_of_its_schema(name: str) -> None:
     schema, declared = described()[name], getattr(_spec, name)
     assert set(declared.__annotations__) <= set(schema["properties"])
     assert declared.__required_keys__ | declared.__optional_keys__ == set(schema["properties"])
-    # Written as text, `Required` is seen by checkers of types alone.
+    # As text, only type checkers see `Required`.
     of_its_own = {key for key, of in declared.__annotations__.items() if "Required[" in str(of)}
     inherited = set(schema.get("required", [])) - set(declared.__annotations__)
     assert of_its_own | inherited == set(schema.get("required", []))
 
 
 def test_all_that_can_be_asked_is_said(path: Path) -> None:
-    """Each argument of a query becomes a name of the question, and the engine reads it."""
+    """Each argument of a query becomes a key of the JSON, which the engine accepts."""
     asked: Asked = {
         "box": {"x": (np.float32(0.5), None), "n": (-(10**30), np.inf), "b": (b"\x00\xff", None)},
         "sample": 0.5,
@@ -53,7 +53,7 @@ def test_all_that_can_be_asked_is_said(path: Path) -> None:
     assert said["box"]["b"] == ({"binary": [0, 255]}, None)
     assert (said["steps"], said["per_cell"]) == ((3, 3), {"rows": 1, "widths": {"x": 0.5}})
     t = kubist.create(path, {"x": np.arange(9.0), "n": np.arange(9), "b": [b"\x01"] * 9}, ["x"])
-    # The first records of an order are no sample, so nothing is said of their inclusion.
+    # The first rows of an order have no inclusion probability.
     ordered = {name: value for name, value in said.items() if name != "inclusion"}
     sampled = {name: value for name, value in said.items() if name != "order_by"}
     assert t._pinned().query({**ordered, "spec": 1}).names() == ["x", "n"]

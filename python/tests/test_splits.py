@@ -18,7 +18,7 @@ import kubist
 
 
 def rows_of(table: pa.Table) -> Counter[tuple[Any, ...]]:
-    """Rows as a bag; NaN equals itself."""
+    """Rows as a multiset; NaN equals itself."""
     return Counter(tuple(map(repr, row)) for row in zip(*table.to_pydict().values(), strict=True))
 
 
@@ -70,14 +70,14 @@ def test_parts_are_compact_and_of_about_equal_rows(path: Path) -> None:
         assert abs(table.num_rows / 6250 - 1) < 0.25
         assert abs(part.rows / table.num_rows - 1) < 0.25
         assert part.preferred_hosts == []
-    # Their boxes do not overlap: their volumes add up to no more than all of it.
+    # Their boxes do not overlap: the volumes add up to at most the total.
     volume = 0.0
     for table in tables:
         sides = [np.ptp(table[name].to_numpy()) for name in "xyz"]
         volume += float(np.prod(sides))
     whole = float(np.prod([np.ptp(t.query().to_arrow()[name].to_numpy()) for name in "xyz"]))
     assert volume <= whole
-    # Together they read little more than one query does.
+    # Together they read little more than one query.
     read = 0
     for part in parts:
         answer = part.query()
@@ -92,7 +92,7 @@ def test_a_part_is_of_its_moment_in_any_process(path: Path) -> None:
     parts = t.splits(4, sample=0.5)
     t.append({"x": [0.5] * 100, "y": [0.5] * 100, "z": [0.5] * 100, "n": range(100)})
     t.optimize()
-    t.clean()  # with a checkpoint that is younger than the parts
+    t.clean()  # with a checkpoint newer than the parts
     t.add_column("late", "int32", default=7)
     assert (
         parts[0]
@@ -269,7 +269,7 @@ def test_a_query_says_where_its_time_went(path: Path, tmp_path: Path) -> None:
     no_fit.write_text("{}")
     with pytest.raises(kubist.InvalidInput, match="fit: it is none"):
         t.explain(fit=no_fit)
-    # Memory answers in no time; a cluster as slow as the papers' does not.
+    # Memory has no latency; a cluster as slow as the papers' has.
     line = {"ms": 1.163, "ms_per_element": 0.0387}
     model = {
         "request": {"line": line, "beyond": None},

@@ -1,5 +1,4 @@
-"""What comes from strangers: wrong Arrow data, passwords in addresses, names with commands
-for the terminal."""
+"""Untrusted input: invalid Arrow data, passwords in addresses, names with terminal commands."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ def offsets(values: list[int]) -> pa.Buffer:
 
 
 def text(*values: bytes) -> pa.Array:
-    """A string column of these bytes, whatever they are."""
+    """A string column of arbitrary bytes."""
     ends = np.cumsum([0, *map(len, values)]).tolist()
     buffers = [None, offsets(ends), pa.py_buffer(b"".join(values))]
     return pa.Array.from_buffers(pa.string(), len(values), buffers)
@@ -33,7 +32,7 @@ def batch(kind: pa.Array) -> pa.RecordBatch:
 
 
 def view_out_of_range() -> pa.Array:
-    """A view of 100 bytes in a buffer that has 20."""
+    """A view of 100 bytes in a buffer of 20."""
     view = np.array([100, 0, 0, 0], dtype=np.int32).tobytes()
     return pa.Array.from_buffers(pa.string_view(), 1, [None, pa.py_buffer(view), pa.py_buffer(b"a" * 20)])
 
@@ -85,7 +84,7 @@ def test_wrong_arrow_data_is_refused(path: Path, what: str, way: str) -> None:
     for part in parts:
         assert part in str(raised.value)
     assert len(t) == 0
-    # The table is as before, and takes what is sound.
+    # The table is unchanged, and accepts valid data.
     if kind.type == pa.string():
         t.append(batch(SOUND))
         assert sorted(t.query().to_arrow()["kind"].to_pylist()) == ["a", "b", "c"]
@@ -93,7 +92,7 @@ def test_wrong_arrow_data_is_refused(path: Path, what: str, way: str) -> None:
 
 @pytest.mark.parametrize("way", ["batch", "table", "reader"])
 def test_an_offset_beyond_the_bytes(path: Path, way: str) -> None:
-    """As pyarrow reads it, without complaint, from a file of which a byte was changed."""
+    """pyarrow reads it without an error from a file with one changed byte."""
     sink = pa.BufferOutputStream()
     sound = pa.record_batch({"x": [1.0, 2.0], "kind": ["a", "bcd"]})
     with pa.ipc.new_stream(sink, sound.schema) as stream:
@@ -203,6 +202,6 @@ def test_names_do_nothing_to_the_terminal(path: Path) -> None:
         tame(str(raised.value))
         tame(repr(raised.value))
         tame("".join(traceback.format_exception_only(raised.value)))
-    # For programs it stays what it is.
+    # Programs get the original name.
     assert info.columns[1].name == EVIL
     assert t.query().to_arrow().schema.names == ["x", EVIL]

@@ -1,4 +1,4 @@
-"""The token of a snapshot leads back to its rows: in any process, here and over HTTP."""
+"""The token of a snapshot reopens its rows: in any process, and over HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ids(snapshot: kubist.Snapshot | kubist.RemoteSnapshot) -> list[int]:
 
 
 def sweep(table: kubist.Table) -> None:
-    """Cleans away the files of all snapshots but the newest."""
+    """Deletes the files of all snapshots except the newest."""
     for k in range(20):
         table.append(rows(100_000 + 50 * k, 50))
     table.close()
@@ -69,7 +69,7 @@ def test_another_process_reads_the_same_rows(table: kubist.Table, run_python: Ru
             assert s.count(where="pid >= 10_000".replace("_", "")) == 0
         print("same")
         """
-    # Commits go on while it is read.
+    # Commits continue while it is read.
     command = [sys.executable, "-c", textwrap.dedent(writer)]
     with subprocess.Popen([*command, table.location]) as writing:
         done = run_python(reader, table.location, token)
@@ -109,7 +109,7 @@ def test_what_was_cleaned_away_is_expired(table: kubist.Table, server: Server) -
     sweep(table)
     with pytest.raises(kubist.SnapshotExpired):
         kubist.open(table.location).at(token).query().to_numpy()
-    # A server that was started since has no files of it open.
+    # A server started later has none of its files open.
     with Server(table.location) as fresh, pytest.raises(kubist.SnapshotExpired):
         kubist.connect(fresh.url).at(token).query().to_numpy()
 

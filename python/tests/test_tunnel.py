@@ -1,4 +1,4 @@
-"""Tables behind ssh: `kubist view ssh://...`, with a stand-in for ssh and with a real one."""
+"""Tables through ssh: `kubist view ssh://...`, with a fake ssh and with a real one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ import kubist
 COMMAND = Path(sys.executable).parent / "kubist"
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
-# Does what ssh does: listens here, carries bytes there, runs the command in a shell. "There"
-# is this machine. What it was told goes into a file.
+# Acts like ssh: listens here, forwards bytes, runs the command in a shell. The remote host is this
+# machine. Its arguments go into a file.
 STAND_IN = """
 import json, os, socket, subprocess, sys, threading
 words = sys.argv[1:]
@@ -58,7 +58,7 @@ os._exit(subprocess.call(words[-1], shell=True))
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only ssh on the path; returns where it notes its words."""
+    """Installs it as the only ssh on the path; returns the file with its arguments."""
     folder = tmp_path / "bin"
     folder.mkdir()
     script = folder / "ssh"
@@ -75,7 +75,7 @@ def table(path: Path) -> kubist.Table:
 
 
 class View:
-    """`kubist view` of an address, until it is stopped, or left."""
+    """`kubist view` of an address, until it is stopped."""
 
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -85,7 +85,7 @@ class View:
             text=True,
         )
         assert self.process.stdout is not None
-        # What says nothing for so long is ended, and with it its output.
+        # Ends it, and its output, after a minute without output.
         patience = threading.Timer(60, self.process.kill)
         patience.start()
         self.url = self.process.stdout.readline().strip()
@@ -110,7 +110,7 @@ class View:
 
 
 def servers_of(path: str) -> list[int]:
-    """Processes that serve this table over there."""
+    """Processes that serve this table remotely."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -215,7 +215,7 @@ def test_a_connection_brings_its_tunnel(table: kubist.Table, stand_in: Path) -> 
 def test_an_answer_keeps_its_tunnel(path: Path, stand_in: Path) -> None:
     table = kubist.create(path, {"x": np.arange(1e6)}, dimensions=["x"])
     url = f"ssh://cluster{table.location}"
-    # Nobody holds the table while the answer is read, which is longer than what lies between.
+    # The handle is dropped while the result is read, which is larger than the buffers.
     assert kubist.connect(url).query().to_arrow().num_rows == 1_000_000
     wait_until_none_serves(table.location)
     batches = iter(kubist.connect(url).query())
@@ -249,7 +249,7 @@ def test_interrupts_leave_the_tunnel_and_the_end_does_not(
         try:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "3\n"
-            # As a terminal does: to all that it started.
+            # Like a terminal: to the whole process group.
             os.killpg(holder.pid, signal.SIGINT)
             assert holder.stdout.readline() == "3\n"
             assert servers_of(table.location)
@@ -263,7 +263,7 @@ def test_interrupts_leave_the_tunnel_and_the_end_does_not(
 
 @pytest.fixture
 def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """A real server of ssh on this machine, with keys of its own; ssh knows it by a wrapper."""
+    """A real ssh server on this machine, with its own keys; ssh uses it through a wrapper."""
     tools = {name: shutil.which(name) for name in ("ssh", "ssh-keygen")}
     if SSHD is None or None in tools.values():
         pytest.skip("OpenSSH is not installed: apt-get install openssh-server")

@@ -1,4 +1,4 @@
-"""Which unit an answer names beside what was computed, at each door."""
+"""The unit of a computed value, in each binding."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def run(tmp_path: Path) -> kubist.Table:
 
 
 KEYS = [
-    # A multiple: another quantity or another unit, nobody can tell.
+    # A multiple: another quantity or another unit is ambiguous.
     ("floor(time/86400)", None),
     ("floor(time/86400)*86400", None),
     ("round(x*1000)", None),
-    # Of one kind: days.
+    # Same quantity: days.
     ("floor(time / 1day)", None),
     ("floor(x / width)", None),
     # Still seconds and metres.
@@ -79,17 +79,17 @@ def test_figures_and_bins(run: kubist.Table) -> None:
         assert value.endswith(unit) if unit else value[-1].isdigit(), (asked, line)
     edges = str(run.estimate("histogram(x * 100, 4)", sample=1))
     assert " m" not in edges.rsplit("(95 %", 1)[0], edges
-    # A quotient of one kind is a plain number, whatever the units.
+    # A quotient of one quantity is a plain number, in any units.
     assert run.estimate("max(x / width)").value == pytest.approx(2.39 / 0.025)
     assert run.count(where="time / 1day >= 9") == 24
-    # What is written with a unit meets the quantity still.
+    # A literal with a unit still compares.
     assert run.count(where="x * 2 > 1m") == run.count(where="x > 0.5")
     with pytest.raises(kubist.InvalidInput, match="is in m, and cannot be compared with 1 s"):
         run.count(where="x * 2 > 1s")
 
 
 def test_over_http(run: kubist.Table) -> None:
-    """The page and a table elsewhere have the units that the server's answers carry."""
+    """The page and remote tables use the units in the server's responses."""
     with Server(run.location) as server:
         elsewhere = kubist.connect(server.url)
         for key, unit in KEYS:

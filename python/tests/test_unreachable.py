@@ -1,4 +1,4 @@
-"""Services and credentials that are not there: calls fail within seconds, or end with Ctrl-C."""
+"""Missing services and credentials: calls fail within seconds, or end with Ctrl-C."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MADE_UP = {
     "AWS_SECRET_ACCESS_KEY": "made-up",
     "AWS_SESSION_TOKEN": "made-up",
 }
-# A service is tried for half a minute once it has answered. On a busy machine a process takes some
-# seconds more than its waiting.
+# A service that has answered once is retried for half a minute. On a busy machine a process takes
+# some seconds more.
 SOON = 25.0
-# Calls that meet the service: some of them ask for many things at once.
+# Calls that use the service, some with many requests at once.
 CALLS = {
     "info": [COMMAND, "info"],
     "drop": [COMMAND, "drop", "--yes"],
@@ -38,7 +38,7 @@ CALLS = {
 
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
-    """A service that takes connections and says nothing."""
+    """A service that accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listening:
         yield listening
 
@@ -48,7 +48,7 @@ def address(listening: socket.socket) -> str:
 
 
 def nobody() -> str:
-    """Where nobody listens."""
+    """A port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return address(listening)
 
@@ -96,7 +96,7 @@ def test_they_are_told_within_seconds(silent: socket.socket, tmp_path: Path) -> 
 def test_ctrl_c_ends_the_wait(call: str, silent: socket.socket, tmp_path: Path) -> None:
     location = f"s3://bucket/t?endpoint={address(silent)}&patience=600"
     process = begin(call, location, MADE_UP, tmp_path)
-    # It has asked something.
+    # It has sent a request.
     connection, _ = silent.accept()
     assert connection.recv(1)
     process.send_signal(signal.SIGINT)

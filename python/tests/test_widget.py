@@ -1,6 +1,6 @@
-"""The explorer page in a notebook: what its messages ask, and what comes back.
+"""The explorer page in a notebook: its messages and their responses.
 
-The page in JupyterLab itself is tested by `make test-widget`, in a browser.
+`make test-widget` tests the page in JupyterLab itself, in a browser.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def table(path: Path) -> kubist.Table:
 
 
 class Page:
-    """The other side of the messages: asks as widget.js does, and keeps what comes."""
+    """The browser's side: sends requests like widget.js, and stores responses."""
 
     def __init__(self, widget: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self.came: queue.Queue[tuple[dict[str, Any], list[bytes]]] = queue.Queue()
@@ -47,7 +47,7 @@ class Page:
         self.widget._take(self.widget, message, [])
 
     def answer(self) -> tuple[dict[str, Any], bytes]:
-        """The head of an answer, and all of its body."""
+        """The head and the whole body of a response."""
         head, body = {}, b""
         while True:
             content, parts = self.came.get(timeout=60)
@@ -82,7 +82,7 @@ def test_the_page_and_its_questions_are_answered(shown: Page, table: kubist.Tabl
 
 
 def test_an_answer_that_is_given_up_ends(shown: Page, table: kubist.Table) -> None:
-    """The page waits for a change; the question that follows is answered all the same."""
+    """The page waits for a change; a later request is still answered."""
     name = table.location.rsplit("/", 1)[1].removesuffix(".kubist")
     shown.ask(f"/v1/tables/{name}")
     version = json.loads(shown.answer()[1])["version"]
@@ -108,7 +108,7 @@ def test_the_selection_is_read_back_of_the_moment_that_is_shown(
     assert (widget.region, widget.filter) == ({}, None)
     with pytest.raises(kubist.InvalidInput, match="nothing is selected yet"):
         widget.result()
-    # As widget.js keeps it.
+    # As widget.js stores it.
     version = table.snapshot().token
     widget._selection = {"box": {"x": [0.2, 0.6]}, "where": "n < 2500", "version": version}
     wanted = table.count(box={"x": (0.2, 0.6)}, where="n < 2500")

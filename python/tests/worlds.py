@@ -1,7 +1,7 @@
-"""Random tables and questions, and what a plain Python loop says about them.
+"""Random tables and queries, and their results by a plain Python loop.
 
-Nothing in here is shared with the engine: conditions are evaluated row by row
-on Python values, in the three-valued logic that the documentation promises.
+Independent of the engine: conditions are evaluated row by row on Python values, in the
+three-valued logic of the documentation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 @dataclass
 class Kind:
-    """A column type: how to draw values, compare them, and write them down."""
+    """A column type: how to generate, compare and write values."""
 
     type: pa.DataType
     draw: Callable[[np.random.Generator, int], Sequence[Any]]
@@ -34,7 +34,7 @@ class Kind:
     sql: Callable[[Any], str]
     """A key as an SQL literal."""
     bound: Callable[[Any], Any]
-    """A key as a box end."""
+    """A key as a bound of a box."""
     array: Callable[[Sequence[Any], pa.DataType], pa.Array] = field(
         default=lambda keys, kind: pa.array(keys, kind)
     )
@@ -137,7 +137,7 @@ def _decimal(kind: pa.DataType) -> Kind:
 
 
 def _instants(kind: pa.DataType) -> Kind:
-    """Keys are counts of the column's unit since the epoch."""
+    """Keys count the column's unit since the epoch."""
     days = pa.types.is_date32(kind)
     unit = 86400 * 10**9 if days else UNIT["ms"] if pa.types.is_date64(kind) else UNIT[kind.unit]
     millisecond_day = 86_400_000
@@ -170,7 +170,7 @@ def _instants(kind: pa.DataType) -> Kind:
 
 
 def _times(kind: pa.DataType) -> Kind:
-    """Keys are counts of the column's unit since midnight."""
+    """Keys count the column's unit since midnight."""
     unit = UNIT[kind.unit]
 
     def draw(rng: np.random.Generator, rows: int) -> list[Any]:
@@ -193,7 +193,7 @@ def _times(kind: pa.DataType) -> Kind:
 
 
 def _durations(kind: pa.DataType) -> Kind:
-    """Keys are counts of the column's unit."""
+    """Keys count the column's unit."""
     unit = UNIT[kind.unit]
 
     def draw(rng: np.random.Generator, rows: int) -> list[Any]:
@@ -246,7 +246,7 @@ class Column:
     name: str
     kind: Kind
     keys: list[Any]
-    """Python values that compare as the column's values do; None for null."""
+    """Python values that compare like the column's; None for null."""
 
     def adopt(self, literal: Any) -> Any:
         """A literal in the type of the column."""
@@ -254,14 +254,14 @@ class Column:
             numpy = self.kind.type.to_pandas_dtype()
             with np.errstate(over="ignore"):
                 near = float(numpy(literal))
-            # What is beyond the greatest finite value stays below infinity.
+            # A value beyond the largest finite one stays below infinity.
             return literal if math.isinf(near) and not math.isinf(literal) else near
         return literal
 
 
 @dataclass
 class World:
-    """A table's rows, in the order of their ``id``."""
+    """A table's rows, ordered by ``id``."""
 
     columns: dict[str, Column]
     dimensions: list[str]
@@ -276,7 +276,7 @@ class World:
         places = pa.array(rows, pa.int64())
 
         def of(column: pa.ChunkedArray) -> pa.Array:
-            if str(column.type).endswith("_view"):  # for which pyarrow has no take
+            if str(column.type).endswith("_view"):  # pyarrow has no take for them
                 return pa.array([column[row].as_py() for row in rows], column.type)
             return column.take(places).combine_chunks()
 
@@ -285,7 +285,7 @@ class World:
 
 
 def world(rng: np.random.Generator, rows: int, dimensions: int, payload: int) -> World:
-    """Random columns; ``id`` counts the rows and is never null."""
+    """Random columns; ``id`` numbers the rows and is never null."""
     names = list(rng.choice(DIMENSION_KINDS, dimensions)) + list(rng.choice(list(KINDS), payload))
     columns = {"id": Column("id", KINDS["int64"], list(range(rows)))}
     for place, kind_name in enumerate(names):
@@ -304,7 +304,7 @@ def world(rng: np.random.Generator, rows: int, dimensions: int, payload: int) ->
 
 @dataclass
 class Condition:
-    """An SQL text and what it says about each row."""
+    """An SQL condition and its result for each row."""
 
     sql: str
     holds: list[Truth]
@@ -346,13 +346,13 @@ def either(left: list[Truth], right: list[Truth]) -> list[Truth]:
 
 
 def literal_of(rng: np.random.Generator, column: Column) -> Any:
-    """Mostly a value of the column, so that ties are met."""
+    """Usually a value of the column, to have ties."""
     known = [key for key in column.keys if key is not None and not _is_nan(key)]
     return known[rng.integers(len(known))] if known else column.kind.draw(rng, 50)[7]
 
 
 def leaf(rng: np.random.Generator, world: World) -> Condition:
-    """One test of one column."""
+    """A test of one column."""
     column = list(world.columns.values())[rng.integers(len(world.columns))]
     name, sql = f'"{column.name}"', column.kind.sql
     literal = literal_of(rng, column)

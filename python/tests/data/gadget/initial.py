@@ -1,4 +1,4 @@
-"""The state at which GADGET-2 began: a ball of gas and dark matter, in its first file format."""
+"""The initial state for GADGET-2: a ball of gas and dark matter, in its first file format."""
 
 import struct
 import sys
