@@ -146,7 +146,7 @@ class _Column:
             limits = np.iinfo(stored)
             if limits.dtype.itemsize < width or low < limits.min or high > limits.max:
                 continue
-            null = _unused(values[~mask], int(limits.min), int(limits.max))
+            null = unused(values[~mask], int(limits.min), int(limits.max))
             if null is not None:
                 self.cards |= {"TFORM": form, "TNULL": null}
                 return np.where(mask, np.array(null, stored), values.astype(stored)).astype(
@@ -188,7 +188,7 @@ class _Column:
         return np.array(stored, f"S{width}")
 
 
-def _unused(values: np.ndarray[Any, Any], low: int, high: int) -> int | None:
+def unused(values: np.ndarray[Any, Any], low: int, high: int) -> int | None:
     """A number from ``low`` to ``high`` that is none of the values, an end if possible."""
     import numpy as np
 

@@ -6,7 +6,6 @@ input. A file gets its name when it is whole.
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
@@ -16,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _fits, _forms
+from . import _fits, _forms, _las
 from ._errors import InvalidInput
 from ._libraries import need
 
@@ -41,6 +40,11 @@ def write(table: pa.Table, path: str | os.PathLike[str], metadata: Mapping[str, 
     ending = target.suffix.lower()
     if ending not in WRITERS:
         raise InvalidInput(f"{target}: the ending must be one of {', '.join(WRITERS)}")
+    if target.name.lower().endswith(".copc.laz"):
+        raise InvalidInput(
+            f"{target}: COPC needs points in the order of an octree, which is not written: write a "
+            ".laz file, and make COPC of it with `pdal translate` or `untwine`"
+        )
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent}")
     missing = [axis for axis in AXES if axis not in table.column_names]
@@ -93,76 +97,12 @@ def csv(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
             file.write_batch(batch)
 
 
-# LAS
-
-LONGEST_NAME = 32
-"""Bytes of a name in extra bytes."""
-# What point formats have anyway, by the type that a column of it must have.
-OF_LAS = {
-    "intensity": "u2", "return_number": "u1", "number_of_returns": "u1", "classification": "u1",
-    "scan_direction_flag": "u1", "edge_of_flight_line": "u1", "synthetic": "u1", "key_point": "u1",
-    "withheld": "u1", "overlap": "u1", "scanner_channel": "u1", "user_data": "u1",
-    "scan_angle": "i2", "point_source_id": "u2", "gps_time": "f8",
-    "red": "u2", "green": "u2", "blue": "u2", "nir": "u2",
-}  # fmt: skip
+# LAS, VTP and FITS
 
 
 def las(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:
-    """With the scale, offset, coordinate system, source and type of GPS times of the LAS file that
-    the table came from, if it did: then positions come back exactly. Columns that LAS does not
-    know are extra bytes."""
-    laspy = need("laspy", "a LAS file")
-    import numpy as np
-
-    about = metadata.get("las") or {}
-    names = set(table.column_names)
-    rgb = {"red", "green", "blue"} <= names
-    kind = about.get("point_format", 8 if "nir" in names and rgb else 7 if rgb else 6)
-    header = laspy.LasHeader(point_format=kind, version=about.get("version", "1.4"))
-    for name in table.column_names:
-        _without_nulls(table, name, "LAS")
-    positions = [table.column(axis).to_numpy().astype(np.float64) for axis in AXES]
-    for axis, values in zip(AXES, positions, strict=True):
-        if not np.isfinite(values).all():
-            raise InvalidInput(
-                f"column {axis}: LAS has no place for {values[~np.isfinite(values)][0]}"
-            )
-    header.scales, header.offsets = _lattice(positions, about) if about else _scaling(positions)
-    header.file_source_id = about.get("file_source_id", 0)
-    if about.get("gps_time_type") == "standard":
-        header.global_encoding.gps_time_type = laspy.header.GpsTimeType.STANDARD
-    for record in about.get("crs_records", []):
-        # As they were in the file that the table came from.
-        data = base64.b64decode(record["bytes"])
-        header.vlrs.append(laspy.VLR("LASF_Projection", record["record_id"], record_data=data))
-        header.global_encoding.wkt |= record["record_id"] in (2111, 2112)
-    known = set(header.point_format.dimension_names)
-    plain = {name: table.column(name).to_numpy() for name in table.column_names}
-    extra = [name for name in plain if name not in known and name not in AXES]
-    for name in extra:
-        values = plain[name]
-        if values.dtype.kind == "b":
-            plain[name] = values = values.astype(np.uint8)
-        if values.dtype.kind not in "iuf" or values.dtype == np.float16:
-            raise InvalidInput(
-                f"column {name}: LAS has no place for {table.schema.field(name).type}"
-            )
-        if len(name.encode()) > LONGEST_NAME:
-            raise InvalidInput(f"column {name}: LAS has no place for a name of so many letters")
-        header.add_extra_dim(laspy.ExtraBytesParams(name, values.dtype.str[1:]))
-    out = laspy.LasData(header)
-    out.x, out.y, out.z = positions
-    for name, values in plain.items():
-        if name in AXES:
-            continue
-        wanted = OF_LAS.get(name) if name in known else None
-        if wanted is not None and values.dtype != np.dtype(wanted):
-            narrow = values.astype(wanted)
-            if (wrong := values[narrow != values]).size:
-                raise InvalidInput(f"column {name}: LAS has no place for {wrong[0]} there")
-            values = narrow
-        out[name] = values
-    out.write(str(path))
+    """Points, also compressed (LAZ)."""
+    _las.write(table, path, metadata)
 
 
 def _without_nulls(table: pa.Table, name: str, what: str) -> None:
@@ -171,59 +111,6 @@ def _without_nulls(table: pa.Table, name: str, what: str) -> None:
             f"column {name}: {what} has no place for null: leave out the column, or its nulls "
             f"(where='{name} IS NOT NULL')"
         )
-
-
-def _lattice(positions: list[Any], about: Mapping[str, Any]) -> tuple[list[float], list[float]]:
-    """The scales and offsets of the source; offsets further on where 32 bits do not lead there.
-
-    Raises:
-        InvalidInput: A position is not among those that they lead to.
-    """
-    import numpy as np
-
-    offsets = []
-    for axis, values, scale, offset in zip(
-        AXES, positions, about["scales"], about["offsets"], strict=True
-    ):
-        steps = np.rint((values - offset) / scale)
-        low, high = (steps.min(), steps.max()) if len(steps) else (0.0, 0.0)
-        if low < -(2**31) or high >= 2**31:
-            middle = np.rint((low + high) / 2)
-            if high - middle >= 2**31:
-                raise InvalidInput(
-                    f"column {axis}: {values.min()} to {values.max()} in steps of {scale}, as the "
-                    "source has them, do not fit into 32 bits: metadata={} takes other steps"
-                )
-            offset, steps = float(offset + middle * scale), steps - middle
-        # Of numbers as large as these the last digits are not theirs.
-        slack = 1e-6 * scale + 4 * np.spacing(np.abs(values) + abs(offset))
-        off = np.abs(steps * scale + offset - values) > slack
-        if off.any():
-            row = int(np.argmax(off))
-            raise InvalidInput(
-                f"column {axis}, row {row}: {values[row]} is no multiple of {scale} from {offset}, "
-                "as the positions of the source are: metadata={} takes other steps"
-            )
-        offsets.append(offset)
-    return list(about["scales"]), offsets
-
-
-def _scaling(positions: list[Any]) -> tuple[list[float], list[float]]:
-    """Powers of ten with which the whole range fits into 32 bits, and round numbers beside it."""
-    import numpy as np
-
-    scales, offsets = [], []
-    for values in positions:
-        low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
-        extent = max(high - low, 1e-9)
-        step = 10.0 ** min(np.floor(np.log10(extent)), 0)
-        offset = float(np.floor(low / step) * step)
-        scales.append(10.0 ** np.ceil(np.log10(max(high - offset, extent) / 2**30)))
-        offsets.append(offset)
-    return scales, offsets
-
-
-# VTP and FITS
 
 
 def vtp(table: pa.Table, path: Path, metadata: Mapping[str, Any]) -> None:

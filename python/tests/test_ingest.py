@@ -60,7 +60,7 @@ def test_las(tmp_path: Path, ending: str) -> None:
         # Scale and offset lead back to the integers of the file.
         back = np.rint((values - metadata["offsets"][axis]) / metadata["scales"][axis])
         np.testing.assert_array_equal(back.astype(np.int64), stored)
-    assert kubist.open(table).units == {"gps_time": "s"}
+    assert kubist.open(table).units == {"gps_time": "s", "scan_angle": "deg"}
 
 
 @pytest.mark.parametrize("name", ["simple.copc.laz", "simple_with_page.copc.laz", "autzen.las"])
@@ -75,9 +75,14 @@ def test_real_scans_come_back_as_they_are_stored(tmp_path: Path, name: str) -> N
     sequence = np.lexsort([np.asarray(theirs[key]) for key in reversed(order)])
     ours = rows(table, *order)
     dimensions = set(theirs.point_format.dimension_names) - {"X", "Y", "Z"}
-    assert set(ours) == {*"xyz", *dimensions}
+    # Degrees, whichever step the point format counts them in.
+    angle, step = ("scan_angle", 0.006) if "scan_angle" in dimensions else ("scan_angle_rank", 1)
+    assert set(ours) == {*"xyz", "scan_angle", *dimensions - {angle}}
     for column in ours:
-        values = np.asarray(theirs[column])[sequence]
+        if column == "scan_angle":
+            values = (np.asarray(theirs[angle])[sequence] * step).astype(np.float32)
+        else:
+            values = np.asarray(theirs[column])[sequence]
         np.testing.assert_array_equal(ours[column], values, column)
     opened = kubist.open(table)
     opened.query().write(str(tmp_path / "back.laz"), opened.metadata)

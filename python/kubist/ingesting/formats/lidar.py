@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import InvalidInput
-from ..source import NOT_OF_FILES, ROWS_AT_ONCE, Options, Source, State, Step, arrow_table, unit
-from . import laz
+from ..source import NOT_OF_FILES, ROWS_AT_ONCE, Options, Source, State, Step, unit
+from . import las_columns, laz
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
 NAME = re.compile(r'^\w+\["([^"]+)"')
 # The point formats of LAS 1.4 end here.
 MOST_POINT_FORMAT = 10
-# Bits that say yes or no; laspy gives them as numbers.
-FLAGS = frozenset(
-    "scan_direction_flag edge_of_flight_line synthetic key_point withheld overlap".split()
-)
+MOST_RECORD_BYTES, MOST_RECORDS_BYTES = 16 << 10, 64 << 10
+"""Of a record, and of all records, that the metadata keep."""
 
 
 def look(path: Path, options: Options) -> Source:
@@ -40,8 +39,12 @@ def look(path: Path, options: Options) -> Source:
     with reader:
         header = reader.header
         empty = laspy.ScaleAwarePointRecord.zeros(0, header=header)
-        schema = _columns(empty).schema
+        schema = las_columns.columns(empty, {}).schema
         scales, offsets = header.scales.tolist(), header.offsets.tolist()
+        if not all(math.isfinite(scale) and scale > 0 for scale in scales):
+            raise InvalidInput(f"{path}: its header has the scales {scales}: they must be above 0")
+        if not all(math.isfinite(offset) for offset in offsets):
+            raise InvalidInput(f"{path}: its header has the offsets {offsets}: they must be finite")
         if header.are_points_compressed:
             laz.need(path)
         rows = header.point_count
@@ -52,7 +55,16 @@ def look(path: Path, options: Options) -> Source:
             "scales": scales,
             "offsets": offsets,
             "file_source_id": header.file_source_id,
+            "system_identifier": _text(header.system_identifier),
+            "generating_software": _text(header.generating_software),
+            "synthetic_return_numbers": bool(header.global_encoding.synthetic_return_numbers),
         }
+        if header.uuid.int:
+            about["project_id"] = str(header.uuid)
+        if header.creation_date is not None:
+            about["creation_date"] = header.creation_date.isoformat()
+        if extra := las_columns.extra_bytes(header):
+            about["extra"] = extra
         if "gps_time" in header.point_format.dimension_names:
             about["gps_time_type"] = header.global_encoding.gps_time_type.name.lower()
         try:
@@ -64,10 +76,13 @@ def look(path: Path, options: Options) -> Source:
             about["crs"] = crs.to_wkt()
         if records := crs_records(header):
             about["crs_records"] = records
-    units = {"gps_time": "s"}
-    schema = pa.schema([unit(f, units.get(f.name)) for f in schema])
+        no_data = las_columns.marks(header)
+        others, left_out = _records(header)
+        if others:
+            about["records"] = others
+    schema = pa.schema([unit(f, las_columns.UNITS.get(f.name)) for f in schema])
 
-    def read(_: State) -> Iterator[pa.Table]:
+    def read(state: State) -> Iterator[pa.Table]:
         found = 0
         parts = _points(path)
         while True:
@@ -83,7 +98,12 @@ def look(path: Path, options: Options) -> Source:
             if points is None:
                 break
             found += len(points)
-            yield _columns(points)
+            made = las_columns.columns(points, no_data)
+            absent = [f for f in state.schema or () if f.name not in made.column_names]
+            for field in absent:
+                # Other point formats have it.
+                made = made.append_column(field, pa.nulls(len(made), field.type))
+            yield made
         if found != rows:
             raise ValueError(f"{path}: its header says {rows} points, there are {found}")
 
@@ -97,6 +117,8 @@ def look(path: Path, options: Options) -> Source:
         domains=domains,
         metadata={"las": about},
         rows=rows,
+        partial=True,
+        notes=[f"left out: {name}: {why}" for name, why in left_out.items()],
         joins=lambda metadata: _joined(path, about, metadata.get("las")),
     )
 
@@ -124,9 +146,26 @@ def _joined(path: Path, about: dict[str, Any], here: dict[str, Any] | None) -> d
     if about["file_source_id"] != here.get("file_source_id"):
         # LAS has it for files of several sources; each point says its own.
         joined["file_source_id"] = 0
+    if about["system_identifier"] != here.get("system_identifier"):
+        # The name that the standard has for files that were put together.
+        joined["system_identifier"] = "MERGE"
+    if about.get("project_id") != here.get("project_id"):
+        joined.pop("project_id", None)
+    if about["synthetic_return_numbers"]:
+        joined["synthetic_return_numbers"] = True
+    extra, theirs = about.get("extra", {}), here.get("extra", {})
+    if merged := {n: said for n, said in {**extra, **theirs}.items() if extra.get(n, said) == said}:
+        joined["extra"] = merged
+    if records := _merged(here.get("records", []), about.get("records", [])):
+        joined["records"] = records
     # The finer scale holds the positions of both.
     joined["scales"] = [min(pair) for pair in zip(about["scales"], here["scales"], strict=True)]
     return {"las": joined} if joined != here else {}
+
+
+def _merged(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Records of both, each once."""
+    return [*one, *(record for record in other if record not in one)]
 
 
 def _is_same_system(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -186,6 +225,37 @@ def crs_records(header: Any) -> list[dict[str, Any]]:
     ]
 
 
+# Records that say how points are stored.
+LAYOUT = {("LASF_Spec", 4), ("laszip encoded", 22204), ("copc", 1), ("copc", 1000)}
+
+
+def _records(header: Any) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """The other records of the header, as they are stored; and those that are too large."""
+    kept: list[dict[str, Any]] = []
+    left_out: dict[str, str] = {}
+    total = 0
+    for vlr in [*header.vlrs, *(header.evlrs or [])]:
+        user, number = _text(vlr.user_id), int(vlr.record_id)
+        if (user, number) in LAYOUT or (user == CRS_USER and number in CRS_RECORDS):
+            continue
+        data = vlr.record_data_bytes()
+        total += len(data)
+        if len(data) > MOST_RECORD_BYTES or total > MOST_RECORDS_BYTES:
+            name = f"record {user} {number} ({_text(vlr.description)})"
+            left_out[name] = f"its {len(data):,} bytes are too many for metadata"
+            continue
+        record = {"user_id": user, "record_id": number, "bytes": base64.b64encode(data).decode()}
+        if description := _text(vlr.description):
+            record["description"] = description
+        kept.append(record)
+    return kept, left_out
+
+
+def _text(said: str | bytes) -> str:
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    return text.rstrip("\0")
+
+
 def _of_header(path: Path) -> str:
     """Why the header of a file cannot be read, as far as that shows."""
     with path.open("rb") as opened:
@@ -216,20 +286,3 @@ def _check_counts(path: Path) -> None:
             )
 
 
-def _columns(points: Any) -> pa.Table:
-    """x, y, z as numbers, everything else as it is stored; names in small letters."""
-    import numpy as np
-
-    columns = {name: np.asarray(getattr(points, name), np.float64) for name in "xyz"}
-    for name in points.point_format.dimension_names:
-        if name in ("X", "Y", "Z"):
-            continue
-        values = np.asarray(points[name])
-        if name in FLAGS:
-            values = values.astype(bool)
-        if values.ndim > 1:
-            for axis in range(values.shape[1]):
-                columns[f"{name}_{axis}"] = values[:, axis]
-        else:
-            columns[name] = values
-    return arrow_table(columns)

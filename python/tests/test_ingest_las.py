@@ -1,0 +1,199 @@
+"""LAS and LAZ against laspy: fields of all point formats, extra bytes, headers, and back out.
+
+KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from ingested import need
+
+import kubist
+
+laspy = need("laspy")
+need("lazrs")
+pytestmark = pytest.mark.filterwarnings("default")
+SEEDS = int(os.environ.get("KUBIST_FORMAT_SEEDS", "12"))
+FIRST = int(os.environ.get("KUBIST_FORMAT_FIRST", "0"))
+KINDS = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8")
+
+
+def points(kind: int, count: int = 4, extra: Any = (), **fields: Any) -> Any:
+    header = laspy.LasHeader(point_format=kind, version="1.4" if kind > 5 else "1.2")
+    for parameters in extra:
+        header.add_extra_dim(parameters)
+    made = laspy.LasData(header)
+    made.x = made.y = made.z = np.arange(float(count)) + kind
+    for name, values in fields.items():
+        made[name] = values
+    return made
+
+
+def table_of(folder: Path, *files: Path) -> tuple[kubist.Table, kubist.Report]:
+    target = folder / "t.kubist"
+    shutil.rmtree(target, ignore_errors=True)
+    report = kubist.ingest(target, list(files))
+    return kubist.open(target), report
+
+
+def marks(header: Any) -> dict[str, Any]:
+    structs = [s for vlr in header.vlrs for s in getattr(vlr, "extra_bytes_structs", ())]
+    return {s.format_name(): s.no_data for s in structs}
+
+
+def test_marks_for_no_data(tmp_path: Path) -> None:
+    """They are stored numbers: scale and offset come behind them."""
+    height = laspy.ExtraBytesParams("hag", "i2", scales=[0.01], offsets=[1.0], no_data=[-9999])
+    las = points(6, 4, [height])
+    las.points.array["hag"] = [0, 100, 200, -9999]
+    las.write(tmp_path / "a.las")
+    table, _ = table_of(tmp_path, tmp_path / "a.las")
+    assert table.query(order_by="x").to_arrow()["hag"].to_pylist() == [1.0, 2.0, 3.0, None]
+    table.query(order_by="x").write(tmp_path / "b.laz")
+    back = laspy.read(tmp_path / "b.laz")
+    assert back.points.array["hag"].tolist() == [0, 100, 200, -9999]
+    [dimension] = back.point_format.extra_dimensions
+    assert (dimension.dtype, *dimension.scales, *dimension.offsets) == (np.dtype("i2"), 0.01, 1.0)
+    assert marks(back.header) == {"hag": [-9999]}
+
+
+def test_point_formats_together(tmp_path: Path) -> None:
+    files = []
+    for kind, fields in ((1, {"scan_angle_rank": -7}), (7, {"red": 5, "scan_angle": 1500}), (8, {"nir": 9})):
+        las = points(kind, **{name: np.full(4, value) for name, value in fields.items()})
+        las.write(tmp_path / f"{kind}.laz")
+        files.append(tmp_path / f"{kind}.laz")
+    table, report = table_of(tmp_path, *files)
+    assert report.rows == 12
+    rows = table.query(order_by="x").to_arrow()
+    by_file = {k: rows.slice(at, 1).to_pylist()[0] for k, at in ((1, 0), (8, 11))}
+    assert (by_file[1]["scan_angle"], by_file[1]["red"], by_file[1]["nir"]) == (-7.0, None, None)
+    assert (by_file[8]["nir"], by_file[8]["red"]) == (9, 0)
+    assert rows["scan_angle"].to_pylist().count(9.0) == 4 and table.units["scan_angle"] == "deg"
+    with pytest.raises(kubist.InvalidInput, match="column overlap: LAS has no place for null"):
+        table.query().write(tmp_path / "out.las")
+    names = [n for n in table.columns if n not in ("red", "green", "blue", "nir", "overlap", "scanner_channel")]
+    table.query(columns=names, order_by="x").write(tmp_path / "out.las")
+    back = laspy.read(tmp_path / "out.las")
+    assert sorted(np.asarray(back["scan_angle_rank"])) == [-7] * 4 + [0] * 4 + [9] * 4
+
+
+def test_headers(tmp_path: Path) -> None:
+    for name, system in (("a", "ALS60"), ("b", "VQ780")):
+        las = points(6)
+        las.header.system_identifier, las.header.file_source_id = system, 12
+        las.header.global_encoding.synthetic_return_numbers = True
+        las.header.vlrs.append(laspy.VLR("site", 7, "a note", b"by hand"))
+        las.header.vlrs.append(laspy.VLR("site", 8, "a photograph", bytes(60_000)))
+        las.write(tmp_path / f"{name}.las")
+    table, report = table_of(tmp_path, tmp_path / "a.las")
+    assert report.notes == ["left out: record site 8 (a photograph): its 60,000 bytes are too many for metadata"]
+    table.query().write(tmp_path / "out.las")
+    header = laspy.read(tmp_path / "out.las").header
+    assert (header.system_identifier, header.file_source_id) == ("ALS60", 12)
+    assert header.global_encoding.synthetic_return_numbers
+    [note] = header.vlrs.get_by_id("site")
+    assert note.record_data_bytes() == b"by hand"
+    kubist.ingest(tmp_path / "t.kubist", tmp_path / "b.las")
+    kubist.open(tmp_path / "t.kubist").query().write(tmp_path / "out.las")
+    assert laspy.read(tmp_path / "out.las").header.system_identifier == "MERGE"
+
+
+@pytest.mark.parametrize("scale", [float("nan"), 0.0, -0.01, float("inf")])
+def test_scales_that_are_none(tmp_path: Path, scale: float) -> None:
+    points(6).write(tmp_path / "a.las")
+    raw = bytearray((tmp_path / "a.las").read_bytes())
+    struct.pack_into("<d", raw, 131, scale)
+    (tmp_path / "a.las").write_bytes(raw)
+    with pytest.raises(kubist.InvalidInput, match=r"a\.las: its header has the scales"):
+        table_of(tmp_path, tmp_path / "a.las")
+
+
+def test_copc_is_refused_by_name(tmp_path: Path) -> None:
+    rows = {name: np.arange(9.0) for name in "xyz"}
+    table = kubist.create(tmp_path / "t.kubist", pa.table(rows), ["x", "y", "z"])
+    with pytest.raises(kubist.InvalidInput, match=r"out\.copc\.laz: COPC needs points in the order"):
+        table.query().write(tmp_path / "out.copc.laz")
+    assert not list(tmp_path.glob("*.laz"))
+
+
+def random_file(rng: np.random.Generator, path: Path) -> Any:
+    """Any point format, with extra bytes that may have scales, several elements, and marks."""
+    kind = int(rng.choice([0, 1, 2, 3, 6, 7, 8]))
+    extra = []
+    for i in range(rng.integers(0, 4)):
+        dtype, width = str(rng.choice(KINDS)), int(rng.choice([1, 1, 2, 3]))
+        more: dict[str, Any] = {}
+        if dtype[0] != "f" and int(dtype[1]) <= 4 and rng.random() < 0.4:
+            more |= {"scales": [0.25] * width, "offsets": [float(rng.integers(-5, 5))] * width}
+        if rng.random() < 0.6:
+            more["no_data"] = [int(rng.integers(0, 100))] * width
+        extra.append(laspy.ExtraBytesParams(f"e{i}", f"{width}{dtype}" if width > 1 else dtype, **more))
+    count = int(rng.integers(1, 200))
+    las = points(kind, count, extra)
+    las.X, las.Y, las.Z = rng.integers(-(2**31), 2**31, (3, count)).astype("i4")
+    las.X[:] = np.arange(count)
+    for name in las.point_format.standard_dimension_names:
+        if name in ("X", "Y", "Z"):
+            continue
+        dimension = las.point_format.dimension_by_name(name)
+        if name == "scan_angle":
+            las[name] = rng.integers(-30_000, 30_001, count)
+        elif name == "scan_angle_rank":
+            las[name] = rng.integers(-90, 91, count)
+        elif dimension.dtype is not None and dimension.dtype.kind == "f":
+            las[name] = rng.normal(size=count)
+        else:
+            las[name] = rng.integers(0, 2**dimension.num_bits, count).astype(f"u{max(1, dimension.num_bits // 8)}")
+    for parameters in extra:
+        stored = las.points.array[parameters.name]
+        stored[...] = rng.integers(0, 100, stored.shape)
+    las.write(path)
+    return laspy.read(path)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_random_files(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    file = tmp_path / str(rng.choice(["a.las", "a.laz"]))
+    theirs = random_file(rng, file)
+    table, report = table_of(tmp_path, file)
+    assert report.notes == []
+    found = table.query(order_by="x").to_arrow()
+    no_data = marks(theirs.header)
+    for dimension in theirs.point_format.dimensions:
+        name = dimension.name
+        if name in ("X", "Y", "Z"):
+            wanted = np.asarray(theirs[name.lower()])
+            assert found[name.lower()].to_pylist() == wanted.tolist()
+        elif name in ("scan_angle", "scan_angle_rank"):
+            step = 0.006 if name == "scan_angle" else 1
+            np.testing.assert_allclose(found["scan_angle"], np.asarray(theirs[name]) * step, rtol=1e-6)
+        elif dimension.is_standard:
+            assert found[name].to_pylist() == np.asarray(theirs[name]).tolist(), name
+        else:
+            raw = theirs.points.array[name].reshape(len(theirs.x), -1)
+            values = np.asarray(theirs[name]).reshape(raw.shape)
+            for i in range(raw.shape[1]):
+                mark = None if no_data[name] is None else no_data[name][i]
+                wanted = [None if r == mark else v for r, v in zip(raw[:, i], values[:, i].tolist(), strict=True)]
+                column = name if raw.shape[1] == 1 else f"{name}_{i}"
+                assert found[column].to_pylist() == wanted, column
+    table.query(order_by="x").write(tmp_path / "back.laz")
+    back = laspy.read(tmp_path / "back.laz")
+    assert back.header.point_format.id == theirs.header.point_format.id
+    for name in theirs.point_format.standard_dimension_names:
+        assert np.asarray(back[name]).tolist() == np.asarray(theirs[name]).tolist(), name
+    for name in theirs.point_format.extra_dimension_names:
+        raw = theirs.points.array[name].reshape(len(theirs.x), -1)
+        for i in range(raw.shape[1]):
+            column = name if raw.shape[1] == 1 else f"{name}_{i}"
+            assert back.points.array[column].tolist() == raw[:, i].tolist(), name
