@@ -33,7 +33,7 @@ SIZES = [1_000_000, 100_000, 10_000, 1_000]
 AIRWAY_ROWS = 1_377_737
 SYSTEMS = ["kubist", "duckdb_table", "arrow_scan"]
 PAGE = Path("docs/boxes.md")
-HEAD = "| warm, median ms | rows | Kubist | peer | times as fast |\n| --- | ---: | ---: | ---: | ---: |"
+HEAD = "| warm, median ms | rows | Kubist | other system | times as fast |\n| --- | ---: | ---: | ---: | ---: |"
 
 Work = Callable[[], pa.Table]
 Times = tuple[float, float, int]
@@ -46,11 +46,11 @@ def page(load_before: float, repeats: int, tables: list[str]) -> str:
     body = "\n\n".join(tables)
     return f"""# Exact boxes and full scans
 
-`make bench-boxes` wrote this page. Kubist {kubist.version()} beside DuckDB {duckdb.version()}:
-{duckdb.settings}. Everything is warm, and each answer is an Arrow table of all columns. Boxes are cubes
-around {places} places. Both are asked in turns, {repeats} times a box; a time is the median of
-the boxes' medians, "times as fast" the median of their ratios. A numpy copy is of each column, to memory
-that was never touched. {time.strftime("%Y-%m-%d")}: {on["cpu"]}, {on["cores"]} cores, {on["memory_gib"]} GiB;
+`make bench-boxes` wrote this page. It compares Kubist {kubist.version()} with DuckDB {duckdb.version()}
+({duckdb.settings}). All runs are warm, and each result is an Arrow table of all columns. Boxes are cubes
+around {places} locations. The systems take turns, {repeats} times per box. A time is the median of the
+boxes' medians, "times as fast" the median of their ratios. A numpy copy writes each column to fresh
+memory. {time.strftime("%Y-%m-%d")}: {on["cpu"]}, {on["cores"]} cores, {on["memory_gib"]} GiB;
 load {load_before:.1f} before.
 
 {body}

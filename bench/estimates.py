@@ -64,7 +64,7 @@ HEAD = (
     "| half a second: s | ± |"
 )
 PARTS_HEAD = (
-    "| in a box | drawn | alone | part | looked at | alone | part | ms | alone | holds |\n"
+    "| in a box | sampled | alone | ratio | examined | alone | ratio | ms | alone | holds |\n"
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 )
 PAGE = Path("docs/estimates-speed.md")
@@ -73,26 +73,25 @@ PAGE = Path("docs/estimates-speed.md")
 def page(rows: int, load: float, lines: list[str], parts: list[str]) -> str:
     on = machine()
     table, known = "\n".join(lines), "\n".join(parts)
-    return f"""# Estimates beside exact aggregates
+    return f"""# Estimates compared with exact aggregates
 
-`make bench-estimates ROWS={rows}` wrote this page. {rows:,} rows of particles, made without an
-order; DuckDB {duckdb.__version__} computes each aggregate over a Parquet file of them (zstd, row
-groups of its default size, footers cached), Kubist {kubist.__version__} estimates it: until half
-of the 95 % interval is 1 % of the value, and as well as it can in half a second. Medians of
+`make bench-estimates ROWS={rows}` wrote this page. The data is {rows:,} rows of particles in
+random order. DuckDB {duckdb.__version__} computes each aggregate over a Parquet file of them (zstd, row
+groups of its default size, footers cached). Kubist {kubist.__version__} estimates it, once until half
+of the 95 % interval is 1 % of the value, and once within half a second. Medians of
 {RUNS} warm runs in turns, on {time.strftime("%Y-%m-%d")}: {on["cpu"]}, {on["cores"]} cores,
-{on["memory_gib"]} GiB; load {load:.1f} before. "Times" says how much longer the exact aggregate
-took, "holds" whether the interval of 1 % has the exact value in it: one in twenty need not, and
-all of a table's samples share their luck. Last, the longest time of an answer that was to come
+{on["memory_gib"]} GiB; load {load:.1f} before. "Times" is the ratio of the exact aggregate's time to
+the estimate's. "Holds" is whether the interval of 1 % contains the exact value; one in twenty need not,
+and all samples of a table are correlated. The last columns are the longest time of an estimate
 within half a second, and half of its interval.
 
 {table}
 
-## What the list of runs is worth
+## The value of the manifest
 
-Sums and counts in {BOXES} boxes of 15 to 50 % of all records, to 1 %: records that were drawn, records
-that were looked at for that and for the number of records in the box, and milliseconds, each beside
-what a sample alone takes, of which nothing else is known. Medians over the boxes; "holds" counts the
-intervals with the exact value in them. See [what is known](estimates.md#what-is-known).
+Sums and counts in {BOXES} boxes of 15 to 50 % of all rows, to 1 %: rows sampled, rows examined (also to
+count the rows of the box), and milliseconds. Each is compared with a sample alone, without the manifest.
+Medians over the boxes; "holds" counts the intervals that contain the exact value.
 
 {known}
 """

@@ -17,8 +17,8 @@ class DuckTable(System):
     name = "DuckDB table"
     package = "duckdb"
     settings = (
-        "a table of its own in Morton order, so that its zone maps prune (its guide on indexing: "
-        "order by what you filter by); all cores"
+        "its own table in Morton order, so that its zone maps prune, as its guide on indexing "
+        "advises; all cores"
     )
     durable = True
     order: ClassVar[str] = "m"

@@ -16,7 +16,7 @@ program droplets
   type(kubist_mpi_run) :: run
   character(256) :: location
   integer(int64) :: steps, n, step, i
-  ! Not allocated, it is an argument that is not there.
+  ! If it is not allocated, the argument is absent.
   integer(int64), allocatable :: checkpoint
   integer :: rank, mode
   real(real64), allocatable :: place(:, :)
@@ -28,7 +28,7 @@ program droplets
   call arguments()
   call kubist_mpi_open(run, MPI_COMM_WORLD, trim(location), table_options, mode=mode, &
                        writer_options='{"queue": 2}', restart_after=checkpoint)
-  ! A rank that is dedicated to writing computes nothing: its close returns when all have closed.
+  ! A dedicated rank computes nothing: its close returns when all have closed.
   if (run%solvers /= MPI_COMM_NULL) call compute()
   call kubist_mpi_close(run, timeout=300.0_real64)
   call MPI_Finalize()
@@ -62,7 +62,7 @@ contains
     end do
   end subroutine
 
-  ! Table, steps, droplets of each rank, mode (auto, rank, node, dedicated), a checkpoint to go on from.
+  ! Table, steps, droplets of each rank, mode (auto, rank, node, dedicated), a checkpoint to continue from.
   subroutine arguments()
     character(32) :: text
     location = "droplets.kubist"

@@ -1,12 +1,12 @@
 #!/bin/bash
-# A Slurm job whose simulation writes to fast scratch and is drained to permanent storage before the
-# time limit:
+# A Slurm job whose simulation writes to fast scratch storage, and whose table is copied to permanent
+# storage before the time limit:
 #
 #     sbatch --export=ALL,SCRATCH=/scratch/me,KEEP=/project/me droplets.sh ./droplets 1000 100000
 #
-# Slurm tells this script some time before the limit (--signal). The solver is told in turn, ends
-# the step that it is in, and closes its table, which waits for what is queued. `kubist copy` then
-# writes all complete rows to $KEEP. Leave as much time as both take.
+# Slurm signals this script some time before the limit (--signal), and the script signals the solver.
+# The solver ends its current step and closes its table, which waits for queued steps. `kubist copy`
+# then copies all rows to $KEEP. Set the time of --signal to at least the time that both take.
 #SBATCH --job-name=droplets
 #SBATCH --ntasks=2
 #SBATCH --time=01:00:00
@@ -18,11 +18,11 @@ table=$SCRATCH/droplets-$SLURM_JOB_ID.kubist
 
 mpirun -n "$SLURM_NTASKS" "$solver" "$table" "$steps" "$droplets" &
 running=$!
-# Open MPI and MPICH hand USR1 on to all ranks.
+# Open MPI and MPICH forward USR1 to all ranks.
 trap 'echo "the time is nearly up"; kill -USR1 "$running"' USR1
 wait "$running"
 status=$?
-# A signal ends a wait, not what is waited for.
+# A signal ends `wait`, but not the process: wait again.
 while kill -0 "$running" 2>/dev/null; do
   wait "$running"
   status=$?

@@ -1,7 +1,7 @@
--- The analysis of the droplets in an airway, one statement a figure. The path is that of a tenth of the
--- records, each of which stands for ten; the flux is that of the slab of 4 mm around the section.
+-- The analysis of the droplets in an airway, one statement per plot. The path uses a 10 % sample, so each
+-- row counts as ten. The flux uses a slab of 4 mm around the section.
 
--- path: the average path of what flies
+-- path: the average path of airborne droplets
 SELECT time, avg(x) AS x, avg(y) AS y, avg(z) AS z, count(*) * 10 AS droplets
 FROM k.droplets TABLESAMPLE (10 PERCENT)
 WHERE NOT deposited

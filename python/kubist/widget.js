@@ -1,23 +1,23 @@
-// The explorer page in a cell of a notebook, which anywidget loads and renders.
+// The explorer page in a notebook cell, which anywidget loads and renders.
 //
-// The page (viewer/src) lives in a frame of the cell. Its files and the answers to its requests
-// come from the kernel (_widget.py), as messages over the notebook's own connection; the browser
-// reaches no other port. viewer/src/host.ts says what the page wants of where it lives.
+// The page (viewer/src) runs in a frame of the cell. Its files and the responses to its requests come
+// from the kernel (_widget.py), as messages over the notebook's own connection; the browser uses no
+// other port. viewer/src/host.ts is the interface between the page and its host.
 // @ts-check
 
 /** @typedef {import("../../viewer/src/host").Host} Host */
 
 /**
- * Requests that the kernel answers.
+ * Requests to the kernel.
  *
  * To the kernel: {ask, method, path, body} and {stop}. From it, under the same number: {status, type},
- * parts of the body as buffers, {end}; or {error} when nobody answers.
+ * parts of the body as buffers, {end}; or {error} without a response.
  */
 class Kernel {
   /** @param {any} model */
   constructor(model) {
     this.model = model;
-    // Several cells may show one widget: each takes the answers to its own questions.
+    // Several cells may show one widget: each takes the responses to its own requests.
     this.name = Math.random().toString(36).slice(2);
     this.asked = 0;
     /** @type {Map<string, (message: any, buffers: DataView[]) => void>} */
@@ -83,7 +83,7 @@ class Kernel {
 }
 
 /**
- * The page, in a frame that has just been loaded.
+ * Writes the page into a new frame.
  *
  * @param {Document} document
  * @param {any} model
@@ -105,7 +105,7 @@ async function fill(document, model, kernel) {
   document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
   const source = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
   document.head.append(Object.assign(document.createElement("script"), { type: "module", src: source }));
-  // A link to records of the server is one to the kernel here.
+  // A link to rows on the server becomes a request to the kernel.
   document.addEventListener("click", async (event) => {
     const link = /** @type {HTMLElement} */ (event.target).closest("a");
     const path = link?.getAttribute("href");
@@ -137,7 +137,7 @@ export default {
     const resize = () => void (frame.style.height = `${model.get("height")}px`);
     resize();
     model.on("change:height", resize);
-    // It is loaded anew whenever the notebook moves the cell.
+    // The frame reloads whenever the notebook moves the cell.
     frame.addEventListener("load", () => {
       const { contentDocument } = frame;
       if (!contentDocument) return;

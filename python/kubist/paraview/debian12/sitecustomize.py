@@ -1,7 +1,7 @@
-"""Lets ParaView 5.11 of Debian 12 load Python plug-ins at all.
+"""Makes ParaView 5.11 of Debian 12 load Python plug-ins.
 
-It imports `inspect.getargspec`, which Python 3.11 does not have any more. With this
-directory on PYTHONPATH it finds one. Newer ParaView needs none of this.
+It imports `inspect.getargspec`, which Python 3.11 has removed. With this directory on
+PYTHONPATH it finds a replacement. Newer versions of ParaView do not need it.
 """
 
 import inspect
