@@ -236,8 +236,8 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `SnapshotExpired` if a segment was cleaned away; `Damaged` if the table still needs one that
-    /// is missing or too short; a storage error.
+    /// `SnapshotExpired` if a segment was cleaned away; `Replaced` if another table or history has come; `Damaged` if
+    /// the table still needs one that is missing or too short; a storage error.
     pub fn fetch(&self, pieces: &[Piece]) -> Result<Fetched> {
         fetch::fetch(self, pieces, |segment| self.is_needed(segment))
     }
@@ -252,7 +252,7 @@ impl Core {
                 Error::SnapshotExpired { location, why: format!("{why}; take a fresh snapshot") }
             }
             // Whether it lives cannot be known now.
-            Err(error) if is_unread(&error) || matches!(error, Error::Cancelled) => error,
+            Err(error) if is_unread(&error) || matches!(error, Error::Cancelled | Error::Replaced { .. }) => error,
             Err(_) => damage,
         }
     }

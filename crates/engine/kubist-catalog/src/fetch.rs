@@ -71,7 +71,7 @@ enum Unread {
 ///
 /// # Errors
 ///
-/// `SnapshotExpired` if a segment was cleaned away; `NotATable` if the table was dropped; `Damaged`;
+/// `SnapshotExpired` if a segment was cleaned away; `NotATable` if the table was dropped; `Replaced`; `Damaged`;
 /// `Cancelled`; a storage error.
 pub fn fetch(files: &TableFiles, pieces: &[Piece], is_needed: impl Fn(&str) -> Result<bool>) -> Result<Fetched> {
     let location = || files.store.location().to_string();
@@ -90,8 +90,10 @@ pub fn fetch(files: &TableFiles, pieces: &[Piece], is_needed: impl Fn(&str) -> R
                 let why = format!("{file} was cleaned away; take a fresh snapshot");
                 return Err(Error::SnapshotExpired { location: location(), why });
             }
-            // Whether it is needed cannot be known now.
-            Err(error) if is_unread(&error) || matches!(error, Error::Cancelled) => return Err(error),
+            // Whether it is needed cannot be known now, or the table that needs it is not there any more.
+            Err(error) if is_unread(&error) || matches!(error, Error::Cancelled | Error::Replaced { .. }) => {
+                return Err(error);
+            }
             _ => {}
         }
         if !files.store.look_again(attempt).map_err(store_error)? {

@@ -161,9 +161,9 @@ impl Known {
             };
             match (value, found) {
                 (Value::Header, found) => files.check_header(found)?,
-                // Cleaning deletes rewrites that a checkpoint holds.
+                // Cleaning deletes rewrites that a checkpoint holds, but never the newest one.
                 (Value::Chain(_), None) if *name == rewrite_name(self.rewrites) => {
-                    if seen.is_some() && tail.state.rewrites() == self.rewrites {
+                    if tail.state.rewrites() == self.rewrites {
                         return Err(replaced(files, &format!("its object {name} is missing")));
                     }
                     continue;
