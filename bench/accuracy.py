@@ -79,7 +79,7 @@ def sz3(values: np.ndarray, bound: float) -> float:
 def check(who: str, given: np.ndarray, found: np.ndarray, bound: float) -> None:
     furthest = np.abs(found.astype(np.float64) - given.astype(np.float64)).max()
     if furthest > bound:
-        print(f"{who}: {furthest:.3g} from what was given, by a bound of {bound:g}", file=sys.stderr)
+        print(f"{who}: {furthest:.3g} from the given values, with a bound of {bound:g}", file=sys.stderr)
 
 
 def agree(rows: pa.Table, found: pa.Table, columns: list[str], accuracy: float | str) -> None:
@@ -105,7 +105,7 @@ def smaller(pack: Callable[[np.ndarray, float], float], tables: list[pa.Table], 
 def main(file: str) -> None:
     rows = pq.read_table(file)
     print(f"{file}: {len(rows):,} records; Kubist {kubist.__version__}, balanced\n")
-    print("| columns | bound | Kubist | Parquet, of the same values | zfp | SZ3 |")
+    print("| columns | bound | Kubist | Parquet, same values | zfp | SZ3 |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)

@@ -76,7 +76,7 @@ def in_turns(mine: Work, peer: Work, repeats: int) -> Times:
             if turn > 0:
                 taken.append(one)
     if len(rows) != 1:
-        raise SystemExit(f"answers of {rows} rows: believe no time until they are equal")
+        raise SystemExit(f"results with {rows} rows: the times are invalid until they are equal")
     return statistics.median(seconds[0]), statistics.median(seconds[1]), rows.pop()
 
 

@@ -167,8 +167,8 @@ def ensemble(folder: Path) -> float:
         rows.append((opened, time.perf_counter() - begin - opened, result.costs.bytes))
     opened, asked, read = (statistics.median(each) for each in zip(*rows, strict=True))
     print(
-        f"\n{MEMBERS:,} files, indexed in {built:.2f} s: opened cold in {1e3 * opened:.0f} ms; a question "
-        f"with one answer took {1e3 * asked:.0f} ms and read {read / 1e3:.0f} kB of one file"
+        f"\n{MEMBERS:,} files, indexed in {built:.2f} s: opened cold in {1e3 * opened:.0f} ms; a query "
+        f"with one matching row took {1e3 * asked:.0f} ms and read {read / 1e3:.0f} kB of one file"
     )
     shutil.rmtree(folder)
     return opened

@@ -74,7 +74,7 @@ class Truth:
             return self._exact(places, answer)
         found = np.load(answer["file"])
         if len(np.unique(found["hashes"])) != len(found["hashes"]):
-            return "a row came twice"
+            return "a row occurs twice"
         if not self._among(question, found["hashes"]):
             return "a row that is not in the data, or does not match"
         if question.limit is not None and len(found["pid"]) != min(question.limit, len(places)):

@@ -218,7 +218,7 @@ def write(folder: Path, values: np.ndarray) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             # A partial index is useless.
             (folder / "tables.h5").unlink()
-            print(f"PyTables' index took more than {PEER_SECONDS:g} s: left out", file=sys.stderr)
+            print(f"PyTables' index took more than {PEER_SECONDS:g} s: skipped", file=sys.stderr)
     if has("duckdb"):
         import duckdb
         import pyarrow as pa
@@ -300,8 +300,8 @@ def targets(
                         if answer[measure] == own
                         else f"{own / answer[measure]:.2f} times"
                     )
-                    behind.append(f"{data} {share:g}: {by} beside {system}")
-        tell(what, "less than each peer in each cell", behind)
+                    behind.append(f"{data} {share:g}: {by} compared with {system}")
+        tell(what, "less than each other system in each cell", behind)
     for label, share in (("plain", INDEX_SHARE), ("sorted", SORTED_SHARE)):
         over = [
             f"{data}: {figures[f'{label}_share']:.2%}"
@@ -315,7 +315,7 @@ def targets(
             for name, ratio in ratios.items()
             if kind in name and ratio > BUILDING
         ]
-        tell(f"making an index, {kind}", f"{BUILDING:g} times a pass", slow)
+        tell(f"building an index, {kind}", f"{BUILDING:g} times a pass", slow)
     tell("opening 1,000 files", f"{OPENING:g} s", [f"{opened:.2f} s"] if opened > OPENING else [])
 
 
@@ -336,7 +336,7 @@ def main() -> None:
     )
     absent = sorted({module for _, module, _ in SYSTEMS.values() if not has(module)})
     if absent:
-        print(f"not installed, left out: {', '.join(absent)}\n")
+        print(f"not installed, skipped: {', '.join(absent)}\n")
     print(
         "| data | share | system | cold ms | warm ms | MB read | records |\n|---|---|---|---|---|---|---|"
     )

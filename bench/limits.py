@@ -31,7 +31,7 @@ def confined(memory_bytes: int | None) -> Iterator[None]:
         (group / limit).write_text(str(memory_bytes))
         (group / "cgroup.procs").write_text(str(os.getpid()))
     except OSError as error:
-        raise Unable(f"no permission to bound memory by a control group ({error})") from None
+        raise Unable(f"no permission to limit memory by a control group ({error})") from None
     try:
         yield
     finally:

@@ -153,7 +153,7 @@ def draw(points: Sequence[dict[str, float]], path: Path) -> None:
         panel.loglog(
             shares, [point[name] for point in points], "o", color="#1f77b4", label="measured"
         )
-        panel.set_xlabel("share of the values that is asked for")
+        panel.set_xlabel("fraction of the values in the query")
         panel.set_title(name)
     panels[0].legend(frameon=False)
     figure.savefig(path, dpi=130)
@@ -174,7 +174,7 @@ def main(folder: Path) -> None:
         draw(points, path)
         print(f"\n{path}\n")
     except ImportError:
-        print("\nmatplotlib is not installed: no picture\n")
+        print("\nmatplotlib is not installed: no plot\n")
     speedups(folder)
 
 
@@ -185,7 +185,7 @@ def speedups(folder: Path) -> None:
 
     print(
         f"Simulated: {1e3 * LATENCY:g} ms a request, {BANDWIDTH / 1e6:g} MB/s; share 1e-3. Speed-up over plain "
-        "blocks by parts of the file, and seconds of the slowest and fastest worker of all means.\n"
+        "blocks with a static partition, and seconds of the slowest and fastest worker with all techniques.\n"
     )
     print(
         "| data | question | workers | balance | sort | merge | all | slowest s | fastest s |\n|---|---|---|---|---|---|---|---|---|"
@@ -221,6 +221,6 @@ def speedups(folder: Path) -> None:
                     f"| {name} | {label} | {workers} | {base / balance:.2f} | {base / sort:.2f} | "
                     f"{base / merge:.2f} | {base / slowest:.2f} | {slowest:.3f} | {fastest:.3f} |"
                 )
-    print("\nTime of all means by the share that is dealt beforehand, over the best of these:")
+    print("\nTime with all techniques by the fraction assigned in advance, relative to the best of these:")
     for theta, ratios in by_theta.items():
         print(f"  {theta:g}: mean {np.mean(ratios):.3f}, worst {np.max(ratios):.3f}")

@@ -32,7 +32,7 @@ def targets(results: dict[str, Results]) -> str:
         [each.work, each.target, each.measured, words[each.met], each.by_hand]
         for each in verdicts(results)
     ]
-    return table(["work", "target", "measured", "", "beside DuckDB layered by hand"], lines, left=5)
+    return table(["work", "target", "measured", "", "compared with DuckDB layered by hand"], lines, left=5)
 
 
 def where(results: Results) -> str:
@@ -46,7 +46,7 @@ def where(results: Results) -> str:
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, Linux "
         f"{machine['kernel']}, Python {machine['python']}; {values['date']}, "
         f"{values['minutes']:.0f} minutes; load before {loads[0]}, after {loads[1]}. "
-        f"Answers compared: {compared}. `{values['command']}`"
+        f"Results compared: {compared}. `{values['command']}`"
     )
 
 
@@ -132,7 +132,7 @@ def examined(results: Results) -> str:
             ]
         )
     head = ["Kubist", "rows returned", "examined", "pages", "examined : returned"]
-    return table([*head, "MB of pages", "MB of memory over the answer"], lines)
+    return table([*head, "MB of pages", "MB of memory beyond the result"], lines)
 
 
 def skipped(results: Results) -> str:
@@ -149,7 +149,7 @@ def skipped(results: Results) -> str:
         said.append(f"- {name}, {'; '.join(labels)}: {reason}")
     for each in results.values["differences"]:
         said.append(f"- **{each['system']} differs**, {each['cell']}: {each['wrong']}")
-    return "\n".join(said) or "Nobody was skipped."
+    return "\n".join(said) or "Nothing was skipped."
 
 
 def settings(results: dict[str, Results]) -> str:
@@ -159,7 +159,7 @@ def settings(results: dict[str, Results]) -> str:
         for system in each.systems.values():
             name = system["name"]
             lines[name] = [name, system["version"], system["settings"], system["sampling"]]
-    return table(["system", "version", "how it is set up", "samples"], list(lines.values()), left=4)
+    return table(["system", "version", "configuration", "samples"], list(lines.values()), left=4)
 
 
 _PARTS: dict[str, Callable[[Results], str]] = {

@@ -97,7 +97,7 @@ class Run:
         asked = os.environ.get("SYSTEMS", "").split()
         for key in self.suite.systems:
             if asked and key not in asked:
-                self._skip(key, "not asked for (SYSTEMS)")
+                self._skip(key, "not selected (SYSTEMS)")
                 continue
             try:
                 kind = load(key)
@@ -149,7 +149,7 @@ class Run:
 
     def _compare(self, cells: list[Cell]) -> None:
         if self.suite.data.rows > CHECKED_ROWS:
-            self.report["compared"] = "counts only, with the times"
+            self.report["compared"] = "only counts, with the times"
             return
         asked = [
             (cell, question)
@@ -173,8 +173,8 @@ class Run:
                     compared += 1
                     if wrong:
                         self._differs(key, cell.label, wrong)
-        self.report["compared"] = f"{compared} answers, row by row"
-        said(f"  {compared} answers compared, {len(self.report['differences'])} differ")
+        self.report["compared"] = f"{compared} results, row by row"
+        said(f"  {compared} results compared, {len(self.report['differences'])} differ")
 
     def _differs(self, key: str, label: str, wrong: str) -> None:
         said(f"  DIFFERENCE: {key}: {label}: {wrong}")
@@ -204,7 +204,7 @@ class Run:
         if bounded and self.suite.memory_bytes is not None:
             allowed = self.suite.memory_bytes(self.report["build"][key]["stored"])
             if allowed < LEAST_MEMORY:
-                found["reason"] = f"{allowed / 1e6:.0f} MB are too few for any process"
+                found["reason"] = f"{allowed / 1e6:.0f} MB are too little for any process"
                 return
             more["memory_bytes"] = allowed
         if cell.how == "readers":
@@ -242,12 +242,12 @@ def in_child(task: dict[str, Any], timeout: float) -> dict[str, Any]:
     try:
         out, errors = process.communicate(json.dumps(task), timeout)
     except subprocess.TimeoutExpired:
-        return {"failed": f"not done after {timeout:.0f} s"}
+        return {"failed": f"timed out after {timeout:.0f} s"}
     finally:
         _end(process)
     if process.returncode != 0:
         if process.returncode == -signal.SIGKILL:
-            return {"failed": "killed for want of memory"}
+            return {"failed": "killed: out of memory"}
         last = errors.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
         return {"failed": last[0][:300]}
     return json.loads(out)
@@ -312,7 +312,7 @@ def main() -> int:
         differences += len(report["differences"])
         said(f"  done in {report['minutes']:.1f} minutes")
     if differences:
-        said(f"{differences} answers differ: believe no time until they do not")
+        said(f"{differences} results differ: the times are invalid until they agree")
     return 1 if differences else 0
 
 

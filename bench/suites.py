@@ -73,7 +73,7 @@ def suites() -> dict[str, Suite]:
         )
         for kind, title in (
             ("noise", "Uniform noise"),
-            ("clusters", "Clusters of a power law"),
+            ("clusters", "Power-law clusters"),
         )
     ]
     all_suites = [
@@ -108,7 +108,7 @@ def suites() -> dict[str, Suite]:
         ),
         Suite(
             "inhaler",
-            "Droplets of an inhalation, beside PostGIS",
+            "Droplets of an inhalation, compared with PostGIS",
             data("droplets", postgis_rows),
             ["kubist", "postgis"],
             lambda made: work.droplet_cells(made, places),
@@ -151,14 +151,14 @@ def suites() -> dict[str, Suite]:
         ),
         Suite(
             "tenth",
-            "Samples of a table of a tenth of that",
+            "Samples of a table of a tenth of its size",
             data("zeldovich", large_rows // 10),
             ["kubist", "duckdb_table", "duckdb_layers", "arrow_scan"],
             lambda made: work.sample_cells(made, 0.1),
         ),
         Suite(
             "memory",
-            "A table four times the memory allowed",
+            "A table of four times the memory limit",
             data("zeldovich", large_rows),
             ["kubist", "duckdb_table", "arrow_scan"],
             lambda made: work.memory_cells(made, places),
@@ -166,7 +166,7 @@ def suites() -> dict[str, Suite]:
         ),
         Suite(
             "particle",
-            "All records of one particle",
+            "All rows of one particle",
             data("orbits", large_rows),
             [
                 "kubist",

@@ -185,7 +185,7 @@ def _stored(main: Results | None) -> list[Verdict]:
 
 
 def _particle(particle: Results | None) -> list[Verdict]:
-    work, target = "all records of one particle", "<= 50 ms; <= 10 % more storage"
+    work, target = "all rows of one particle", "<= 50 ms; <= 10 % more storage"
     cell = particle and particle.cell("particle", "warm")
     plain = particle and particle.build(KUBIST)
     lookup = particle and particle.build("kubist_lookup")

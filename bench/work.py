@@ -87,7 +87,7 @@ def main_cells(data: Dataset, places: int, readers: int) -> list[Cell]:
     cells.append(Cell("narrow-0.01", label, asked, target="sample in a box"))
     cells += where_cells(data, boxes.found[sizes["A"]])
     cells.append(Cell("first", "first batch of a progressive query", [Question()], how="first"))
-    cells.append(Cell("scan", "full scan, each batch let go", [Question()], how="scan"))
+    cells.append(Cell("scan", "full scan, batches dropped", [Question()], how="scan"))
     cells.append(Cell("collect", "full scan, all kept", [Question()], target="scan"))
     asked = [Question(box=box) for box in boxes.found[sizes["B"]]]
     label = f"{readers} readers at once, box B, all"
@@ -199,7 +199,7 @@ def particle_cells(data: Dataset, places: int) -> list[Cell]:
     most = -(-data.rows // 1000)
     pids = np.random.default_rng(6).integers(0, most, places)
     asked = [Question(particle=int(pid)) for pid in pids]
-    return [Cell("particle", "all records of one particle", asked, target="particle")]
+    return [Cell("particle", "all rows of one particle", asked, target="particle")]
 
 
 def sample_cells(data: Dataset, share: float) -> list[Cell]:
@@ -224,7 +224,7 @@ def memory_cells(data: Dataset, places: int) -> list[Cell]:
             [Question(box=b) for b in boxes.found[large // 1000]],
         ),
         Cell("one", "0.1 % of everything", [Question(share=0.001)]),
-        Cell("scan", "full scan, each batch let go", [Question()], how="scan"),
+        Cell("scan", "full scan, batches dropped", [Question()], how="scan"),
     ]
 
 

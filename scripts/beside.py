@@ -248,7 +248,7 @@ def stars(table: str) -> None:
     begin = time.perf_counter()
     image = shading.shade(canvas.points(sky, "ra", "dec"), cmap=INFERNO, how="eq_hist")
     drawn = time.perf_counter() - begin
-    print(f"datashader: {read:.2f} s to read {len(sky)} records, {drawn:.3f} s to draw them")
+    print(f"datashader: {read:.2f} s to read {len(sky)} rows, {drawn:.3f} s to draw them")
     save(shading.set_background(image, NIGHT).to_pil(), "sky-datashader")
 
 

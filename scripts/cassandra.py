@@ -259,7 +259,7 @@ disk_access_mode: mmap_index_only
                 output = (self.folder / "output").read_text().splitlines()[-15:]
                 raise Failed("\n".join([f"node {self.number} ended:", *output]))
             if time.monotonic() - begin > PATIENCE:
-                raise Failed(f"node {self.number} does not answer; see {self.folder}/system.log")
+                raise Failed(f"node {self.number} does not respond; see {self.folder}/system.log")
             time.sleep(0.1)
 
     def wait_for_user(self) -> None:
@@ -267,7 +267,7 @@ disk_access_mode: mmap_index_only
         begin = time.monotonic()
         while "Created default superuser role" not in self.log.read_text(errors="replace"):
             if time.monotonic() - begin > PATIENCE:
-                raise Failed(f"node {self.number} makes no user; see {self.log}")
+                raise Failed(f"node {self.number} does not create its user; see {self.log}")
             time.sleep(0.1)
 
     def has_ended(self) -> bool:
@@ -317,7 +317,7 @@ def up(count: int) -> None:
     """Starts a cluster, or the stopped nodes of an existing one."""
     known = members()
     if known and len(known) != count:
-        raise Failed(f"a cluster of {len(known)} is there: take it down first")
+        raise Failed(f"a cluster of {len(known)} nodes exists: run cassandra.py down first")
     program = java()
     fetch_jars()
     cluster = known or [Node(number) for number in range(1, count + 1)]
@@ -325,7 +325,7 @@ def up(count: int) -> None:
     for node in cluster:
         if not known:
             if node.answers():
-                raise Failed(f"somebody else listens on {node.address}:{PORT}")
+                raise Failed(f"another process listens on {node.address}:{PORT}")
             node.configure(cluster, program)
         node.start(program)
     for node in cluster:

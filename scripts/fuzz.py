@@ -58,7 +58,7 @@ def run(program: Path, name: str, seconds: int) -> bool:
     output = done.stdout + done.stderr
     tries = re.search(r"number_of_executed_units:\s*(\d+)", output)
     sound = done.returncode == 0
-    print(f"{name:12} {tries[1] if tries else '?':>10} inputs  {'sound' if sound else 'FAILED'}", flush=True)
+    print(f"{name:12} {tries[1] if tries else '?':>10} inputs  {'passed' if sound else 'FAILED'}", flush=True)
     if not sound:
         print("\n".join(output.splitlines()[-40:]), flush=True)
     return sound

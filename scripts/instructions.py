@@ -65,7 +65,7 @@ def main() -> int:
         work for work, count in found.items() if count > TOLERANCE * kept["instructions"][work]
     ]
     if worse:
-        print(f"more than 3 % above what is kept ({kept['compiler']}): {', '.join(worse)}")
+        print(f"more than 3 % above the stored counts ({kept['compiler']}): {', '.join(worse)}")
     return int(bool(worse))
 
 

@@ -51,7 +51,7 @@ def java_home() -> Path:
             if version and int(version[1]) >= 17:
                 return home
     raise Absent(
-        "there is no JDK of version 17 or newer: "
+        "no JDK 17 or newer: "
         "install one (openjdk-17-jdk-headless), or set JAVA_HOME"
     )
 
@@ -60,7 +60,7 @@ def library() -> Path:
     """The folder of the native library."""
     folder = Path(os.environ.get("KUBIST_LIBRARY_DIR", ROOT / "target/release")).resolve()
     if not any((folder / name).exists() for name in LIBRARIES):
-        sys.exit(f"there is no native library in {folder}: run make build first")
+        sys.exit(f"no native library in {folder}: run make build first")
     return folder
 
 
@@ -89,7 +89,7 @@ def maven(*arguments: str, quiet: bool = False) -> int:
             if not quiet or "ERROR" in line:
                 print(line, end="", flush=True)
     if process.returncode != 0 and unreachable:
-        raise Absent("Maven Central cannot be reached, and what is here is not all")
+        raise Absent("Maven Central is unreachable, and the local copy is incomplete")
     return process.returncode
 
 
@@ -97,11 +97,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--all-lines", action="store_true", help="all lines of Spark")
-    parser.add_argument("--questions", type=int, default=60, help="random conditions a line")
-    parser.add_argument("--quick", action="store_true", help="a part, for every day")
-    parser.add_argument("--jars", action="store_true", help="makes the jars, and tests nothing")
-    parser.add_argument("--kill", type=int, metavar="ROUNDS", help="only the stream that is killed")
+    parser.add_argument("--all-lines", action="store_true", help="all versions of Spark")
+    parser.add_argument("--questions", type=int, default=60, help="random conditions per version")
+    parser.add_argument("--quick", action="store_true", help="a quick part")
+    parser.add_argument("--jars", action="store_true", help="builds the jars without tests")
+    parser.add_argument("--kill", type=int, metavar="ROUNDS", help="only the killed stream")
     parser.add_argument(
         "--bench", nargs=4, metavar=("FOLDER", "ROWS", "TURNS", "STORES"), help="measures"
     )

@@ -505,7 +505,7 @@ def can_mount() -> bool:
 
 def up() -> int:
     if not can_mount():
-        print("nothing can be mounted here: that needs /dev/fuse and its right", file=sys.stderr)
+        print("cannot mount here: this needs /dev/fuse and the right to mount", file=sys.stderr)
         return NOT_TO_BE_HAD
     for name in NODES:
         point = HOME / name
@@ -521,7 +521,7 @@ def up() -> int:
         (HOME / f"{name}.process").write_text(str(process.pid))
         while not os.path.ismount(point):
             if process.poll() is not None:
-                print(f"{point} cannot be mounted; see {HOME / name}.log", file=sys.stderr)
+                print(f"{point} was not mounted; see {HOME / name}.log", file=sys.stderr)
                 return 1
             time.sleep(0.02)
     print(f"one folder is at {' and '.join(str(HOME / name) for name in NODES)}")

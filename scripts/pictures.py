@@ -46,7 +46,7 @@ def paraview(folder: Path) -> None:
     """Writes the state and its image; the table is below ``folder``, where the state expects it."""
     missing = [tool for tool in ("pvpython", "Xvfb") if shutil.which(tool) is None]
     if missing:
-        print(f"{' and '.join(missing)} not installed: docs/paraview.png stays as it is")
+        print(f"{' and '.join(missing)} not installed: docs/paraview.png is not updated")
         return
     plugin = ROOT / "python" / "kubist" / "paraview" / "KubistTable.py"
     ready, told = os.pipe()

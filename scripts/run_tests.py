@@ -135,7 +135,7 @@ STEPS = [
     campaign("oracle and live on S3", "test-s3"),
     campaign("1,000 seeds of indices", "test-index"),
     campaign("OpenFOAM", "test-openfoam"),
-    campaign("all lines of Spark", "test-spark"),
+    campaign("all versions of Spark", "test-spark"),
     campaign("notebook", "test-widget"),
     campaign("two mounts", "test-mounts"),
     campaign("two mounts, 100 rounds", "stress-mounts"),
@@ -258,7 +258,7 @@ class Run:
     def outcome(self, step: Step) -> tuple[Tally, str]:
         """The counts of a step's tests, and their output."""
         if time.monotonic() > self.deadline:
-            return Tally(skipped=1), "skipped: there was no time left"
+            return Tally(skipped=1), "skipped: no time left"
         variables = dict(step.variables)
         for name in (*step.needs, *step.uses):
             answer = self.started(name)
@@ -267,7 +267,7 @@ class Run:
             elif answer != NOT_TO_BE_HAD:
                 return Tally(failed=1), f"{name} does not start"
             elif name in step.needs:
-                return Tally(skipped=1), f"skipped: {name} cannot be had on this machine"
+                return Tally(skipped=1), f"skipped: {name} is not available on this machine"
         code, output = self.ended(step.command, variables, subprocess.PIPE)
         tally = Tally()
         for line in output.splitlines():
@@ -296,7 +296,7 @@ class Run:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, _ = process.communicate()
-            output = f"{output or ''}\nended: there was no time left"
+            output = f"{output or ''}\nended: no time left"
         self.running.discard(process)
         return process.returncode, output or ""
 

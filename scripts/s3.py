@@ -49,13 +49,13 @@ def program() -> Path | None:
         return PROGRAM
     go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
     if go is None:
-        print("there is no Go, which builds the S3 server", file=sys.stderr)
+        print("Go is missing, which builds the S3 server", file=sys.stderr)
         return None
     print("building the S3 server: a minute", flush=True)
     environment = os.environ | {"GOBIN": str(PROGRAM.parent)}
     built = subprocess.run([go, "install", MODULE], env=environment, check=False, timeout=1800)
     if built.returncode != 0:
-        print("the S3 server cannot be fetched or built", file=sys.stderr)
+        print("the S3 server could not be fetched or built", file=sys.stderr)
         return None
     return PROGRAM
 
@@ -101,7 +101,7 @@ def up() -> int:
     end = time.monotonic() + PATIENCE
     while not answers():
         if running() is None or time.monotonic() > end:
-            print(f"the S3 server does not answer; see {HOME / 'log'}", file=sys.stderr)
+            print(f"the S3 server does not respond; see {HOME / 'log'}", file=sys.stderr)
             return 1
         time.sleep(0.05)
     print(f"an S3 server is at http://127.0.0.1:{PORT}, with the bucket {BUCKET}")

@@ -106,7 +106,7 @@ def python_reference() -> str:
     names = re.findall(r'"([A-Za-z]\w*)"', exported[1])
     functions = [name for name in names if name[0].islower()]
     classes = [name for name in names if name[0].isupper()]
-    lines = ["# Python reference", "", "Everything that `import kubist` offers.", ""]
+    lines = ["# Python reference", "", "The public names of `import kubist`.", ""]
     for title, group in (("Functions", functions), ("Classes", classes)):
         lines += [f"## {title}", ""]
         lines += [f"::: kubist.{name}\n    options:\n      heading_level: 3\n" for name in group]

@@ -99,7 +99,7 @@ class Proxy:
         while left:
             some = await source.read(min(left, CHUNK))
             if not some:
-                raise ConnectionError("it ended within a body")
+                raise ConnectionError("the connection ended inside a body")
             await road.take(len(some))
             sink.write(some)
             await sink.drain()

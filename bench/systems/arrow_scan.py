@@ -19,7 +19,7 @@ class ArrowScan(System):
     package = "numpy"
     settings = (
         "one uncompressed Arrow file by memory map; numpy comparisons chunk by chunk (the box's "
-        "columns one after the other, each on the rows that are left), then `take`"
+        "columns in sequence, each on the remaining rows), then `take`"
     )
     indexes = False
 

@@ -27,10 +27,10 @@ class Copc(System):
     package = "laspy"
     settings = (
         "a LAS file with the attributes as extra bytes, made COPC by copc_converter, read by laspy "
-        f"with lazrs; all cores; at most {MOST_ROWS:,} rows, because a question takes "
-        "seconds beyond"
+        f"with lazrs; all cores; at most {MOST_ROWS:,} rows, because larger files take "
+        "seconds per query"
     )
-    sampling = "a stored uniform column `r`; its own levels keep a point a cell: no uniform sample"
+    sampling = "a stored uniform column `r`; its levels have one point per cell, which is no uniform sample"
 
     @classmethod
     def _converter(cls) -> str | None:

@@ -113,7 +113,7 @@ def ask(table: kubist.Table) -> tuple[list[tuple[str, pa.Table]], pa.Table]:
         "a limit: 1,000 droplets of the right branch",
         table.query(box={"y": (0.05, None)}, limit=1000),
     )
-    figures.count("a count: droplets held by the walls at the end", table,
+    figures.count("a count: droplets on the walls at the end", table,
                   box={"time": (0.59, None)}, where="deposited")  # fmt: skip
     print()
     return samples, bend
@@ -137,7 +137,7 @@ def draw(samples: list[tuple[str, pa.Table]], bend: pa.Table, path: Path) -> Non
     figure.text(
         0.045, 0.928,
         "every airborne droplet at every output time; three samples of the same table, "
-        "and a box of it in full",
+        "and a box of it completely",
         fontsize=12.5, color=faint,
     )  # fmt: skip
 

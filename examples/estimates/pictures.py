@@ -70,7 +70,7 @@ def main(folder: Path) -> None:
             axes, [t.estimate("mean(speed)", sample=0.005) for t in tables], mean
         )
         axes.set_title(
-            f"mean(speed) from 0.5 % of the records: {held} of {SEEDS} hold the truth", fontsize=9
+            f"mean(speed) from 0.5 % of the rows: {held} of {SEEDS} contain the true value", fontsize=9
         )
         figure.savefig(folder / "estimates-intervals.png", dpi=100)
 

@@ -118,7 +118,7 @@ def figures(solver: Solver, table: kubist.Table) -> None:
     told = solver.log.read_text()
     found = STALL.search(told)
     if found is None:
-        raise SystemExit(f"the solver did not say what it waited:\n{told[-4000:]}")
+        raise SystemExit(f"the solver reported no waiting time:\n{told[-4000:]}")
     steps, waited, wall, each, worst = int(found[2]), *map(float, found.groups()[2:])
     size, files = size_of(solver.table)
     rows = len(table)
@@ -170,14 +170,14 @@ def main() -> None:
             shown, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         address = view.stdout.readline().strip()
-        print(f"Look at it while it runs: {address}", flush=True)
+        print(f"View it while it runs: {address}", flush=True)
         if not options.no_browser:
             webbrowser.open(address)
         followed(solver, table)
         figures(solver, table)
         picture(options.kubist, solver, table, folder / "airway.png")
         if not options.no_browser:
-            input("Enter ends the page. ")
+            input("Press Enter to stop the page. ")
     finally:
         for process in (view, solver.process):
             if process is not None and process.poll() is None:

@@ -33,7 +33,7 @@ line = ".".join(pyspark.__version__.split(".")[:2])
 jars = [*ROOT.glob("spark/core/target/kubist-core-*.jar")]
 jars += ROOT.glob(f"spark/spark-{line}/target/kubist-spark-{line}_*.jar")
 if len(jars) < 2:
-    sys.exit(f"there are no jars for Spark {line}: run make spark first")
+    sys.exit(f"no jars for Spark {line}: run make spark first")
 
 spark = (
     SparkSession.builder.master("local[2]")

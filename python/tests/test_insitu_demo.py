@@ -27,7 +27,7 @@ def test_the_demo_shows_a_run_and_ends_with_its_figures(tmp_path: Path) -> None:
     need("mpicc.openmpi", "mpirun.openmpi")
     told = shown(tmp_path, OPENFOAM=str(tmp_path / "nowhere"))
     assert "Without OpenFOAM, for " in told
-    assert re.search(r"Look at it while it runs: http://127\.0\.0\.1:\d+/", told)
+    assert re.search(r"View it while it runs: http://127\.0\.0\.1:\d+/", told)
     table = kubist.open(tmp_path / "demo/airway.kubist")
     assert list(table.snapshot().complete_steps()) == list(range(1, 7))
     assert f"{len(table):,} records in 6 steps, " in told

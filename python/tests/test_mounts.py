@@ -54,7 +54,7 @@ def can_mount() -> bool:
 
 
 works_here = pytest.mark.skipif(
-    not can_mount(), reason="nothing can be mounted here: that needs /dev/fuse and its right"
+    not can_mount(), reason="cannot mount here: this needs /dev/fuse and the right to mount"
 )
 pytestmark = [pytest.mark.release, works_here]
 
