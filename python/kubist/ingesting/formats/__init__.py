@@ -9,6 +9,7 @@ from ..source import Format, begins, ends
 from . import (
     fits,
     grids,
+    h5md,
     hdf5,
     lammps,
     lidar,
@@ -36,7 +37,7 @@ FORMATS: tuple[Format, ...] = (
     Format("openfoam", "OpenFOAM", "arrow", "pyarrow", openfoam.matches, openfoam.look),
     Format("gadget", "HDF5", "hdf5", "h5py", hdf5.is_gadget, hdf5.look_at_gadget),
     Format("h5part", "HDF5", "hdf5", "h5py", hdf5.is_h5part, hdf5.look_at_h5part),
-    Format("h5md", "HDF5", "hdf5", "h5py", hdf5.is_h5md, hdf5.look_at_h5md),
+    Format("h5md", "HDF5", "hdf5", "h5py", h5md.is_h5md, h5md.look),
     Format("openpmd", "openPMD", "openpmd", "openpmd_api", openpmd.matches, openpmd.look),
     # What is in no other layout of HDF5.
     Format("hdf5", "HDF5", "hdf5", "h5py", begins(hdf5.MAGIC), grids.look),
