@@ -314,7 +314,7 @@ def test_points_that_are_no_frames_are_refused(path: Path) -> None:
     universe.atoms[:4].write(str(path), frames="all")
     table = kubist.open(path)
     table.append(table.query(where="frame = 0 AND atom = 1").to_arrow())
-    with pytest.raises(ValueError, match="393 records are no 98 frames"):
+    with pytest.raises(ValueError, match="393 records cannot be 98 frames"):
         mda.Universe(str(path))
     assert table.count(box={"frame": (0, 0)}) == 5
     table.append(table.query(where="frame = 0 AND atom = 0").to_arrow())

@@ -136,11 +136,14 @@ class FrameWriter:
             self._table = self._create(positions, velocities is not None, forces is not None)
         if self._writer is None:
             self._schema = self._table.schema
+            self._constants = self._atom_columns()
             self._writer = self._table.writer()
             self._behind = LaidOutBehind(self._writer)
         if self._batch is None:
             room = frames_together(self.next_frame, self.atoms, self._frames)
-            self._batch = FrameBatch(self.atoms, given, min(room, self._commit_frames))
+            self._batch = FrameBatch(
+                self.atoms, given, min(room, self._commit_frames), constants=self._constants
+            )
             lacking = sorted(set(self._batch.names) ^ set(self._schema.names))
             if lacking:
                 self._batch = None
@@ -161,6 +164,16 @@ class FrameWriter:
             assert self._behind is not None
             self._behind.append(self._batch.table(self._schema))
             self._batch = None
+
+    def _atom_columns(self) -> dict[str, Any]:
+        """The table's columns that say what an atom is, from its topology."""
+        assert self._table is not None
+        stored = self._table.metadata.get(topology.KEY)
+        names = set(layout.ATOMS) & set(self._schema.names)
+        if not names or stored is None:
+            return {}
+        known = layout.atom_columns(topology.Topology.from_json(stored))
+        return {name: values for name, values in known.items() if name in names}
 
     def _create(self, positions: Array, velocities: bool, forces: bool) -> Table:
         schema = layout.schema(velocities, forces)

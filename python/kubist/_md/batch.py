@@ -45,6 +45,10 @@ class FrameBatch:
         The vectors of the frames: ``positions``, and perhaps ``velocities`` and ``forces``.
     room
         The maximum number of frames.
+    sparse
+        Frames may lack some of these vectors: they are null there.
+    constants
+        Columns with one value per atom, the same in all frames.
 
     Attributes
     ----------
@@ -52,15 +56,26 @@ class FrameBatch:
         The columns.
     """
 
-    def __init__(self, atoms: int, vectors: Collection[str], room: int) -> None:
+    def __init__(
+        self,
+        atoms: int,
+        vectors: Collection[str],
+        room: int,
+        *,
+        sparse: bool = False,
+        constants: Mapping[str, pa.Array] | None = None,
+    ) -> None:
         self.atoms = atoms
+        self._sparse = sparse
+        self._constants = dict(constants or {})
+        self._absent: dict[str, list[int]] = {}
         self._vectors = {
             column: np.empty((room, atoms), np.float32)
             for what in vectors
             for column in layout.VECTORS[what]
         }
         columns = layout.schema("velocities" in vectors, "forces" in vectors)
-        self.names = [field.name for field in columns]
+        self.names = [*(field.name for field in columns), *self._constants]
         self._room = room
         self._frames: list[int] = []
         self._times: list[float] = []
@@ -87,9 +102,13 @@ class FrameBatch:
         instead.
         """
         given = {column for what in vectors for column in layout.VECTORS[what]}
-        if given != self._vectors.keys():
+        lacking = self._vectors.keys() - given
+        if given - self._vectors.keys() or (lacking and not self._sparse):
             return sorted(given ^ self._vectors.keys())
         place = len(self)
+        for column in lacking:
+            self._vectors[column][place] = 0
+            self._absent.setdefault(column, []).append(place)
         for what, values in vectors.items():
             for axis, column in enumerate(layout.VECTORS[what]):
                 self._vectors[column][place] = values[:, axis]
@@ -110,12 +129,22 @@ class FrameBatch:
             "time": np.repeat(np.array(self._times), self.atoms),
             **{column: values[:count].reshape(-1) for column, values in self._vectors.items()},
         }
-        arrays = {name: pa.array(values) for name, values in columns.items()}
+        arrays = {name: pa.array(values, mask=self._mask(name)) for name, values in columns.items()}
+        for name, values in self._constants.items():
+            arrays[name] = pa.concat_arrays([values] * count)
         for axis, name in enumerate(layout.CELL):
             values = [None if cell is None else cell[axis] for cell in self._cells]
             arrays[name] = self._of_frames(values, pa.float32())
         arrays[layout.STEP] = self._of_frames(self._steps, pa.int64())
         return pa.table([arrays[field.name] for field in schema], schema=schema)
+
+    def _mask(self, column: str) -> Array | None:
+        """The rows of frames that lack this vector."""
+        if column not in self._absent:
+            return None
+        mask = np.zeros((len(self), self.atoms), bool)
+        mask[self._absent[column]] = True
+        return mask.reshape(-1)
 
     def _of_frames(self, of_each: list[Any], kind: pa.DataType) -> pa.Array:
         """Values of frames, each in the row of its atom 0."""

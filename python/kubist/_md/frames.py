@@ -79,7 +79,7 @@ class Frames:
             self.cells = np.stack([heads[name][order] for name in layout.CELL], axis=1)
         steps = heads.get(layout.STEP)
         self.steps: Array | None = None
-        if steps is not None and len(steps) and not np.isnan(steps).any():
+        if steps is not None and len(steps) and not np.ma.is_masked(steps):
             self.steps = steps[order].astype(np.int64)
 
     def _count_atoms(self) -> int:

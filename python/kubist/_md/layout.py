@@ -14,12 +14,14 @@ are above the leaves. The identity is the atom: samples are whole atoms.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+
+    from .topology import Topology
 
     Array = np.ndarray[Any, Any]
 
@@ -54,21 +56,52 @@ UNITS: Mapping[str, str] = {
 }
 
 
-def schema(velocities: bool, forces: bool) -> pa.Schema:
-    """The columns of a trajectory with or without velocities and forces."""
+def schema(velocities: bool, forces: bool, sparse: Collection[str] = ()) -> pa.Schema:
+    """The columns of a trajectory with or without velocities and forces.
+
+    ``sparse`` names the vectors that some frames lack.
+    """
     import pyarrow as pa
 
     vectors = [*POSITION, *(VELOCITY if velocities else ()), *(FORCE if forces else ())]
+    lacking = {column for what in sparse for column in VECTORS[what]}
     return pa.schema(
         [
             pa.field("atom", pa.int32(), nullable=False),
             pa.field("frame", pa.int32(), nullable=False),
             pa.field("time", pa.float64(), nullable=False),
-            *(pa.field(name, pa.float32(), nullable=False) for name in vectors),
+            *(pa.field(name, pa.float32(), nullable=name in lacking) for name in vectors),
             *(pa.field(name, pa.float32()) for name in CELL),
             pa.field(STEP, pa.int64()),
         ]
     )
+
+
+ATOMS = {"name": "names", "resname": "resnames", "resid": "resids", "element": "elements"}
+"""Columns that say what an atom is, and their attributes of a topology."""
+
+
+def atom_columns(topology: Topology) -> dict[str, pa.Array]:
+    """One value per atom: texts as dictionaries, numbers of residues as integers."""
+    import numpy as np
+    import pyarrow as pa
+
+    columns = {}
+    for name, attribute in ATOMS.items():
+        known = topology.attributes.get(attribute)
+        if known is None or known.guessed:
+            continue
+        values = known.values
+        if known.level == "residue":
+            values = values[topology.residue_of_atom]
+        if values.dtype.kind in "iu":
+            columns[name] = pa.array(values.astype(np.int32))
+        elif values.dtype.kind in "OU":
+            texts, codes = np.unique(values.astype(str), return_inverse=True)
+            columns[name] = pa.DictionaryArray.from_arrays(
+                pa.array(codes.astype(np.int32)), pa.array(texts.tolist(), pa.string())
+            )
+    return columns
 
 
 def capacity(atoms: int, frames: int | None) -> int:

@@ -32,6 +32,7 @@ class Options:
     types: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
     hdu: str | int | None = None
+    keep_going: bool = False
 
 
 @dataclass

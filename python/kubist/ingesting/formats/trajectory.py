@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..._errors import InvalidInput
 from ..._md import layout
 from ..._md.batch import FrameBatch, frames_together
 from ..source import Options, Source, State, Step, unit
+from . import gromacs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,9 +22,6 @@ ENDINGS = frozenset(
 
 # What MDAnalysis needs beside itself.
 LIBRARIES = {".tng": "pytng", ".gsd": "gsd"}
-XTC_MAGIC = (1995).to_bytes(4, "big")
-XTC_LARGE = (2023).to_bytes(4, "big")
-"""Frames of very many atoms, of another head."""
 
 
 def look(path: Path, options: Options) -> Source:
@@ -31,21 +30,35 @@ def look(path: Path, options: Options) -> Source:
     from ..._md import append, topology
     from ...mdanalysis import convert
 
-    if path.suffix.lower() == ".xtc":
-        _check_xtc(path)
+    whole = gromacs.frames(path)
+    notes = []
+    if whole.wrong is not None:
+        if not (options.keep_going and whole.count):
+            raise InvalidInput(f"{path}: {whole.wrong}")
+        notes.append(f"left out: {path.name}: {whole.wrong}")
     universe = _universe(path, options.topology)
     reader = universe.trajectory
+    if path.suffix.lower() == ".gro" and reader.n_frames == 1:
+        # MDAnalysis reads the first frame alone.
+        several = gromacs.GroFrames(path)
+        reader = several if several.n_frames > 1 else reader
+    elif path.suffix.lower() == ".dcd":
+        notes += _dcd_notes(path, reader.n_frames)
     ts = reader.ts
-    atoms, frames = reader.n_atoms, reader.n_frames
-    columns = layout.schema(ts.has_velocities, ts.has_forces)
-    there = {"positions": True, "velocities": ts.has_velocities, "forces": ts.has_forces}
-    has = [what for what, is_there in there.items() if is_there]
+    atoms = reader.n_atoms
+    frames = reader.n_frames if whole.count is None else min(whole.count, reader.n_frames)
+    has, sparse = _vectors(path, whole, ts)
+    columns = layout.schema("velocities" in has, "forces" in has, sparse)
     metadata: dict[str, Any] = {"trajectory": {"atoms": atoms}}
     kept = convert.stored(universe)
+    constants = layout.atom_columns(kept)
+    for name, values in constants.items():
+        columns = columns.append(pa.field(name, values.type))
     if options.topology is not None or kept.attributes:
         metadata[topology.KEY] = kept.to_json()
-    times = (float(reader[0].time), float(reader[-1].time))
+    times = (float(reader[0].time), float(reader[frames - 1].time))
     reader[0]
+    make = partial(FrameBatch, atoms, has, sparse=bool(sparse), constants=constants)
 
     def steps(committed: Callable[[str], int | None]) -> Iterator[Step]:
         """Behind what is committed, as many frames as a commit takes well."""
@@ -53,7 +66,7 @@ def look(path: Path, options: Options) -> Source:
         while start < frames:
             rows = committed(str(start))
             stop = start + rows // atoms if rows else min(start + at_once, frames)
-            yield Step(str(start), _reading(universe, columns, has, start, stop))
+            yield Step(str(start), _reading(reader, columns, make, start, stop))
             start = stop
 
     return Source(
@@ -72,7 +85,40 @@ def look(path: Path, options: Options) -> Source:
         grows=True,
         in_order=True,
         numbers_frames=True,
+        partial=True,
+        notes=notes,
     )
+
+
+def _vectors(path: Path, whole: gromacs.Frames, first: Any) -> tuple[list[str], list[str]]:
+    """The vectors of the frames, and those that some frames lack.
+
+    Raises:
+        InvalidInput: A frame has no positions.
+    """
+    names = ("positions", "velocities", "forces")
+    if not whole.vectors:
+        there = (True, first.has_velocities, first.has_forces)
+        return [n for n, is_there in zip(names, there, strict=True) if is_there], []
+    for number, given in enumerate(whole.vectors):
+        if "positions" not in given:
+            raise InvalidInput(
+                f"{path}: frame {number} has {', '.join(sorted(given)) or 'nothing'} and no positions: "
+                "write these as often as the rest (`gmx trjconv` leaves out such frames)"
+            )
+    has = [name for name in names if any(name in given for given in whole.vectors)]
+    return has, [name for name in has if not all(name in given for given in whole.vectors)]
+
+
+def _dcd_notes(path: Path, frames: int) -> list[str]:
+    """The number of frames that the header says, where the file has another."""
+    with path.open("rb") as file:
+        head = file.read(12)
+    order: Literal["little", "big"] = "little" if head[:4] == b"T\0\0\0" else "big"
+    said = int.from_bytes(head[8:12], order)
+    if said in (0, frames):
+        return []
+    return [f"{path.name}: its header says {said:,} frames, there are {frames:,}"]
 
 
 def _universe(path: Path, topology_file: Path | None) -> Any:
@@ -93,39 +139,13 @@ def _universe(path: Path, topology_file: Path | None) -> Any:
             ) from error
 
 
-def _check_xtc(path: Path) -> None:
-    """Raises InvalidInput: a frame is not whole. Names it, and the byte that it begins with.
-
-    The library that reads XTC says neither, and such a file can end its process.
-    """
-    # Magic number, atoms, step, time, box of 9, atoms again; then of more than 9 atoms precision,
-    # bounds, an index, and the number of bytes, which are filled up to words.
-    few, head, length_at = 9, 56, 88
-    size, at, number = path.stat().st_size, 0, 0
-    with path.open("rb") as opened:
-        while at < size:
-            opened.seek(at)
-            words = opened.read(length_at + 4)
-            where = f"{path}: frame {number}, which begins at byte {at:,} of {size:,},"
-            if words[:4] == XTC_LARGE:
-                return
-            if words[:4] != XTC_MAGIC:
-                raise InvalidInput(f"{where} does not begin as frames of XTC do")
-            atoms = int.from_bytes(words[4:8], "big")
-            if atoms <= few:
-                end = at + head + 12 * atoms
-            else:
-                end = at + length_at + 4 + -(-int.from_bytes(words[length_at:], "big") // 4) * 4
-            if end > size or len(words) < head:
-                raise InvalidInput(f"{where} is cut off: it ends at byte {end:,}")
-            at, number = end, number + 1
-
-
 def _reading(
-    universe: Any, columns: pa.Schema, has: Sequence[str], start: int, stop: int
+    reader: Any, columns: pa.Schema, make: Callable[[int], FrameBatch], start: int, stop: int
 ) -> Callable[[State], Iterator[pa.Table]]:
     def read(state: State) -> Iterator[pa.Table]:
-        reader, batch = universe.trajectory, None
+        import pyarrow as pa
+
+        batch = None
         first = state.next_frame
         for number in range(start, stop):
             try:
@@ -140,7 +160,7 @@ def _reading(
             step = ts.data.get("step")
             if batch is None:
                 room = frames_together(number, reader.n_atoms, reader.n_frames)
-                batch = FrameBatch(reader.n_atoms, has, room)
+                batch = make(room)
             lacking = batch.add(
                 first + number - start,
                 vectors,
@@ -153,7 +173,12 @@ def _reading(
                     f"frame {number}: it differs from the first in {', '.join(lacking)}"
                 )
             if batch.is_full or number == stop - 1:
-                yield batch.table(columns)
+                table = batch.table(columns)
+                for field in state.schema or ():
+                    if field.name not in columns.names and field.nullable:
+                        # Other files have it.
+                        table = table.append_column(field, pa.nulls(len(table), field.type))
+                yield table
                 batch = None
         state.next_frame += stop - start
 

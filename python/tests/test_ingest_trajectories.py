@@ -1,0 +1,104 @@
+"""Trajectories whose frames differ, that are cut off, or that hold what libraries skip."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ingested import need
+
+import kubist
+
+mda = need("MDAnalysis")
+data = need("MDAnalysisTests.datafiles")
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+def table(path: Path, file: Path, **options: Any) -> tuple[Any, kubist.Report]:
+    shutil.rmtree(path, ignore_errors=True)
+    report = kubist.ingest(path, file, **options)
+    return kubist.open(path).query(order_by=["frame", "atom"]).to_arrow(), report
+
+
+def test_velocities_of_every_second_frame(tmp_path: Path) -> None:
+    from MDAnalysis.lib.formats.libmdaxdr import TRRFile
+
+    zeros, box = np.zeros((12, 3), "f4"), np.eye(3, dtype="f4") * 3
+    for first in (0, 1):
+        with TRRFile(str(tmp_path / "run.trr"), "w") as file:
+            for i in range(4):
+                velocities = zeros + 0.5 + i if i % 2 == first else None
+                file.write(zeros + i, velocities, None, box * (i + 1), i, float(i), 0.0, 12)
+        rows, _ = table(tmp_path / "t.kubist", tmp_path / "run.trr")
+        speeds = [rows["vx"][12 * i].as_py() for i in range(4)]
+        assert speeds == [10 * (0.5 + i) if i % 2 == first else None for i in range(4)]
+        # The cell of each frame.
+        assert [rows["cell_a"][12 * i].as_py() for i in range(4)] == [30.0, 60.0, 90.0, 120.0]
+    with TRRFile(str(tmp_path / "run.trr"), "w") as file:
+        file.write(zeros, None, None, box, 0, 0.0, 0.0, 12)
+        file.write(None, zeros, None, box, 1, 1.0, 0.0, 12)
+    with pytest.raises(kubist.InvalidInput, match=r"run\.trr: frame 1 has velocities and no positions"):
+        table(tmp_path / "t.kubist", tmp_path / "run.trr")
+
+
+@pytest.mark.parametrize("name", ["XTC", "TRR"])
+def test_files_that_are_cut_off(tmp_path: Path, name: str) -> None:
+    whole = Path(getattr(data, name))
+    file = tmp_path / f"run.{name.lower()}"
+    file.write_bytes(whole.read_bytes()[:-100])
+    with pytest.raises(kubist.InvalidInput, match=rf"run\.{name.lower()}: frame 9, .* is cut off"):
+        table(tmp_path / "t.kubist", file)
+
+
+def test_gro_of_several_frames(tmp_path: Path) -> None:
+    universe = mda.Universe(data.GRO, data.TRR)
+    atoms = universe.atoms[:50]
+    texts = []
+    for ts in universe.trajectory[:3]:
+        atoms.write(tmp_path / "one.gro")
+        _, rest = (tmp_path / "one.gro").read_text().split("\n", 1)
+        texts.append(f"made up t= {ts.time:.1f} step= {ts.frame * 5}\n{rest}")
+        if ts.frame == 1:
+            theirs = mda.Universe(tmp_path / "one.gro")
+    (tmp_path / "run.gro").write_text("".join(texts))
+    rows, report = table(tmp_path / "t.kubist", tmp_path / "run.gro")
+    assert report.rows == 150
+    second = rows.slice(50, 50)
+    for axis, name in enumerate("xyz"):
+        np.testing.assert_allclose(second[name], theirs.atoms.positions[:, axis], rtol=1e-6)
+        np.testing.assert_allclose(second[f"v{name}"], theirs.atoms.velocities[:, axis], rtol=1e-5)
+    assert (second["time"][0].as_py(), second["step"][0].as_py()) == (100.0, 5)
+    cell = [second[f"cell_{edge}"][0].as_py() for edge in ("a", "b", "c", "alpha", "beta", "gamma")]
+    np.testing.assert_allclose(cell, theirs.dimensions, rtol=1e-5)
+    assert second["name"].to_pylist() == theirs.atoms.names.tolist()
+    (tmp_path / "run.gro").write_text("".join(texts)[:-900])
+    with pytest.raises(kubist.InvalidInput, match=r"run\.gro: frame 2 is cut off"):
+        table(tmp_path / "t.kubist", tmp_path / "run.gro")
+
+
+def test_what_an_atom_is(tmp_path: Path) -> None:
+    read = {"topology": data.PSF}
+    rows, _ = table(tmp_path / "t.kubist", Path(data.DCD), read=read)
+    universe = mda.Universe(data.PSF, data.DCD)
+    first = rows.slice(0, len(universe.atoms))
+    assert first["name"].to_pylist() == universe.atoms.names.tolist()
+    assert first["resname"].to_pylist() == universe.atoms.resnames.tolist()
+    assert first["resid"].to_pylist() == universe.atoms.resids.tolist()
+    found = kubist.open(tmp_path / "t.kubist").query(where="name = 'CA' AND frame = 3").to_arrow()
+    assert len(found) == len(universe.select_atoms("name CA"))
+    # Frames that MDAnalysis appends have the same columns.
+    with mda.Writer(str(tmp_path / "t.kubist"), n_atoms=len(universe.atoms), append=True, format="KUBIST") as out:
+        out.write(universe.atoms)
+    last = kubist.open(tmp_path / "t.kubist").query(where="name = 'CA' AND frame = 98").to_arrow()
+    assert len(last) == len(found)
+
+
+def test_frames_that_a_header_counts(tmp_path: Path) -> None:
+    raw = bytearray(Path(data.DCD).read_bytes())
+    raw[8:12] = (120).to_bytes(4, "little")
+    (tmp_path / "run.dcd").write_bytes(raw)
+    _, report = table(tmp_path / "t.kubist", tmp_path / "run.dcd", read={"topology": data.PSF})
+    assert "run.dcd: its header says 120 frames, there are 98" in report.notes
