@@ -107,8 +107,8 @@ def _from_columns(columns: Mapping[Any, Any], like: Callable[[], pa.Schema] | No
     if len(set(lengths.values())) > 1:
         lengths_shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
         raise InvalidInput(f"the columns differ in length: {lengths_shown} records")
-    if all(isinstance(array, _kubist.Given) for array in arrays.values()):
-        return _kubist.given(list(arrays), list(arrays.values()))
+    if all(isinstance(array, _kubist.NumpyColumn) for array in arrays.values()):
+        return _kubist.numpy_columns(list(arrays), list(arrays.values()))
     return need("pyarrow", "a dict of columns").table(arrays)
 
 

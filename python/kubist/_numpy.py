@@ -30,7 +30,7 @@ def _is_text(values: np.ndarray[Any, Any]) -> bool:
     return all(isinstance(value, str) or value is None for value in values.flat)
 
 
-def from_numpy(name: str, values: np.ndarray[Any, Any]) -> _kubist.Given:
+def from_numpy(name: str, values: np.ndarray[Any, Any]) -> _kubist.NumpyColumn:
     """A column from an array. Masked values and NaT become null; NaN stays NaN.
 
     Raises
@@ -52,7 +52,7 @@ def from_numpy(name: str, values: np.ndarray[Any, Any]) -> _kubist.Given:
         if mask is not None:
             texts = [None if hidden else text for text, hidden in zip(texts, mask, strict=True)]
         try:
-            return _kubist.Given.of_texts(texts)
+            return _kubist.NumpyColumn.of_texts(texts)
         except InvalidInput as error:
             raise InvalidInput(f"column {name}: {error}") from None
     named = values.dtype.newbyteorder("=")
@@ -69,7 +69,7 @@ def from_numpy(name: str, values: np.ndarray[Any, Any]) -> _kubist.Given:
     nulls = None
     if mask is not None and mask.any():
         nulls = numpy.ascontiguousarray(mask).view(numpy.uint8)
-    return _kubist.Given.of_bytes(stored, contiguous.view(numpy.uint8), nulls)
+    return _kubist.NumpyColumn.of_bytes(stored, contiguous.view(numpy.uint8), nulls)
 
 
 def _times(name: str, numpy: Any, values: np.ndarray[Any, Any]) -> tuple[Any, str]:

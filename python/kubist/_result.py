@@ -66,7 +66,7 @@ class Result:
                 raise Refused("this result was closed by close(): run the query again")
             if self._kept is not None:
                 batches, stats = self._kept
-                self._latest = _kubist.kept(batches, stats, self._first.fraction())
+                self._latest = _kubist.replay(batches, stats, self._first.fraction())
             elif self._times_read > 0:
                 self._latest = self._again()
             self._times_read += 1
@@ -308,7 +308,7 @@ class Result:
     def _preview(self) -> tuple[list[str], list[list[str | None]], list[str]]:
         """The first rows and their number, from a stream of their own."""
         if self._kept is not None:
-            stream = _kubist.kept(*self._kept, self._first.fraction())
+            stream = _kubist.replay(*self._kept, self._first.fraction())
         else:
             stream = self._again()
         titles = zip(stream.names(), stream.units(), strict=True)

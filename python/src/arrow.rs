@@ -15,7 +15,7 @@ use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 
-use crate::column::{Column, Native, native};
+use crate::column::{Column, NumpyValues, to_numpy};
 use crate::error::invalid;
 use crate::plain;
 
@@ -90,7 +90,7 @@ impl Batch {
 
     /// A column for NumPy: values, null flags, and texts instead of values if NumPy has no such type.
     fn column(&self, py: Python<'_>, index: usize) -> PyResult<(Option<Column>, Option<Column>, Vec<Option<String>>)> {
-        let Native { values, nulls, texts } = native(py, self.0.column(index))?;
+        let NumpyValues { values, nulls, texts } = to_numpy(py, self.0.column(index))?;
         Ok((values, nulls, texts))
     }
 

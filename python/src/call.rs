@@ -16,8 +16,8 @@ use crate::error::{exception, internal};
 pub const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The result of a call, and the exception that a signal handler raised during it.
-pub struct Ended<T> {
-    pub answer: PyResult<T>,
+pub struct Outcome<T> {
+    pub result: PyResult<T>,
     pub interrupt: Option<PyErr>,
 }
 
@@ -26,7 +26,7 @@ pub fn run<T: Send>(py: Python<'_>, cancel: &Cancel, call: impl FnOnce() -> Resu
     let ended = run_to_end(py, cancel, call, || {});
     match ended.interrupt {
         Some(interrupt) => Err(interrupt),
-        None => ended.answer,
+        None => ended.result,
     }
 }
 
@@ -37,11 +37,11 @@ pub fn run_to_end<T: Send>(
     cancel: &Cancel,
     call: impl FnOnce() -> Result<T> + Send,
     mut meanwhile: impl FnMut() + Send,
-) -> Ended<T> {
+) -> Outcome<T> {
     let (mut interrupt, switch) = (None, cancel.clone());
     // Also stops store requests that do not check `cancel`.
     let call = || stoppable(move || switch.is_set(), call);
-    let answer = py.detach(|| {
+    let result = py.detach(|| {
         workers::beside(PATIENCE, call, || {
             if interrupt.is_none() {
                 meanwhile();
@@ -52,9 +52,9 @@ pub fn run_to_end<T: Send>(
             }
         })
     });
-    let answer = match answer {
-        Ok(answer) => answer.map_err(|error| exception(py, error)),
+    let result = match result {
+        Ok(result) => result.map_err(|error| exception(py, error)),
         Err(panic) => Err(internal(py, &*panic)),
     };
-    Ended { answer, interrupt }
+    Outcome { result, interrupt }
 }

@@ -45,7 +45,7 @@ fn width_of(data_type: &DataType) -> usize {
 }
 
 /// A column in NumPy's types: its values, and which of them are null.
-pub struct Native {
+pub struct NumpyValues {
     pub values: Option<Column>,
     pub nulls: Option<Column>,
     /// Instead of values, if NumPy has no such type.
@@ -53,24 +53,24 @@ pub struct Native {
 }
 
 /// Converts a column: decimals to floats; text, binary and labels to text.
-pub fn native(py: Python<'_>, array: &ArrayRef) -> PyResult<Native> {
+pub fn to_numpy(py: Python<'_>, array: &ArrayRef) -> PyResult<NumpyValues> {
     let failed = |error: arrow_schema::ArrowError| invalid(py, &error.to_string());
     let array = match array.data_type() {
         DataType::Dictionary(_, values) => cast(array, values).map_err(failed)?,
         _ => array.clone(),
     };
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
-    let nulls = nulls.map(|nulls| truths(nulls.iter().map(|valid| !valid)));
+    let nulls = nulls.map(|nulls| booleans(nulls.iter().map(|valid| !valid)));
     let Some((code, plain)) = numpy_type(array.data_type()) else {
         let text = |row| match array.data_type() {
             _ if array.is_null(row) => Ok(None),
             _ => array_value_to_string(&array, row).map(Some),
         };
         let texts = (0..array.len()).map(text).collect::<Result<_, _>>().map_err(failed)?;
-        return Ok(Native { values: None, nulls, texts });
+        return Ok(NumpyValues { values: None, nulls, texts });
     };
     let values = match (array.data_type(), plain) {
-        (DataType::Boolean, _) => truths(array.as_boolean().values().iter()),
+        (DataType::Boolean, _) => booleans(array.as_boolean().values().iter()),
         (_, None) => Column { array, code },
         (DataType::Time32(_), Some(plain)) => {
             // Through its storage type.
@@ -79,10 +79,10 @@ pub fn native(py: Python<'_>, array: &ArrayRef) -> PyResult<Native> {
         }
         (_, Some(plain)) => Column { array: cast(&array, &plain).map_err(failed)?, code },
     };
-    Ok(Native { values: Some(values), nulls, texts: vec![] })
+    Ok(NumpyValues { values: Some(values), nulls, texts: vec![] })
 }
 
-fn truths(values: impl Iterator<Item = bool>) -> Column {
+fn booleans(values: impl Iterator<Item = bool>) -> Column {
     Column { array: Arc::new(UInt8Array::from_iter_values(values.map(u8::from))), code: "|b1".into() }
 }
 

@@ -15,7 +15,7 @@ use crate::error::{exception, invalid};
 use crate::process_bound::ProcessBound;
 
 /// A request: the aggregates and goal, and the query of the rows.
-pub struct Estimated {
+pub struct EstimateRequest {
     spec: QuerySpec,
     goal: Goal,
 }
@@ -38,21 +38,21 @@ struct Goal {
 }
 
 /// One JSON object has both, as over HTTP.
-impl<'de> serde::Deserialize<'de> for Estimated {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Estimated, D::Error> {
+impl<'de> serde::Deserialize<'de> for EstimateRequest {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<EstimateRequest, D::Error> {
         let all = serde_json::Map::deserialize(from)?;
         let is_of_records = |name: &String| QuerySpec::NAMES.contains(&name.as_str());
         let (spec, goal): (serde_json::Map<_, _>, _) = all.into_iter().partition(|(name, _)| is_of_records(name));
-        Ok(Estimated {
+        Ok(EstimateRequest {
             spec: serde_json::from_value(spec.into()).map_err(serde::de::Error::custom)?,
             goal: serde_json::from_value(serde_json::Value::Object(goal)).map_err(serde::de::Error::custom)?,
         })
     }
 }
 
-impl Estimated {
+impl EstimateRequest {
     pub fn options(self, py: Python<'_>) -> PyResult<EstimateOptions> {
-        let Estimated { spec, goal } = self;
+        let EstimateRequest { spec, goal } = self;
         let seconds = |seconds: f64| {
             Duration::try_from_secs_f64(seconds).map_err(|error| invalid(py, &format!("within: {error}")))
         };
@@ -162,7 +162,7 @@ pub fn figures(
     );
     match ended.interrupt.or(refused) {
         Some(error) => Err(error),
-        None => ended.answer.map(Figures),
+        None => ended.result.map(Figures),
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::arrow::{Batches, Schema};
 use crate::call::{run, run_to_end};
 use crate::error::{exception, invalid};
-use crate::estimate::{Estimated, Estimates, Figures, figures};
+use crate::estimate::{EstimateRequest, Estimates, Figures, figures};
 
 /// Files that are queried as one.
 #[pyclass(frozen, module = "kubist._kubist")]
@@ -82,7 +82,7 @@ impl Files {
         let ended = run_to_end(py, &cancel, call, meanwhile);
         let built = match ended.interrupt {
             Some(interrupt) => return Err(interrupt),
-            None => ended.answer?,
+            None => ended.result?,
         };
         as_json(py, &built)
     }
@@ -152,7 +152,7 @@ impl Files {
     /// An estimate over the matching positions; `request` is JSON.
     fn estimate(&self, py: Python<'_>, question: &str, request: &str) -> PyResult<Figures> {
         let question: Question = from_json(py, question)?;
-        let options = from_json::<Estimated>(py, request)?.options(py)?;
+        let options = from_json::<EstimateRequest>(py, request)?.options(py)?;
         let cancel = options.run.cancel.clone();
         let positions = Positions::new(&self.0, &question, &cancel);
         figures(py, &cancel, |tell| kubist::estimate_of(positions, &options, tell))
@@ -161,7 +161,7 @@ impl Files {
     /// Progressive estimates over the matching positions.
     fn estimates(&self, py: Python<'_>, question: &str, request: &str) -> PyResult<Estimates> {
         let question: Question = from_json(py, question)?;
-        let options = from_json::<Estimated>(py, request)?.options(py)?;
+        let options = from_json::<EstimateRequest>(py, request)?.options(py)?;
         let cancel = options.run.cancel.clone();
         let positions = Positions::new(&self.0, &question, &cancel);
         let steps = run(py, &cancel, || kubist::estimates_of(positions, &options))?;

@@ -14,7 +14,7 @@ mod estimate;
 #[cfg(feature = "files")]
 mod files;
 mod frames;
-mod given;
+mod from_numpy;
 #[cfg(feature = "files")]
 mod indexing;
 mod json;
@@ -57,7 +57,7 @@ mod _kubist {
     #[pymodule_export]
     use crate::frames::put_frames;
     #[pymodule_export]
-    use crate::given::{Given, given};
+    use crate::from_numpy::{NumpyColumn, numpy_columns};
     #[cfg(feature = "files")]
     #[pymodule_export]
     use crate::indexing::Files;
@@ -65,7 +65,7 @@ mod _kubist {
     #[pymodule_export]
     use crate::left_out::absent;
     #[pymodule_export]
-    use crate::memory::kept;
+    use crate::memory::replay;
     #[cfg(feature = "pictures")]
     #[pymodule_export]
     use crate::picture::{Picture, Scene};

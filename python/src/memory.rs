@@ -8,9 +8,9 @@ use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 
 use crate::arrow::Batches;
-use crate::stream::{Answer, Stream};
+use crate::stream::{BatchSource, Stream};
 
-struct Kept {
+struct InMemory {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
     /// The next batch; past the end after `close`.
@@ -21,13 +21,13 @@ struct Kept {
 
 /// A stream of the batches, with the original cost (JSON) and fraction.
 #[pyfunction]
-pub fn kept(batches: &Batches, stats: String, fraction: f64) -> Stream {
+pub fn replay(batches: &Batches, stats: String, fraction: f64) -> Stream {
     let Batches { schema, batches } = batches;
     let (schema, batches) = (schema.clone(), batches.clone());
-    Stream(Arc::new(Kept { schema, batches, next: AtomicUsize::new(0), stats, fraction }))
+    Stream(Arc::new(InMemory { schema, batches, next: AtomicUsize::new(0), stats, fraction }))
 }
 
-impl Answer for Kept {
+impl BatchSource for InMemory {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }

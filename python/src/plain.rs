@@ -24,8 +24,8 @@ pub fn values<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyL
     };
     match kind {
         DataType::Boolean => {
-            let truths = array.as_boolean();
-            (0..array.len()).try_for_each(|row| add(row, truths.value(row).into_bound_py_any(py)))?;
+            let booleans = array.as_boolean();
+            (0..array.len()).try_for_each(|row| add(row, booleans.value(row).into_bound_py_any(py)))?;
         }
         _ if kind.is_signed_integer() => {
             let numbers = as_type(DataType::Int64)?;

@@ -10,15 +10,15 @@ use pyo3::prelude::*;
 use crate::call::{PATIENCE, run};
 use crate::error::exception;
 use crate::process_bound::ProcessBound;
-use crate::stream::{Answer, Stream};
+use crate::stream::{BatchSource, Stream};
 
 /// A query with a cancel switch.
-pub fn asked(spec: QuerySpec, cancel: Cancel) -> Request {
+pub fn request(spec: QuerySpec, cancel: Cancel) -> Request {
     RunOptions { cancel, ..RunOptions::default() }.of(spec)
 }
 
 /// A result of the engine.
-struct Reading {
+struct EngineSource {
     schema: SchemaRef,
     cancel: Cancel,
     state: ProcessBound<Mutex<State>>,
@@ -45,10 +45,10 @@ pub fn answer(location: &str, stream: QueryStream, query: &Request) -> Stream {
         unsettled: query.spec.limit.is_some(),
     };
     let state = ProcessBound::new(location, Mutex::new(state));
-    Stream(Arc::new(Reading { schema, cancel: query.run.cancel.clone(), state }))
+    Stream(Arc::new(EngineSource { schema, cancel: query.run.cancel.clone(), state }))
 }
 
-impl Reading {
+impl EngineSource {
     /// Accesses the state without the interpreter lock. Ignores a poisoned lock: the state is consistent
     /// after every statement.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> T + Send) -> PyResult<T> {
@@ -57,7 +57,7 @@ impl Reading {
     }
 }
 
-impl Answer for Reading {
+impl BatchSource for EngineSource {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }

@@ -23,7 +23,7 @@ fn lock<T>(shared: &Shared<T>) -> Result<MutexGuard<'_, T>> {
 }
 
 /// Runs a call that may wait, until an interrupt or the timeout.
-pub fn waiting<T: Send>(
+pub fn run_with_timeout<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,
     timeout: f64,
@@ -74,14 +74,14 @@ impl StepWriter {
         timeout: f64,
         work: impl FnOnce(&mut kubist_insitu::StepWriter, &Patience<'_>) -> kubist_insitu::Result<T> + Send,
     ) -> PyResult<T> {
-        waiting(py, &self.cancel, timeout, |patience| work(&mut *lock(&self.writer)?, patience))
+        run_with_timeout(py, &self.cancel, timeout, |patience| work(&mut *lock(&self.writer)?, patience))
     }
 }
 
 /// The rows of a step to store, in the form of `kubist.mpi`.
 #[derive(Default, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Keeping {
+pub struct KeepOptions {
     when_full: WhenFull,
     budget_rows_per_step: Option<u64>,
     budget_bytes_per_step: Option<u64>,
@@ -96,7 +96,7 @@ pub struct Keeping {
 pub struct Opening<'a> {
     pub table: &'a ProcessBound<kubist::Table>,
     pub timeout: f64,
-    pub keeping: Keeping,
+    pub keeping: KeepOptions,
 }
 
 impl Opening<'_> {
@@ -104,7 +104,7 @@ impl Opening<'_> {
         let cancel = Cancel::default();
         let options = options(name, self.timeout, queue, &self, &cancel);
         let Opening { table, timeout, .. } = self;
-        let opened = waiting(py, &cancel, timeout, |patience| {
+        let opened = run_with_timeout(py, &cancel, timeout, |patience| {
             kubist_insitu::StepWriter::open(table.get()?, &options, patience)
         })?;
         let writer = ProcessBound::new(table.location(), Mutex::new(opened));
@@ -115,8 +115,9 @@ impl Opening<'_> {
         let cancel = Cancel::default();
         let options = options(None, self.timeout, 0, &self, &cancel);
         let Opening { table, timeout, .. } = self;
-        let opened =
-            waiting(py, &cancel, timeout, |_| kubist_insitu::StepWriter::attach(table.get()?, ring, rank, &options))?;
+        let opened = run_with_timeout(py, &cancel, timeout, |_| {
+            kubist_insitu::StepWriter::attach(table.get()?, ring, rank, &options)
+        })?;
         let writer = ProcessBound::new(table.location(), Mutex::new(opened));
         Ok(StepWriter { writer, cancel, timeout })
     }
@@ -125,7 +126,7 @@ impl Opening<'_> {
         let cancel = Cancel::default();
         let options = StepOptions { dedicated, ..options(Some(name), self.timeout, queue, &self, &cancel) };
         let Opening { table, timeout, .. } = self;
-        let started = waiting(py, &cancel, timeout, |patience| {
+        let started = run_with_timeout(py, &cancel, timeout, |patience| {
             kubist_insitu::Leader::start(table.get()?, ring, &options, patience)
         })?;
         let leader = ProcessBound::new(table.location(), Mutex::new(Some(started)));
@@ -212,7 +213,7 @@ pub struct Leader {
 impl Leader {
     /// Waits until all ranks have closed and everything is durable.
     fn close(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
-        waiting(py, &self.cancel, timeout, |patience| match &mut *lock(&self.leader)? {
+        run_with_timeout(py, &self.cancel, timeout, |patience| match &mut *lock(&self.leader)? {
             Some(leader) => leader.close(patience),
             None => Ok(()),
         })
@@ -220,7 +221,7 @@ impl Leader {
 
     /// Ends it without waiting.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
-        waiting(py, &Cancel::default(), 0.0, |_| {
+        run_with_timeout(py, &Cancel::default(), 0.0, |_| {
             drop(lock(&self.leader)?.take());
             Ok::<(), Failure>(())
         })

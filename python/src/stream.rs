@@ -10,7 +10,7 @@ use pyo3::types::PyCapsule;
 use crate::arrow::{Batch, Batches, Schema, names, stream_capsule};
 
 /// A result that is read batch by batch, on any thread.
-pub trait Answer: Send + Sync + 'static {
+pub trait BatchSource: Send + Sync + 'static {
     fn schema(&self) -> SchemaRef;
 
     /// The next batch, or `None` at the end.
@@ -31,7 +31,7 @@ pub trait Answer: Send + Sync + 'static {
 
 /// A streamed result.
 #[pyclass(frozen, subclass, module = "kubist._kubist")]
-pub struct Stream(pub Arc<dyn Answer>);
+pub struct Stream(pub Arc<dyn BatchSource>);
 
 #[pymethods]
 impl Stream {
@@ -75,7 +75,7 @@ impl Stream {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        stream_capsule(py, Outgoing(self.0.clone()))
+        stream_capsule(py, CStream(self.0.clone()))
     }
 
     /// Rows so far.
@@ -101,9 +101,9 @@ impl Stream {
 
 /// A result that another library reads through the C stream interface, on any thread, with or without the
 /// interpreter lock.
-struct Outgoing(Arc<dyn Answer>);
+struct CStream(Arc<dyn BatchSource>);
 
-impl Iterator for Outgoing {
+impl Iterator for CStream {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -127,7 +127,7 @@ impl Iterator for Outgoing {
     }
 }
 
-impl RecordBatchReader for Outgoing {
+impl RecordBatchReader for CStream {
     fn schema(&self) -> SchemaRef {
         self.0.schema()
     }

@@ -13,11 +13,11 @@ use pyo3::prelude::*;
 use crate::arrow::Schema;
 use crate::call::{run, run_to_end};
 use crate::error::{exception, failed, invalid};
-use crate::estimate::{Estimated, Estimates, Figures, figures};
+use crate::estimate::{EstimateRequest, Estimates, Figures, figures};
 use crate::json::FromJson;
 use crate::process_bound::ProcessBound;
-use crate::query::{Refine, answer, asked};
-use crate::steps::{Keeping, Leader, Opening, StepWriter, shared, waiting};
+use crate::query::{Refine, answer, request};
+use crate::steps::{KeepOptions, Leader, Opening, StepWriter, run_with_timeout, shared};
 use crate::stream::Stream;
 use crate::value::End;
 use crate::writer::Writer;
@@ -178,7 +178,7 @@ impl Table {
 
     /// The current result and its snapshot, in one call, because each call waits for a thread.
     fn query(&self, py: Python<'_>, query: FromJson<QuerySpec>) -> PyResult<(Snapshot, Stream)> {
-        let query = asked(query.0, Cancel::default());
+        let query = request(query.0, Cancel::default());
         let (snapshot, stream) = run(py, &query.run.cancel, || {
             let snapshot = self.0.get()?.snapshot()?;
             let stream = snapshot.query(&query)?;
@@ -217,7 +217,7 @@ impl Table {
         name: Option<String>,
         timeout: f64,
         queue: usize,
-        keeping: FromJson<Keeping>,
+        keeping: FromJson<KeepOptions>,
     ) -> PyResult<StepWriter> {
         Opening { table: &self.0, timeout, keeping: keeping.0 }.writer(py, name, queue)
     }
@@ -231,7 +231,7 @@ impl Table {
         bytes: u64,
         rank: u32,
         timeout: f64,
-        keeping: FromJson<Keeping>,
+        keeping: FromJson<KeepOptions>,
     ) -> PyResult<StepWriter> {
         let ring = shared(address, bytes, None).map_err(|failure| failed(py, &failure))?;
         Opening { table: &self.0, timeout, keeping: keeping.0 }.attached(py, ring, rank)
@@ -252,7 +252,7 @@ impl Table {
         dedicated: bool,
     ) -> PyResult<Leader> {
         let ring = shared(address, bytes, Some(ranks)).map_err(|failure| failed(py, &failure))?;
-        Opening { table: &self.0, timeout, keeping: Keeping::default() }.leader(py, ring, name, queue, dedicated)
+        Opening { table: &self.0, timeout, keeping: KeepOptions::default() }.leader(py, ring, name, queue, dedicated)
     }
 
     /// `names` are the writers; without it, `count` different ones. With `after`, for the steps after it.
@@ -277,7 +277,7 @@ impl Table {
     /// Waits until only the `count` writers of `kind` are active.
     #[pyo3(signature = (*, kind, count, timeout))]
     fn await_writers(&self, py: Python<'_>, kind: &str, count: u64, timeout: f64) -> PyResult<()> {
-        waiting(py, &Cancel::default(), timeout, |patience| {
+        run_with_timeout(py, &Cancel::default(), timeout, |patience| {
             kubist_insitu::await_other_writers(self.0.get()?, kind, count, patience)
         })
     }
@@ -314,7 +314,7 @@ impl Table {
     ) -> PyResult<String> {
         let (dimensions, cancel) = (dimensions.map(with_domains), Cancel::default());
         let options = GridOptions { dimensions, cancel: cancel.clone(), ..GridOptions::default() };
-        as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.regrid(&options, tell))?)
+        as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.regrid(&options, tell))?)
     }
 
     /// Starts a thread that optimizes the parts of the tree where this process's queries are expensive.
@@ -358,12 +358,12 @@ impl Table {
     fn verify(&self, py: Python<'_>, deep: bool, progress: Option<Py<PyAny>>) -> PyResult<String> {
         let cancel = Cancel::default();
         let options = VerifyOptions { deep, cancel: cancel.clone() };
-        as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.verify(&options, tell))?)
+        as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.verify(&options, tell))?)
     }
 }
 
 /// Runs `call` and reports its progress to `progress(done, total)`, which can stop it by raising.
-fn run_told<T: Send>(
+fn run_with_progress<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,
     progress: Option<Py<PyAny>>,
@@ -392,7 +392,7 @@ fn run_told<T: Send>(
     );
     match ended.interrupt.or(refused) {
         Some(error) => Err(error),
-        None => ended.answer,
+        None => ended.result,
     }
 }
 
@@ -462,7 +462,7 @@ impl Snapshot {
     ) -> PyResult<String> {
         let (dimensions, cancel) = (dimensions.map(with_domains), Cancel::default());
         let options = CopyOptions { dimensions, capacity, cancel: cancel.clone(), ..CopyOptions::default() };
-        as_json(run_told(py, &cancel, progress, |tell| self.0.get()?.copy_to(location, &options, tell))?)
+        as_json(run_with_progress(py, &cancel, progress, |tell| self.0.get()?.copy_to(location, &options, tell))?)
     }
 
     /// The same snapshot, up to a complete step.
@@ -497,7 +497,7 @@ impl Snapshot {
     }
 
     fn query(&self, py: Python<'_>, query: FromJson<QuerySpec>) -> PyResult<Stream> {
-        let query = asked(query.0, Cancel::default());
+        let query = request(query.0, Cancel::default());
         let stream = run(py, &query.run.cancel, || self.0.get()?.query(&query))?;
         Ok(answer(self.0.location(), stream, &query))
     }
@@ -510,8 +510,8 @@ impl Snapshot {
         by: &str,
         query: FromJson<QuerySpec>,
     ) -> PyResult<Stream> {
-        let query = asked(query.0, Cancel::default());
-        let through = asked(through.0, query.run.cancel.clone());
+        let query = request(query.0, Cancel::default());
+        let through = request(through.0, query.run.cancel.clone());
         let stream = run(py, &query.run.cancel, || self.0.get()?.trajectories(&through, by, &query))?;
         Ok(answer(self.0.location(), stream, &query))
     }
@@ -522,14 +522,14 @@ impl Snapshot {
             .map(serde_json::from_str)
             .transpose()
             .map_err(|error| invalid(py, &format!("fit: it is none ({error})")))?;
-        let query = asked(query.0, Cancel::default());
+        let query = request(query.0, Cancel::default());
         let explanation = run(py, &query.run.cancel, || self.0.get()?.plan(&query)?.explain(fitted.as_ref()))?;
         as_json(&explanation)
     }
 
     /// Disjoint parts of a query, each as JSON.
     fn splits(&self, py: Python<'_>, query: FromJson<QuerySpec>, parts: usize, by_host: bool) -> PyResult<Vec<String>> {
-        let query = asked(query.0, Cancel::default());
+        let query = request(query.0, Cancel::default());
         let splits = run(py, &query.run.cancel, || match by_host {
             true => self.0.get()?.splits_by_host(&query, parts),
             false => self.0.get()?.splits(&query, parts),
@@ -538,17 +538,17 @@ impl Snapshot {
     }
 
     fn count(&self, py: Python<'_>, query: FromJson<QuerySpec>) -> PyResult<u64> {
-        let query = asked(query.0, Cancel::default());
+        let query = request(query.0, Cancel::default());
         run(py, &query.run.cancel, || self.0.get()?.count(&query))
     }
 
-    fn estimate(&self, py: Python<'_>, request: FromJson<Estimated>) -> PyResult<Figures> {
+    fn estimate(&self, py: Python<'_>, request: FromJson<EstimateRequest>) -> PyResult<Figures> {
         let options = request.0.options(py)?;
         let cancel = options.run.cancel.clone();
         figures(py, &cancel, |tell| self.0.get()?.estimate_telling(&options, tell))
     }
 
-    fn estimates(&self, py: Python<'_>, request: FromJson<Estimated>) -> PyResult<Estimates> {
+    fn estimates(&self, py: Python<'_>, request: FromJson<EstimateRequest>) -> PyResult<Estimates> {
         let options = request.0.options(py)?;
         let cancel = options.run.cancel.clone();
         let steps = run(py, &cancel, || self.0.get()?.estimates(&options))?;
@@ -556,7 +556,7 @@ impl Snapshot {
     }
 
     fn refine(&self, py: Python<'_>, query: FromJson<QuerySpec>, start: f64, factor: f64) -> PyResult<Refine> {
-        let query = asked(query.0, Cancel::default());
+        let query = request(query.0, Cancel::default());
         let steps = run(py, &query.run.cancel, || self.0.get()?.refine(&query, start, factor))?;
         Ok(Refine::new(self.0.location(), steps, query))
     }

@@ -16,7 +16,7 @@ use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 
 use crate::error::cut_off;
-use crate::stream::{Answer, Stream};
+use crate::stream::{BatchSource, Stream};
 
 const PIECE_BYTES: usize = 64 * 1024;
 /// Maximum bytes per read; the source allocates all of it.
@@ -26,29 +26,29 @@ const BATCH_BYTES: u64 = 1 << 30;
 
 /// One stream of batches.
 #[pyclass(frozen, extends = Stream, module = "kubist._kubist")]
-pub struct Wire(Arc<Arriving>);
+pub struct Wire(Arc<IpcSource>);
 
-struct Arriving {
+struct IpcSource {
     source: Py<PyAny>,
-    line: Line,
+    shared: SharedReader,
     schema: SchemaRef,
     /// `None` at the end. Locked only without the interpreter lock, because reading acquires that.
-    reader: Mutex<Option<kubist_ipc::Stream<Line>>>,
+    reader: Mutex<Option<kubist_ipc::Stream<SharedReader>>>,
     rows: AtomicU64,
     fraction: f64,
 }
 
 /// The bytes after the end of the previous stream.
 #[derive(Clone)]
-struct Line {
-    bytes: Arc<Mutex<BufReader<Pipe>>>,
+struct SharedReader {
+    bytes: Arc<Mutex<BufReader<PythonReader>>>,
     raised: Raised,
 }
 
 /// An exception of the source that is still to be raised.
 type Raised = Arc<Mutex<Option<PyErr>>>;
 
-struct Pipe {
+struct PythonReader {
     source: Py<PyAny>,
     raised: Raised,
 }
@@ -58,7 +58,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Read for Pipe {
+impl Read for PythonReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = Python::try_attach(|py| -> PyResult<usize> {
             let part = self.source.bind(py).call_method1("read1", (into.len().min(MOST_BYTES),))?;
@@ -78,13 +78,13 @@ impl Read for Pipe {
     }
 }
 
-impl Read for Line {
+impl Read for SharedReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         lock(&self.bytes).read(into)
     }
 }
 
-impl Line {
+impl SharedReader {
     fn is_at_end(&self) -> io::Result<bool> {
         Ok(lock(&self.bytes).fill_buf()?.is_empty())
     }
@@ -97,13 +97,18 @@ impl Line {
 }
 
 impl Wire {
-    fn begin(py: Python<'_>, source: Py<PyAny>, line: Line, fraction: f64) -> PyResult<PyClassInitializer<Wire>> {
-        let reader = py.detach(|| kubist_ipc::Stream::begin(line.clone(), BATCH_BYTES));
-        let reader = reader.map_err(|error| line.failure(py, &error))?;
+    fn begin(
+        py: Python<'_>,
+        source: Py<PyAny>,
+        shared: SharedReader,
+        fraction: f64,
+    ) -> PyResult<PyClassInitializer<Wire>> {
+        let reader = py.detach(|| kubist_ipc::Stream::begin(shared.clone(), BATCH_BYTES));
+        let reader = reader.map_err(|error| shared.failure(py, &error))?;
         let schema = reader.schema().clone();
         let reader = Mutex::new(Some(reader));
-        let arriving = Arc::new(Arriving { source, line, schema, reader, rows: AtomicU64::new(0), fraction });
-        Ok(PyClassInitializer::from(Stream(arriving.clone())).add_subclass(Wire(arriving)))
+        let ipc = Arc::new(IpcSource { source, shared, schema, reader, rows: AtomicU64::new(0), fraction });
+        Ok(PyClassInitializer::from(Stream(ipc.clone())).add_subclass(Wire(ipc)))
     }
 }
 
@@ -113,19 +118,19 @@ impl Wire {
     #[new]
     fn new(py: Python<'_>, source: Py<PyAny>, fraction: f64) -> PyResult<PyClassInitializer<Wire>> {
         let raised = Raised::default();
-        let pipe = Pipe { source: source.clone_ref(py), raised: raised.clone() };
-        let bytes = Arc::new(Mutex::new(BufReader::with_capacity(PIECE_BYTES, pipe)));
-        Wire::begin(py, source, Line { bytes, raised }, fraction)
+        let reader = PythonReader { source: source.clone_ref(py), raised: raised.clone() };
+        let bytes = Arc::new(Mutex::new(BufReader::with_capacity(PIECE_BYTES, reader)));
+        Wire::begin(py, source, SharedReader { bytes, raised }, fraction)
     }
 
     /// The stream after this one, which was read to its end; `None` if there is none.
     fn following(&self, py: Python<'_>) -> PyResult<Option<Py<Wire>>> {
-        let line = self.0.line.clone();
-        let ended = py.detach(|| line.is_at_end()).map_err(|error| line.failure(py, &error))?;
+        let shared = self.0.shared.clone();
+        let ended = py.detach(|| shared.is_at_end()).map_err(|error| shared.failure(py, &error))?;
         if ended {
             return Ok(None);
         }
-        Py::new(py, Wire::begin(py, self.0.source.clone_ref(py), line, self.0.fraction)?).map(Some)
+        Py::new(py, Wire::begin(py, self.0.source.clone_ref(py), shared, self.0.fraction)?).map(Some)
     }
 
     /// Values that apply to the whole result, as JSON.
@@ -134,7 +139,7 @@ impl Wire {
     }
 }
 
-impl Answer for Arriving {
+impl BatchSource for IpcSource {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
@@ -148,7 +153,7 @@ impl Answer for Arriving {
             }
             next
         });
-        let batch = next.map_err(|error| self.line.failure(py, &error))?;
+        let batch = next.map_err(|error| self.shared.failure(py, &error))?;
         self.rows.fetch_add(batch.as_ref().map_or(0, RecordBatch::num_rows) as u64, Ordering::Relaxed);
         Ok(batch)
     }

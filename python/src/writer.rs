@@ -82,13 +82,13 @@ impl Writer {
         let options = CommitOptions { step, token };
         let ended = run_to_end(py, &self.cancel, || self.state()?.open()?.commit_as(&options), || {});
         if let Some(interrupt) = ended.interrupt {
-            if ended.answer.is_ok() {
+            if ended.result.is_ok() {
                 let note = "the commit was finished before the interrupt: its rows are in the table";
                 interrupt.value(py).call_method1("add_note", (note,))?;
             }
             return Err(interrupt);
         }
-        Ok(serde_json::to_string(&ended.answer?).expect("figures and names are valid JSON"))
+        Ok(serde_json::to_string(&ended.result?).expect("figures and names are valid JSON"))
     }
 
     /// The number of rows committed under a token; `None` if it is unused.

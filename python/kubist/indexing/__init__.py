@@ -124,7 +124,7 @@ class FileResult(Result):
         }
 
         def stream() -> _kubist.Stream:
-            return _kubist.kept(batches, json.dumps(stats), fraction)
+            return _kubist.replay(batches, json.dumps(stats), fraction)
 
         super().__init__(stream(), stream, lambda: "{}")
         self.costs = costs

@@ -19,7 +19,7 @@ const MOST_TEXT: usize = i32::MAX as usize;
 
 /// One column from Python (`__arrow_c_array__`).
 #[pyclass(frozen, module = "kubist._kubist")]
-pub struct Given(pub ArrayRef);
+pub struct NumpyColumn(pub ArrayRef);
 
 /// A view that keeps Python's memory in place.
 struct Held(#[expect(dead_code, reason = "kept, not read")] PyBuffer<u8>);
@@ -28,10 +28,10 @@ struct Held(#[expect(dead_code, reason = "kept, not read")] PyBuffer<u8>);
 impl std::panic::RefUnwindSafe for Held {}
 
 #[pymethods]
-impl Given {
+impl NumpyColumn {
     /// Contiguous values of a fixed width. `nulls` has one byte per value, nonzero for null.
     #[staticmethod]
-    fn of_bytes(py: Python<'_>, kind: &str, bytes: PyBuffer<u8>, nulls: Option<PyBuffer<u8>>) -> PyResult<Given> {
+    fn of_bytes(py: Python<'_>, kind: &str, bytes: PyBuffer<u8>, nulls: Option<PyBuffer<u8>>) -> PyResult<NumpyColumn> {
         let data_type = kubist::data_type(kind).map_err(|error| invalid(py, &error))?;
         let nulls = nulls.map(|nulls| nulls.to_vec(py)).transpose()?;
         let nulls = nulls.map(|nulls| NullBuffer::from_iter(nulls.iter().map(|null| *null == 0)));
@@ -39,7 +39,7 @@ impl Given {
             let bytes = bytes.to_vec(py)?;
             let values = BooleanBuffer::from_iter(bytes.iter().map(|byte| *byte != 0));
             check_lengths(py, values.len(), nulls.as_ref())?;
-            return Ok(Given(Arc::new(BooleanArray::new(values, nulls))));
+            return Ok(NumpyColumn(Arc::new(BooleanArray::new(values, nulls))));
         }
         let width = data_type.primitive_width().ok_or_else(|| invalid(py, &format!("{kind} has no width")))?;
         let length = bytes.len_bytes() / width;
@@ -57,12 +57,12 @@ impl Given {
         let data = ArrayData::builder(data_type).len(length).add_buffer(buffer).nulls(nulls);
         // Copies memory that is not aligned for its type.
         let data = data.align_buffers(true).build().map_err(|error| invalid(py, &error.to_string()))?;
-        Ok(Given(make_array(data)))
+        Ok(NumpyColumn(make_array(data)))
     }
 
     /// Texts; None is null.
     #[staticmethod]
-    fn of_texts(py: Python<'_>, values: &Bound<'_, PyList>) -> PyResult<Given> {
+    fn of_texts(py: Python<'_>, values: &Bound<'_, PyList>) -> PyResult<NumpyColumn> {
         let mut texts: StringBuilder = GenericStringBuilder::with_capacity(values.len(), 0);
         for (row, value) in values.iter().enumerate() {
             if value.is_none() {
@@ -84,7 +84,7 @@ impl Given {
             }
             texts.append_value(text);
         }
-        Ok(Given(Arc::new(texts.finish())))
+        Ok(NumpyColumn(Arc::new(texts.finish())))
     }
 
     fn __len__(&self) -> usize {
@@ -104,8 +104,9 @@ impl Given {
 
 /// Named columns of equal length.
 #[pyfunction]
-pub fn given(py: Python<'_>, names: Vec<String>, columns: Vec<PyRef<'_, Given>>) -> PyResult<Incoming> {
-    let field = |(name, column): (&String, &PyRef<'_, Given>)| Field::new(name, column.0.data_type().clone(), true);
+pub fn numpy_columns(py: Python<'_>, names: Vec<String>, columns: Vec<PyRef<'_, NumpyColumn>>) -> PyResult<Incoming> {
+    let field =
+        |(name, column): (&String, &PyRef<'_, NumpyColumn>)| Field::new(name, column.0.data_type().clone(), true);
     let schema = Schema::new(names.iter().zip(&columns).map(field).collect::<Vec<_>>());
     let arrays = columns.iter().map(|column| column.0.clone()).collect();
     let rows = columns.first().map_or(0, |column| column.0.len());
