@@ -293,7 +293,7 @@ def finite(what: str, value: Any, *, low: float = -math.inf) -> float:
     return found
 
 
-def share(what: str, value: Any) -> float:
+def fraction(what: str, value: Any) -> float:
     """A finite number, also from text: ``"1%"`` is 0.01."""
     if not isinstance(value, str):
         return finite(what, value)
@@ -438,7 +438,7 @@ _SHAPES: dict[str, Callable[[str, Any], object]] = {
 
 _OWN_SHAPES: dict[str, Callable[[str, Any], object]] = {
     "where": _sql,
-    "sample": share,
+    "sample": fraction,
     "window": _window,
     "steps": _steps,
     "per_cell": _per_cell,

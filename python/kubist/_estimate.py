@@ -11,10 +11,10 @@ from . import _box, _forms, _kubist
 from ._errors import InvalidInput
 from ._figures import Stats, parse
 from ._libraries import need
-from ._own import Own
 from ._pinned import Estimates, Figures
 from ._polars import polars_frame
 from ._shown import counted, html_table, text_table, with_unit
+from ._typed import TypedInterval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -191,14 +191,14 @@ class Estimate:
         names = batch.names()
         columns = [batch.values(place) for place in range(len(names))]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)][:most]
-        for row, own in zip(rows, self._own(), strict=False):
+        for row, own in zip(rows, self._typed(), strict=False):
             if own is not None:
                 row["value"], row["low"], row["high"] = own.values()
         return rows
 
-    def _own(self) -> list[Own | None]:
+    def _typed(self) -> list[TypedInterval | None]:
         """The values with all digits, for types other than floats."""
-        return [None if own is None else Own(*own) for own in self._about["own"]]
+        return [None if own is None else TypedInterval(*own) for own in self._about["own"]]
 
     def _only(self) -> dict[str, Any]:
         rows = self._rows(2)
@@ -217,8 +217,8 @@ class Estimate:
         columns = [batch.texts(place, _SHOWN) for place in places]
         if any("bin_low" in row for row in rows):
             names.append("bin")
-            columns.append([self._bin_in_words(row) for row in rows])
-        columns.append([self._in_words(r, own) for r, own in zip(rows, self._own(), strict=False)])
+            columns.append([self._bin_as_text(row) for row in rows])
+        columns.append([self._as_text(r, own) for r, own in zip(rows, self._typed(), strict=False)])
         cells = [list(row) for row in zip(*columns, strict=True)]
         left_out = batch.rows() - len(rows)
         more = f", {left_out:,} more values" if left_out else ""
@@ -230,14 +230,14 @@ class Estimate:
         )
         return [*names, "value"], cells, [about, *(f"note: {word}" for word in self.warnings)]
 
-    def _in_words(self, row: dict[str, Any], own: Own | None) -> str:
+    def _as_text(self, row: dict[str, Any], own: TypedInterval | None) -> str:
         # Counts of a histogram have no unit; its bins have.
         unit = None if "bin_low" in row else self.units.get(row["aggregate"])
         if own is not None:
-            return own.in_words(row["exact"], unit)
+            return own.as_text(row["exact"], unit)
         return _kubist.figure(row["value"], row["low"], row["high"], row["exact"], unit)
 
-    def _bin_in_words(self, row: dict[str, Any]) -> str | None:
+    def _bin_as_text(self, row: dict[str, Any]) -> str | None:
         """The bounds of the bin in each direction; None without a bin."""
         units = self._about.get("bin_units", {}).get(row["aggregate"], [])
         ends = ((row.get(f"{bin}_low"), row.get(f"{bin}_high")) for bin in ("bin", "bin2"))

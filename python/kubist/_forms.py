@@ -27,7 +27,7 @@ def unit_of(field: pa.Field) -> str | None:
     return None if said is None else said.decode("utf-8", "replace")
 
 
-def told(masked: Any) -> Array:
+def unmasked(masked: Any) -> Array:
     """The masked array, or a plain one if NaN or NaT can represent null unambiguously."""
     import numpy as np
 

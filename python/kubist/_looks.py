@@ -200,7 +200,7 @@ class Looks(Questions):
         try:
             frame = self._executed(query, asked)
         except polars.exceptions.PolarsError as error:
-            raise InvalidInput(f"sql: {_told(error)}") from error
+            raise InvalidInput(f"sql: {_message(error)}") from error
         return frame
 
     def _executed(self, query: str, asked: Rest) -> pl.DataFrame:
@@ -259,7 +259,7 @@ def _fits(values: pl.Series, kind: pl.DataType) -> bool:
     return bool(values.cast(kind, strict=False).null_count() == values.null_count())
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """The first line of an error of Polars, without its plan."""
     text = str(error).partition("\n\nResolved plan")[0]
     line = " ".join(text.split())

@@ -12,10 +12,10 @@ from ._errors import InvalidInput
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 
-_ALIKE = 0.7
+_SIMILARITY = 0.7
 """Minimum similarity (0 to 1) of a suggested name: `groupby`, `colour`, `dimension`."""
 
-_ELSEWHERE = {
+_SYNONYMS = {
     "sample": ("precision", "fraction", "frac", "share"),
     "limit": ("first", "points", "n", "num", "n_rows", "num_rows", "size", "top", "head", "count"),
     "where": ("filter", "predicate", "condition"),
@@ -26,14 +26,14 @@ _ELSEWHERE = {
 """Names of query parameters in papers and other libraries."""
 
 
-def checked_options(*beside: type) -> Callable[[_Call], _Call]:
+def checked_options(*keywords: type) -> Callable[[_Call], _Call]:
     """Decorates a function: an unknown option raises a `TypeError` with the nearest name.
 
     Python's own message has no suggestion.
 
     Parameters
     ----------
-    beside
+    keywords
         Typed dicts whose keys the function accepts as ``**asked``. Its signature shows them as
         keyword parameters.
     """
@@ -42,7 +42,7 @@ def checked_options(*beside: type) -> Callable[[_Call], _Call]:
         signature = inspect.signature(function)
         rest = inspect.Parameter.VAR_KEYWORD
         parameters = {p.name: p for p in signature.parameters.values() if p.kind is not rest}
-        for kind in beside:
+        for kind in keywords:
             for name, value in kind.__annotations__.items():
                 parameters.setdefault(name, _by_name(name, value))
         known = [name for name in parameters if name != "self"]
@@ -85,7 +85,8 @@ def group(function: str, name: str, given: object, kind: type) -> dict[str, Any]
 def refuse_unknown(function: str, unknown: Iterable[str], known: Sequence[str]) -> None:
     """Raises a `TypeError` for the first unknown option."""
     for name in unknown:
-        elsewhere = [own for own, others in _ELSEWHERE.items() if own in known and name in others]
-        alike = elsewhere or difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
-        meant = f"did you mean `{alike[0]}`?" if alike else f"its options are {', '.join(known)}"
+        synonyms = [own for own, others in _SYNONYMS.items() if own in known and name in others]
+        similar = synonyms or difflib.get_close_matches(name, known, n=1, cutoff=_SIMILARITY)
+        options = f"its options are {', '.join(known)}"
+        meant = f"did you mean `{similar[0]}`?" if similar else options
         raise TypeError(f"{function}() has no option `{name}`; {meant}")

@@ -32,7 +32,7 @@ class Progress(Protocol):
     def close(self) -> None: ...
 
 
-class Told:
+class Callback:
     """Progress for a function of the user, which takes the text alone."""
 
     def __init__(self, tell: Callable[[str], object]) -> None:
@@ -45,7 +45,7 @@ class Told:
         pass
 
 
-class Shown:
+class Display:
     """Progress display, selected by the type of standard error.
 
     Parameters

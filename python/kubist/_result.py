@@ -362,7 +362,7 @@ def _joined(numpy: Any, parts: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, An
         joined = numpy.concatenate(parts)
         return joined
     joined = numpy.ma.concatenate(parts)
-    return _forms.told(joined)
+    return _forms.unmasked(joined)
 
 
 Result.__module__ = "kubist"

@@ -19,10 +19,10 @@ _KINDS = {2: InvalidInput, 3: NotATable}
 """Errors by exit code of the command; other codes mean that the server is unreachable."""
 
 
-_REMEMBERED = 20
+_KEPT_LINES = 20
 """Last lines of standard error that are kept for an error message."""
 
-_PARTING = 3.0
+_DRAIN_SECONDS = 3.0
 """Seconds to wait for these lines."""
 
 _UNINTERRUPTED = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
@@ -55,7 +55,7 @@ class Tunnel:
         )
         assert process.stdin is not None
         assert process.stdout is not None and process.stderr is not None
-        lines_seen: deque[str] = deque(maxlen=_REMEMBERED)
+        lines_seen: deque[str] = deque(maxlen=_KEPT_LINES)
         # Read to the end, because a full pipe would block the command.
         listener = threading.Thread(target=lines_seen.extend, args=[process.stderr], daemon=True)
         listener.start()
@@ -67,7 +67,7 @@ class Tunnel:
         self.url = process.stdout.readline().strip()
         if not self.url:
             code = process.wait()
-            listener.join(_PARTING)
+            listener.join(_DRAIN_SECONDS)
             lines = [line.strip() for line in list(lines_seen) if line.strip()]
             self.close()
             why = lines[-1].removeprefix("kubist: error: ") if lines else f"it ended with {code}"
@@ -77,7 +77,7 @@ class Tunnel:
 def _end(process: subprocess.Popen[str], listener: threading.Thread) -> None:
     process.terminate()
     process.wait()
-    listener.join(_PARTING)
+    listener.join(_DRAIN_SECONDS)
     for pipe in (process.stdin, process.stdout, process.stderr):
         # A pipe that a thread still reads is left to the thread.
         if pipe is not None and not (pipe is process.stderr and listener.is_alive()):

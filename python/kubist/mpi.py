@@ -50,14 +50,14 @@ if TYPE_CHECKING:
 __all__ = ["Run", "open"]
 
 # With ``mode="auto"`` and more ranks per node, one rank of each node commits.
-_MOST_ALONE = 4
+_MOST_RANK_WRITERS = 4
 # Maximum bytes of a rank's error message.
-_WORDS = 1024
+_MESSAGE_BYTES = 1024
 # Seconds between two tests of a collective call.
-_PAUSE = 20e-6
+_POLL_SECONDS = 20e-6
 
 
-class _Together:
+class _Ranks:
     """A communicator whose collective calls time out if a rank is missing."""
 
     def __init__(self, comm: Any, patience: float) -> None:
@@ -78,7 +78,7 @@ class _Together:
                     f"a rank did not come to a collective call within {self.patience:g} s: "
                     "it has died, or does something else"
                 )
-            time.sleep(_PAUSE)
+            time.sleep(_POLL_SECONDS)
 
     def agree(self, call: Any, more: float = 0.0) -> Any:
         """Runs ``call`` on this rank, and raises an error of any rank on all ranks."""
@@ -97,7 +97,7 @@ class _Together:
         self.wait([reduced], mine, worst, more=more)
         if not worst[0]:
             return answer
-        words = bytearray(why.encode()[:_WORDS].ljust(_WORDS, b"\0"))
+        words = bytearray(why.encode()[:_MESSAGE_BYTES].ljust(_MESSAGE_BYTES, b"\0"))
         self.wait([comm.Ibcast([words, MPI.BYTE], root=worst[1])], words)
         name, _, message = words.rstrip(b"\0").decode(errors="replace").partition("\n")
         raise getattr(_errors, name)(message)
@@ -132,18 +132,18 @@ class Run:
         that rank only closes.
     """
 
-    def __init__(self, ranks: _Together, table: Table, mode: str, solvers: Any | None) -> None:
+    def __init__(self, ranks: _Ranks, table: Table, mode: str, solvers: Any | None) -> None:
         self.table = table
         self.mode = mode
         self.solvers = solvers
-        self._ranks: _Together | None = ranks
+        self._ranks: _Ranks | None = ranks
         self._writer: _kubist.StepWriter | None = None
         self._leader: _kubist.Leader | None = None
         self._window: Any = None
         # Called when the program ends without `close`.
         self._at_exit: Any = None
         # Whether `write` is collective.
-        self._together = False
+        self._is_collective = False
 
     def write(self, step: int, data: Rows | None) -> int:
         """Writes this rank's rows of a step: copies them, and queues them for a commit.
@@ -165,8 +165,8 @@ class Run:
             The number of its rows; with a budget, of its stored rows.
         """
         writer = self._open()
-        if self._together:
-            return self._write_together(self._ranks, writer, step, data)
+        if self._is_collective:
+            return self._write_collectively(self._ranks, writer, step, data)
         writer.begin(_box.step("step", step))
         try:
             rows = 0
@@ -181,8 +181,8 @@ class Run:
             raise
         return rows
 
-    def _write_together(
-        self, ranks: _Together | None, writer: _kubist.StepWriter, step: int, data: Rows | None
+    def _write_collectively(
+        self, ranks: _Ranks | None, writer: _kubist.StepWriter, step: int, data: Rows | None
     ) -> int:
         if ranks is None or ranks.torn:
             raise _errors.Unavailable("this run is closed, or has lost a rank")
@@ -351,12 +351,12 @@ def open(
         if (when_full := keeping["when_full"]) not in ("block", "thin", "fail"):
             raise InvalidInput(f"when_full must be block, thin or fail, not {when_full!r}")
 
-    _Together(comm, collective_seconds).agree(check)
+    _Ranks(comm, collective_seconds).agree(check)
     mode, lane_bytes, restart_after = comm.bcast((mode, lane_bytes, restart_after))
     comm = comm.Dup()
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     if mode == "auto":
-        mode = "rank" if comm.allreduce(node.size, MPI.MAX) <= _MOST_ALONE else "node"
+        mode = "rank" if comm.allreduce(node.size, MPI.MAX) <= _MOST_RANK_WRITERS else "node"
     # The last rank, because the solver usually needs the first.
     leader = node.size - 1 if mode == "dedicated" else 0
     leads = node.rank == leader
@@ -381,13 +381,13 @@ def open(
             table.declare_writers(writers)
         return table
 
-    ranks = _Together(comm, collective_seconds)
+    ranks = _Ranks(comm, collective_seconds)
     agree = ranks.agree
     table = agree(first if comm.rank == 0 else None)
     table = agree(None if comm.rank == 0 else lambda: open_table(path)) or table
     run = Run(ranks, table, mode, None if solvers == MPI.COMM_NULL else solvers)
     has_budget = any(value is not None for name, value in keeping.items() if name != "when_full")
-    run._together = bool(comm.allreduce(int(has_budget)))
+    run._is_collective = bool(comm.allreduce(int(has_budget)))
     if mode == "rank":
 
         def alone() -> _kubist.StepWriter:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ._asked import Part
-from ._box import share
+from ._box import fraction
 from ._errors import InvalidInput
 from ._libraries import need
 from ._split import Split
@@ -124,7 +124,7 @@ def _asked(options: dict[str, str]) -> tuple[str, _Asked, int]:
         raise InvalidInput("the location is missing: use load(location)")
     asked: _Asked = {}
     if "sample" in said:
-        asked["sample"] = share("option sample", said["sample"])
+        asked["sample"] = fraction("option sample", said["sample"])
     try:
         if "box" in said:
             asked["box"] = json.loads(said["box"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import kubist
-from kubist.paraview.reading import Changes, Snapshot, same_snapshot, together
+from kubist.paraview.reading import Changes, Snapshot, on_all_ranks, same_snapshot
 
 
 def first(changes: Changes) -> Snapshot:
@@ -76,7 +76,7 @@ class World:
             return list(pool.map(rank, range(len(works))))
 
     def each(self, works: list[Callable[[], int]]) -> list[int | Exception]:
-        return self.run([lambda work=work: together(self, work) for work in works])  # type: ignore[misc]
+        return self.run([lambda work=work: on_all_ranks(self, work) for work in works])  # type: ignore[misc]
 
 
 def test_ranks_go_on_together_or_fail_together() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubist._progress import ERASED, Shown, Told
+from kubist._progress import ERASED, Callback, Display
 
 
 class Clock:
@@ -43,7 +43,7 @@ class Log(Terminal):
         return False
 
 
-def steps(shown: Shown, clock: Clock, seconds: float, count: int, share: bool = True) -> None:
+def steps(shown: Display, clock: Clock, seconds: float, count: int, share: bool = True) -> None:
     for step in range(count):
         shown(f"{step:,} rows", step / count if share else None)
         clock.now += seconds
@@ -52,7 +52,7 @@ def steps(shown: Shown, clock: Clock, seconds: float, count: int, share: bool = 
 
 def test_a_terminal_has_one_line_that_is_gone_at_the_end() -> None:
     clock, terminal = Clock(), Terminal()
-    steps(Shown(terminal, clock), clock, 0.01, 500)
+    steps(Display(terminal, clock), clock, 0.01, 500)
     assert "\n" not in terminal.getvalue()
     assert terminal.lines[-1] == ""
     shown = terminal.lines[:-1]
@@ -65,13 +65,13 @@ def test_a_terminal_has_one_line_that_is_gone_at_the_end() -> None:
 
 def test_what_ends_soon_shows_nothing() -> None:
     clock, terminal = Clock(), Terminal()
-    steps(Shown(terminal, clock), clock, 0.01, 20)
+    steps(Display(terminal, clock), clock, 0.01, 20)
     assert terminal.getvalue() == ""
 
 
 def test_a_log_has_a_line_every_ten_seconds_at_most() -> None:
     clock, log = Clock(), Log()
-    steps(Shown(log, clock), clock, 0.5, 100)
+    steps(Display(log, clock), clock, 0.5, 100)
     lines = log.getvalue().splitlines()
     assert lines == [
         "20% 20 rows, 40 s left",
@@ -79,13 +79,13 @@ def test_a_log_has_a_line_every_ten_seconds_at_most() -> None:
         "60% 60 rows, 20 s left",
         "80% 80 rows, 10 s left",
     ]
-    steps(Shown(log, clock), clock, 0.5, 21, share=False)
+    steps(Display(log, clock), clock, 0.5, 21, share=False)
     assert log.getvalue().splitlines()[-1] == "20 rows"
 
 
 def test_what_is_told_before_a_while_of_silence_is_shown_at_once() -> None:
     clock, terminal = Clock(), Terminal()
-    shown = Shown(terminal, clock)
+    shown = Display(terminal, clock)
     clock.now += 1
     shown("99 rows", 0.3)
     shown("100 rows", 0.31)
@@ -95,7 +95,7 @@ def test_what_is_told_before_a_while_of_silence_is_shown_at_once() -> None:
         "committing 100 rows",
     ]
     log = Log()
-    shown = Shown(log, clock)
+    shown = Display(log, clock)
     clock.now += 11
     shown("99 rows")
     shown("committing 100 rows", last=True)
@@ -109,7 +109,7 @@ def test_a_stream_of_few_characters_still_gets_a_line() -> None:
             return "ascii"
 
     clock, plain = Clock(), Plain()
-    steps(Shown(plain, clock), clock, 1, 3)
+    steps(Display(plain, clock), clock, 1, 3)
     assert plain.getvalue().isascii() and " rows" in plain.getvalue()
 
 
@@ -122,7 +122,7 @@ def test_a_real_terminal_is_never_written_past_its_edge() -> None:
 
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
         clock = Clock()
-        shown = Shown(terminal, clock)
+        shown = Display(terminal, clock)
         clock.now += 1
         shown("x" * 300, 0.5)
         seen = os.read(main, 10_000).decode()
@@ -147,7 +147,7 @@ def test_a_notebook_has_a_bar_in_its_cell(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
     clock, log = Clock(), Log()
-    shown = Shown(log, clock)
+    shown = Display(log, clock)
     clock.now += 1
     shown("<5> rows", 0.25)
     assert log.getvalue() == ""
@@ -164,7 +164,7 @@ def test_a_notebook_has_a_bar_in_its_cell(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_function_of_the_users_is_told_everything() -> None:
     told: list[str] = []
-    tell = Told(told.append)
+    tell = Callback(told.append)
     tell("one", 0.1)
     tell("two")
     tell.close()

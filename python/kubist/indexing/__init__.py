@@ -26,7 +26,7 @@ from .._estimate import Estimate
 from .._figures import _of
 from .._libraries import need
 from .._options import checked_options, group, refuse_unknown
-from .._progress import Progress, Shown, Told
+from .._progress import Callback, Display, Progress
 from .._pushdown import Kind, both, kinds
 from .._result import Result
 from .._shown import counted
@@ -299,7 +299,7 @@ class FileIndex:
         # Not the decorator: its frame would shift the `stacklevel` of warnings.
         refuse_unknown("estimate", unknown, _ESTIMATE_OPTIONS)
         request = _estimate.request(
-            {} if sample is None else {"sample": _box.share("sample", sample)},
+            {} if sample is None else {"sample": _box.fraction("sample", sample)},
             aggregates,
             group_by,
             error=error,
@@ -612,11 +612,11 @@ def index(
     folder = None if into is None else Path(into)
     shown: Progress | None = None
     if progress:
-        shown = Told(progress) if callable(progress) else Shown()
+        shown = Callback(progress) if callable(progress) else Display()
     try:
         for place, path in enumerate(paths):
 
-            def told(done: int, total: int, path: Path = path, place: int = place) -> None:
+            def report(done: int, total: int, path: Path = path, place: int = place) -> None:
                 if shown is not None and total:
                     text = f"{path.name}: {_kubist.size(done)} of {_kubist.size(total)}"
                     shown(text, (place + done / total) / len(paths))
@@ -629,7 +629,7 @@ def index(
                 sorted=None if sorted is None else float(sorted),
                 refresh=refresh,
                 python=sys.executable,
-                progress=told if shown is not None else None,
+                progress=report if shown is not None else None,
             )
     finally:
         if shown is not None:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
-from .._box import in_json, share
+from .._box import fraction, in_json
 from .._errors import InvalidInput
 from .._spec import End
 
@@ -64,7 +64,7 @@ def question(box: Ranges | None, **asked: Unpack[Asked]) -> dict[str, Any]:
         "isel": [positions(axis, given) for axis, given in isel.items()],
         "box": {column: values(column, given) for column, given in (box or {}).items()},
         "columns": None if columns is None else list(columns),
-        "sample": None if sample is None else share("sample", sample),
+        "sample": None if sample is None else fraction("sample", sample),
         "limit": asked.get("limit"),
         "skip_damaged": asked.get("skip_damaged", False),
     }
@@ -80,7 +80,7 @@ def positions(axis: str, given: Any) -> tuple[str, int, int | None]:
     except AttributeError:
         raise InvalidInput(f"isel: {axis}={given!r} is not a position or slice") from None
     if step not in (None, 1) or first < 0 or (end is not None and end < 0):
-        raise InvalidInput(f"isel: {axis}={given!r}: expected positions of 0 or more, without a step")
+        raise InvalidInput(f"isel: {axis}={given!r}: expected positions from 0 on, without a step")
     return axis, first, end
 
 
@@ -109,5 +109,5 @@ def _end(column: str, given: Any, end: Any) -> End:
     except (TypeError, ValueError):
         raise InvalidInput(f"box: {column}={given!r} is not a range of numbers") from None
     if not math.isfinite(number):
-        raise InvalidInput(f"box: {column}={given!r}: a bound must be a finite number, or None (open)")
+        raise InvalidInput(f"box: {column}={given!r}: a bound must be finite, or None (open)")
     return number

@@ -16,7 +16,7 @@ from .. import _box
 from .._arguments import Create, Read, Writing
 from .._errors import InvalidInput
 from .._options import checked_options, group
-from .._progress import Shown, Told
+from .._progress import Callback, Display
 from .driver import Ingestion, checked, follow
 from .report import Asked, Plan, Report
 
@@ -152,7 +152,7 @@ def ingest(
         table,
         [os.fspath(path) for path in paths],
         asked,
-        Shown() if progress is None else Told(progress),
+        Display() if progress is None else Callback(progress),
         keep_going,
     )
     try:

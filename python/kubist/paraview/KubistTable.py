@@ -42,11 +42,11 @@ from kubist.paraview.reading import (  # noqa: E402
     distinct,
     levels,
     literal,
+    on_all_ranks,
     open_at,
     quoted,
     same_snapshot,
     seconds,
-    together,
 )
 
 INCLUSION = "inclusion"
@@ -446,13 +446,13 @@ class KubistTable(VTKPythonAlgorithmBase):
             )
             return [(share, part.to_json()) for part in parts]
 
-        share, part = world.scatter(together(world, cut), root=0) or (None, None)
+        share, part = world.scatter(on_all_ranks(world, cut), root=0) or (None, None)
         if part is not None:
             answer = Answer(lambda *_: kubist.Split.from_json(part).query(), [(0.0, share)])
         else:
             answer = Answer(whole, [] if share is None else [(0.0, share)])
         answer.read()
-        together(world, answer.take)
+        on_all_ranks(world, answer.take)
         return answer
 
     def _fill(self, data, frames, question):

@@ -26,14 +26,14 @@ __all__ = [
     "distinct",
     "levels",
     "literal",
+    "on_all_ranks",
     "open_at",
     "quoted",
     "same_snapshot",
     "seconds",
-    "together",
 ]
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 Array = np.ndarray[Any, Any]
 Snapshot = LocalSnapshot | RemoteSnapshot
 
@@ -229,7 +229,7 @@ def _drawn(values: Array) -> Array:
     return filled
 
 
-def together(world: Any, work: Callable[[], Made]) -> Made:
+def on_all_ranks(world: Any, work: Callable[[], Value]) -> Value:
     """Runs ``work`` on all ranks; an error on one is raised on all.
 
     Otherwise the other ranks would wait forever.
@@ -243,13 +243,13 @@ def together(world: Any, work: Callable[[], Made]) -> Made:
     if errors:
         expired = [raised for raised in errors if isinstance(raised, kubist.SnapshotExpired)]
         raise (expired or errors)[0]
-    return cast(Made, made)
+    return cast(Value, made)
 
 
 def same_snapshot(world: Any, table: Table | RemoteTable, snapshot: Snapshot) -> Snapshot:
     """The snapshot of the first rank, on every rank."""
     token = world.bcast(snapshot.token, root=0)
-    return together(world, lambda: snapshot if snapshot.token == token else table.at(token))
+    return on_all_ranks(world, lambda: snapshot if snapshot.token == token else table.at(token))
 
 
 class Changes:

@@ -43,7 +43,7 @@ def _time_ns(text: str) -> Any:
     return np.datetime64(f"1970-01-01T{text}", "ns") - np.datetime64("1970-01-01", "ns")
 
 
-_MADE: dict[str, Callable[[str], Any]] = {
+_PARSERS: dict[str, Callable[[str], Any]] = {
     "integer": int,
     "decimal": Decimal,
     "date": lambda text: datetime.date.fromisoformat(text[:10]),
@@ -58,7 +58,7 @@ _UNBOUNDED: dict[str, Callable[[str], Any]] = {"integer": float, "decimal": Deci
 """Types of unbounded ends of numbers; those of dates and times are None."""
 
 
-class Own:
+class TypedInterval:
     """A value and the ends of its interval."""
 
     def __init__(self, kind: str, texts: _Texts) -> None:
@@ -67,14 +67,14 @@ class Own:
 
     def values(self) -> list[Any]:
         """Value, low and high; None for an unknown value."""
-        value, low, high = (None if text is None else self._made(text) for text in self._texts)
+        value, low, high = (None if text is None else self._parsed(text) for text in self._texts)
         unbounded = _UNBOUNDED.get(self.kind)
         if unbounded is not None:
             low = unbounded("-inf") if low is None else low
             high = unbounded("inf") if high is None else high
         return [value, low, high]
 
-    def in_words(self, exact: bool, unit: str | None) -> str:
+    def as_text(self, exact: bool, unit: str | None) -> str:
         """The estimate as text."""
         if self.kind == "integer" and not exact:
             # Rounded to the digits that are significant.
@@ -84,9 +84,9 @@ class Own:
         value, low, high = self._texts
         return _kubist.figure_of_texts(value, low, high, exact, unit)
 
-    def _made(self, text: str) -> Any:
+    def _parsed(self, text: str) -> Any:
         try:
-            return _MADE[self.kind](text)
+            return _PARSERS[self.kind](text)
         except ValueError:
             # A year outside the range of Python's types.
             return _in_numpy(text)
