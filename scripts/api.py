@@ -127,7 +127,7 @@ def fields(kind: type) -> list[str]:
         if isinstance(following, ast.Expr) and isinstance(
             following.value, ast.Constant
         ):
-            about = ": " + prose(inspect.cleandoc(str(following.value.value)))
+            about = ": " + prose(unwrap(str(following.value.value)))
         lines.append(f"- `{node.target.id}: {ast.unparse(node.annotation)}`{about}")
     return ["\n".join(lines)] if lines else []
 
@@ -155,7 +155,7 @@ def signature(name: str, function: object) -> str:
     parameters = [
         each for each in taken.parameters.values() if each.name not in ("self", "cls", "unknown")
     ]
-    shown = str(taken.replace(parameters=parameters)).replace("'", "")
+    shown = unquoted(str(taken.replace(parameters=parameters)))
     line = f"{name}{shown}"
     if len(line) > 96:
         inner = list(lines_of(parameters))
@@ -172,7 +172,13 @@ def lines_of(parameters: Iterable[inspect.Parameter]) -> Iterator[str]:
         if each.kind is each.KEYWORD_ONLY and not starred:
             starred = True
             yield "*"
-        yield str(each).replace("'", "")
+        yield unquoted(str(each))
+
+
+def unquoted(shown: str) -> str:
+    """A signature without the quotes of its annotations, and with defaults in double quotes."""
+    shown = re.sub(r"(: |-> )(['\"])(.*?)\2(?=[,) ]|$)", r"\1\3", shown)
+    return re.sub(r"= '([^']*)'", r'= "\1"', shown)
 
 
 def shown_type(function: FunctionType) -> str:

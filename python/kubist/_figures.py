@@ -95,7 +95,7 @@ class Stages:
     planned_seconds: float
     """Time before the first request."""
     round_trips: int
-    """The longest chain of requests, each sent after the response to the one before."""
+    """Length of the longest chain of requests, each sent after the response to the one before."""
     requests: int
     bytes: int
     bytes_cached: int
@@ -114,7 +114,7 @@ class Traffic(TypedDict):
     """All requests of a handle to a remote store since it was opened, including the opening."""
 
     round_trips: int
-    """The longest chain of requests, each sent after the response to the one before."""
+    """Length of the longest chain of requests, each sent after the response to the one before."""
     requests: int
     bytes_read: int
     bytes_written: int

@@ -426,7 +426,7 @@ class Questions:
         Returns
         -------
         Estimate
-            With ``progressive`` an iterator of them.
+            The estimate; with ``progressive``, an iterator of estimates.
 
         Raises
         ------

@@ -110,7 +110,7 @@ class Writer:
         """Returns the number of rows that this writer committed under ``token``; None: it
         is unused.
 
-        A restarted program can skip this input.
+        A restarted program can skip input that is committed already.
         """
         return self._writer.committed(token)
 
