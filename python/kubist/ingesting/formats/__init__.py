@@ -8,6 +8,8 @@ from ..._errors import InvalidInput
 from ..source import Format, begins, ends
 from . import (
     fits,
+    gadget,
+    gadget_binary,
     grids,
     h5md,
     hdf5,
@@ -35,7 +37,11 @@ FORMATS: tuple[Format, ...] = (
     Format("vtk", "VTK", "vtk", "pyvista", ends(*vtk.ENDINGS), vtk.look),
     Format("lammps", "a LAMMPS dump", "arrow", "pyarrow", lammps.matches, lammps.look),
     Format("openfoam", "OpenFOAM", "arrow", "pyarrow", openfoam.matches, openfoam.look),
-    Format("gadget", "HDF5", "hdf5", "h5py", hdf5.is_gadget, hdf5.look_at_gadget),
+    Format("gadget", "HDF5", "hdf5", "h5py", gadget.is_gadget, gadget.look),
+    Format(
+        "gadget-groups", "HDF5", "hdf5", "h5py", gadget.is_catalogue, gadget.look_at_catalogue
+    ),
+    Format("gadget-binary", "GADGET", "arrow", "pyarrow", gadget_binary.matches, gadget_binary.look),
     Format("h5part", "HDF5", "hdf5", "h5py", hdf5.is_h5part, hdf5.look_at_h5part),
     Format("h5md", "HDF5", "hdf5", "h5py", h5md.is_h5md, h5md.look),
     Format("openpmd", "openPMD", "openpmd", "openpmd_api", openpmd.matches, openpmd.look),

@@ -1,4 +1,4 @@
-"""Particles in HDF5: snapshots of GADGET, AREPO and SWIFT, H5Part, H5MD. Through h5py."""
+"""Particles in HDF5, and H5Part. Through h5py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 POSITION, VELOCITY = ("x", "y", "z"), ("vx", "vy", "vz")
-MASSES = "Masses"
 COMPONENTS: Mapping[str, Sequence[str]] = {
     "Coordinates": POSITION,
     "position": POSITION,
@@ -59,97 +58,6 @@ def attributes(group: Any) -> dict[str, Any]:
 
 def text(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-# GADGET, AREPO, SWIFT
-
-
-def look_at_gadget(path: Path, options: Options) -> Source:
-    import h5py
-    import numpy as np
-    import pyarrow as pa
-
-    with h5py.File(path, "r") as file:
-        header = attributes(file["Header"])
-        counts = np.atleast_1d(file["Header"].attrs["NumPart_ThisFile"]).astype(int)
-        kinds = [k for k in range(len(counts)) if counts[k] > 0 and f"PartType{k}" in file]
-        fields: dict[str, pa.Field] = {"type": pa.field("type", pa.int8())}
-        for kind in kinds:
-            for name, data in sorted(file[f"PartType{kind}"].items()):
-                if isinstance(data, h5py.Dataset) and data.shape and data.shape[0] == counts[kind]:
-                    for column in split_columns(name, data[:0], COMPONENTS.get(name)):
-                        field = pa.field(column, pa.from_numpy_dtype(data.dtype.newbyteorder("=")))
-                        fields.setdefault(column, unit(field, _gadget_unit(data, file)))
-        masses = _masses_of_types(file, kinds)
-        if masses:
-            # As other types store theirs; without any, as the header does.
-            fields.setdefault(MASSES, pa.field(MASSES, pa.float64()))
-        time = header.get("Time")
-        time = float(time[0] if isinstance(time, list) else time) if time is not None else None
-        about = {"header": header}
-        for group in ("Units", "Cosmology", "Parameters"):
-            if group in file:
-                about[group.lower()] = attributes(file[group])
-    # Initial conditions say no time: then there is none, unless the user says one.
-    dated = time is not None
-    clock = [pa.field("time", pa.float64())] if dated else []
-    schema = pa.schema([*fields.values(), *clock])
-
-    def read(state: State) -> Iterator[pa.Table]:
-        with h5py.File(path, "r") as file:
-            for kind in kinds:
-                group = file[f"PartType{kind}"]
-                for part in slices(int(counts[kind])):
-                    many = part.stop - part.start
-                    columns: dict[str, Any] = {"type": np.full(many, kind, np.int8)}
-                    if dated:
-                        columns["time"] = np.full(many, time)
-                    for name, data in group.items():
-                        if isinstance(data, h5py.Dataset) and data.shape[:1] == (counts[kind],):
-                            columns |= split_columns(name, data[part], COMPONENTS.get(name))
-                    if kind in masses:
-                        columns[MASSES] = np.full(many, masses[kind])
-                    yield arrow_table(columns, _with_all(schema, state))
-
-    # A snapshot may be of many files, one for each of some ranks.
-    several = int(np.max(header.get("NumFilesPerSnapshot", 1))) > 1
-    return Source(
-        path=path,
-        format="gadget",
-        schema=schema,
-        steps=lambda _: [Step("snapshot", read, time, path.name if several else "")],
-        dimensions=(*POSITION, "time"),
-        identity=("ParticleIDs", "time") if dated or options.time is not None else ("ParticleIDs",),
-        metadata={"gadget": about},
-        rows=int(counts[kinds].sum()) if kinds else 0,
-        times=() if time is None else (time,),
-        partial=True,
-    )
-
-
-def _masses_of_types(file: Any, kinds: Sequence[int]) -> dict[int, float]:
-    """The mass of each particle of a type whose particles all have the same: the header says it."""
-    table = file["Header"].attrs.get("MassTable")
-    if table is None:
-        return {}
-    lacking = [k for k in kinds if k < len(table) and MASSES not in file[f"PartType{k}"]]
-    return {k: float(table[k]) for k in lacking if table[k] > 0}
-
-
-def _with_all(schema: pa.Schema, state: State) -> pa.Schema:
-    """The columns of a file, and those that it lacks, of types of particles that it has none of."""
-    lacking = [f for f in state.schema or () if f.name not in schema.names and f.name != "time"]
-    for field in lacking:
-        schema = schema.append(field)
-    return schema
-
-
-def _gadget_unit(data: Any, file: Any) -> str | None:
-    """SWIFT says it of each field; for positions of GADGET the header may."""
-    for name in ("Expression for physical CGS units", "units"):
-        if name in data.attrs:
-            return text(data.attrs[name]) or None
-    return None
 
 
 # H5Part
@@ -223,5 +131,4 @@ def _one(value: Any) -> Any:
     return np.asarray(value).reshape(-1)[0]
 
 
-is_gadget = holds(lambda file: "Header" in file and "NumPart_ThisFile" in file["Header"].attrs)
 is_h5part = holds(lambda file: any(name.startswith("Step#") for name in file))

@@ -1,0 +1,399 @@
+"""Snapshots of GADGET, AREPO and SWIFT in HDF5, and their catalogues of groups. Through h5py.
+
+A snapshot may be of several files. A file gives all of its types of particles; `gadget_binary`
+reads the older formats 1 and 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..._errors import InvalidInput
+from ..source import Options, Source, State, Step, arrow_table, slices, split_columns, unit
+from .hdf5 import COMPONENTS, POSITION, VELOCITY, attributes, holds, text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MASSES = "Masses"
+is_gadget = holds(lambda file: "Header" in file and "NumPart_ThisFile" in file["Header"].attrs)
+is_catalogue = holds(
+    lambda file: "Header" in file and "Ngroups_ThisFile" in file["Header"].attrs and "Group" in file
+)
+
+LENGTHS = {"cm": 1.0, "m": 1e2, "km": 1e5, "AU": 1.495978707e13, "pc": 3.0856776e18,
+           "kpc": 3.0856776e21, "Mpc": 3.0856776e24}  # fmt: skip
+SPEEDS = {"cm/s": 1.0, "m/s": 1e2, "km/s": 1e5}
+MASS_UNITS = {"g": 1.0, "kg": 1e3, "Msun": 1.98841e33}
+AGREE = 1e-3
+"""Relative: codes have their constants with three or more digits."""
+
+
+@dataclass
+class Clock:
+    """The time of a snapshot, and its place in the history of the universe."""
+
+    time: float | None
+    redshift: float | None = None
+    scale_factor: float | None = None
+
+    def fields(self) -> list[pa.Field]:
+        import pyarrow as pa
+
+        named = (("time", self.time), ("redshift", self.redshift), ("scale_factor", self.scale_factor))
+        return [pa.field(name, pa.float64()) for name, value in named if value is not None]
+
+    def columns(self, rows: int) -> dict[str, Any]:
+        import numpy as np
+
+        named = (("time", self.time), ("redshift", self.redshift), ("scale_factor", self.scale_factor))
+        return {name: np.full(rows, value) for name, value in named if value is not None}
+
+
+@dataclass
+class Units:
+    """The units of a code in cgs, None where a file does not say them, and what they stand for."""
+
+    length: float | None = None
+    speed: float | None = None
+    mass: float | None = None
+    hubble: float = 1.0
+    is_cosmological: bool = False
+
+    def of(self, name: str) -> str | None:
+        """The unit of a column, in words that conditions can use where there are such."""
+        if name in (*POSITION, "SmoothingLength"):
+            return self._named(self.length, LENGTHS, "c" if self.is_cosmological else "", "cm")
+        if name == MASSES:
+            return self._named(self.mass, MASS_UNITS, "", "g")
+        if name in VELOCITY:
+            found = _name(self.speed, SPEEDS)
+            # Velocities of GADGET are peculiar ones divided by the root of the scale factor.
+            return found and (f"{found} sqrt(a)" if self.is_cosmological else found)
+        return None
+
+    def _named(self, cgs: float | None, names: Mapping[str, float], comoving: str, base: str) -> str | None:
+        if cgs is None:
+            return None
+        if self.hubble == 1.0 or not self.is_cosmological:
+            return _name(cgs, names) or f"{cgs:g} {base}"
+        # A plain `kpc/h` would be read as a speed, for h is the hour.
+        return f"{comoving}{_name(cgs, names) or f'{cgs:g} {base}'} h^-1"
+
+
+def _name(cgs: float | None, names: Mapping[str, float]) -> str | None:
+    if cgs is None:
+        return None
+    for name, value in names.items():
+        if abs(cgs / value - 1) < AGREE:
+            return name
+    # Such as the usual mass of 10^10 suns.
+    for name, value in reversed(list(names.items())):
+        for power in range(1, 16):
+            if abs(cgs / value / 10**power - 1) < AGREE:
+                return f"1e{power} {name}"
+    return None
+
+
+@dataclass
+class _Kind:
+    """One type of particles of a file."""
+
+    number: int
+    count: int
+    names: list[str] = field(default_factory=list)
+
+
+def look(path: Path, options: Options) -> Source:
+    import h5py
+    import numpy as np
+    import pyarrow as pa
+
+    left_out: dict[str, str] = {}
+    with h5py.File(path, "r") as file:
+        header = attributes(file["Header"])
+        counts = np.atleast_1d(file["Header"].attrs["NumPart_ThisFile"]).astype(int)
+        about = _about(file, header)
+        clock, units = clock_of(header, about), units_of(header, about)
+        fields: dict[str, pa.Field] = {"type": pa.field("type", pa.int8())}
+        kinds = []
+        for name in file:
+            if not name.startswith("PartType") and name not in ("Header", *GROUPS):
+                left_out[name] = "it is not of particles"
+        for number, count in enumerate(counts):
+            found = _kind(path, file, number, int(count), left_out)
+            if found is None:
+                continue
+            kinds.append(found)
+            group = file[f"PartType{number}"]
+            for name in found.names:
+                data = group[name]
+                for column in split_columns(name, data[:0], COMPONENTS.get(name)):
+                    own = pa.field(column, pa.from_numpy_dtype(data.dtype.newbyteorder("=")))
+                    fields.setdefault(column, unit(own, _said(data) or units.of(column)))
+        masses = _masses_of_types(file, kinds)
+        if masses:
+            # As other types store theirs; without any, as the header does.
+            fields.setdefault(MASSES, unit(pa.field(MASSES, pa.float64()), units.of(MASSES)))
+        of_mass = fields[MASSES].type.to_pandas_dtype() if masses else None
+    schema = pa.schema([*fields.values(), *clock.fields()])
+
+    def read(state: State) -> Iterator[pa.Table]:
+        with h5py.File(path, "r") as file:
+            for kind in kinds:
+                group = file[f"PartType{kind.number}"]
+                for part in slices(kind.count):
+                    many = part.stop - part.start
+                    columns: dict[str, Any] = {"type": np.full(many, kind.number, np.int8)}
+                    columns |= clock.columns(many)
+                    for name in kind.names:
+                        columns |= split_columns(name, group[name][part], COMPONENTS.get(name))
+                    if kind.number in masses:
+                        columns[MASSES] = np.full(many, masses[kind.number], of_mass)
+                    yield arrow_table(columns, with_all(schema, state))
+
+    total = sum(kind.count for kind in kinds)
+    return snapshot(path, header, about, schema, clock, read, total, left_out, options)
+
+
+GROUPS = ("Units", "Cosmology", "Parameters", "Config", "Code", "RuntimePars", "InternalCodeUnits")
+"""Of attributes, which the metadata keep."""
+
+
+def _about(file: Any, header: dict[str, Any]) -> dict[str, Any]:
+    about = {"header": header}
+    for group in GROUPS:
+        if group in file:
+            about[group.lower()] = attributes(file[group])
+    return about
+
+
+def snapshot(
+    path: Path,
+    header: Mapping[str, Any],
+    about: dict[str, Any],
+    schema: pa.Schema,
+    clock: Clock,
+    read: Any,
+    rows: int,
+    left_out: Mapping[str, str],
+    options: Options,
+) -> Source:
+    """A file of a snapshot, whichever way it is stored."""
+    import numpy as np
+
+    # A snapshot may be of many files, one for each of some ranks.
+    files = int(np.max(header.get("NumFilesPerSnapshot", 1) or 1))
+    notes = [f"left out: {name}: {why}" for name, why in left_out.items()]
+    if files > 1 and (missing := _missing(path, files)):
+        notes.append(f"{path.name}: its snapshot has {files} files, and {missing} is not beside it")
+    dated = clock.time is not None or options.time is not None
+    return Source(
+        path=path,
+        format="gadget",
+        schema=schema,
+        steps=lambda _: [Step("snapshot", read, clock.time, path.name if files > 1 else "")],
+        dimensions=(*POSITION, "time"),
+        identity=("ParticleIDs", "time") if dated else ("ParticleIDs",),
+        metadata={"gadget": about},
+        rows=rows,
+        times=() if clock.time is None else (clock.time,),
+        partial=True,
+        notes=notes,
+    )
+
+
+def _missing(path: Path, files: int) -> str | None:
+    """The first file of the same snapshot that is not in the folder: names end in `.0`, `.1`, ..."""
+    parts = path.name.split(".")
+    places = [i for i, part in enumerate(parts) if part.isdigit()]
+    if not places:
+        return None
+    for number in range(files):
+        name = ".".join([*parts[: places[-1]], str(number), *parts[places[-1] + 1 :]])
+        if not path.with_name(name).exists():
+            return name
+    return None
+
+
+def _kind(
+    path: Path, file: Any, number: int, count: int, left_out: dict[str, str]
+) -> _Kind | None:
+    """The fields of one type of particles; None if it has no rows.
+
+    Raises:
+        InvalidInput: The header counts other particles than there are.
+    """
+    import h5py
+
+    name = f"PartType{number}"
+    group = file.get(name)
+    if group is None or "Coordinates" not in group:
+        if count and group is None:
+            raise InvalidInput(f"{path}: the header counts {count:,} of {name}, which is not there")
+        if group is not None and len(group):
+            left_out[name] = f"its {count:,} particles have no Coordinates"
+        return None
+    there = group["Coordinates"].shape[0]
+    if there != count:
+        raise InvalidInput(f"{path}: the header counts {count:,} of {name}, there are {there:,}")
+    kind = _Kind(number, count)
+    for field_name, data in sorted(group.items()):
+        if not isinstance(data, h5py.Dataset):
+            left_out[f"{name}/{field_name}"] = "it is a group"
+        elif data.shape[:1] != (count,):
+            left_out[f"{name}/{field_name}"] = (
+                f"its shape {data.shape} has no value for each of {count:,} particles"
+            )
+        elif data.dtype.kind not in "iufb":
+            left_out[f"{name}/{field_name}"] = f"its type {data.dtype} has no place in a table"
+        else:
+            kind.names.append(field_name)
+    return kind if count else None
+
+
+def _masses_of_types(file: Any, kinds: Sequence[_Kind]) -> dict[int, float]:
+    """The mass of each particle of a type whose particles all have the same: the header says it."""
+    table = file["Header"].attrs.get("MassTable")
+    if table is None:
+        return {}
+    lacking = [k.number for k in kinds if k.number < len(table) and MASSES not in k.names]
+    return {k: float(table[k]) for k in lacking if table[k] > 0}
+
+
+def with_all(schema: pa.Schema, state: State) -> pa.Schema:
+    """The columns of a file, and those that it lacks, of types of particles that it has none of."""
+    own = ("time", "redshift", "scale_factor")
+    lacking = [f for f in state.schema or () if f.name not in schema.names and f.name not in own]
+    for absent in lacking:
+        schema = schema.append(absent)
+    return schema
+
+
+def _said(data: Any) -> str | None:
+    """SWIFT says the unit of each field; some programs do in `units`."""
+    for name in ("Expression for physical CGS units", "units"):
+        if name in data.attrs:
+            return text(data.attrs[name]) or None
+    return None
+
+
+def _number(said: Mapping[str, Any], *names: str) -> float | None:
+    for name in names:
+        value = said.get(name)
+        if isinstance(value, list):
+            value = value[0] if value else None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return None
+
+
+def clock_of(header: Mapping[str, Any], about: Mapping[str, Any]) -> Clock:
+    """The time; in a run with an expanding universe the redshift and the scale factor too."""
+    time, redshift = _number(header, "Time"), _number(header, "Redshift")
+    if redshift is None or redshift <= -1 or not is_cosmological(header, about):
+        return Clock(time)
+    return Clock(time, redshift, _number(header, "Scale-factor") or 1 / (1 + redshift))
+
+
+def is_cosmological(header: Mapping[str, Any], about: Mapping[str, Any]) -> bool:
+    """Whether a run has an expanding universe; its parameters say it, or else its header."""
+    for group, name in (("parameters", "ComovingIntegrationOn"), ("cosmology", "Cosmological run")):
+        said = _number(about.get(group, {}), name)
+        if said is not None:
+            return said != 0
+    time, redshift = _number(header, "Time"), _number(header, "Redshift")
+    omega = _number(header, "Omega0") or 0.0
+    return bool(
+        omega > 0 and time and redshift is not None and abs(time * (1 + redshift) - 1) < AGREE
+    )
+
+
+def units_of(header: Mapping[str, Any], about: Mapping[str, Any]) -> Units:
+    """The units of the code, which the header or the parameters say."""
+    said = {**about.get("parameters", {}), **about.get("units", {}), **header}
+    return Units(
+        _number(said, "UnitLength_in_cm", "UNITLENGTH_IN_CM"),
+        _number(said, "UnitVelocity_in_cm_per_s"),
+        _number(said, "UnitMass_in_g"),
+        _number(said, "HubbleParam") or 1.0,
+        is_cosmological(header, about),
+    )
+
+
+# Catalogues of groups
+
+
+PLACES = {"Group": ("GroupPos", "GroupVel"), "Subhalo": ("SubhaloPos", "SubhaloVel")}
+
+
+def look_at_catalogue(path: Path, options: Options) -> Source:
+    """Groups and subhaloes as rows; the column `catalogue` says which of both a row is."""
+    import h5py
+    import numpy as np
+    import pyarrow as pa
+
+    left_out: dict[str, str] = {}
+    with h5py.File(path, "r") as file:
+        header = attributes(file["Header"])
+        about = _about(file, header)
+        clock, units = clock_of(header, about), units_of(header, about)
+        counts = {
+            "Group": int(_number(header, "Ngroups_ThisFile") or 0),
+            "Subhalo": int(_number(header, "Nsubgroups_ThisFile", "Nsubhalos_ThisFile") or 0),
+        }
+        fields = {"catalogue": pa.field("catalogue", pa.dictionary(pa.int32(), pa.string()))}
+        fields["number"] = pa.field("number", pa.int64())
+        names: dict[str, list[str]] = {}
+        for name in file:
+            if name not in (*PLACES, "Header", *GROUPS) and len(file[name]):
+                left_out[name] = "it is no catalogue of groups"
+        for kind, (place, _) in PLACES.items():
+            group = file.get(kind)
+            if not counts[kind]:
+                continue
+            if group is None or place not in group:
+                raise InvalidInput(f"{path}: the header counts {counts[kind]:,} of {kind}, without {place}")
+            names[kind] = []
+            for own, data in sorted(group.items()):
+                if data.shape[:1] != (counts[kind],) or data.dtype.kind not in "iufb":
+                    if own == place:
+                        raise InvalidInput(
+                            f"{path}: the header counts {counts[kind]:,} of {kind}, there are "
+                            f"{data.shape[0]:,}"
+                        )
+                    left_out[f"{kind}/{own}"] = "it has no number for each group"
+                    continue
+                names[kind].append(own)
+                for column in split_columns(own, data[:0], _components(kind, own)):
+                    one = pa.field(column, pa.from_numpy_dtype(data.dtype.newbyteorder("=")))
+                    fields.setdefault(column, unit(one, _said(data) or units.of(column)))
+    schema = pa.schema([*fields.values(), *clock.fields()])
+
+    def read(state: State) -> Iterator[pa.Table]:
+        with h5py.File(path, "r") as file:
+            for kind, own in names.items():
+                for part in slices(counts[kind]):
+                    many = part.stop - part.start
+                    columns: dict[str, Any] = {
+                        "catalogue": pa.array([kind] * many).dictionary_encode(),
+                        "number": np.arange(part.start, part.stop),
+                        **clock.columns(many),
+                    }
+                    for name in own:
+                        columns |= split_columns(name, file[kind][name][part], _components(kind, name))
+                    yield arrow_table(columns, with_all(schema, state))
+
+    made = snapshot(path, header, about, schema, clock, read, sum(counts.values()), left_out, options)
+    made.identity = ()
+    if clock.time is None:
+        made.dimensions = POSITION
+    return made
+
+
+def _components(kind: str, name: str) -> Sequence[str] | None:
+    place, speed = PLACES[kind]
+    return {place: POSITION, speed: VELOCITY}.get(name)
