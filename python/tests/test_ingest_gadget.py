@@ -183,6 +183,7 @@ def test_binary_files_of_pynbody(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     made["pos"], made["vel"] = rng.normal(size=(50, 3)), rng.normal(size=(50, 3))
     made["mass"], made["iord"] = rng.uniform(1, 2, 50), np.arange(50)
+    made["pos"].units, made["vel"].units, made["mass"].units = "kpc", "km s**-1", "Msol"
     made.gas["rho"] = rng.uniform(1, 2, 20)
     made.properties.update(a=0.5, z=1.0, h=0.7, omegaM0=0.3, omegaL0=0.7, boxsize=pynbody.units.Unit("10 kpc"))
     made.write(filename=str(tmp_path / "snap"), fmt=pynbody.snapshot.gadget.GadgetSnap)
