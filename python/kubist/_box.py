@@ -97,7 +97,6 @@ def _terms(text: str) -> list[str]:
 
 
 def _steps(what: str, steps: Any) -> tuple[int | None, int | None]:
-    """A step or a closed range of steps."""
     low, high = (steps, steps) if isinstance(steps, int) else pair(what, steps)
     ends = [None if end is None else step(what, end) for end in (low, high)]
     return ends[0], ends[1]
@@ -308,7 +307,6 @@ def fraction(what: str, value: Any) -> float:
 
 
 def step(what: str, value: Any) -> int:
-    """A step of a simulation."""
     return count(what, value, least=-(2**63), most=2**63 - 1)
 
 
@@ -326,7 +324,6 @@ def count(what: str, value: Any, *, least: int = 0, most: int = 2**64 - 1) -> in
 
 
 def names(what: str, value: Any) -> list[str]:
-    """A list of column names."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise InvalidInput(f"{what} must be a list of column names, not {value!r}")
     return [_column(what, name) for name in value]
@@ -401,7 +398,6 @@ def bound(column: str, value: Any) -> float | str:
 
 
 def metadata(value: Any) -> str:
-    """Keys and values as a JSON object."""
     if value is None:
         return "{}"
     if not isinstance(value, Mapping):

@@ -109,7 +109,6 @@ def describe(
 
 
 def _quoted(column: str) -> str:
-    """A column's name, quoted for conditions."""
     return '"' + column.replace('"', '""') + '"'
 
 

@@ -259,7 +259,6 @@ Estimate.__module__ = "kubist"
 
 
 def steps(estimates: Estimates) -> Iterator[Estimate]:
-    """Yields the estimates of a progressive run."""
     while (figures := estimates.next_step()) is not None:
         yield Estimate(figures)
 
@@ -276,7 +275,6 @@ def request(
     confidence: Any,
     tails: Any,
 ) -> EstimateRequest:
-    """The JSON request of an estimate."""
     # An `EstimateRequest` has all keys that `Table.estimate` can set in a `QuerySpec`.
     asked = cast("EstimateRequest", {**question, "aggregates": _aggregates(aggregates)})
     if group_by is not None:

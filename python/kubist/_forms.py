@@ -166,7 +166,6 @@ def to_xarray(table: pa.Table, axes: Sequence[str]) -> xarray.Dataset:
 
 
 def to_geopandas(table: pa.Table, x: str, y: str, crs: Any) -> geopandas.GeoDataFrame:
-    """The frame with a last column ``geometry``."""
     geopandas_ = need("geopandas", "to_geopandas()")
     for name in (x, y):
         if name not in table.column_names:

@@ -61,7 +61,6 @@ def checked_options(*keywords: type) -> Callable[[_Call], _Call]:
 
 
 def _by_name(name: str, value: Any) -> inspect.Parameter:
-    """An optional keyword parameter."""
     annotation = getattr(value, "__forward_arg__", value)
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=None, annotation=annotation)

@@ -96,7 +96,6 @@ def draw(
 
 
 def _size(size: Any) -> list[int]:
-    """Width and height in pixels."""
     across, up = _box.pair("size", size, "pixels across, pixels up")
     return [_box.count("size", across), _box.count("size", up)]
 

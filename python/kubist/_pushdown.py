@@ -162,7 +162,6 @@ def quoted(name: str) -> str:
 
 
 def both(one: str | None, other: str | None) -> str | None:
-    """Two conditions joined by AND."""
     if one is None or other is None:
         return one if other is None else other
     return f"({one}) AND ({other})"

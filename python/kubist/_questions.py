@@ -290,7 +290,6 @@ class Questions:
         )
 
     def _source(self, asked: Asked, on_result: Callable[[Result], object] | None) -> Source:
-        """The source of `scan` and `to_dataset`."""
         from ._scan import Source
 
         return Source(self._pinned(), self._question, asked, on_result)

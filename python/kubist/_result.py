@@ -153,7 +153,6 @@ class Result:
         return {name: _joined(numpy, [part[name] for part in parts]) for name in parts[0]}
 
     def _batches(self) -> Iterator[_kubist.Batch]:
-        """The batches of the rows."""
         stream = self._read()
         while (batch := stream.next_batch()) is not None:
             yield batch

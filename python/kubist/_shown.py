@@ -51,7 +51,6 @@ def _side_by_side(widths: Sequence[int]) -> list[list[int]]:
 
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequence[str]) -> str:
-    """An HTML table for a notebook."""
     body = [[printable("null" if cell is None else cell) for cell in row] for row in rows]
     sides = ["right" if right else "left" for right in _numeric(len(names), body)]
     head = "".join(
@@ -71,7 +70,6 @@ def html_table(names: Sequence[str], rows: Iterable[Sequence[Cell]], notes: Sequ
 
 
 def html_notes(notes: Iterable[str]) -> str:
-    """A paragraph for each note."""
     return "".join(f"<p>{html.escape(printable(note))}</p>" for note in notes)
 
 

@@ -781,7 +781,6 @@ class Snapshot(InDirectory[Table]):
 
 
 def _one_column(name: str, type: Any, nullable: bool) -> _kubist.Schema:
-    """A schema with one column."""
     if isinstance(type, str):
         return _kubist.Schema.of_column(name, type, nullable)
     if is_a(type, "numpy", "dtype"):

@@ -68,8 +68,6 @@ def register(spark: SparkSession) -> None:
 
 
 class _Asked(Part, total=False):
-    """The query of the options."""
-
     box: Box
 
 

@@ -119,7 +119,6 @@ class FrameBatch:
         return []
 
     def table(self, schema: pa.Schema) -> pa.Table:
-        """The frames as a table with these columns."""
         import pyarrow as pa
 
         count = len(self)

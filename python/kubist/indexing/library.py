@@ -107,7 +107,6 @@ def bounds_of(name: str, dataset: Any) -> list[str]:
 
 
 def filters(dataset: Any) -> list[Any]:
-    """The filters of each chunk, in order."""
     pipeline = dataset.id.get_create_plist()
     found: list[Any] = []
     for place in range(pipeline.get_nfilters()):

@@ -68,7 +68,6 @@ def axes_of(snapshot: Snapshot) -> tuple[list[str], str]:
 
 
 def literal(value: Any) -> str:
-    """A value as an SQL literal."""
     if isinstance(value, np.datetime64):
         return f"'{value}'"
     return repr(value.item())
@@ -127,7 +126,6 @@ class Question:
         self.sample, self.limit = sample, limit
 
     def key(self) -> tuple[Any, ...]:
-        """A key to compare queries."""
         return (repr(self.box), self.where, tuple(self.columns), self.sample, self.limit)
 
     def share(self, snapshot: Snapshot) -> tuple[float, float]:
@@ -247,7 +245,6 @@ def on_all_ranks(world: Any, work: Callable[[], Value]) -> Value:
 
 
 def same_snapshot(world: Any, table: Table | RemoteTable, snapshot: Snapshot) -> Snapshot:
-    """The snapshot of the first rank, on every rank."""
     token = world.bcast(snapshot.token, root=0)
     return on_all_ranks(world, lambda: snapshot if snapshot.token == token else table.at(token))
 
