@@ -217,7 +217,7 @@ impl Incoming {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         // Arrow panics for some invalid array lengths.
         let next = catch_unwind(AssertUnwindSafe(|| Some(reader.next()?.and_then(validated))));
-        next.unwrap_or_else(|_| Some(Err(ArrowError::CDataInterface("its arrays do not fit their types".into()))))
+        next.unwrap_or_else(|_| Some(Err(ArrowError::CDataInterface("its arrays do not match their types".into()))))
     }
 }
 
@@ -269,7 +269,7 @@ fn incoming_batch(source: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     };
     let array = arrow_array::make_array(data.map_err(|error| unreadable(py, &error))?);
     let Some(columns) = array.as_any().downcast_ref::<StructArray>() else {
-        return Err(invalid(py, &format!("a batch of columns is needed, not a single array of {}", array.data_type())));
+        return Err(invalid(py, &format!("expected a batch of columns, not a single array of {}", array.data_type())));
     };
     if columns.null_count() > 0 {
         return Err(invalid(py, "a batch of columns cannot have null rows"));

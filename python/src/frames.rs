@@ -70,7 +70,7 @@ fn numbers(py: Python<'_>, batch: &RecordBatch, column: usize) -> PyResult<Int32
     let numbers = cast(batch.column(column), &DataType::Int32).map_err(|error| invalid(py, &error.to_string()))?;
     match numbers.null_count() {
         0 => Ok(numbers.as_primitive::<Int32Type>().clone()),
-        _ => Err(invalid(py, "a record has no frame or atom, or one beyond 32 bits")),
+        _ => Err(invalid(py, "a row has no frame or atom, or one beyond 32 bits")),
     }
 }
 

@@ -71,16 +71,11 @@ impl NumpyColumn {
             }
             let kind = value.get_type().name()?;
             let text = value.cast::<PyString>().map_err(|_| {
-                invalid(
-                    py,
-                    &format!(
-                        "row {row}: expected text, found a {kind}: Kubist takes objects of other kinds from pyarrow"
-                    ),
-                )
+                invalid(py, &format!("row {row}: expected text, found a {kind}; pass other objects as pyarrow arrays"))
             })?;
             let text = text.to_cow().map_err(|error| invalid(py, &format!("row {row}: {error}")))?;
             if texts.values_slice().len() + text.len() > MOST_TEXT {
-                return Err(invalid(py, "more than 2 GiB of text at once: append it in parts"));
+                return Err(invalid(py, "more than 2 GiB of text in one array: append it in parts"));
             }
             texts.append_value(text);
         }
@@ -118,7 +113,7 @@ pub fn numpy_columns(py: Python<'_>, names: Vec<String>, columns: Vec<PyRef<'_, 
 
 fn check_lengths(py: Python<'_>, values: usize, nulls: Option<&NullBuffer>) -> PyResult<()> {
     match nulls.filter(|nulls| nulls.len() != values) {
-        Some(nulls) => Err(invalid(py, &format!("{values} values, and a mask of {}", nulls.len()))),
+        Some(nulls) => Err(invalid(py, &format!("{values} values, but a mask of {}", nulls.len()))),
         None => Ok(()),
     }
 }

@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 
 /// Names of the module, and their part.
 const PARTS: [(&[&str], &str); 3] = [
-    (&["File", "FileRows", "common", "fingerprint", "Files"], "readers and indices of files"),
-    (&["Picture", "Scene"], "pictures"),
-    (&["command"], "command"),
+    (&["File", "FileRows", "common", "fingerprint", "Files"], "readers and indexes of files"),
+    (&["Picture", "Scene"], "plots"),
+    (&["command"], "the command"),
 ];
 
 /// Called by Python for a missing name of the module.
@@ -19,9 +19,9 @@ const PARTS: [(&[&str], &str); 3] = [
 #[pyo3(name = "__getattr__")]
 pub fn absent(name: &str) -> PyResult<()> {
     Err(match PARTS.iter().find(|(names, _)| names.contains(&name)) {
-        Some((_, what)) => PyImportError::new_err(format!(
-            "this build of Kubist was made for the demo and has no {what}: make build makes a whole one"
-        )),
+        Some((_, what)) => {
+            PyImportError::new_err(format!("this build for the demo lacks {what}: run make build for a complete one"))
+        }
         None => PyAttributeError::new_err(format!("module 'kubist._kubist' has no attribute '{name}'")),
     })
 }

@@ -521,7 +521,7 @@ impl Snapshot {
         let fitted: Option<kubist::model::Fitted> = fit
             .map(serde_json::from_str)
             .transpose()
-            .map_err(|error| invalid(py, &format!("fit: it is none ({error})")))?;
+            .map_err(|error| invalid(py, &format!("fit: not a file of `kubist model fit` ({error})")))?;
         let query = request(query.0, Cancel::default());
         let explanation = run(py, &query.run.cancel, || self.0.get()?.plan(&query)?.explain(fitted.as_ref()))?;
         as_json(&explanation)

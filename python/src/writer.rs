@@ -83,7 +83,7 @@ impl Writer {
         let ended = run_to_end(py, &self.cancel, || self.state()?.open()?.commit_as(&options), || {});
         if let Some(interrupt) = ended.interrupt {
             if ended.result.is_ok() {
-                let note = "the commit was finished before the interrupt: its rows are in the table";
+                let note = "the commit completed before the interrupt: its rows are in the table";
                 interrupt.value(py).call_method1("add_note", (note,))?;
             }
             return Err(interrupt);
@@ -142,7 +142,7 @@ impl State {
     fn open(&mut self) -> Result<&mut kubist::Writer> {
         if self.torn {
             return Err(Error::Refused(
-                "the last append failed after some of its rows were kept: call discard() before going on".into(),
+                "the last append failed after some of its rows were added: call discard() first".into(),
             ));
         }
         match &mut self.writer {
