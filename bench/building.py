@@ -60,7 +60,9 @@ def by_pyarrow(path: Path) -> None:
 
 
 def written(folder: Path, values: np.ndarray) -> dict[str, tuple[Path, Callable[[Path], None]]]:
-    """The same numbers in files of several kinds, each with the function of one pass."""
+    """The same numbers in files of several kinds, each with a function that reads it in one
+    pass.
+    """
     import h5py
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -228,7 +228,7 @@ def _records(rng: np.random.Generator, first: int, place: np.ndarray) -> dict[st
 
 
 def _orbits(rows: int) -> Iterator[dict[str, np.ndarray]]:
-    """Particles that circle through space, all of them at each of 1,000 times."""
+    """Particles that circle through space, all at each of 1,000 times."""
     particles = -(-rows // 1000)
     rng = np.random.default_rng(40)
     centre, phase = rng.random((particles, 3)), rng.random((particles, 3)) * 2 * np.pi

@@ -1,4 +1,4 @@
-"""The results of a run, and statistics of them."""
+"""The results of a run, and their statistics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KUBIST = "kubist"
 
 @dataclass
 class Results:
-    """The result file of one suite."""
+    """The result file of a suite."""
 
     values: dict[str, Any]
 
@@ -92,7 +92,7 @@ class Cell:
         return median(known) if known else None
 
     def fastest(self, among: list[str]) -> tuple[str, float] | None:
-        """The fastest of these systems, and its seconds."""
+        """The fastest system, and its seconds."""
         found = [(seconds, key) for key in among if (seconds := self.median(key)) is not None]
         if not found:
             return None
@@ -100,7 +100,7 @@ class Cell:
         return key, seconds
 
     def lead(self, over: list[str]) -> float | None:
-        """The ratio of the fastest of these systems' time to Kubist's."""
+        """The ratio of the fastest system's time to Kubist's."""
         peer, mine = self.fastest(over), self.median(KUBIST)
         return peer[1] / mine if peer and mine else None
 

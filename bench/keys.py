@@ -97,7 +97,7 @@ def keyed_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def row_hashes(table: pa.Table) -> np.ndarray:
-    """A 64-bit hash of the values of each row."""
+    """A 64-bit hash per row."""
     parts = []
     for batch in table.to_batches(max_chunksize=1 << 20):
         row = np.zeros(batch.num_rows, np.uint64)

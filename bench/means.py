@@ -1,4 +1,4 @@
-"""The I/O model compared with measured reads, and the simulated gain of each technique of reading
+"""The I/O model compared with measured reads, and the simulated gain of each reading technique
 with 1 to 16 workers.
 
 Blocks, bytes and requests are measured on shuffled values. The techniques (merged requests, a

@@ -16,7 +16,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Cost:
-    """The cost of one piece of work; ``rchar`` is read by system calls, ``read_bytes`` from the
+    """The cost of a piece of work; ``rchar`` is read by system calls, ``read_bytes`` from the
     device.
     """
 

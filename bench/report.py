@@ -99,7 +99,7 @@ def times(results: Results) -> str:
 
 
 def costs(results: Results) -> str:
-    """CPU milliseconds, megabytes read and peak megabytes of each system."""
+    """CPU milliseconds, megabytes read and peak megabytes per system."""
     lines = []
     for values in results.values["cells"]:
         cell = Cell(values)

@@ -35,7 +35,7 @@ Name = tuple[str, ...]
 
 @dataclass
 class Graph:
-    """The modules of one crate, or of all Python or TypeScript files, and their imports."""
+    """The modules of a crate, or of all Python or TypeScript files, and their imports."""
 
     title: str
     modules: dict[Name, Path] = field(default_factory=dict)

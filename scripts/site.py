@@ -127,7 +127,7 @@ def help_of(*command: str) -> str:
 
 
 def command_reference() -> str:
-    """The help of `kubist` and of each of its commands."""
+    """The help of `kubist` and its commands."""
     top = help_of()
     section = top.split("Commands:", 1)[1].split("\n\n", 1)[0]
     commands = [line.split()[0] for line in section.splitlines() if re.match(r" {2}\w", line)]
@@ -139,7 +139,7 @@ def command_reference() -> str:
 
 
 class Page(HTMLParser):
-    """The anchors and the links of one page."""
+    """The anchors and the links of a page."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -41,7 +41,7 @@ def build(task: Figures) -> Figures:
 
 
 def ask(task: Figures) -> Figures:
-    """Opens the store and runs one query: the time and the requests of each."""
+    """Opens the store and runs one query: returns times and requests."""
     system = SYSTEMS[task["system"]](Dataset(**task["data"]), task["port"], task["folder"])
     _import(task["system"])
     trace(task["port"])

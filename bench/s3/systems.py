@@ -1,4 +1,4 @@
-"""Storage and queries of each system in a bucket.
+"""Storage and queries in a bucket, by system.
 
 Tables are built directly on the server, and queried through the proxy. The other systems store a
 uniform column `r` and Morton order, so that a sample is `r < p`.

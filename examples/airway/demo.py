@@ -1,7 +1,7 @@
 """Droplets in an airway: ingest, query, plot.
 
 Ingests the steps of a real simulation one by one, as a solver would write them. Then it queries
-samples, boxes and filters, prints the cost of each query, and draws `demo/airway.png`. Run it with
+samples, boxes and filters, prints their costs, and draws `demo/airway.png`. Run it with
 `make demo`, or in any folder:
 
     python examples/airway/demo.py
@@ -63,7 +63,7 @@ def ingest(path: Path) -> kubist.Table:
 
 
 class Figures:
-    """The table of the cost of each query."""
+    """The table of query costs."""
 
     def __init__(self) -> None:
         columns = f"{'returned':>10} {'read':>10} {'bytes':>10} {'ms':>8}"

@@ -45,7 +45,7 @@ def calculator(source, name, function):
 
 
 def droplets():
-    """Airborne droplets, with the speed and drawn size of each."""
+    """Airborne droplets, with their speeds and drawn sizes."""
     table = KubistTable(registrationName="airway.kubist", Table=TABLE)  # noqa: F821  (the plug-in's)
     table.Where = "NOT deposited"
     table.Limit = 200_000

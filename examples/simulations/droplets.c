@@ -5,7 +5,7 @@
  *     mpicc droplets.c -o droplets $(pkg-config --cflags --libs kubist)
  *     mpirun -n 4 ./droplets droplets.kubist 20 100000
  *
- * Arguments: table, steps, droplets of each rank; then optionally the mode (auto, rank, node,
+ * Arguments: table, steps, droplets per rank; then optionally the mode (auto, rank, node,
  * dedicated) and a checkpoint to continue from.
  */
 

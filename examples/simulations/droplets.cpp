@@ -4,7 +4,7 @@
 //     ./droplets droplets.kubist 20 100000
 //
 // With MPI (mpicxx -DWITH_MPI), kubist_mpi.h opens and closes the table collectively. A fourth argument
-// "dedicated" dedicates a rank of each node to writing.
+// "dedicated" dedicates one rank per node to writing.
 
 #include <cstdint>
 #include <iostream>

@@ -2,7 +2,7 @@
 
 mpirun -n 4 python droplets.py droplets.kubist 20 100000
 
-Arguments: table, steps, droplets of each rank; then optionally the mode (auto, rank, node,
+Arguments: table, steps, droplets per rank; then optionally the mode (auto, rank, node,
 dedicated) and a checkpoint to continue from.
 """
 

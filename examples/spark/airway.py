@@ -5,7 +5,7 @@ rows. Run it after `make spark`, with pyspark, pyarrow and matplotlib installed:
 
     python examples/spark/airway.py demo/spark
 
-It creates the table from the steps in examples/airway, and a CSV file and a plot of each result.
+It creates the table from the steps in examples/airway, and CSV files and plots of the results.
 """
 
 # %% Spark with the connector, and a catalog of one folder

@@ -90,7 +90,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
         columns
             Names, or expressions by name; None: all.
         filter
-            A pyarrow expression; the parts of it that Kubist understands prune the query.
+            A pyarrow expression; the parts that Kubist understands prune the query.
         options
             As for `pyarrow.dataset.Scanner.from_batches`.
         """

@@ -24,7 +24,7 @@ Opened = TypeVar("Opened")
 
 
 class InDirectory(Looks, Generic[Opened]):
-    """A table, or a snapshot of one, whose files this process reads."""
+    """A table or a snapshot whose files this process reads."""
 
     _table: _kubist.Table
 
@@ -118,9 +118,10 @@ class InDirectory(Looks, Generic[Opened]):
     ) -> Opened:
         """Copies all rows into a new table at ``path``.
 
-        The copy is of one snapshot, takes bounded memory, and appears as a whole or not at all. It
-        keeps columns, identity, seed (and so the samples), steps, units and metadata. Commit
-        tokens and declared writers are not copied, so every step of the copy is complete.
+        The copy has the rows of a single snapshot, takes bounded memory, and appears as a whole or
+        not at all. It keeps columns, identity, seed (and so the samples), steps, units and
+        metadata. Commit tokens and declared writers are not copied, so every step of the copy is
+        complete.
 
         Parameters
         ----------

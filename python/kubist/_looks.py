@@ -62,7 +62,7 @@ class Looks(Questions):
         Parameters
         ----------
         columns
-            Columns of numbers; None: all of them.
+            Columns of numbers; None: all.
         box, where, sample, window, steps
             The rows, as for `estimate`.
         error, within, max_rows, max_bytes, confidence, tails

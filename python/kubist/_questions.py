@@ -70,7 +70,7 @@ class Questions:
 
     @checked_options(Rest)
     def query(self, box: Box | None = None, **asked: Unpack[Rest]) -> Result:
-        """Returns the rows of a region: all of them, or a uniform sample.
+        """Returns the rows of a region: all, or a uniform sample.
 
         Every row has a fixed priority, uniform in [0, 1) and independent of its values. A sample
         is the set of rows below a priority. Samples are therefore nested, equal on every machine,
@@ -399,7 +399,7 @@ class Questions:
             Columns and expressions to group by, such as ``bin(diameter, 1e-6)``. At most 10,000
             groups.
         error
-            Stop when half of each interval is at most this fraction of its value: 0.01 or
+            Stop when half of every interval is at most this fraction of its value: 0.01 or
             ``"1%"``. Or an absolute error, for values near 0: ``"0.01 abs"`` in the value's unit,
             or ``"0.1 mm"``. A `UserWarning` announces a goal that needs many rows.
         within

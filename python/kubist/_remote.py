@@ -1,4 +1,5 @@
-"""Tables behind `kubist view`, queried over HTTP: the same queries and results as in a directory.
+"""Tables that `kubist view` serves, queried over HTTP: the same queries and results as in a
+directory.
 
 The engine decodes the responses, so no other library is needed. The connection is not encrypted;
 use ssh for another machine (`kubist._tunnel`).

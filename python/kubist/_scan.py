@@ -49,7 +49,7 @@ UNITS = {"Nanoseconds": 1, "Microseconds": 10**3, "Milliseconds": 10**6}
 
 
 class Source:
-    """One query of one snapshot, to which engines add columns and conditions."""
+    """A query of a snapshot, to which engines add columns and conditions."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ class Split:
 
     It is a description of a few hundred bytes: the location, the snapshot, the query, and the
     region of the part. Pickle it, or send `to_json`, to any process that can open the table. It
-    returns rows of the snapshot in which it was made, or raises `kubist.SnapshotExpired` once its
+    returns rows of its snapshot, or raises `kubist.SnapshotExpired` once its
     files are deleted.
 
     >>> for part in t.splits(8, box={"x": (0.1, 0.2)}):

@@ -62,8 +62,8 @@ def create(
         A `pyarrow.Schema` for an empty table, or data that `Table.append` accepts: its rows become
         the first commit.
     dimensions
-        The 1 to 8 columns to index: integers, floats, dates, times, timestamps. A dict gives the
-        domain of each, in the column's unit: ``{"time": (0, 1)}`` sets it, ``{"x": None}`` learns
+        The 1 to 8 columns to index: integers, floats, dates, times, timestamps. A dict gives their
+        domains, in the column's unit: ``{"time": (0, 1)}`` sets it, ``{"x": None}`` learns
         it from the first commit, ``{"z": "quantile"}`` learns a skewed distribution. A list of
         names learns all. Values outside of the domain are stored and found too: a domain affects
         the speed of queries, never a result. The optimizer makes another grid when the data has
@@ -269,7 +269,7 @@ class Table(InDirectory["Table"]):
             Its name in the table's log; only one writer at a time can have it. None: the first
             free name of ``writer-1``, ``writer-2``, ...
         memory_bytes
-            About how many bytes of rows are held in memory before they spill to scratch files;
+            About how many bytes of rows stay in memory; the others spill to scratch files;
             None: 1 GiB.
         optimize
             Whether a thread restores the layout after commits. It uses a part of one core and ends
@@ -411,7 +411,7 @@ class Table(InDirectory["Table"]):
             The name of the type, such as ``"float32"`` or ``"timestamp[us]"``, a `numpy.dtype` or
             a `pyarrow.DataType`.
         default
-            A value of that type; None: null.
+            A value of the type; None: null.
         nullable
             Whether it can be null.
         unit
@@ -477,8 +477,8 @@ class Table(InDirectory["Table"]):
             The compression of rows that are written from now on, as for `kubist.create`.
             ``optimize(recompress=True)`` rewrites the existing rows.
         shared
-            Allow several machines to write to it; this cannot be undone. All of them must mount
-            its file system (docs/where.md). The next commit of an open writer raises
+            Allow several machines to write to it; this cannot be undone. All must mount its file
+            system (docs/where.md). The next commit of an open writer raises
             `kubist.Refused`; open the writer again.
 
         Examples

@@ -143,7 +143,7 @@ class Writer:
 
 
 class LaidOutBehind:
-    """A writer whose appends are laid out by a thread while the caller continues.
+    """A writer that lays appends out on a thread while the caller continues.
 
     One append is in progress at a time. The next call raises its error.
     """
@@ -167,7 +167,7 @@ class LaidOutBehind:
         self._writer.lay_out()
 
     def wait(self) -> None:
-        """Waits until all appends are laid out."""
+        """Waits for the append in progress."""
         work, self._work = self._work, None
         if work is not None:
             work.result()

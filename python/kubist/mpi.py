@@ -326,7 +326,7 @@ def open(
         its earlier steps were stored. It is on by default, unless one of several identity columns
         is a dimension; it excludes ``"thin"``, with which a rank may store less than the others.
     timeout
-        Seconds to wait for room in the queue, and for the writers of a job that just ended.
+        Seconds to wait for space in the queue, and for the writers of a job that just ended.
     lane_bytes
         Bytes of shared memory per rank of a node.
     restart_after

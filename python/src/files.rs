@@ -21,7 +21,7 @@ pub struct File(Input);
 
 #[pymethods]
 impl File {
-    /// Inspects the start of a file. `text` means that it is CSV, whatever its name.
+    /// Inspects the start of a file. `text` means that it is CSV, with any name.
     #[new]
     #[pyo3(signature = (path, *, columns, delimiter, names, text, limits))]
     fn new(

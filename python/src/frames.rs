@@ -15,8 +15,8 @@ use crate::arrow::Batch;
 use crate::error::invalid;
 
 /// Copies the rows of a batch with the columns frame, atom, and the three axes of each array. A frame's slot
-/// is the position of its first atom in the arrays, and an atom's place is its offset from there. Negative
-/// slots and places mark unwanted frames and atoms. Sets `filled` at each written position.
+/// is the position of its first atom in the arrays, and an atom's offset counts from there. Negative values
+/// mark unwanted frames and atoms. Sets `filled` at each written position.
 ///
 /// Returns the number of copied rows, and the first atom number out of range, at which copying stops.
 #[pyfunction]

@@ -120,7 +120,7 @@ impl Table {
         self.0.location()
     }
 
-    /// The rows of one part of a query; `split` is JSON.
+    /// The rows of a split; `split` is JSON.
     fn read_split(&self, py: Python<'_>, split: &str) -> PyResult<Stream> {
         let split: kubist::Split =
             serde_json::from_str(split).map_err(|error| invalid(py, &format!("not a split: {error}")))?;

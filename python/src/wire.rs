@@ -19,7 +19,7 @@ use crate::error::cut_off;
 use crate::stream::{BatchSource, Stream};
 
 const PIECE_BYTES: usize = 64 * 1024;
-/// Maximum bytes per read; the source allocates all of it.
+/// Maximum bytes per read; the source allocates this much.
 const MOST_BYTES: usize = 256 * 1024;
 /// Maximum bytes of one batch, and of all dictionaries of a result.
 const BATCH_BYTES: u64 = 1 << 30;

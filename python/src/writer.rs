@@ -96,7 +96,7 @@ impl Writer {
         run(py, &self.cancel, || self.state()?.open()?.committed(token))
     }
 
-    /// Claims work that must enter the table once (such as a file), in place of the previous claim.
+    /// Claims work that must enter the table once (such as a file), and replaces the previous claim.
     fn take_on(&self, py: Python<'_>, what: &str) -> PyResult<()> {
         run(py, &self.cancel, || self.state()?.open()?.take_on(what))
     }

@@ -32,7 +32,7 @@ OLD, NEW = 400, 300
 
 
 def works() -> str | None:
-    """The reason why calls cannot be made to fail here; None if they can."""
+    """The reason why faults cannot be injected here; None if they can."""
     if (strace := shutil.which("strace")) is None:
         return "strace is not installed"
     if not COMMAND.exists():

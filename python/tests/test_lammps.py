@@ -30,7 +30,7 @@ def environment() -> Path:
 
 
 def dumped(file: Path) -> dict[int, np.ndarray]:
-    """Per step: id, x, y, z of each atom, ordered by id."""
+    """Per step: id, x, y, z of the atoms, ordered by id."""
     steps: dict[int, np.ndarray] = {}
     lines = iter(file.read_text().splitlines())
     for line in lines:

@@ -106,7 +106,7 @@ def texts(svg: ElementTree.Element) -> list[str]:
 
 
 def rasters(svg: ElementTree.Element) -> list[tuple[list[int], Pixels]]:
-    """Position and pixels of each embedded image."""
+    """Position and pixels of the embedded images."""
     found = []
     for image in svg.iter(f"{SVG}image"):
         head, data = image.attrib[HREF].split(",")
@@ -275,7 +275,7 @@ def test_styles_sizes_and_the_bar_of_lengths(table: kubist.Table, tmp_path: Path
 
 
 def frames(gif: bytes) -> list[tuple[int, bytes]]:
-    """Delay and packed pixels of each frame."""
+    """Delay and packed pixels per frame."""
     assert gif[:6] == b"GIF89a" and gif[10] & 0x80
     place, delay, found = 13 + 3 * 2 ** ((gif[10] & 7) + 1), 0, []
     while gif[place] != 0x3B:

@@ -424,7 +424,7 @@ def condition(rng: np.random.Generator, world: World, depth: int = 2) -> Conditi
 
 
 def box(rng: np.random.Generator, world: World) -> tuple[dict[str, tuple[Any, Any]], list[Truth]]:
-    """Ranges on some columns (dimensions or not), and the rows inside all of them."""
+    """Ranges on some columns (dimensions or not), and the rows inside all ranges."""
     inside: list[Truth] = [True] * world.rows
     ends: dict[str, tuple[Any, Any]] = {}
     candidates = list(world.columns.values())

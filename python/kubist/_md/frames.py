@@ -174,7 +174,7 @@ class Frames:
         Raises
         ------
         InvalidInput
-            A frame does not have exactly one row of each atom.
+            A frame does not have exactly one row per atom.
         """
         numbers = np.asarray(frames, dtype=np.int64)
         wanted = self.atoms if atoms is None else self.atoms[atoms]

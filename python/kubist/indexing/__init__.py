@@ -4,8 +4,8 @@
 >>> files.query({"depth": (None, 100)}, where="temperature > 310").to_pandas()
 >>> files.count(where="temperature > 310")
 
-Each file gets a sidecar, ``FILE.kubix``, with the minimum and maximum of each block of each array;
-it has a few thousandths of the file's size. A query reads only the blocks that can match.
+Each file gets a sidecar, ``FILE.kubix``, with the minimum and maximum of every block; it has a
+few thousandths of the file's size. A query reads only the blocks that can match.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class FileIndex:
         box
             Closed ranges by column: a number, a pair, or a slice of values; None is open.
         where
-            A condition in SQL over variables of one grid, their coordinates and positions.
+            A condition in SQL over variables of a grid, their coordinates and positions.
         isel
             Positions by axis: a number, or a slice without a step.
         columns
