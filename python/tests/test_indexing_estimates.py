@@ -137,4 +137,4 @@ def test_the_command_estimates_files(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert none.returncode == 2 and "estimate what?" in none.stderr
+    assert none.returncode == 2 and "no aggregate is given" in none.stderr

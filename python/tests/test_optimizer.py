@@ -155,7 +155,7 @@ def test_the_command_says_what_waits_and_what_was_done(tmp_path):
     assert numbers == [info.debt, info.rows_to_move]
     done = said("optimize", path, "--debt", "1%")
     told = re.fullmatch(
-        r"([\d,]+) records placed anew and [\d,]+ copied in [\d,]+ rewrites?, [\d.]+ \w+ written; "
+        r"([\d,]+) records moved and [\d,]+ copied in [\d,]+ rewrites?, [\d.]+ \w+ written; "
         r"records to move: ([\d,]+) before, ([\d,]+) now\n",
         done,
     )

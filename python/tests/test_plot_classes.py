@@ -100,9 +100,9 @@ def test_ends_with_units_are_those_of_the_axes(table: kubist.Table, tmp_path: Pa
 def test_a_rate_that_a_gif_cannot_have_is_told(table: kubist.Table, tmp_path: Path) -> None:
     options = ["--animate", "species", "--size", "200x200", "--style"]
     fast = plot(table, tmp_path / "a.gif", *options, "fps=60")
-    assert fast.returncode == 0 and "a .gif has 50 pictures a second at most" in fast.stderr
+    assert fast.returncode == 0 and "a .gif has at most 50 frames per second" in fast.stderr
     slow = plot(table, tmp_path / "b.gif", *options, "fps=50")
-    assert slow.returncode == 0 and "a second" not in slow.stderr
+    assert slow.returncode == 0 and "per second" not in slow.stderr
 
 
 def test_ctrl_c_does_not_reach_ffmpeg(table: kubist.Table, tmp_path: Path) -> None:

@@ -361,7 +361,7 @@ def test_equal_parts_show_each_record_once(tmp_path: Path) -> None:
                 columns = np.flatnonzero(own.any(0))
                 assert 1 + (np.diff(columns) > 2).sum() == 2, (column, part)
         many = plot(t, tmp_path / "none", "--animate", "x", "--where", "n > 100")
-        assert many.returncode == 2 and "no record there has a value" in many.stderr
+        assert many.returncode == 2 and "no row of the region has a value" in many.stderr
         assert not (tmp_path / "none").exists()
 
 
@@ -394,8 +394,8 @@ def test_an_mp4_is_made_by_ffmpeg_or_refused(table: kubist.Table, tmp_path: Path
     film = tmp_path / "film.mp4"
     (tmp_path / "empty").mkdir()
     none = run(film, {"PATH": str(tmp_path / "empty")})
-    assert none.returncode == 3 and "ffmpeg, which is not installed here" in none.stderr
-    assert ".gif or a folder of PNGs" in none.stderr
+    assert none.returncode == 3 and "an .mp4 needs ffmpeg, which is not installed" in none.stderr
+    assert ".gif or a folder of PNG files" in none.stderr
     works = ffmpeg(tmp_path / "works", 'cat >"${last#file:}"')
     assert run(film, works).returncode == 0
     assert run(tmp_path / "frames", works).returncode == 0

@@ -172,7 +172,7 @@ def test_a_path_is_one_word_over_there(tmp_path: Path, stand_in: Path) -> None:
         ("ada@cluster: Permission denied (publickey).", "/t", [], 4, ["cluster", "publickey"]),
         ("", "/nowhere.kubist", [], 3, ["ada@cluster", "nowhere.kubist"]),
         ("", "/t", ["--remote-kubist", "no-such"], 3, ["no-such", "--remote-kubist"]),
-        ("", "/t", ["--remote-kubist", "false"], 4, ["false ended with 1"]),
+        ("", "/t", ["--remote-kubist", "false"], 4, ["false ended with exit code 1"]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(
@@ -195,7 +195,7 @@ def test_without_ssh_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     done = subprocess.run(
         [COMMAND, "view", "ssh://cluster/t.kubist"], capture_output=True, text=True
     )
-    assert done.returncode == 3 and "no ssh" in done.stderr
+    assert done.returncode == 3 and "ssh is not on the PATH" in done.stderr
 
 
 def test_a_connection_brings_its_tunnel(table: kubist.Table, stand_in: Path) -> None:

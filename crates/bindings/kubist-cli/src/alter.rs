@@ -1,4 +1,4 @@
-//! `kubist alter`: columns that come later, settings, units, and metadata.
+//! `kubist alter`: adds columns, changes settings, units and metadata.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +16,25 @@ pub fn run(command: &args::Alter, cancel: &Cancel) -> Result<()> {
     let mut values: Metadata = command.set.iter().cloned().collect();
     for key in &command.unset {
         if values.insert(key.clone(), serde_json::Value::Null).is_some() {
-            return Err(Failure::usage(format!("--unset {key}: it is also to be set")));
+            return Err(Failure::usage(format!("--unset {key}: --set has the same key")));
         }
     }
     if command.of.is_some() && values.is_empty() {
-        return Err(Failure::usage("--of says what --set and --unset are about, and neither is given"));
+        return Err(Failure::usage("--of names the column for --set and --unset, but neither is given"));
     }
     let changes = !command.add_column.is_empty() || !units.is_empty() || !command.no_unit.is_empty();
     if !changes && values.is_empty() && !command.shared && command.compression.is_none() {
         return Err(Failure::usage(
-            "nothing to change: see --add-column, --unit, --no-unit, --set, --unset, --compression and --shared",
+            "nothing to change: give --add-column, --unit, --no-unit, --set, --unset, --compression or --shared",
         ));
     }
     let mut bounds: BTreeMap<&String, &String> = BTreeMap::new();
     for (column, bound) in command.accuracy.iter().flat_map(|bounds| &bounds.0) {
         if !command.add_column.iter().any(|added| added.name == *column) {
-            return Err(Failure::usage(format!("--accuracy {column}={bound}: that column is not added")));
+            return Err(Failure::usage(format!("--accuracy {column}={bound}: --add-column does not add this column")));
         }
         if bounds.insert(column, bound).is_some() {
-            return Err(Failure::usage(format!("--accuracy {column}={bound}: it is given twice")));
+            return Err(Failure::usage(format!("--accuracy {column}={bound}: the column already has an error bound")));
         }
     }
     let report = |what: String| remark(&format!("{}: {what}", command.table));
@@ -44,7 +44,7 @@ pub fn run(command: &args::Alter, cancel: &Cancel) -> Result<()> {
     }
     if let Some(compression) = command.compression {
         table.set_compression(compression)?;
-        report(format!("compression {compression} for records written from now on"));
+        report(format!("compression {compression} for rows written from now on"));
     }
     for column in &command.add_column {
         let parse::ColumnText { name, data_type, default } = column;

@@ -1,4 +1,4 @@
-//! Records that were asked for: to the terminal, a pipe or a file, and what they cost.
+//! Writes the rows of a query to the terminal, a pipe or a file, and reports the cost.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::foreign;
 use crate::output::{Encoding, Records, json, print, print_json, remark, remark_raw};
 use crate::table::Preview;
 
-/// Records shown to a person who did not say how many.
+/// Rows shown on a terminal without --limit.
 pub const PREVIEW_RECORDS: usize = 40;
 
-/// Sends the records that `ask` gets to where they are wanted; what is wrong with that is said
-/// before it asks. A person sees `limit` of them, or a few where there is none. Says what they cost.
+/// Writes the rows of the query that `ask` starts, and reports its cost. Errors of the output options are
+/// reported before the query starts. A terminal shows `limit` rows, or [`PREVIEW_RECORDS`] without a limit.
 pub fn send(
     asked: &Output,
     limit: Option<u64>,
@@ -41,13 +41,13 @@ pub fn send(
     written(asked, limit, path, format, ask()?).map_err(unwritten)
 }
 
-/// Whether the Python package writes files of this name.
+/// Returns whether the Python package writes files of this name.
 fn is_of_others(path: &Path) -> bool {
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     ending.is_some_and(|ending| foreign::ENDINGS.contains(&ending.as_str()))
 }
 
-/// The format that is asked for, or that the output's name says.
+/// The requested format, or the one of the file name.
 pub fn format(asked: &Output, path: Option<&Path>) -> Result<Format> {
     let terminal = std::io::stdout().is_terminal();
     let format = match (asked.format, path) {
@@ -62,8 +62,8 @@ pub fn format(asked: &Output, path: Option<&Path>) -> Result<Format> {
                 Some("arrows") => Format::Arrows,
                 _ => {
                     return Err(Failure::usage(format!(
-                        "{}: its ending names no format: .parquet, .arrow, .arrows, .csv, with the Python package also {}, or \
-                         say --format",
+                        "{}: the file extension names no format; use .parquet, .arrow, .arrows, .csv, with the Python \
+                         package also {}, or give --format",
                         path.display(),
                         foreign::ENDINGS.map(|ending| format!(".{ending}")).join(", ")
                     )));
@@ -72,12 +72,12 @@ pub fn format(asked: &Output, path: Option<&Path>) -> Result<Format> {
         }
     };
     if path.is_none() && terminal && matches!(format, Format::Parquet | Format::Arrow | Format::Arrows) {
-        return Err(Failure::usage("a terminal cannot show this format: name a file with -o, or pipe it on"));
+        return Err(Failure::usage("a terminal cannot show this format: write a file with -o, or use a pipe"));
     }
     Ok(format)
 }
 
-/// How the bytes of a format are made; a table for people has none.
+/// The encoding of a format; `None` for the text table.
 pub fn encoding(format: Format) -> Option<Encoding> {
     match format {
         Format::Table => None,
@@ -106,7 +106,10 @@ fn written(
 
 fn preview(asked: &Output, limit: Option<u64>, path: Option<&Path>, mut stream: QueryStream) -> Result<Stats> {
     if let Some(path) = path {
-        return Err(Failure::usage(format!("{}: a table is for the terminal; use another --format", path.display())));
+        return Err(Failure::usage(format!(
+            "{}: --format table is for the terminal; use another format for a file",
+            path.display()
+        )));
     }
     let most = limit.map_or(PREVIEW_RECORDS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let mut preview = Preview::new(&stream.schema(), most);
@@ -121,8 +124,8 @@ fn preview(asked: &Output, limit: Option<u64>, path: Option<&Path>, mut stream: 
     print(&preview.page())?;
     if cut {
         let more = match stream.is_ordered() {
-            true => "--limit shows more of them, -o FILE takes all",
-            false => "in no order; --limit shows a uniform sample, --order-by an order, -o FILE takes all",
+            true => "--limit shows more, -o FILE writes all",
+            false => "without an order; --limit shows a uniform sample, --order-by sorts, -o FILE writes all",
         };
         remark(&format!("the first {most} records; {more}"));
         return Ok(stream.stats());
@@ -130,7 +133,7 @@ fn preview(asked: &Output, limit: Option<u64>, path: Option<&Path>, mut stream: 
     tell(asked, None, &stream)
 }
 
-/// What a query cost, for scripts.
+/// The cost of a query, for scripts.
 #[derive(Serialize)]
 struct Cost {
     #[serde(flatten)]

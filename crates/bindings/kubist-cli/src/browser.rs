@@ -1,4 +1,4 @@
-//! The user's browser, for the explorer page.
+//! Opens the explorer page in the user's browser.
 
 use std::process::{Command, Stdio};
 
@@ -9,6 +9,6 @@ pub fn open(url: &str) {
     let mut browser = Command::new("xdg-open");
     browser.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if browser.spawn().is_err() {
-        remark("no browser could be started: open the address yourself");
+        remark("the browser could not be started: open the address yourself");
     }
 }

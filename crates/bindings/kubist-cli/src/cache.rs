@@ -1,4 +1,4 @@
-//! `kubist cache`: what the local cache keeps of tables far away.
+//! `kubist cache`: shows or clears the local cache of remote tables.
 
 use kubist::cache::{FOLDER, Kept, folder_of_environment};
 
@@ -10,7 +10,7 @@ use crate::{human, table};
 pub fn run(command: &args::Cache) -> Result<()> {
     let system = |message: String| Failure { kind: Kind::System, message };
     let folder = folder_of_environment().map_err(system)?;
-    let folder = folder.ok_or_else(|| Failure::usage(format!("there is no cache: {FOLDER} names no folder")))?;
+    let folder = folder.ok_or_else(|| Failure::usage(format!("there is no cache: set {FOLDER} to its folder")))?;
     let failed = |error: std::io::Error| Failure::io(folder.root(), &error);
     let mut kept = folder.kept().map_err(failed)?;
     if let Some(wanted) = &command.table {
@@ -25,7 +25,7 @@ pub fn run(command: &args::Cache) -> Result<()> {
     }
     let all = format!("{} of {} in {}", human::counted(files, "file"), human::bytes(bytes), folder.root().display());
     if command.clear {
-        remark(&format!("{all} removed"));
+        remark(&format!("removed {all}"));
         return Ok(());
     }
     let rows: Vec<Vec<String>> =

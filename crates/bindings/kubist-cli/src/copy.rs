@@ -1,4 +1,4 @@
-//! `kubist copy`: a snapshot as a table of its own.
+//! `kubist copy`: copies a snapshot into a new table.
 
 use kubist::{Cancel, CopyOptions, Table};
 

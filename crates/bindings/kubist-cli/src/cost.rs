@@ -1,10 +1,10 @@
-//! What a query cost, for people.
+//! The cost of a query as text.
 
 use kubist::Stats;
 
 use crate::human;
 
-/// What a query cost, on one line.
+/// The cost of a query on one line.
 pub fn cost(stats: &Stats, fraction: f64) -> String {
     let per_record = if stats.rows_returned == 0 {
         String::new()

@@ -1,4 +1,4 @@
-//! `kubist drop`: deletes a table, after asking.
+//! `kubist drop`: deletes a table after confirmation.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -21,23 +21,23 @@ pub fn run(command: &args::Drop, cancel: &Cancel) -> Result<()> {
     let files = human::counted(dropped.files, "file");
     remark(&format!("{}: dropped, {files} ({}) deleted", command.table, human::bytes(dropped.bytes)));
     if dropped.files_left > 0 {
-        remark(&format!("{} that are not the table's were left there", human::counted(dropped.files_left, "file")));
+        remark(&format!("{} that do not belong to the table remain", human::counted(dropped.files_left, "file")));
     }
     Ok(())
 }
 
-/// Asks the user at the terminal.
+/// Asks for confirmation on the terminal.
 fn is_wanted(table: &Location) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage(format!("{table}: not a terminal; pass --yes to drop the table")));
+        return Err(Failure::usage(format!("{table}: standard input is not a terminal; give --yes to drop the table")));
     }
-    // What cannot be opened, as after an interrupted drop, can be dropped all the same.
+    // A table that cannot be opened, for example after an interrupted drop, can be dropped too.
     let what = match Table::open(table).and_then(|table| table.snapshot()?.info()) {
         Ok(info) => format!("{}, {}", human::counted(info.about.rows, "record"), human::bytes(info.disk.total)),
         Err(error) => error.to_string(),
     };
     let mut stderr = std::io::stderr();
-    // Where the question cannot be written, there is an answer to it or none.
+    // If the question cannot be written, the answer is still read.
     let _ = write!(stderr, "drop {table} ({what})? [y/N] ").and_then(|()| stderr.flush());
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);

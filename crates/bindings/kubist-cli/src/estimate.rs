@@ -1,4 +1,4 @@
-//! `kubist estimate`: aggregates of a sample, with error bars.
+//! `kubist estimate`: estimates aggregates from a sample, with confidence intervals.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,14 +37,14 @@ pub fn run(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
     }
 }
 
-/// Of arrays in files: those that are named before the aggregates too.
+/// Estimates over array files, including the files named before the aggregates.
 fn of_files(command: &args::Estimate, cancel: &Cancel) -> Result<()> {
-    // A pattern of a shell may name indices too.
+    // A shell pattern may also match index files.
     let is_file = |text: &&String| text.ends_with(".kubix") || kubist_blocks::is_array_file(Path::new(text));
     let more = command.aggregates.iter().take_while(is_file).count();
     let (more, aggregates) = command.aggregates.split_at(more);
     if aggregates.is_empty() {
-        return Err(Failure::usage("estimate what? Name at least one aggregate, like 'mean(x)'"));
+        return Err(Failure::usage("no aggregate is given: name at least one, like 'mean(x)'"));
     }
     let paths: Vec<PathBuf> =
         std::iter::once(PathBuf::from(&*command.table)).chain(more.iter().map(PathBuf::from)).collect();
@@ -99,7 +99,7 @@ fn options(
     })
 }
 
-/// Each estimate as it comes. After an interrupt the last one stays.
+/// Prints each estimate as it improves. After an interrupt the last one is printed.
 fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Result<Estimate>>) -> Result<()> {
     let mut progress = Progress::new();
     let mut last = None;
@@ -129,7 +129,7 @@ fn watch(command: &args::Estimate, estimates: impl Iterator<Item = kubist::Resul
     }
 }
 
-/// The first figures, and how far it is, on one line.
+/// The first two estimates and the fraction read, on one line.
 fn line(estimate: &Estimate) -> String {
     let figures =
         estimate.figures.iter().take(2).map(|figure| format!("{} {}", figure.aggregate, estimate.in_words(figure)));
@@ -168,7 +168,7 @@ fn tell(command: &args::Estimate, estimate: &Estimate) -> Result<()> {
         remark(&format!("note: {warning}"));
     }
     if let Some(missed) = estimate.missed_group.filter(|missed| *missed > 0) {
-        remark(&format!("groups of up to {} may be missing", human::counted(missed, "record")));
+        remark(&format!("note: groups of up to {} may be missing", human::counted(missed, "record")));
     }
     remark(&cost(estimate));
     Ok(())
@@ -176,13 +176,13 @@ fn tell(command: &args::Estimate, estimate: &Estimate) -> Result<()> {
 
 fn cost(estimate: &Estimate) -> String {
     let why = match estimate.stopped {
-        Stop::Exact => "all that it takes was read",
-        Stop::Goal => "as good as asked for",
-        Stop::Sample => "as far as asked for",
-        Stop::Time => "the time is over",
-        Stop::Rows | Stop::Bytes => "more may not be read",
+        Stop::Exact => "everything needed was read",
+        Stop::Goal => "the error goal is reached",
+        Stop::Sample => "the sample is read",
+        Stop::Time => "the time limit is reached",
+        Stop::Rows | Stop::Bytes => "the read limit is reached",
         Stop::Memory => "more values would not fit into memory",
-        Stop::Progress => "stopped on the way",
+        Stop::Progress => "stopped early",
     };
     let stats = &estimate.stats;
     format!(
@@ -200,7 +200,7 @@ fn percent(share: f64) -> String {
     format!("{} %", human::number(share * 100.0))
 }
 
-/// A group's values as text, nulls as `None`.
+/// The group's values as text; nulls are `None`.
 fn label(groups: &RecordBatch, row: usize) -> Vec<Option<String>> {
     let text = |column: &arrow_array::ArrayRef| {
         column.is_valid(row).then(|| array_value_to_string(column, row).unwrap_or_default())
@@ -208,7 +208,7 @@ fn label(groups: &RecordBatch, row: usize) -> Vec<Option<String>> {
     if row >= groups.num_rows() { vec![] } else { groups.columns().iter().map(text).collect() }
 }
 
-/// For scripts. JSON has no infinity: an end that nothing bounds is null.
+/// The estimate for scripts. JSON has no infinity, so an open bound is null.
 fn as_json(estimate: &Estimate) -> Result<Value> {
     let end = |end: f64| if end.is_finite() { json!(end) } else { Value::Null };
     let names = estimate.groups.schema();

@@ -1,4 +1,4 @@
-//! `kubist explain`: what a query is about to read, and where its time went.
+//! `kubist explain`: the plan of a query and the time of each stage.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::failure::Result;
 use crate::output::{PendingFile, print, print_json};
 use crate::{args, human, index, model, picture};
 
-/// What a stage of a request is called and drawn in, and between which moments it lies.
+/// Name and colour of a stage of a request, and its start and end.
 type Stage = (&'static str, Color, fn(&RequestTimes) -> f64, fn(&RequestTimes) -> f64);
 
 const STAGES: [Stage; 4] = [
@@ -110,7 +110,7 @@ fn page(explanation: &Explanation) -> String {
     page
 }
 
-/// Thesis figure 2.16: when each request was in which stage. A row for each, by host.
+/// Chart of the stages of each request over time, one row per request, ordered by host (thesis, figure 2.16).
 fn stages(explanation: &Explanation) -> Chart {
     let mut requests: Vec<&RequestTimes> = explanation.requests.iter().collect();
     requests.sort_by(|a, b| a.host.cmp(&b.host).then(a.asked.total_cmp(&b.asked)));

@@ -1,7 +1,6 @@
-//! How a command fails: one line for people, one exit code for scripts.
+//! Failures of a command: one line for people, one exit code for scripts.
 //!
-//! The codes are a promise (`kubist --help` lists them) and say what to do next,
-//! like the kinds of [`kubist::Error`] from which most of them come.
+//! `kubist --help` documents the codes. They follow the kinds of [`kubist::Error`].
 
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -9,20 +8,20 @@ use std::path::Path;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// What kind of failure it was, with its exit code.
+/// The kind of a failure; its number is the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The table, or what it holds, is not sound.
+    /// The table is damaged.
     Unsound = 1,
-    /// Wrong usage or wrong input: fix it and run again.
+    /// Wrong usage or wrong input.
     Usage = 2,
-    /// Something is not there, or is already there.
+    /// Something does not exist, or already exists.
     Existence = 3,
-    /// The operating system or another process said no.
+    /// The operating system or another process refused.
     System = 4,
     /// Ctrl-C or a request to terminate.
     Interrupted = 130,
-    /// The reader of our output is gone: no message.
+    /// The reader of our output has closed it: no message.
     ReaderGone = 0,
 }
 
@@ -57,18 +56,18 @@ impl Failure {
         Failure { kind, message }
     }
 
-    /// The same failure, with where it happened in front.
+    /// Prefixes the message with the location of the failure.
     pub fn within(self, context: impl Display) -> Failure {
         Failure { message: format!("{context}: {}", self.message), ..self }
     }
 
-    /// The same failure, with what still holds behind.
+    /// Appends a note to the message.
     pub fn noting(self, note: impl Display) -> Failure {
         Failure { message: format!("{}; {note}", self.message), ..self }
     }
 }
 
-/// That there is nothing at a path, and what is beside it that may be meant.
+/// The message that a path does not exist, with a similar name in the same folder if there is one.
 pub fn absent(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let beside = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -110,7 +109,7 @@ impl From<kubist::Error> for Failure {
             kubist::ErrorKind::InvalidInput => Kind::Usage,
             kubist::ErrorKind::Corrupt => Kind::Unsound,
             kubist::ErrorKind::NotFound | kubist::ErrorKind::Exists | kubist::ErrorKind::Unsupported => Kind::Existence,
-            // Busy, expired, no space, no permission, no answer, and whatever comes later.
+            // Busy, expired, no space, no permission, no response, and kinds added later.
             _ => Kind::System,
         };
         Failure { kind, message: error.to_string() }

@@ -1,10 +1,9 @@
-//! Files whose libraries are Python's.
+//! File formats that the Python package reads and writes.
 //!
-//! The command reads Parquet, Arrow, CSV and NPZ itself. Everything else, and whatever only makes
-//! sense for other formats (a topology, a folder that grows), is done by the Python
-//! package: an ingest becomes `python3 -m kubist.ingesting`, with what was asked as JSON.
-//! Output, exit codes and signals are then the package's, and mean the same. The answer of a
-//! query goes to `python3 -m kubist.exporting` as an Arrow stream.
+//! The command itself reads Parquet, Arrow, CSV and NPZ. The Python package handles other formats and options
+//! such as a topology or a growing folder. An ingest becomes `python3 -m kubist.ingesting` with its arguments
+//! as JSON; output, exit codes and signals are then the package's and have the same meaning. A query's result
+//! goes to `python3 -m kubist.exporting` as an Arrow stream.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -22,10 +21,10 @@ use crate::failure::{Failure, Kind, Result};
 use crate::parse::{IngestGroups, Reading};
 use crate::python;
 
-/// Endings of files that the package writes.
+/// Extensions of files that the package writes.
 pub const ENDINGS: [&str; 8] = ["las", "laz", "vtp", "fits", "h5", "bp", "bp4", "bp5"];
 
-/// Whether the Python package is to do it.
+/// Returns whether the Python package does this ingest.
 pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
     let asked = reading.format.is_some() || reading.topology.is_some() || reading.time.is_some();
     asked
@@ -33,17 +32,17 @@ pub fn is_wanted(command: &args::Ingest, reading: &Reading) -> bool {
         || command.follow.is_some()
         || command.keep_going
         || command.files.iter().any(|file| {
-            // A pattern that the shell has left alone.
+            // A pattern that the shell did not expand.
             is_foreign(file) || (!file.exists() && file.to_string_lossy().contains(['*', '?', '[']))
         })
 }
 
-/// Becomes the package's own command; comes back only where that fails.
+/// Replaces this process by the package's command. Returns only if that fails.
 pub fn become_it(command: &args::Ingest, asked: &IngestGroups) -> Failure {
     let file = command.files.first().map_or_else(String::new, |file| file.display().to_string());
     if command.commit_rows.is_some() {
         return Failure::usage(format!(
-            "{file}: read by the Python package, a commit is a step or a file: leave out --commit-rows"
+            "{file}: the Python package commits each step or file: leave out --commit-rows"
         ));
     }
     match package(&file, "kubist.ingesting") {
@@ -55,19 +54,19 @@ pub fn become_it(command: &args::Ingest, asked: &IngestGroups) -> Failure {
     }
 }
 
-/// The Python that has a module of the package, and the module.
+/// The Python interpreter that has a module of the package, and the module.
 fn package(file: &str, module: &str) -> Result<(PathBuf, String)> {
     python::asked(&format!("import {module}; print('{module}')")).ok_or_else(|| Failure {
         kind: Kind::Existence,
         message: format!(
-            "{file}: files of this kind are read by the Python package, which is not installed beside this \
-             command: pip install kubist"
+            "{file}: this format needs the Python package, which is not installed next to this command: pip \
+             install kubist"
         ),
     })
 }
 
-/// Has the package write records to a file, which starts when the package has all of them. Ctrl-C stops it at any time,
-/// and leaves nothing of the file.
+/// Sends rows to the package, which writes a file once it has all of them. Ctrl-C stops it at any time and
+/// leaves no partial file.
 pub fn export(path: &Path, metadata: &Metadata, stream: &mut QueryStream, cancel: &Cancel) -> Result<()> {
     let (python, module) = package(&path.display().to_string(), "kubist.exporting")?;
     let about = json!({ "path": path, "metadata": metadata }).to_string();
@@ -88,10 +87,10 @@ pub fn export(path: &Path, metadata: &Metadata, stream: &mut QueryStream, cancel
             stop(path, child);
             Err(Failure::from(kubist::Error::Cancelled))
         }
-        // It ended before its time, and knows why; the pipe only broke.
+        // The package ended early; its own error explains the broken pipe.
         Err(failure) if failure.kind == Kind::ReaderGone => Err(ended(path, child)),
         Err(failure) => {
-            // It must not take the end of the pipe for the end of the records.
+            // Killed before the pipe closes, because the package would take that for the end of the rows.
             let _ = child.kill().and_then(|()| child.wait());
             drop(input);
             Err(failure)
@@ -99,14 +98,14 @@ pub fn export(path: &Path, metadata: &Metadata, stream: &mut QueryStream, cancel
     }
 }
 
-/// How often the package is asked whether it has ended.
+/// Interval between checks whether the package has ended.
 const POLL: Duration = Duration::from_millis(5);
-/// The time that an interrupted package gets to remove its file.
+/// The time that an interrupted package has to remove its file.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Ends the package, and removes the part of the file that it has written (`kubist.exporting` names it).
+/// Ends the package and removes the partial file, which `kubist.exporting` names.
 fn stop(path: &Path, mut child: Child) {
-    // SAFETY: the child has not been waited for, so its number is still its own.
+    // SAFETY: the child has not been waited for, so its process id is still its own.
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     let begin = Instant::now();
     while begin.elapsed() < PATIENCE {
@@ -136,11 +135,11 @@ fn feed(input: &mut ChildStdin, stream: &mut QueryStream) -> Result<()> {
     writer.finish().map_err(gone)
 }
 
-/// What the package said at its end; an empty message if all went well.
+/// The package's error message; empty after success.
 fn ended(path: &Path, mut child: Child) -> Failure {
     let mut said = String::new();
     if let Some(mut errors) = child.stderr.take() {
-        // What cannot be read is not told; the status says that it failed.
+        // If standard error cannot be read, the exit status still reports the failure.
         let _ = errors.read_to_string(&mut said);
     }
     let kind = match child.wait() {
@@ -150,14 +149,17 @@ fn ended(path: &Path, mut child: Child) -> Failure {
         _ => Kind::System,
     };
     let said = said.trim();
-    let message =
-        if said.is_empty() { format!("{}: it could not be written", path.display()) } else { said.to_owned() };
+    let message = if said.is_empty() {
+        format!("{}: the Python package could not write this file", path.display())
+    } else {
+        said.to_owned()
+    };
     Failure { kind, message }
 }
 
-/// What was asked, as `kubist.ingesting` reads it.
+/// The arguments as `kubist.ingesting` reads them.
 fn question(command: &args::Ingest, asked: &IngestGroups) -> Value {
-    // As a list, because they are in order.
+    // A list, because the order matters.
     let dimensions: Vec<_> =
         command.dimensions.iter().map(|dimension| (&dimension.column, dimension.domain())).collect();
     json!({

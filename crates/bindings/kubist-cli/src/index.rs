@@ -1,4 +1,4 @@
-//! `kubist index`, and what `kubist query`, `info` and `explain` do with files that stay as they are.
+//! `kubist index`, and `kubist query`, `info` and `explain` on array files.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +31,7 @@ pub fn run(command: &args::Index, cancel: &Cancel) -> Result<()> {
     };
     let mut outcome = Vec::new();
     for (place, file) in command.files.iter().enumerate() {
-        // An index is no file to be indexed: a pattern of a shell may name both.
+        // A shell pattern may also match index files.
         if file.extension().is_some_and(|ending| ending == "kubix") {
             continue;
         }
@@ -50,7 +50,7 @@ pub fn run(command: &args::Index, cancel: &Cancel) -> Result<()> {
             let failure = Failure::from(error);
             match outcome.len() {
                 0 => failure,
-                done => failure.noting(format!("{done} files before it are indexed")),
+                done => failure.noting(format!("the {done} files before it are indexed")),
             }
         })?;
         if !command.json {
@@ -65,14 +65,14 @@ fn say(built: &Built) -> Result<()> {
     let share = 100.0 * built.index_bytes as f64 / (built.bytes as f64).max(1.0);
     let what = match built.is_new {
         true => format!("{}, {share:.2} % of {}", human::bytes(built.index_bytes), human::bytes(built.bytes)),
-        false => "is there already".to_owned(),
+        false => "is already up to date".to_owned(),
     };
     print(&format!("{}: {what}\n", built.index.display()))?;
     for damaged in &built.damaged {
-        remark(&format!("not indexed, and read by every question: {damaged}"));
+        remark(&format!("not indexed, so every query reads it: {damaged}"));
     }
     for slow in &built.by_library {
-        remark(&format!("{}: read by its own library, which is slower: {slow}", built.file.display()));
+        remark(&format!("{}: read through its Python library, which is slower: {slow}", built.file.display()));
     }
     for left in &built.left_out {
         remark(&format!("{}: left out: {left}", built.file.display()));
@@ -105,21 +105,21 @@ fn advise(command: &args::Index, selectivity: f64, library: &Arc<Library>, cance
             })
             .collect();
         let header = ["block", "blocks", "bytes", "requests", "seconds"];
-        print(&format!("{}, the quickest first:\n{}", variable.name, aligned(&header, &[true; 5], &rows)))?;
+        print(&format!("{}, fastest first:\n{}", variable.name, aligned(&header, &[true; 5], &rows)))?;
     }
     if command.json { print_json(&outcome) } else { Ok(()) }
 }
 
-/// Files that are asked as one, with or without their indices.
+/// Opens files to be queried together, with or without indexes.
 pub fn open(paths: &[PathBuf], cancel: &Cancel) -> Result<Files> {
     let library = Arc::new(Library::new(&python::interpreter()));
-    // An index is no file to be asked: a pattern of a shell may name both.
+    // A shell pattern may also match index files.
     let is_index = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "kubix");
     let paths: Vec<PathBuf> = paths.iter().filter(|path| !is_index(path)).cloned().collect();
     Ok(Files::open_any(&paths, None, Some(&library), cancel)?)
 }
 
-/// The question to files; options that only tables have are refused.
+/// The query on files. Options that only tables have are refused.
 fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Question> {
     let args::Question { region, selection, per_cell, inclusion } = asked;
     let of_tables = [
@@ -131,8 +131,8 @@ fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Q
     ];
     if let Some((option, _)) = of_tables.iter().find(|(_, given)| *given) {
         return Err(Failure::usage(format!(
-            "{option} is for tables, and {table} is a file of arrays: --where, --box, --sample, --limit and --columns \
-             are for both"
+            "{option} works on tables only, and {table} is a file of arrays; use --where, --box, --sample, --limit \
+             and --columns"
         )));
     }
     Ok(Question {
@@ -145,10 +145,13 @@ fn question(table: &Location, asked: &args::Question, files: &Files) -> Result<Q
     })
 }
 
-/// What files hold.
+/// Prints the variables of a file.
 pub fn info(command: &args::Info, cancel: &Cancel) -> Result<()> {
     if command.columns {
-        return Err(Failure::usage(format!("--columns is for tables, and {} is a file of arrays", command.table)));
+        return Err(Failure::usage(format!(
+            "--columns works on tables only, and {} is a file of arrays",
+            command.table
+        )));
     }
     let about = open(&[PathBuf::from(&*command.table)], cancel)?.about();
     if command.json {
@@ -180,11 +183,11 @@ pub fn info(command: &args::Info, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// What a question to files reads, next to what the I/O model expects.
+/// Prints the cost of a query on files, next to the cost that the I/O model expects.
 pub fn explain(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     if command.fit.is_some() || command.plot.is_some() {
         return Err(Failure::usage(format!(
-            "--fit and --plot are for tables, and {} is a file of arrays",
+            "--fit and --plot work on tables only, and {} is a file of arrays",
             command.table
         )));
     }
@@ -197,7 +200,7 @@ pub fn explain(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     print(&format!("{}\n", cost(&command.table, &report)))?;
     match &report.expected {
         Some(expected) => print(&format!(
-            "expected of independent values: {:.0} blocks, {}, {:.0} requests\n",
+            "expected for independent values: {:.0} blocks, {}, {:.0} requests\n",
             expected.blocks,
             human::bytes(expected.bytes as u64),
             expected.requests
@@ -206,7 +209,7 @@ pub fn explain(command: &args::Explain, cancel: &Cancel) -> Result<()> {
     }
 }
 
-/// Records of a file.
+/// Prints or writes the rows of files.
 pub fn query(command: &args::Query, cancel: &Cancel) -> Result<()> {
     let paths: Vec<PathBuf> =
         std::iter::once(PathBuf::from(&*command.table)).chain(command.more.iter().cloned()).collect();
@@ -230,7 +233,7 @@ fn send(command: &args::Query, files: &Files, question: &Question, cancel: &Canc
     let format = format(asked, path)?;
     let schema = files.schema(question)?;
     let mut failure = None;
-    // What fails at the output stops the reading, and is told as it is.
+    // A failure of the output stops the reading and is reported unchanged.
     let mut kept = |outcome: Result<()>| {
         outcome.map_err(|error| {
             failure = Some(error);
@@ -288,7 +291,7 @@ fn cost(table: &Location, report: &Report) -> String {
         line += "; scanned without an index";
         if let Some(spared) = report.blocks_spared {
             let share = 100.0 * spared as f64 / (report.blocks as f64).max(1.0);
-            line += &format!(", which would have spared {share:.1} % of the blocks");
+            line += &format!(", which would have skipped {share:.1} % of the blocks");
         }
         line += &format!(" (kubist index {table})");
     }

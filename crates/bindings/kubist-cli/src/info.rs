@@ -1,4 +1,4 @@
-//! `kubist info`: what a table holds, on one screen.
+//! `kubist info`: prints the columns, sizes and layout of a table on one screen.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn page(info: &Info) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<12}{}", kubist::printable(&text));
     };
-    // The lines of `Info` in Python: python/kubist/_figures.py.
+    // python/kubist/_figures.py prints the same lines for `Info`.
     let shared = if info.about.shared { ", of several machines" } else { "" };
     line("table", format!("{} (format {}){shared}", info.about.location, info.about.format_version));
     line("records", human::count(info.about.rows));
@@ -107,7 +107,7 @@ fn page(info: &Info) -> String {
     page
 }
 
-/// What a table on an object store costs.
+/// The cost of a table on an object store.
 fn in_dollars(costs: &Costs) -> String {
     format!(
         "about ${:.2} a month; ${:.4} for the requests of a thousand small questions, ${:.4} of a thousand commits",
@@ -115,7 +115,7 @@ fn in_dollars(costs: &Costs) -> String {
     )
 }
 
-/// What each column takes, and all together.
+/// The storage of each column, and the total.
 fn of_columns(found: &ColumnsUse) -> String {
     let size = |bytes: f64| format!("{bytes:.2}");
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -136,7 +136,7 @@ fn of_columns(found: &ColumnsUse) -> String {
     table::aligned(&heads, &[false, true, true, false, false], &rows)
 }
 
-/// Whose commits make steps complete.
+/// The writers that must finish a step before it is complete.
 fn writers_of_steps(declared: &DeclaredWriters) -> String {
     match declared.after {
         Some(after) => format!("after step {after} complete with {}", declared.writers),
@@ -144,17 +144,17 @@ fn writers_of_steps(declared: &DeclaredWriters) -> String {
     }
 }
 
-/// How many records the domain of the grid does not hold, and what comes of it.
+/// The number of rows outside of the grid's domain, and its effect.
 pub fn outside(outside: u64, rows: u64, about: &str) -> String {
     let share = 100.0 * outside as f64 / rows.max(1) as f64;
     format!(
-        "{about}{} ({share:.1} %) outside of the domain: found all the same, more slowly; \
-         the optimizer makes a grid that fits when it is worth it",
+        "{about}{} ({share:.1} %) outside of the domain: queries find them more slowly; \
+         the optimizer makes a new grid when that pays off",
         human::counted(outside, "record")
     )
 }
 
-/// What else there is to know of a column.
+/// Accuracy, default and metadata of a column.
 fn notes(column: &ColumnInfo) -> String {
     let mut notes = Vec::new();
     if let Some(accuracy) = &column.accuracy {
@@ -173,7 +173,7 @@ fn notes(column: &ColumnInfo) -> String {
     notes.join(", ")
 }
 
-/// Text as it is, anything else as JSON; of what is long, as a topology, the beginning.
+/// Text unchanged, other values as JSON. Long values, such as a topology, are cut.
 fn text(value: &serde_json::Value) -> String {
     const LONGEST: usize = 200;
     let whole = value.as_str().map_or_else(|| value.to_string(), str::to_string);
@@ -184,7 +184,7 @@ fn text(value: &serde_json::Value) -> String {
     format!("{cut}... ({}; --json has all)", human::bytes(whole.len() as u64))
 }
 
-/// The whole, and what it is there for; what takes nothing is left out.
+/// The total size and its causes, without those of 0 bytes.
 fn disk(disk: &DiskUse) -> String {
     let causes = [
         ("records", disk.primary),

@@ -1,7 +1,7 @@
-//! Ctrl-C: the first asks the running call to stop, the second stops at once.
+//! Ctrl-C: the first one cancels the running call, the second one exits at once.
 //!
-//! Stopping is always safe: a commit is there whole or not at all, and output
-//! files get their name only when they are whole.
+//! Both are safe: a commit becomes visible as a whole, and output files get their name when they are
+//! complete.
 
 use std::{mem, ptr, thread};
 
@@ -11,13 +11,13 @@ use signal_hook::iterator::Signals;
 
 use crate::failure::Kind;
 
-/// A switch that the first SIGINT or SIGTERM sets; SIGINT does not where whoever started
-/// this process has it ignored.
+/// Returns a switch that the first SIGINT or SIGTERM sets. SIGINT stays ignored if the parent process ignores
+/// it.
 pub fn cancel_on_signals() -> Cancel {
     let cancel = Cancel::default();
-    // Without handlers the signals end the process, which is safe as well.
+    // Without handlers the signals end the process, which is safe too.
     let heeded = if is_ignored(SIGINT) { &[SIGTERM][..] } else { &[SIGINT, SIGTERM] };
-    // Between a handler's being there and its knowing what to do a signal would be lost.
+    // A signal between the installation of a handler and its registration would be lost.
     if let Ok(mut signals) = held_back(heeded, || Signals::new(heeded)) {
         let switch = cancel.clone();
         thread::spawn(move || {
@@ -32,9 +32,9 @@ pub fn cancel_on_signals() -> Cancel {
     cancel
 }
 
-/// Does something while these signals wait for it, as far as this thread decides.
+/// Runs `work` while these signals are blocked in this thread.
 fn held_back<T>(signals: &[i32], work: impl FnOnce() -> T) -> T {
-    // SAFETY: `sigemptyset` makes sets of what is all zeros; pointers are to sets that live.
+    // SAFETY: `sigemptyset` initialises the zeroed sets; all pointers are to live sets.
     let before = unsafe {
         let (mut held, mut before): (libc::sigset_t, libc::sigset_t) = (mem::zeroed(), mem::zeroed());
         libc::sigemptyset(&mut held);
@@ -46,13 +46,13 @@ fn held_back<T>(signals: &[i32], work: impl FnOnce() -> T) -> T {
     };
     let done = work();
     if let Some(before) = before {
-        // SAFETY: the set is what the call above has filled.
+        // SAFETY: the call above filled this set.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut()) };
     }
     done
 }
 
-/// Whether this process was started with a signal ignored, as far as the system tells.
+/// Returns whether this process was started with the signal ignored (Linux; false elsewhere).
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,9 +1,8 @@
-//! `kubist`: the store from the command line. A library, so that a wheel of the Python package has it in its
-//! extension module and carries the engine once.
+//! The `kubist` command, as a library, so that the wheel of the Python package can contain it in its
+//! extension module.
 //!
-//! Parses arguments, calls the engine, and reports: results on
-//! standard output, everything else on standard error, failures as one line
-//! `kubist: error: ...` with the exit codes of [`failure::Kind`].
+//! Parses arguments, calls the engine and reports. Results go to standard output, everything else to standard
+//! error. A failure is one line `kubist: error: ...` with the exit code of [`failure::Kind`].
 
 mod alter;
 mod answer;
@@ -55,11 +54,11 @@ use failure::{Failure, Kind, Result};
 use kubist::{Cancel, human};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that a process may open, if the system lets it.
+/// Wanted limit of open files.
 const FILES: u64 = 8192;
 
-/// Runs the command with these arguments, the first of which is its name; returns its exit code. `interpreter` is the
-/// Python that this process is, if it is one. Handles SIGINT and SIGTERM from then on.
+/// Runs the command with these arguments, the program name first, and returns the exit code. `interpreter` is
+/// the path of Python if this process is one. Handles SIGINT and SIGTERM from then on.
 pub fn main(arguments: Vec<OsString>, interpreter: Option<PathBuf>) -> u8 {
     let parsed = match Kubist::try_parse_from(&arguments) {
         Ok(parsed) => parsed,
@@ -71,22 +70,22 @@ pub fn main(arguments: Vec<OsString>, interpreter: Option<PathBuf>) -> u8 {
     allow_files();
     let cancel = interrupt::cancel_on_signals();
     let switch = cancel.clone();
-    // Also what has no switch of its own, as opening a table, need not be waited for.
+    // Calls without a cancel switch of their own, such as opening a table, stop too.
     let outcome = kubist::store::stoppable(move || switch.is_set(), || run(&parsed.command, &cancel));
-    let outcome = outcome.map_err(|failure| advised(failure, &parsed.command));
+    let outcome = outcome.map_err(|failure| with_advice(failure, &parsed.command));
     let code = outcome.map_or_else(|failure| tell(&failure, &arguments), |()| 0);
-    // Within a Python nobody else does. What cannot be written was reported by whoever wrote it.
+    // Python does not flush Rust's standard output. A write error was already reported by the caller that
+    // wrote.
     let _ = std::io::stdout().flush();
     code
 }
 
-/// Lets the process open as many files as it may, but no more than large tables need: the usual limit is lower, for
-/// programs that wait for sockets by their numbers.
+/// Raises the soft limit of open files, because large tables need more than the usual 1,024.
 fn allow_files() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(FILES, |most| most.min(FILES));
     if limit.current.is_some_and(|allowed| allowed < wanted) {
-        // If the system says no, files are opened again.
+        // With the lower limit, files are closed and opened again.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
     }
 }
@@ -118,12 +117,12 @@ fn run(command: &Command, cancel: &Cancel) -> Result<()> {
     }
 }
 
-/// Who meets damage on the way to something else hears what to do about it.
-fn advised(failure: Failure, command: &Command) -> Failure {
+/// Adds advice to errors about damage.
+fn with_advice(failure: Failure, command: &Command) -> Failure {
     match command {
         Command::Verify(_) | Command::Salvage(_) | Command::View(_) => failure,
         _ if failure.kind != Kind::Unsound => failure,
-        _ => failure.noting("`kubist verify --deep` names all that is lost, `kubist salvage` copies the rest"),
+        _ => failure.noting("`kubist verify --deep` lists all losses, `kubist salvage` copies the intact rows"),
     }
 }
 
@@ -137,7 +136,7 @@ fn tell(failure: &Failure, arguments: &[OsString]) -> u8 {
     failure.kind as u8
 }
 
-/// A message that may quote our arguments as they were given, without the passwords in them.
+/// Removes passwords from a message that may quote our arguments.
 fn without_passwords(line: String, arguments: &[OsString]) -> String {
     arguments.iter().skip(1).fold(line, |line, argument| {
         let argument = argument.to_string_lossy();
@@ -146,7 +145,7 @@ fn without_passwords(line: String, arguments: &[OsString]) -> String {
     })
 }
 
-/// Help and version as they are; wrong usage on one line.
+/// Prints help and version unchanged, and wrong usage as one line.
 fn usage(error: &clap::Error, arguments: &[OsString]) -> u8 {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let _ = error.print();
@@ -157,9 +156,9 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> u8 {
         return Kind::Usage as u8;
     }
     let rendered = error.render().to_string();
-    // What follows the usage only repeats where help is to be found.
+    // clap's text after the usage line only says where to find help.
     let what = rendered.split("\n\nUsage:").next().unwrap_or(&rendered);
     let what = what.split("\n\nFor more information").next().unwrap_or(what);
     let what = what.trim_start_matches("error: ").trim().replace("\n\n", ";");
-    tell(&Failure::usage(format!("{what} (--help tells more)")), arguments)
+    tell(&Failure::usage(format!("{what} (see --help)")), arguments)
 }

@@ -1,11 +1,11 @@
-//! Where a table is, as the user named it; shown without the password it may hold.
+//! The location of a table, displayed without the password it may contain.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
 
-/// A table's location. As text for the engine it is whole, in messages it has no password.
+/// A table's location. It dereferences to the full text for the engine, and displays without the password.
 #[derive(Clone)]
 pub struct Location {
     given: String,

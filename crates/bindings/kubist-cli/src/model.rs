@@ -1,4 +1,4 @@
-//! `kubist model`: the scalability model of a location, and what it advises.
+//! `kubist model`: the scalability model of a location, and its advice.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -15,17 +15,17 @@ use crate::output::{PendingFile, json, print, print_json, remark};
 use crate::{human, picture, table};
 
 const KIB: f64 = 1024.0;
-/// Requests that were measured: the model says nothing of others.
+/// Smallest and largest measured requests. The model does not extrapolate.
 const SMALLEST: f64 = 4.0 * KIB;
 const LARGEST: f64 = 1024.0 * KIB;
-/// Of a query, if there is no table to ask.
+/// Rows of a query and bytes of a row, if there is no table.
 const ROWS: u64 = 1_000_000;
 const ROW_BYTES: f64 = 36.0;
-/// A client that chooses replicas needs this share of its time for it.
+/// The largest fraction of its time that a client may spend on choosing replicas.
 const CHOOSING: f64 = 0.1;
 
 pub fn fit(command: &args::Fit, cancel: &Cancel) -> Result<()> {
-    // Made first, so that a path that cannot be written is an error at once.
+    // Created first, so that a path that cannot be written is an error at once.
     let pending = command.output.as_deref().map(PendingFile::create).transpose()?;
     let picture = command.plot.as_deref().map(PendingFile::create).transpose()?;
     let fitted = measure(&command.location, cancel)?;
@@ -41,16 +41,16 @@ pub fn fit(command: &args::Fit, cancel: &Cancel) -> Result<()> {
 }
 
 fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
-    remark("measuring, for about 20 s");
+    remark("measuring for about 20 s");
     Ok(kubist_fit::measure(location, cancel)?)
 }
 
-/// What `kubist model fit` wrote.
+/// Reads the output of `kubist model fit`.
 pub fn read(path: &Path) -> Result<Fitted> {
     let mut text = Vec::new();
     let read = kubist_files::open(path)?.read_to_end(&mut text);
     read.map_err(|error| Failure::io(path, &error))?;
-    let why = |error| Failure::usage(format!("{}: it is not a fit ({error}); see kubist model fit", path.display()));
+    let why = |error| Failure::usage(format!("{}: this file is not a fit ({error}); make one with kubist model fit -o FILE", path.display()));
     serde_json::from_slice(&text).map_err(why)
 }
 
@@ -90,7 +90,7 @@ fn fit_page(fitted: &Fitted) -> String {
     line(
         "client",
         format!(
-            "{:.1} µs a request, {} ms/KiB to take, of which {} to decode",
+            "{:.1} µs to send a request, {} ms/KiB to receive, including {} to decode",
             model.send_ms * 1e3,
             human::fraction(take),
             human::fraction(decode)
@@ -118,7 +118,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// What a model advises a table.
+/// The advice for a table.
 #[derive(Serialize)]
 struct Counsel {
     rows: u64,
@@ -127,12 +127,12 @@ struct Counsel {
     #[serde(flatten)]
     best: Advice,
     records_of_request: f64,
-    /// Requests that one client has on their way to all nodes.
+    /// Concurrent requests of one client to all nodes.
     parallel: u32,
-    /// Records of a cube, so that reading one is a request of the best size.
+    /// Rows of a cube for which reading a cube is a request of the best size.
     capacity: u32,
     table_capacity: Option<u32>,
-    /// How much longer queries take with the table's capacity: 0.1 is 10 %.
+    /// Relative increase of query time with the table's capacity: 0.1 is 10 %.
     table_capacity_loss: Option<f64>,
     replica_selection_limit: u32,
     by_nodes: Vec<Advice>,
@@ -160,7 +160,7 @@ fn counsel(fitted: &Fitted, command: &args::Advise) -> (Counsel, Workload) {
     let work = Workload { elements: rows as f64 * row_bytes, smallest: SMALLEST, largest: LARGEST };
     let best = kubist::model::advise(model, &work, nodes);
     let parallel = fit.in_flight(best.size, nodes);
-    // Little's law: how long each of these requests takes on a node that is never idle.
+    // Little's law: the time of one of these requests on a node that is never idle.
     let in_flight = f64::from(parallel) / f64::from(nodes);
     let selection = ReplicaSelection { in_flight, request_ms: in_flight * model.node_ms(best.size) };
     let table_capacity = fitted.table.map(|table| table.capacity);
@@ -215,7 +215,7 @@ fn advice_page(counsel: &Counsel) -> String {
     let decides = match predicted.bound() {
         Bound::Nodes => "the fullest node decides",
         Bound::Sending => "sending decides",
-        Bound::Fetching => "taking the answers decides",
+        Bound::Fetching => "receiving decides",
     };
     line(
         "time",
@@ -230,12 +230,12 @@ fn advice_page(counsel: &Counsel) -> String {
     line(
         "loss",
         format!(
-            "{} over nodes that share what one does best; {} by imbalance",
+            "{} compared with ideal speed-up over the nodes; {} by imbalance",
             percent(counsel.best.loss),
             percent(counsel.best.imbalance)
         ),
     );
-    line("parallel", format!("{}, of one client", human::counted(counsel.parallel.into(), "request")));
+    line("parallel", format!("{} at once, from one client", human::counted(counsel.parallel.into(), "request")));
     let of_table = match (counsel.table_capacity, counsel.table_capacity_loss) {
         (Some(capacity), Some(loss)) => {
             format!("; the table's {} take {} longer", human::count(capacity.into()), percent(loss))
@@ -246,15 +246,15 @@ fn advice_page(counsel: &Counsel) -> String {
     line(
         "one client",
         match counsel.best.single_client_limit {
-            Some(limit) if limit <= nodes => "is the bottleneck: more nodes do not help it".to_string(),
+            Some(limit) if limit <= nodes => "is the bottleneck: more nodes do not help".to_string(),
             Some(limit) => format!("is the bottleneck from {limit} nodes on"),
-            None => "is no bottleneck".to_string(),
+            None => "is not the bottleneck".to_string(),
         },
     );
     line(
         "replicas",
         format!(
-            "one client can choose them for up to {}",
+            "one client can select replicas on up to {}",
             human::counted(counsel.replica_selection_limit.into(), "node")
         ),
     );
@@ -279,13 +279,13 @@ const GREEN: [u8; 3] = [44, 140, 60];
 const GREY: [u8; 3] = [120, 124, 132];
 const SHADES: [[u8; 3]; 5] = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [230, 170, 20]];
 
-/// A number of sizes between the ends, evenly on a logarithmic scale.
+/// Request sizes from smallest to largest, evenly spaced on a logarithmic scale.
 fn sizes() -> impl Iterator<Item = f64> {
     const STEPS: i32 = 160;
     (0..=STEPS).map(|step| SMALLEST * (LARGEST / SMALLEST).powf(f64::from(step) / f64::from(STEPS)))
 }
 
-/// Thesis figures 2.18 and 2.19.
+/// Charts of thesis figures 2.18 and 2.19.
 fn fit_charts(fit: &Fit) -> Vec<Chart> {
     let kib = |size: f64| size / KIB;
     let request = Chart {
@@ -298,7 +298,7 @@ fn fit_charts(fit: &Fit) -> Vec<Chart> {
         ],
     };
     let speedup = Chart {
-        title: "Speed-up by several at once, of each node".into(),
+        title: "Speed-up of each node by concurrent requests".into(),
         x: ("KiB".into(), Scale::Log),
         y: ("times".into(), Scale::Linear),
         series: vec![
@@ -309,7 +309,7 @@ fn fit_charts(fit: &Fit) -> Vec<Chart> {
     vec![request, speedup]
 }
 
-/// Thesis figures 2.21, 2.22 and 2.23.
+/// Charts of thesis figures 2.21, 2.22 and 2.23.
 fn advice_charts(model: &Model, counsel: &Counsel, work: &Workload) -> Vec<Chart> {
     let shown = counsel.by_nodes.iter().rev().step_by(counsel.by_nodes.len().div_ceil(SHADES.len()));
     let mut by_size: Vec<Series> = shown
@@ -333,7 +333,7 @@ fn advice_charts(model: &Model, counsel: &Counsel, work: &Workload) -> Vec<Chart
             series: by_size,
         },
         Chart {
-            title: "Loss against even sharing".into(),
+            title: "Loss compared with ideal speed-up".into(),
             x: ("nodes".into(), Scale::Log),
             y: ("%".into(), Scale::Linear),
             series: vec![

@@ -1,5 +1,4 @@
-//! Where results go: standard output, or a file that gets its name when it is
-//! whole.
+//! Output to standard output, or to a file that gets its name when it is complete.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};
@@ -18,18 +17,18 @@ use parquet::file::properties::WriterProperties;
 
 use crate::failure::{Failure, Kind, Result};
 
-/// Lines for people on standard output.
+/// Prints lines for people to standard output, with control characters escaped.
 pub fn print(text: &str) -> Result<()> {
     print_raw(&kubist::printable_lines(text))
 }
 
-/// Text for programs on standard output, as it is.
+/// Prints text for programs to standard output, unchanged.
 pub fn print_raw(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| stdout_failure(&error))
 }
 
-/// One JSON value on standard output, on lines a person can read too.
+/// Prints one indented JSON value to standard output.
 pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print_raw(&format!("{}\n", json(value)?))
 }
@@ -38,17 +37,17 @@ pub fn json(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure { kind: Kind::System, message: error.to_string() })
 }
 
-/// A remark for people on standard error; if it cannot be written, that is no failure.
+/// Prints a remark for people to standard error. Write errors are ignored.
 pub fn remark(line: &str) {
     remark_raw(&kubist::printable_lines(line));
 }
 
-/// Tells of which columns the unit is not known.
+/// Notes the columns whose unit is unknown.
 pub fn tell_units<'a>(units: impl IntoIterator<Item = (&'a str, &'a str)>) {
     kubist::unit_notes(units).iter().for_each(|note| remark(&format!("note: {note}")));
 }
 
-/// The same for programs, as it is.
+/// Prints a remark for programs to standard error, unchanged.
 pub fn remark_raw(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -57,12 +56,11 @@ fn stdout_failure(error: &std::io::Error) -> Failure {
     Failure::io(Path::new("standard output"), error)
 }
 
-/// A file under a temporary name beside its own; dropping it unpublished
-/// removes it.
+/// A file under a temporary name in the folder of its destination. Dropping it unpublished removes it.
 pub struct PendingFile {
     file: File,
     destination: PathBuf,
-    /// `None`: written directly, because it is a device or a pipe.
+    /// `None` for a device or a pipe, which is written directly.
     temporary: Option<PathBuf>,
 }
 
@@ -72,7 +70,7 @@ impl PendingFile {
             Some(folder) => Failure::io(folder, &error).within(format!("{} cannot be written", path.display())),
             None => Failure::io(path, &error),
         };
-        // A link stays a link: the file that it names is replaced.
+        // A symbolic link stays a link: its target is replaced.
         let destination = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         match fs::metadata(&destination) {
             Ok(metadata) if metadata.is_dir() => {
@@ -97,17 +95,17 @@ impl PendingFile {
         self.file.try_clone().map_err(|error| Failure::io(&self.destination, &error))
     }
 
-    /// Where it is written: for programs that write it themselves.
+    /// The path to write to, for programs that write the file themselves.
     pub fn path(&self) -> &Path {
         self.temporary.as_deref().unwrap_or(&self.destination)
     }
 
-    /// Where it will be.
+    /// The path after publishing.
     pub fn destination(&self) -> &Path {
         &self.destination
     }
 
-    /// Gives the file its name, after its bytes are safe.
+    /// Syncs the file and renames it to its destination.
     pub fn publish(mut self) -> Result<()> {
         let Some(temporary) = self.temporary.take() else {
             return Ok(());
@@ -123,13 +121,13 @@ impl PendingFile {
 impl Drop for PendingFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // What cannot be removed is only a stray file.
+            // A file that cannot be removed does no harm.
             let _ = fs::remove_file(temporary);
         }
     }
 }
 
-/// What records become.
+/// The format of the rows in the output.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Encoding {
     Csv,
@@ -147,7 +145,7 @@ enum Encoder {
     ArrowStream(Box<StreamWriter<Out>>),
 }
 
-/// Records on their way into a file or to standard output (`None`).
+/// Writer of rows to a file, or to standard output (`None`).
 pub struct Records {
     encoder: Encoder,
     pending: Option<PendingFile>,
@@ -168,7 +166,7 @@ impl Records {
         let encoder = Encoder::new(out, encoding, schema).map_err(|error| failure(&shown, &failed, error))?;
         let mut records = Records { encoder, pending, shown, failed };
         if encoding == Encoding::Csv {
-            // So that an empty answer has its header too.
+            // An empty result has a header too.
             records.write(&RecordBatch::new_empty(schema.clone()))?;
         }
         Ok(records)
@@ -184,7 +182,7 @@ impl Records {
         written.map_err(|error| failure(&self.shown, &self.failed, error))
     }
 
-    /// Ends the file and gives it its name.
+    /// Ends the file and publishes it.
     pub fn finish(self) -> Result<()> {
         let Records { encoder, pending, shown, failed } = self;
         let out = match encoder {
@@ -219,8 +217,8 @@ impl Encoder {
     }
 }
 
-/// An Arrow file has one dictionary a column, batches may bring one each: there
-/// dictionaries are written out as values.
+/// An Arrow file has one dictionary per column, but batches may have different ones, so dictionaries become
+/// plain values.
 fn plain(schema: &Schema) -> SchemaRef {
     let fields: Fields = schema
         .fields()
@@ -242,7 +240,7 @@ fn flat(batch: &RecordBatch, plain: &SchemaRef) -> Result<RecordBatch, ArrowErro
     RecordBatch::try_new(plain.clone(), columns.collect::<Result<Vec<ArrayRef>, _>>()?)
 }
 
-/// The system's own error, which some encoders turn into text on its way.
+/// The system's error. Some encoders turn it into text.
 type Failed = Arc<Mutex<Option<std::io::Error>>>;
 
 struct Watched {

@@ -1,5 +1,5 @@
-//! What to say of an empty answer: whether a range of the box holds no record at all, and where the
-//! records of its column lie.
+//! Explains an empty result: names the ranges of the box that contain no row, and the minimum and maximum of
+//! their columns.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use kubist::{Bound, Cancel, EstimateOptions, QuerySpec, Result, RunOptions, Snap
 
 use crate::output::remark;
 
-/// How long the extremes of a column are looked for.
+/// Time limit for finding the minimum and maximum of a column.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Remarks on each of these ranges that is beyond all records by itself.
+/// Prints a remark for each range that contains no row by itself.
 pub fn tell(bounds: &[Bound], snapshot: &Snapshot, cancel: &Cancel) -> Result<()> {
     for bound in bounds {
         let alone = QuerySpec { bounds: vec![bound.clone()], limit: Some(1), ..QuerySpec::default() };
@@ -18,13 +18,13 @@ pub fn tell(bounds: &[Bound], snapshot: &Snapshot, cancel: &Cancel) -> Result<()
         while found.next().transpose()?.is_some() {}
         if found.stats().rows_returned == 0 {
             let reach = reach(&bound.column, snapshot, cancel)?;
-            remark(&format!("note: no record has {} in that range{reach}", bound.column));
+            remark(&format!("note: no row has {} in this range{reach}", bound.column));
         }
     }
     Ok(())
 }
 
-/// `: it runs from 180 to 360`; nothing of a column whose extremes no aggregate tells, or not in time.
+/// `; its values are from 180 to 360`; empty if the type has no minimum or the time runs out.
 fn reach(column: &str, snapshot: &Snapshot, cancel: &Cancel) -> Result<String> {
     let name = format!("\"{}\"", column.replace('"', "\"\""));
     let asked = EstimateOptions {
@@ -41,7 +41,7 @@ fn reach(column: &str, snapshot: &Snapshot, cancel: &Cancel) -> Result<String> {
         [low, high] if low.exact && high.exact && low.value.is_some() => {
             let [low, high] = [low, high].map(|figure| estimate.in_words(figure));
             let plain = |text: &str| text.trim_end_matches(" exactly").to_owned();
-            Ok(format!(": it runs from {} to {}", plain(&low), plain(&high)))
+            Ok(format!("; its values are from {} to {}", plain(&low), plain(&high)))
         }
         _ => Ok(String::new()),
     }

@@ -1,6 +1,4 @@
-//! `kubist paraview-path`: where the plug-in lies, for ParaView's plug-in manager.
-//!
-//! It is part of the Python package, which ParaView loads too. So the package is asked.
+//! `kubist paraview-path`: prints the path of the ParaView plug-in, which is part of the Python package.
 
 use crate::failure::{Failure, Kind, Result};
 use crate::python;
@@ -10,7 +8,7 @@ const ASK: &str = "import kubist.paraview; print(kubist.paraview.path())";
 pub fn run() -> Result<()> {
     let (_, found) = python::asked(ASK).ok_or_else(|| Failure {
         kind: Kind::Existence,
-        message: "the Python package kubist, which holds the plug-in, is not installed beside this command".into(),
+        message: "the Python package kubist, which contains the plug-in, is not installed next to this command: pip install kubist".into(),
     })?;
     println!("{found}");
     Ok(())

@@ -1,5 +1,5 @@
-//! What people type after an option, read strictly: regions, dimensions, amounts, columns.
-//! Ends of ranges stay text until the column says what they are ([`value`]).
+//! Parses option values strictly. Bounds of ranges stay text until the type of the column is known
+//! ([`value`]).
 
 mod amounts;
 mod columns;
@@ -13,7 +13,7 @@ pub use grid::{DimensionText, dimension, dimensions};
 pub use groups::{Aspect, Drawing, Entry, Group, IngestGroups, Reading, grouped};
 pub use region::{OrderBy, Ranges, bounds, column, order_by, per_cell, value};
 
-/// Splits `a=1,b=2`; `shape` is what each part should look like, for messages.
+/// Splits `a=1,b=2`. `shape` is the expected form of each part, for messages.
 fn parts(text: &str, shape: &str) -> Result<Vec<(String, String)>, String> {
     text.split(',')
         .map(|part| match part.split_once('=') {

@@ -1,7 +1,7 @@
-//! `kubist plot`: a picture of a region, or an animation.
+//! `kubist plot`: draws a region, or an animation.
 //!
-//! The sample is chosen by how many points a picture bears; what is drawn says
-//! how much of the region it is.
+//! The sample size follows from the number of points that a plot can show. The caption gives the fraction of
+//! the region that is drawn.
 
 mod animate;
 mod frames;
@@ -22,13 +22,13 @@ use crate::output::{PendingFile, print_json, remark};
 use crate::parse::{Aspect, Drawing, Group};
 use crate::{parse, picture};
 
-/// Points that a picture bears, if the user has no wish.
+/// Points of a plot, if the user gives no limit.
 const POINTS: u64 = 200_000;
 
 pub fn run(command: &args::Plot, cancel: &Cancel) -> Result<()> {
     if command.animate.is_none() {
         let format = Format::of(&command.output).map_err(|why| match animated(&command.output) {
-            true => Failure::usage(format!("{why}; an animation wants --animate COLUMN")),
+            true => Failure::usage(format!("{why}; an animation needs --animate COLUMN")),
             false => Failure::usage(why),
         })?;
         let snapshot = Table::open(&command.table)?.snapshot()?;
@@ -42,7 +42,7 @@ fn animated(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gif") || ending.eq_ignore_ascii_case("mp4"))
 }
 
-/// What is to be drawn, of which records.
+/// The columns and rows to draw.
 struct Asked<'a> {
     command: &'a args::Plot,
     snapshot: &'a Snapshot,
@@ -50,14 +50,14 @@ struct Asked<'a> {
     y: Field,
     color: Option<Field>,
     look: Drawing,
-    /// Of all that is drawn.
+    /// The query of all drawn rows.
     query: QuerySpec,
 }
 
 impl<'a> Asked<'a> {
     fn new(command: &'a args::Plot, snapshot: &'a Snapshot) -> Result<Asked<'a>> {
         let [across, up] = &command.axes[..] else {
-            return Err(Failure::usage("--axes takes two columns: across, up"));
+            return Err(Failure::usage("--axes takes two columns: horizontal, vertical"));
         };
         let schema = snapshot.schema();
         let (x, y) = (parse::column(&schema, across)?, parse::column(&schema, up)?);
@@ -65,19 +65,19 @@ impl<'a> Asked<'a> {
         let query = question(command, &schema, [x, y], color)?;
         let look = Drawing::of(&command.style)?;
         if look.fps.is_some() && command.animate.is_none() {
-            return Err(Failure::usage("--style fps: an animation wants --animate COLUMN"));
+            return Err(Failure::usage("--style fps is for animations: give --animate COLUMN too"));
         }
         Ok(Asked { command, snapshot, x: x.clone(), y: y.clone(), color: color.cloned(), look, query })
     }
 
-    /// One picture.
+    /// Draws one plot.
     fn draw(&self, format: Format, cancel: &Cancel) -> Result<()> {
         let command = self.command;
-        // Made first, so that a path that cannot be written is an error at once.
+        // Created first, so that a path that cannot be written is an error at once.
         let pending = PendingFile::create(&command.output)?;
         let Read { points, fraction, stats } = self.read(self.query.clone(), cancel)?;
         if points.is_empty() {
-            remark("no records there: the picture is empty");
+            remark("no rows in this region: the plot is empty");
         }
         let caption = self.caption(&points, fraction, true);
         let picture = self.picture(points, fraction, &caption)?;
@@ -104,7 +104,7 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    /// What a file says of itself.
+    /// The title in the file's metadata.
     fn title(&self) -> String {
         self.command.title.clone().unwrap_or_else(|| self.command.table.to_string())
     }
@@ -128,7 +128,7 @@ impl<'a> Asked<'a> {
             label: color.as_ref().map_or(String::new(), kubist_plot::label),
             scale: match color.as_ref().map(kubist_plot::scale).transpose()? {
                 Some(Scale::Calendar) if command.log => {
-                    return Err(Failure::usage("--log: dates have no logarithm"));
+                    return Err(Failure::usage("--log: the colour column is a date, which has no logarithm"));
                 }
                 _ if command.log => Scale::Log,
                 scale => scale.unwrap_or(Scale::Linear),
@@ -165,7 +165,7 @@ impl<'a> Asked<'a> {
         Ok(Axis { label: kubist_plot::label(field), scale: kubist_plot::scale(field)?, ends })
     }
 
-    /// `n of N points, fraction p`, and which region that is; `whole`: all of the region.
+    /// `n of N points, fraction p`, and the region. `whole`: the plot covers the whole region.
     fn caption(&self, points: &Points, fraction: f64, whole: bool) -> String {
         let (command, query) = (self.command, &self.query);
         let everything = whole && query.bounds.is_empty() && query.filter.is_none();
@@ -193,7 +193,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Points, which fraction of the records they are, and what reading them took.
+/// Points, their fraction of the rows, and the cost of reading them.
 struct Read {
     points: Points,
     fraction: f64,
@@ -220,12 +220,12 @@ fn question(command: &args::Plot, schema: &Schema, axes: [&Field; 2], color: Opt
     })
 }
 
-/// The end of a box as a number that an axis can begin or end at, in the column's unit.
+/// The bound of a box in the column's unit, as a number for an axis.
 fn number(field: &Field, end: &Value) -> Option<f64> {
     let number = match end {
         Value::Int(whole) => Some(*whole as f64),
         Value::Float(number) => Some(*number),
-        // The question that was asked with it would have been refused.
+        // The query with this bound would have been refused.
         Value::Text(text) => kubist::in_unit_of(field, text, Meant::Value).ok().flatten(),
         _ => None,
     };

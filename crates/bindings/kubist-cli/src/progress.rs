@@ -1,7 +1,7 @@
-//! One line on the terminal that says how far a long command is.
+//! Progress line of long commands on the terminal.
 //!
-//! Drawn only when standard error is a terminal, no wider than that; never more than ten times
-//! a second; gone when the command ends.
+//! It is drawn only if standard error is a terminal, fits its width, is drawn at most ten times a second, and
+//! disappears when the command ends.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::human;
 
 const REDRAW: Duration = Duration::from_millis(100);
-/// A command that ends sooner shows no line at all.
+/// Shorter commands show no line.
 const PATIENCE_SECONDS: f64 = 0.3;
 
 const BAR: &str = "{bar:16} {percent:>3}% {wide_msg}";
@@ -35,8 +35,8 @@ impl Progress {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// A bar with the share of `done` in `total`, `what`, and the time left.
-    /// `what` is only made when it will be seen.
+    /// Draws a bar with the fraction of `done` in `total`, the text of `what`, and the remaining time. `what`
+    /// is called only if the line is drawn.
     pub fn show(&mut self, done: u64, total: u64, what: impl FnOnce(f64) -> String) {
         let seconds = self.seconds();
         let drawn_lately = self.drawn.is_some_and(|last| last.elapsed() < REDRAW);
@@ -52,7 +52,7 @@ impl Progress {
         self.draw(BAR, (done.min(total), total), &format!("{}{left}", what(seconds)));
     }
 
-    /// One line, as it is.
+    /// Draws one line without a bar.
     pub fn say(&mut self, line: &str) {
         if !self.bar.is_hidden() {
             self.draw(LINE, (0, 0), line);
@@ -61,7 +61,7 @@ impl Progress {
 
     fn draw(&mut self, template: &str, (done, total): (u64, u64), text: &str) {
         self.drawn = Some(Instant::now());
-        // Our templates are sound, and another style would be no reason to fail.
+        // The templates are valid. A default style is better than a failure.
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         self.bar.set_style(style.progress_chars("█░"));
         self.bar.update(|state| {
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// A narrow terminal that keeps the lines written to it; `None`: the line was cleared.
+    /// A narrow terminal that records the lines written to it; `None` for a cleared line.
     #[derive(Clone, Debug, Default)]
     struct Narrow(Arc<Mutex<Vec<Option<String>>>>);
 

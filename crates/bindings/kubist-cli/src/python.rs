@@ -1,27 +1,27 @@
-//! The Python package that this command belongs to: asked through the Python that stands beside
-//! the command, or else through the one on the path.
+//! Finds the Python interpreter that has the Kubist package: this process, one next to the command, or one on
+//! the PATH.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The Python that this process is, if it is one.
+/// The path of this process, if it is a Python interpreter.
 static OWN: OnceLock<PathBuf> = OnceLock::new();
 
-/// Says that this process is a Python.
+/// Records that this process is a Python interpreter.
 pub fn runs_this(interpreter: PathBuf) {
-    // A process is one Python only.
+    // A second call would set the same path.
     let _ = OWN.set(interpreter);
 }
 
-/// What the first Python answers that can run `program`, and where that Python is.
+/// Runs `program` with the first interpreter that can; returns the interpreter and the output.
 pub fn asked(program: &str) -> Option<(PathBuf, String)> {
     let mut known = vec![interpreter(), PathBuf::from("python3")];
     known.dedup();
     known.into_iter().find_map(|python| answer(&python, program).map(|answer| (python, answer)))
 }
 
-/// The Python that runs this command, or stands beside it, or else is on the path; it may lack the package.
+/// The interpreter that runs this command, is next to it, or is on the PATH. It may lack the package.
 pub fn interpreter() -> PathBuf {
     if let Some(own) = OWN.get() {
         return own.clone();

@@ -1,4 +1,4 @@
-//! `kubist query`: records of a region.
+//! `kubist query`: the rows of a region.
 
 use std::path::Path;
 
@@ -16,8 +16,8 @@ pub fn run(command: &args::Query, cancel: &Cancel) -> Result<()> {
         return index::query(command, cancel);
     }
     if let Some(more) = command.more.first() {
-        let what = format!("{} is no file of arrays: {} cannot be asked with it", command.table, more.display());
-        return Err(Failure::usage(what));
+        let why = format!("{} is not a file of arrays, so {} cannot be queried with it", command.table, more.display());
+        return Err(Failure::usage(why));
     }
     let snapshot = Table::open(&command.table)?.snapshot()?;
     let query = RunOptions::with_cancel(cancel).of(command.question.spec(&snapshot.schema())?);

@@ -1,4 +1,4 @@
-//! `kubist regrid`: other dimensions or domains for a table that has rows.
+//! `kubist regrid`: changes the dimensions or domains of a table.
 
 use kubist::{Cancel, GridOptions, Table};
 
@@ -20,7 +20,7 @@ pub fn run(command: &args::Regrid, cancel: &Cancel) -> Result<()> {
     };
     let mut progress = Progress::new();
     let done = table.regrid(&options, &mut |rows, left| {
-        progress.show(rows, rows + left, |_| format!("{} records placed anew", human::count(rows)));
+        progress.show(rows, rows + left, |_| format!("{} records moved", human::count(rows)));
     })?;
     drop(progress);
     if command.json {

@@ -1,4 +1,4 @@
-//! `kubist salvage`: what is sound of a damaged table, as a new table.
+//! `kubist salvage`: copies the intact rows of a damaged table into a new table.
 
 use kubist::{Cancel, Table};
 
@@ -11,7 +11,7 @@ use crate::progress::Progress;
 pub fn run(command: &args::Salvage, cancel: &Cancel) -> Result<()> {
     let mut progress = Progress::new();
     let report = Table::salvage(&command.table, &command.other, cancel, &mut |done, total| {
-        progress.show(done, total, |_| format!("{} of {} records saved", human::count(done), human::count(total)));
+        progress.show(done, total, |_| format!("{} of {} records copied", human::count(done), human::count(total)));
     })?;
     drop(progress);
     if command.json {
@@ -30,7 +30,7 @@ pub fn run(command: &args::Salvage, cancel: &Cancel) -> Result<()> {
     }
     let lost = match report.rows_lost {
         lost if lost > 0 && report.uncounted => format!("at least {} lost", human::counted(lost, "record")),
-        0 => "no known record is lost, but see above what cannot be known".into(),
+        0 => "no known loss, but the notes above list losses that cannot be determined".into(),
         lost => format!("{} lost", human::counted(lost, "record")),
     };
     Err(Failure { kind: Kind::Unsound, message: format!("{}: {lost}", command.table) })

@@ -1,13 +1,12 @@
-//! Records as a table for people: numbers to the right, text to the left, no
-//! wider than they need.
+//! Text tables for the terminal.
 
 use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, Schema};
 use unicode_width::UnicodeWidthStr;
 
-/// Text in columns, in cells of a terminal, each as wide as its widest cell; those marked `right` end
-/// where their column ends. What would move the cursor is escaped.
+/// Lays out rows in columns, each as wide as its widest cell. Columns marked `right` are right-aligned.
+/// Control characters are escaped.
 pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String {
     let header: Vec<_> = header.iter().map(|name| kubist::printable(name)).collect();
     let rows = rows.iter().map(|row| row.iter().map(|cell| kubist::printable(cell)).collect());
@@ -34,7 +33,7 @@ pub fn aligned(header: &[&str], right: &[bool], rows: &[Vec<String>]) -> String 
     text
 }
 
-/// Keeps the first records, to lay them out when all are there.
+/// The first rows of a result, kept until all are known and can be laid out.
 pub struct Preview {
     rows: Vec<Vec<String>>,
     names: Vec<String>,
@@ -55,7 +54,7 @@ impl Preview {
         }
     }
 
-    /// Takes what there is room for, and says how many rows that was.
+    /// Adds rows up to the limit and returns their number.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<usize, ArrowError> {
         let options = FormatOptions::default().with_null("·").with_display_error(true);
         let columns: Vec<ArrayFormatter> = batch
@@ -76,7 +75,7 @@ impl Preview {
     }
 }
 
-/// One line, not too long, nothing that moves the cursor.
+/// One line of limited length without control characters.
 fn cell(text: &str) -> String {
     let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut cell: String = clean.take(WIDEST + 1).collect();

@@ -1,4 +1,4 @@
-//! `kubist tail`: commits as they land.
+//! `kubist tail`: prints commits as they become visible.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::failure::Result;
 use crate::human;
 use crate::output::{print, print_raw};
 
-/// Without end, as far as anybody waits.
+/// Practically no time limit.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
@@ -30,7 +30,7 @@ pub fn run(command: &args::Tail, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// One line on a snapshot, and what its writers did since the last.
+/// Prints one line about a snapshot and the commits since the last one.
 fn print_changes(command: &args::Tail, snapshot: &Snapshot, before: &mut BTreeMap<String, (u64, u64)>) -> Result<()> {
     let about = snapshot.about()?;
     let mut changes = Vec::new();

@@ -1,4 +1,4 @@
-//! `kubist trajectories`: all records of whatever has a record in a region.
+//! `kubist trajectories`: the complete trajectories that pass through a region.
 
 use kubist::{Cancel, QuerySpec, RunOptions, Snapshot, Table};
 
@@ -27,16 +27,15 @@ pub fn run(command: &args::Trajectories, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// The column that tells trajectories apart where nobody says it: the identity, or else the lookup,
-/// if that is one column.
+/// The default trajectory column: the identity, or else the lookup, if it is a single column.
 fn only_column(snapshot: &Snapshot) -> Result<String> {
     let info = snapshot.about()?;
     match (&info.identity[..], &info.lookup[..]) {
         ([only], _) | (_, [only]) => Ok(only.clone()),
         _ => Err(Failure::usage(format!(
-            "--by: say which column tells trajectories apart; the identity is {}",
+            "--by: name the column that identifies trajectories; the table's identity is {}",
             match info.identity.is_empty() {
-                true => "each record's own".into(),
+                true => "each row by itself".into(),
                 false => info.identity.join(", "),
             }
         ))),

@@ -1,9 +1,9 @@
-//! `kubist view ssh://user@host/path`: tables where the user may log in.
+//! `kubist view ssh://user@host/path`: views tables on a remote machine.
 //!
-//! The user's own ssh, in one connection, runs `kubist view` on the other machine and forwards
-//! its port. A token keeps out other users of either machine. It goes through ssh's standard
-//! input and on no command line, except the browser's with `--open`. The input ends when this
-//! process ends, and the server on the other machine ends with it.
+//! The user's own ssh client runs `kubist view` on the remote machine and forwards its port, in one
+//! connection. A token keeps out other users of both machines. The token goes through ssh's standard input
+//! and is on no command line, except the browser's with `--open`. The input closes when this process ends,
+//! which ends the remote server.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,16 +21,16 @@ use crate::failure::{Failure, Kind, Result};
 use crate::output::{print, remark};
 use crate::{args, browser, token};
 
-/// How often it is looked whether something has ended.
+/// Interval between checks whether a process has ended.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the other side may take to end.
+/// Time limit for the remote side to end.
 const PARTING: Duration = Duration::from_secs(3);
-/// Ports over there that are tried: which are free is not known here.
+/// Number of remote ports to try, because the free ones are unknown here.
 const TRIES: usize = 4;
-/// Lines of standard error that may tell why.
+/// Lines of standard error kept for the error message.
 const REMEMBERED: usize = 8;
 const SCHEME: &str = "ssh://";
-/// What ssh ends with when it fails itself, and a shell that does not find a command.
+/// The exit codes of a failed ssh, and of a shell that does not find a command.
 const SSH_FAILED: i32 = 255;
 const NO_COMMAND: i32 = 127;
 
@@ -38,10 +38,10 @@ pub fn is_remote(table: &str) -> bool {
     table.starts_with(SCHEME)
 }
 
-/// Where tables are, as ssh knows it.
+/// A remote host and the paths of its tables.
 #[derive(Debug, PartialEq)]
 struct There {
-    /// `user@host`, or the host's name in the user's own configuration.
+    /// `user@host`, or a host alias of the user's ssh configuration.
     host: String,
     port: Option<u16>,
     paths: Vec<String>,
@@ -57,17 +57,17 @@ impl There {
                 Some(there) if there.host == host && there.port == port => there.paths.push(path),
                 Some(there) => {
                     return Err(Failure::usage(format!(
-                        "{}: one call looks at tables of one host, {}",
+                        "{}: all tables must be on one host, {}; start a second kubist view for the others",
                         kubist::without_password(table),
                         there.host
                     )));
                 }
             }
         }
-        there.ok_or_else(|| Failure::usage("no table is named"))
+        there.ok_or_else(|| Failure::usage("no table is given"))
     }
 
-    /// For the shell over there.
+    /// The command line for the remote shell.
     fn command(&self, kubist: &str, port: u16) -> String {
         let paths: Vec<String> = self.paths.iter().map(|path| quoted(path)).collect();
         format!("{} view --token - --port {port} -- {}", quoted(kubist), paths.join(" "))
@@ -76,30 +76,30 @@ impl There {
 
 fn parse(table: &str) -> Result<(String, Option<u16>, String)> {
     let shown = kubist::without_password(table);
-    let wrong = |why: &str| Failure::usage(format!("{shown}: {why}; as in ssh://user@host/path/run.kubist"));
-    let rest = table.strip_prefix(SCHEME).ok_or_else(|| wrong("beside ssh:// all tables must be so"))?;
+    let wrong = |why: &str| Failure::usage(format!("{shown}: {why}; expected ssh://user@host/path/run.kubist"));
+    let rest = table.strip_prefix(SCHEME).ok_or_else(|| wrong("if one table has ssh://, all must have it"))?;
     let (authority, path) = rest.split_once('/').ok_or_else(|| wrong("the path is missing"))?;
     let (user, address) = match authority.rsplit_once('@') {
         Some((user, address)) => (Some(user), address),
         None => (None, authority),
     };
     let (host, port) = match address.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').ok_or_else(|| wrong("the bracket is not closed"))?,
+        Some(rest) => rest.split_once(']').ok_or_else(|| wrong("a closing bracket is missing"))?,
         None => address.split_at(address.find(':').unwrap_or(address.len())),
     };
     let port = match port.strip_prefix(':') {
         Some(port) => Some(port.parse().map_err(|_| wrong("the port is not a number"))?),
         None if port.is_empty() => None,
-        None => return Err(wrong("what follows the host is not a port")),
+        None => return Err(wrong("the text after the host is not a port")),
     };
     if user.is_some_and(|user| user.contains(':')) {
-        // It would stand in the list of processes.
-        return Err(wrong("it must not have a password, because ssh asks for it"));
+        // Other users could see it in the list of processes.
+        return Err(wrong("a password is not allowed here, because ssh asks for it"));
     }
-    // ssh would take it for an option.
+    // ssh would read it as an option.
     let plain = |name: &str| !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_whitespace);
     if !plain(host) || user.is_some_and(|user| !plain(user)) {
-        return Err(wrong("the host or the user is not a name"));
+        return Err(wrong("the host or user name is not valid"));
     }
     let path = match path.strip_prefix("~/") {
         Some(in_home) => in_home.to_string(),
@@ -112,7 +112,7 @@ fn parse(table: &str) -> Result<(String, Option<u16>, String)> {
     Ok((format!("{user}{host}"), port, path))
 }
 
-/// One word for any shell.
+/// Quotes one word for any shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
@@ -120,7 +120,7 @@ fn quoted(word: &str) -> String {
 pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     let there = There::parse(command.tables.iter().map(|table| &**table))?;
     if !command.address.is_loopback() {
-        return Err(Failure::usage("--address: what ssh brings here is for this machine alone"));
+        return Err(Failure::usage("--address: a table over ssh is served to this machine only; leave out --address"));
     }
     let token = match command.token.as_deref() {
         Some("-") => token::from_input(cancel)?,
@@ -131,7 +131,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     for attempt in 1..=TRIES {
         let here = free_port(command.port)?;
         let away = random(2)?;
-        // Above what is for services, below what systems hand out by themselves.
+        // Above the ports of services, below the ephemeral ports.
         let away = 20_000 + u16::from_le_bytes([away[0], away[1]]) % 12_000;
         let mut ssh = Ssh::start(&there, &command.remote_kubist, &token, here, away)?;
         match ssh.wait(cancel)? {
@@ -151,14 +151,14 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     let url = format!("http://127.0.0.1:{here}/?token={token}");
     print(&format!("{url}\n"))?;
     if command.token.as_deref() != Some("-") {
-        remark("Ctrl-C stops, here and there");
+        remark("Ctrl-C stops the server on both machines");
     }
     if command.open {
         browser::open(&url);
     }
     while !cancel.is_set() {
         if ssh.has_ended()? {
-            // Ctrl-C reaches both of us: who was first does not matter.
+            // Ctrl-C reaches ssh and this process in any order.
             std::thread::sleep(2 * LOOK);
             if !cancel.is_set() {
                 return Err(ssh.failure(&there, &command.remote_kubist).noting("the connection has ended"));
@@ -170,7 +170,7 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// The port that ssh will listen on; no other process should take it until then.
+/// A free local port for ssh. Another process may take it before ssh does.
 fn free_port(wanted: u16) -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, wanted));
     let address = listener.and_then(|listener| listener.local_addr());
@@ -185,18 +185,18 @@ fn random(bytes: usize) -> Result<Vec<u8>> {
     Ok(random)
 }
 
-/// The lines that come, in whatever encoding: greetings may have any.
+/// The lines of a stream. Login messages may have any encoding.
 fn lines(source: impl Read) -> impl Iterator<Item = String> {
     let pieces = BufReader::new(source).split(b'\n').map_while(|piece| piece.ok());
     pieces.map(|piece| String::from_utf8_lossy(&piece).trim_end_matches('\r').to_string())
 }
 
-/// A running ssh; when it is dropped it is ended.
+/// A running ssh. Dropping it ends it.
 struct Ssh {
     child: Child,
-    /// While it is open the server over there runs.
+    /// The remote server runs while this is open.
     input: Option<ChildStdin>,
-    /// A message once the remote server has printed where it listens.
+    /// Gets a message when the remote server has printed its address.
     ready: Receiver<()>,
     /// The last lines of standard error, and the thread that reads them.
     last: Arc<Mutex<Vec<String>>>,
@@ -206,7 +206,7 @@ struct Ssh {
 impl Ssh {
     fn start(there: &There, kubist: &str, token: &str, here: u16, away: u16) -> Result<Ssh> {
         let mut ssh = Command::new("ssh");
-        // A connection that others share would not end with us, nor tell that a port is taken.
+        // A shared connection would outlive this process and would not report a port that is in use.
         ssh.args(["-T", "-o", "ControlPath=none", "-o", "ExitOnForwardFailure=yes"]);
         ssh.args(["-L", &format!("127.0.0.1:{here}:127.0.0.1:{away}")]);
         if let Some(port) = there.port {
@@ -217,20 +217,20 @@ impl Ssh {
         let mut child = ssh.spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Failure {
                 kind: Kind::Existence,
-                message: "there is no ssh on the path: install OpenSSH's client".into(),
+                message: "ssh is not on the PATH: install the OpenSSH client".into(),
             },
             _ => Failure::io(Path::new("ssh"), &error),
         })?;
         let mut input = child.stdin.take();
         if let Some(input) = &mut input {
-            // If ssh has gone already, its end tells why.
+            // If ssh has ended, its exit status explains the error.
             let _ = writeln!(input, "{token}");
         }
         let (send, ready) = channel();
         if let Some(output) = child.stdout.take() {
             let address = format!("http://127.0.0.1:{away}/");
             std::thread::spawn(move || {
-                // A login may greet first.
+                // The login may print messages first.
                 for line in lines(output) {
                     if line.starts_with(&address) && send.send(()).is_err() {
                         return;
@@ -258,17 +258,17 @@ impl Ssh {
         Ok(Ssh { child, input, ready, last, teller })
     }
 
-    /// Waits until the server is there; `None` if ssh has ended, or we shall.
+    /// Waits until the server listens. Returns `None` if ssh has ended or the command was cancelled.
     fn wait(&mut self, cancel: &Cancel) -> Result<Option<()>> {
         while !cancel.is_set() {
             match self.ready.recv_timeout(LOOK) {
                 Ok(()) => return Ok(Some(())),
                 Err(RecvTimeoutError::Timeout) => {}
-                // No message can come any more; it will end.
+                // No message can arrive any more; ssh is about to end.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
             }
             if self.has_ended()? {
-                // The message may have come just before it ended: the end counts.
+                // Even if the address arrived just before, the connection is gone.
                 std::thread::sleep(2 * LOOK);
                 return Ok(None);
             }
@@ -281,8 +281,8 @@ impl Ssh {
         Ok(ended.is_some())
     }
 
-    /// The last lines on standard error. A connection that the user's configuration keeps
-    /// open may hold that open too: then what is there by now is all.
+    /// The last lines of standard error. A shared connection of the user's configuration may keep standard
+    /// error open, so this waits a limited time.
     fn lines(&mut self) -> Vec<String> {
         let begin = Instant::now();
         while !self.teller.as_ref().is_none_or(|teller| teller.is_finished()) && begin.elapsed() < PARTING {
@@ -291,7 +291,7 @@ impl Ssh {
         self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    /// Why it ended.
+    /// The failure that made ssh end.
     fn failure(&mut self, there: &There, kubist: &str) -> Failure {
         let code = self.child.wait().ok().and_then(|status| status.code());
         let lines = self.lines();
@@ -308,23 +308,23 @@ impl Ssh {
         }
         match code {
             Some(SSH_FAILED) => {
-                let why = if last.is_empty() { "it said nothing" } else { last };
-                Failure { kind: Kind::System, message: format!("ssh did not reach {host}: {why}") }
+                let why = if last.is_empty() { "no message" } else { last };
+                Failure { kind: Kind::System, message: format!("ssh cannot reach {host}: {why}") }
             }
             Some(NO_COMMAND) => Failure {
                 kind: Kind::Existence,
                 message: format!(
-                    "{host} has no command {kubist}: install Kubist there, or say where it is with --remote-kubist"
+                    "{host} has no command {kubist}: install Kubist there, or give its path with --remote-kubist"
                 ),
             },
             Some(code) => {
-                Failure { kind: Kind::System, message: format!("{host}: {kubist} ended with {code}: {last}") }
+                Failure { kind: Kind::System, message: format!("{host}: {kubist} ended with exit code {code}: {last}") }
             }
-            None => Failure { kind: Kind::System, message: format!("{host}: ssh was ended by a signal") },
+            None => Failure { kind: Kind::System, message: format!("{host}: a signal ended ssh") },
         }
     }
 
-    /// Lets the server go, and then ssh.
+    /// Ends the remote server, then ssh.
     fn end(&mut self) {
         self.input = None;
         let begin = Instant::now();
@@ -334,7 +334,7 @@ impl Ssh {
             }
             std::thread::sleep(LOOK);
         }
-        // It has ended meanwhile, or does now.
+        // Both calls fail if it has ended by now.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! `kubist optimize` and `kubist clean`: restore the layout, delete files that nothing needs.
+//! `kubist optimize` and `kubist clean`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::human;
 use crate::output::{print, print_json};
 use crate::progress::Progress;
 
-/// How long to wait for commits before looking whether to stop.
+/// Longest wait for commits between two checks for cancellation.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
@@ -27,14 +27,14 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
         let seen = table.snapshot()?;
         let mut progress = Progress::new();
         let report = table.optimize(&options, &mut |rows, debt| {
-            progress.show(rows, rows + debt, |_| format!("{} records placed anew", human::count(rows)));
+            progress.show(rows, rows + debt, |_| format!("{} records moved", human::count(rows)));
         })?;
         drop(progress);
         if command.json {
             print_json(&report)?;
         } else if report.rewrites > 0 || !command.watch {
             print(&format!(
-                "{} placed anew and {} copied in {}{}, {} written; records to move: {} before, {} now{}\n",
+                "{} moved and {} copied in {}{}, {} written; records to move: {} before, {} now{}\n",
                 human::counted(report.rows_rewritten, "record"),
                 human::count(report.rows_copied),
                 human::counted(report.rewrites, "rewrite"),
@@ -64,13 +64,13 @@ pub fn optimize(command: &args::Optimize, cancel: &Cancel) -> Result<()> {
 pub fn clean(command: &args::Clean) -> Result<()> {
     let hours = command.retention_hours;
     let retention = Duration::try_from_secs_f64(hours * 3600.0)
-        .map_err(|_| Failure::usage(format!("--retention-hours: {hours} is not a length of time")))?;
+        .map_err(|_| Failure::usage(format!("--retention-hours: {hours} is not a duration")))?;
     let report = Table::open(&command.table)?.clean(retention)?;
     if command.json {
         return print_json(&report);
     }
     print(&format!(
-        "{} deleted ({}), {} waiting; {} of others given back, {} waiting\n",
+        "{} deleted ({}), {} waiting; {} freed in other files, {} waiting\n",
         human::counted(report.segments_deleted, "file"),
         human::bytes(report.bytes_deleted),
         human::counted(report.segments_waiting, "file"),

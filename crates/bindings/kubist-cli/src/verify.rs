@@ -1,4 +1,4 @@
-//! `kubist verify`: checks whether a table is sound and lists what is wrong with it.
+//! `kubist verify`: checks a table for damage and lists the findings.
 
 use kubist::{Cancel, Table, VerifyOptions};
 
@@ -21,7 +21,7 @@ pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
     drop(progress);
     let looked = match report.deep {
         true => human::counted(report.pages, "page"),
-        false => "no page read: --deep does".into(),
+        false => "no page read: use --deep".into(),
     };
     let replicas = match report.replicas {
         0 => String::new(),
@@ -37,7 +37,7 @@ pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
     if command.json {
         print_json(&report)?;
     } else if report.is_sound() {
-        print(&format!("sound: {checked}\n"))?;
+        print(&format!("intact: {checked}\n"))?;
     } else {
         let unread = report.unread.iter().map(|what| format!("could not be read: {what}\n"));
         print(&report.findings.iter().map(|finding| format!("{finding}\n")).chain(unread).collect::<String>())?;
@@ -48,25 +48,25 @@ pub fn run(command: &args::Verify, cancel: &Cancel) -> Result<()> {
     let unread = match report.unread.len() as u64 {
         0 => String::new(),
         locations => format!(
-            "; {} could not be read, with {}, and nothing is known of them",
+            "; {} with {} could not be read, so their condition is unknown",
             human::counted(locations, "location"),
             human::counted(report.rows_unread, "record")
         ),
     };
     if report.findings.is_empty() {
-        let message = format!("{}: no finding among {checked}{unread}", command.table);
+        let message = format!("{}: no damage found in {checked}{unread}", command.table);
         return Err(Failure { kind: Kind::System, message });
     }
     let findings = human::counted(report.findings.len() as u64, "finding");
     let lost = match (report.rows_lost, report.rows_recoverable) {
         (0, _) => String::new(),
         (lost, 0) => format!("; {} lost", human::counted(lost, "record")),
-        (lost, mendable) => {
-            format!("; {} lost, of which replicas hold {}", human::counted(lost, "record"), human::count(mendable))
+        (lost, recoverable) => {
+            format!("; {} lost, {} of them in replicas", human::counted(lost, "record"), human::count(recoverable))
         }
     };
     Err(Failure {
         kind: Kind::Unsound,
-        message: format!("{}: {findings} among {checked}{lost}{unread}", command.table),
+        message: format!("{}: {findings} in {checked}{lost}{unread}", command.table),
     })
 }

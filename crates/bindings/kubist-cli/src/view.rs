@@ -1,4 +1,4 @@
-//! `kubist view`: tables in the browser, and for programs over HTTP.
+//! `kubist view`: serves tables to the browser and to programs over HTTP.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     let token = match &command.token {
         None if !loopback => {
             return Err(Failure::usage(format!(
-                "{} can be reached from elsewhere: say --token with at least 16 letters and digits, \
-                 or stay on 127.0.0.1 and come through ssh -L",
+                "{} can be reached from other machines: give --token with at least 16 letters and digits, \
+                 or listen on 127.0.0.1 and connect through ssh -L",
                 command.address
             )));
         }
         Some(token) if token == "-" => Some(token::from_input(cancel)?),
         token => token.clone(),
     };
-    let attended = command.token.as_deref() == Some("-");
+    let is_supervised = command.token.as_deref() == Some("-");
     let options = Options {
         tables: command.tables.iter().map(|table| (**table).to_owned()).collect(),
         address: command.address,
@@ -37,8 +37,8 @@ pub fn run(command: &args::View, cancel: &Cancel) -> Result<()> {
     let query = token.map_or(String::new(), |token| format!("?token={token}"));
     let url = format!("http://{}/{query}", server.address());
     print(&format!("{url}\n"))?;
-    if !attended {
-        remark("Ctrl-C stops");
+    if !is_supervised {
+        remark("Ctrl-C stops the server");
     }
     if command.open {
         browser::open(&url);

@@ -92,7 +92,7 @@ fn a_box_beyond_all_records_is_told_with_where_they_lie() {
     let workdir = Workdir::new();
     workdir.write("a.csv", "lon,time,kind\n190.5,2024-01-01,sea\n260,2024-03-01,land\n");
     workdir.run("ingest t a.csv --dimensions lon,time").ok();
-    let beyond = "note: no record has lon in that range: it runs from 190.5 to 260\n";
+    let beyond = "note: no row has lon in this range; its values are from 190.5 to 260\n";
     for question in
         ["query t", "query t --count", "estimate t mean(lon)", "estimate t count()", "trajectories t --by kind"]
     {
@@ -100,13 +100,13 @@ fn a_box_beyond_all_records_is_told_with_where_they_lie() {
         assert!(ran.err.ends_with(beyond), "{question}: {}", ran.err);
     }
     let ran = workdir.run("query t --box time=2025-01-01:").ok();
-    assert!(ran.err.contains("time in that range: it runs from 2024-01-01 to 2024-03-01"), "{}", ran.err);
+    assert!(ran.err.contains("time in this range; its values are from 2024-01-01 to 2024-03-01"), "{}", ran.err);
     let ran = workdir.run("query t --box kind=ice").ok();
-    assert!(ran.err.ends_with("note: no record has kind in that range\n"), "{}", ran.err);
+    assert!(ran.err.ends_with("note: no row has kind in this range\n"), "{}", ran.err);
     // Each range has records, the box has none; a script gets figures alone; the sample has none.
     for question in ["--box lon=190:191,kind=land", "--json --box lon=0:1", "--box lon=190:191 --sample 1e-9"] {
         let ran = workdir.run(&format!("query t {question}")).ok();
-        assert!(!ran.err.contains("no record has"), "{question}: {}", ran.err);
+        assert!(!ran.err.contains("no row has"), "{question}: {}", ran.err);
     }
 }
 
@@ -170,10 +170,10 @@ fn messages_say_what_a_person_would() {
     workdir.run("estimate run.kubist maen(x)").fails(2, &["there is no aggregate \"maen\"; did you mean mean"]);
     let ending = ["a picture is a PNG, SVG or PDF", "not .jpg"];
     workdir.run("plot run.kubist --axes x,y -o a.jpg").fails(2, &ending);
-    workdir.run("plot run.kubist --axes x,y -o a.gif").fails(2, &["not .gif", "an animation wants --animate COLUMN"]);
+    workdir.run("plot run.kubist --axes x,y -o a.gif").fails(2, &["not .gif", "an animation needs --animate COLUMN"]);
     workdir
         .run("plot run.kubist --axes x,y --animate pid -o a.svg")
-        .fails(2, &["an animation is a GIF, an MP4 or a folder of PNGs", "not .svg"]);
+        .fails(2, &["an animation is a GIF, an MP4 or a folder of PNG files", "not .svg"]);
     workdir.run("model fit nowhere --plot a.svg --output f.json").fails(2, &["charts are PNG files", "not .svg"]);
     assert!(!["a.jpg", "a.gif", "a.svg"].iter().any(|name| workdir.path(name).exists()));
     let found = workdir.run("query run.kubist --box PID=7 --columns KIND,Pid").ok();
@@ -264,5 +264,5 @@ fn bounds_of_errors_are_said_at_the_creation_and_shown() {
     workdir.run_of(&["alter", "t", "--add-column", "age:float64=0.3", "--accuracy", "age=0.01 rel"]).ok();
     assert!(workdir.run("info t").ok().out.contains("accuracy 0.01 rel"));
     let told = workdir.run("alter t --add-column heat:float64 --accuracy age=1").fails(2, &[]).err;
-    assert!(told.contains("not added"), "{told}");
+    assert!(told.contains("--add-column does not add this column"), "{told}");
 }

@@ -192,7 +192,7 @@ fn estimates_hold_the_truth_and_say_so() {
     let found = workdir.run_of(&["estimate", "t", "mean(x), count()", "max(y)", "--error", "2%"]).ok();
     assert!(found.out.contains("mean(x)") && found.out.contains(" ± "), "{}", found.out);
     assert!(found.out.contains("40,000 exactly"), "{}", found.out);
-    assert!(found.err.contains("95 % confidence; ") && found.err.contains("as good as asked for"), "{}", found.err);
+    assert!(found.err.contains("95 % confidence; ") && found.err.contains("the error goal is reached"), "{}", found.err);
     let output = workdir.run_of(&["estimate", "t", "mean(x)", "--error", "0.02", "--json"]).ok().json();
     let figure = &output["figures"][0];
     let (value, low, high) =
@@ -338,7 +338,7 @@ fn info_and_verify() {
     let info = workdir.run("info t --json").ok().json();
     assert_eq!(info["dimensions"].as_array().unwrap().len(), 3);
     assert_eq!(info["columns"][0]["name"], "pid");
-    assert!(workdir.run("verify t").ok().out.starts_with("sound: 5,000 records in "));
+    assert!(workdir.run("verify t").ok().out.starts_with("intact: 5,000 records in "));
     let report = workdir.run("verify t --json").ok().json();
     assert_eq!((&report["rows"], report["findings"].as_array().map(Vec::len)), (&MANY.into(), Some(0)));
 
@@ -363,7 +363,7 @@ fn info_and_verify() {
     let saved = workdir.run("salvage t saved").fails(1, &["t: ", "lost"]);
     assert!(saved.out.contains("damaged data in ") && saved.out.contains(" costs "), "{}", saved.out);
     assert_eq!(workdir.run("query saved --count").ok().out, format!("{}\n", MANY - lost));
-    assert!(workdir.run("verify saved --deep").ok().out.starts_with("sound: "));
+    assert!(workdir.run("verify saved --deep").ok().out.starts_with("intact: "));
     workdir.run("salvage t saved").fails(3, &["saved already exists"]);
     let whole = workdir.run("salvage saved again --json").ok().json();
     assert_eq!((&whole["rows"], &whole["rows_lost"]), (&(MANY - lost).into(), &0.into()));
@@ -395,7 +395,7 @@ fn a_plot_is_a_picture() {
     workdir.run("plot t --axes X,Z --color Y -o c.png").ok();
     size("c.png");
     let empty = workdir.run("plot t --axes x,y -o d.png --box x=7:").ok();
-    assert!(empty.err.contains("the picture is empty"), "{}", empty.err);
+    assert!(empty.err.contains("the plot is empty"), "{}", empty.err);
     std::fs::write(workdir.path("far.csv"), "x,y,w\n0,0,1.5\n1,0,inf\n0,1,\n1,1,2.5\n").unwrap();
     workdir.run("ingest far far.csv --dimensions x,y").ok();
     workdir.run("plot far --axes x,w -o far.svg").ok();
@@ -412,8 +412,8 @@ fn wrong_usage_and_wrong_input_are_code_2() {
     workdir.table("t", &particles(0, 100));
     for (arguments, part) in [
         ("query", "required arguments"),
-        ("query t --sample 0", "a fraction lies above 0"),
-        ("query t --sample 2", "a fraction lies above 0"),
+        ("query t --sample 0", "a fraction is above 0"),
+        ("query t --sample 2", "a fraction is above 0"),
         ("query t --window 0.5:0.1", "0 <= LO < HI <= 1"),
         ("query t --limit 0", "--limit"),
         ("query t --box x", "expected COLUMN=LOW:HIGH"),
@@ -423,17 +423,17 @@ fn wrong_usage_and_wrong_input_are_code_2() {
         ("query t --columns w", "w"),
         ("query t --where w>1", "w"),
         ("query t --where x>", ""),
-        ("query t -o out.xyz", "its ending names no format"),
+        ("query t -o out.xyz", "the file extension names no format"),
         ("query t --count -o out.csv", "cannot be used with"),
         ("estimate t", "required arguments"),
         ("estimate t mode(x)", "there is no aggregate \"mode\""),
         ("estimate t mean(kind)", "`kind` of type Utf8 is not a number"),
         ("estimate t mean(w)", "no column `w`"),
-        ("estimate t mean(x) --error 0", "a share lies above 0"),
+        ("estimate t mean(x) --error 0", "a fraction is above 0"),
         ("estimate t mean(x) --within soon", "is no time, as 2, '2 s' or '500 ms'"),
         ("estimate t mean(x) --confidence 100%", "confidence must be between 0 and 1"),
         ("ingest t2 source.parquet --dimensions w", "no column `w`"),
-        ("ingest t2 source.parquet --dimensions x=0:", "a domain has two ends"),
+        ("ingest t2 source.parquet --dimensions x=0:", "a domain needs two bounds"),
         ("ingest t2 source.parquet --dimensions x=1:0", "x"),
         ("ingest t2 source.parquet --dimensions x --identity w", "w"),
         ("ingest t2 source.parquet --dimensions x --writer memory_bytes=lots", "is not a size"),

@@ -1,4 +1,4 @@
-//! Commands about files that stay as they are.
+//! Commands about files that stay in their format.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,9 @@ use crate::parse;
 
 /// Index files by their values: HDF5, netCDF, Parquet, .npy
 ///
-/// Writes FILE.kubix beside each file, a few thousandths of its size: between which values each block
-/// of each array lies. kubist query FILE then reads only the blocks that can hold an answer. The files
-/// stay as they are. Files that are indexed already are left alone, unless their index lacks what is
-/// asked for.
+/// Writes FILE.kubix next to each file, a few thousandths of its size, with the minimum and maximum of each
+/// block of each array. `kubist query FILE` then reads only the blocks that can match. The files do not
+/// change. An indexed file is skipped, unless its index lacks something that the options request.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,24 +25,24 @@ Exit codes: see kubist --help")]
 pub struct Index {
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Only these variables
+    /// Index only these variables
     #[arg(long, value_delimiter = ',')]
     pub variables: Option<Vec<String>>,
-    /// At most so many bytes of a block, or its shape: 64KiB (the usual), 16x16x16
+    /// The largest block in bytes, or its shape: 16x16x16 [default: 64KiB]
     #[arg(long, value_name = "SIZE")]
     pub block: Option<Block>,
-    /// The share of the blocks that get a sorted copy, those that most questions hit: 5%
-    #[arg(long, value_name = "SHARE", value_parser = parse::fraction)]
+    /// The fraction of blocks that get a sorted copy, chosen by how many queries they match: 5%
+    #[arg(long, value_name = "FRACTION", value_parser = parse::fraction)]
     pub sorted: Option<f64>,
-    /// Write the indices to this folder: where the data is read-only
+    /// Write the indexes to this folder, for read-only data
     #[arg(long, value_name = "DIR")]
     pub into: Option<PathBuf>,
-    /// Index files that changed anew; of those that grew only what was appended
+    /// Index changed files again; of files that grew, index only the appended part
     #[arg(long)]
     pub refresh: bool,
-    /// Print which size of blocks suits questions that select this share, by the I/O model and the
-    /// device as it is measured; the files must be indexed
-    #[arg(long, value_name = "SHARE", value_parser = parse::fraction)]
+    /// Print the block size that suits queries of this selectivity, from the I/O model and a measurement of
+    /// the device; the files must be indexed
+    #[arg(long, value_name = "FRACTION", value_parser = parse::fraction)]
     pub advise: Option<f64>,
     /// Print the outcome as JSON
     #[arg(long)]

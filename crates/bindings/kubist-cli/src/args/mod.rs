@@ -1,4 +1,4 @@
-//! The command line: names, help, and nothing that acts.
+//! Definition of the command line: names, options and help. It runs nothing.
 
 mod files;
 mod model;
@@ -19,14 +19,13 @@ pub use self::write::{Alter, Cache, Clean, Copy, Drop, Ingest, Optimize, Regrid}
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    the table, or what it holds, is not sound (also: verify found something)
+  1    the table is damaged (also: verify found damage)
   2    wrong usage or wrong input: nothing of the failing input was written
-  3    something is not there, or is already there
-  4    the operating system or another process said no (full disk, permissions, busy)
-  130  interrupted (Ctrl-C): what was committed stays, whole";
+  3    something does not exist, or already exists
+  4    the operating system or another process refused (full disk, permissions, busy)
+  130  interrupted (Ctrl-C): committed rows stay, complete";
 
-/// A store for particles and other point-like records: any region, in full
-/// or as a sample, while it is being written.
+/// A store for particles and catalogues: query any region, in full or as a sample, while data is written.
 #[derive(Debug, Parser)]
 #[command(name = "kubist", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub struct Kubist {
@@ -57,7 +56,7 @@ pub enum Command {
     Cache(Cache),
     #[command(subcommand)]
     Model(Model),
-    /// Print where ParaView's plug-in lies, for Tools > Manage Plugins > Load New
+    /// Print the path of the ParaView plug-in, for Tools > Manage Plugins > Load New
     ParaviewPath,
 }
 
@@ -65,19 +64,19 @@ pub enum Command {
 mod tests {
     use clap::{Args, CommandFactory};
 
-    const ALL_HAVE: [&str; 3] = ["help", "version", "json"];
+    const SHARED: [&str; 3] = ["help", "version", "json"];
     const MOST: usize = 12;
 
     fn ids(command: &clap::Command) -> Vec<&str> {
         command.get_arguments().map(|argument| argument.get_id().as_str()).collect()
     }
 
-    /// The options of a question count as one, and those that all commands have are not counted.
+    /// The query options count as one. Options that all commands share do not count.
     fn check(command: &clap::Command) {
         let question = super::Question::augment_args(clap::Command::new("question"));
         let question = ids(&question);
         let all = ids(command);
-        let own: Vec<&&str> = all.iter().filter(|id| !question.contains(id) && !ALL_HAVE.contains(id)).collect();
+        let own: Vec<&&str> = all.iter().filter(|id| !question.contains(id) && !SHARED.contains(id)).collect();
         let shared = usize::from(all.iter().any(|id| question.contains(id)));
         assert!(own.len() + shared <= MOST, "{} has {} options of its own: {own:?}", command.get_name(), own.len());
         command.get_subcommands().for_each(check);

@@ -1,4 +1,4 @@
-//! The scalability model.
+//! Commands of the scalability model.
 
 use std::path::PathBuf;
 
@@ -7,17 +7,17 @@ use clap::{Args, Subcommand};
 use crate::location::Location;
 use crate::parse;
 
-/// Fit the scalability model to a cluster, and ask it
+/// Fit the scalability model to a store, or get advice from it
 #[derive(Debug, Subcommand)]
 pub enum Model {
     Fit(Fit),
     Advise(Advise),
 }
 
-/// Measure what requests cost here, and fit the scalability model to it
+/// Measure the cost of requests and fit the scalability model to it
 ///
-/// Takes about 20 s, writes some 20 MiB beside the location, and deletes them.
-/// Measure while the store is idle. What the figures mean is in docs/scalability.md.
+/// Takes about 20 s. Writes about 20 MiB next to the location and deletes them. Measure while the store is
+/// idle. docs/scalability.md explains the figures.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,9 +26,9 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Fit {
-    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; there need be no table
+    /// A directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; a table is not needed
     pub location: Location,
-    /// Where the fit goes, as JSON, for `kubist model advise` and `kubist explain`
+    /// Write the fit to this JSON file, for `kubist model advise` and `kubist explain`
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Draw measured and fitted times into a PNG file
@@ -39,7 +39,7 @@ pub struct Fit {
     pub json: bool,
 }
 
-/// Say which sizes and how many requests at once are best for a number of nodes
+/// Print the best sizes and numbers of concurrent requests for a number of nodes
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,15 +48,15 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Advise {
-    /// What `kubist model fit -o` wrote, or a table's location to measure it now
+    /// The output of `kubist model fit -o`, or a table's location to measure now
     pub fit: Location,
-    /// Nodes to be, all like those that were measured
+    /// The number of nodes to plan for, each like the measured ones
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub nodes: u32,
-    /// Records that a query returns [default: those of the table, or a million]
+    /// Rows that a query returns [default: the rows of the table, or a million]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub rows: Option<u64>,
-    /// Stored bytes of a record [default: the table's, or 36]
+    /// Stored bytes of a row [default: the table's, or 36]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     pub row_bytes: Option<u32>,
     /// Draw predicted times by size and nodes into a PNG file

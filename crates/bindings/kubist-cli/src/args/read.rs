@@ -1,4 +1,4 @@
-//! Commands that ask a table.
+//! Commands that read a table.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use super::question::{Question, Region, Selection};
 use crate::location::Location;
 use crate::parse::{self, Goal};
 
-/// Get the records of a region, all or a sample
+/// Return the rows of a region, all of them or a sample
 ///
-/// Prints a table on a terminal and CSV into a pipe. What the query cost goes to
-/// standard error. An output file gets its name only when it is whole.
+/// Prints a table on a terminal and CSV into a pipe. The cost of the query goes to standard error. An output
+/// file gets its name only after it is complete.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,46 +26,48 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Query {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF,
+    /// Parquet or .npy file
     pub table: Location,
-    /// More files, asked as one with the first
+    /// More files, queried together with the first
     pub more: Vec<PathBuf>,
     #[command(flatten)]
     pub question: Question,
-    /// Print only how many records there are
+    /// Print only the number of rows
     #[arg(long, conflicts_with_all = ["output", "format", "columns"])]
     pub count: bool,
     #[command(flatten)]
     pub output: Output,
 }
 
-/// Where the records go: shared by query and trajectories.
+/// Output options, shared by query and trajectories.
 #[derive(Debug, Args)]
 pub struct Output {
-    /// Where the records go: a .parquet, .arrow, .arrows or .csv file, or - for standard output;
-    /// with the Python package also .las, .laz, .vtp, .fits, and openPMD as .h5 or .bp
+    /// The output: a .parquet, .arrow, .arrows or .csv file, or - for standard output; with the Python
+    /// package also .las, .laz, .vtp, .fits, and openPMD as .h5 or .bp
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     pub output: PathBuf,
-    /// What the records become, where the output's name does not say it
+    /// The output format, if the file name does not give it
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// Print the cost as JSON: on standard output if the records go to a file
+    /// Print the cost as JSON: to standard output if rows go to a file, otherwise to standard error
     #[arg(long)]
     pub json: bool,
 }
 
 impl Output {
-    /// The file that the records go to; none: standard output.
+    /// The output file; `None` for standard output.
     pub fn path(&self) -> Option<&Path> {
         (self.output != Path::new("-")).then_some(self.output.as_path())
     }
 }
 
-/// Get all records of whatever has a record in a region: the paths that lead through it
+/// Return the complete trajectories that pass through a region
 ///
-/// One path after the other, each in order of time, unless --order-by says otherwise: by the
-/// column that tells paths apart, by what else identifies a path, and by the first column of times,
-/// which its type or its name tells (t, time, step, timestep, frame, tick, epoch, date).
+/// A trajectory is returned if at least one of its rows is in the region. Trajectories follow one another,
+/// each in order of time. The order is: the --by column, the other identity columns, then the first time
+/// column. A time column has a time type or one of the names t, time, step, timestep, frame, tick, epoch and
+/// date. --order-by overrides this order.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -79,8 +81,8 @@ pub struct Trajectories {
     pub table: Location,
     #[command(flatten)]
     pub region: Region,
-    /// The column that tells trajectories apart; without it the identity, or else the lookup, if
-    /// that is one column
+    /// The column that identifies a trajectory [default: the identity column, or else the lookup column, if
+    /// there is only one]
     #[arg(long, value_name = "COLUMN")]
     pub by: Option<String>,
     #[command(flatten)]
@@ -91,7 +93,7 @@ pub struct Trajectories {
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub enum Format {
-    /// For people: 40 records, or as many as --limit says
+    /// Readable text: 40 rows, or as many as --limit says
     Table,
     /// Comma-separated text with a header
     Csv,
@@ -102,9 +104,9 @@ pub enum Format {
     Arrows,
 }
 
-/// Run a query and say where its time went
+/// Run a query and report its plan and the time of each stage
 ///
-/// The answer is thrown away. Stages overlap: times of requests are of all of them together.
+/// The rows are discarded. Stages overlap, so the times of all requests add up to more than the elapsed time.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -114,28 +116,29 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Explain {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF,
+    /// Parquet or .npy file
     pub table: Location,
     #[command(flatten)]
     pub question: Question,
-    /// What `kubist model fit -o` wrote for this location: says how long it should have taken
+    /// The output of `kubist model fit -o` for this location, to print the predicted time too
     #[arg(long, value_name = "FILE")]
     pub fit: Option<PathBuf>,
-    /// Draw when each request was in which stage into a PNG file
+    /// Draw the stages of each request over time into a PNG file
     #[arg(long, value_name = "FILE", value_parser = parse::charts)]
     pub plot: Option<PathBuf>,
-    /// Print it as JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Estimate aggregates from a sample, with error bars
+/// Estimate aggregates from a sample, with confidence intervals
 ///
-/// Reads as little as the goal needs; what is read completely is exact, and marked as exact.
-/// Aggregates: count() count(x) sum(x) mean(x) variance(x) std(x) min(x) max(x) median(x)
-/// p95(x) quantile(x, 0.95) share(condition) ratio(a, b) cov(x, y) corr(x, y)
-/// weighted_mean(v, w) count_distinct(x) histogram(x, 20) histogram2d(x, y, 64, 64).
-/// Without a goal and without a bound the goal is --error 1%.
+/// Reads only as many rows as the goal needs. An aggregate of rows that were all read is exact and marked as
+/// exact. Aggregates: count() count(x) sum(x) mean(x) variance(x) std(x) min(x) max(x) median(x) p95(x)
+/// quantile(x, 0.95) share(condition) ratio(a, b) cov(x, y) corr(x, y) weighted_mean(v, w) count_distinct(x)
+/// histogram(x, 20) histogram2d(x, y, 64, 64). Without --error, --within, --max-rows or --max-bytes the goal
+/// is --error 1%.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -147,47 +150,47 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Estimate {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file of arrays, and
-    /// others of its kind behind it
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file of arrays,
+    /// followed by more files of the same kind
     pub table: Location,
-    /// What to estimate, like 'mean(x), max(y)'
+    /// The aggregates to estimate, like 'mean(x), max(y)'
     #[arg(required = true)]
     pub aggregates: Vec<String>,
     #[command(flatten)]
     pub region: Region,
-    /// Columns or expressions by whose values records are grouped, like 'kind, bin(x, 0.01)'
+    /// Columns or expressions to group by, like 'kind, bin(x, 0.01)'
     #[arg(long, value_name = "EXPRESSIONS")]
     pub group_by: Vec<String>,
-    /// Stop when half of each interval is at most this share of its value: 1% or 0.01
+    /// Stop when half of each interval is at most this fraction of its value: 1% or 0.01
     ///
-    /// Or this much: '0.01 abs' in the unit of the value, or with a unit, as '0.1 mm'; for values
-    /// that may be 0
-    #[arg(long, value_name = "SHARE", value_parser = parse::goal)]
+    /// An absolute error is '0.01 abs' in the unit of the value, or has a unit: '0.1 mm'. Use it for values
+    /// that may be 0.
+    #[arg(long, value_name = "FRACTION", value_parser = parse::goal)]
     pub error: Option<Goal>,
-    /// Answer in this time: seconds, or with a unit, as 500ms
+    /// Stop after this time: seconds, or with a unit like 500ms
     #[arg(long, value_name = "TIME", value_parser = parse::seconds)]
     pub within: Option<std::time::Duration>,
-    /// Read about this many records at most
-    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Read at most about this many rows
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_rows: Option<u64>,
-    /// Read about this many bytes at most, like 64MiB
+    /// Read at most about this many bytes, like 64MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub max_bytes: Option<usize>,
-    /// How often intervals hold the truth
-    #[arg(long, value_name = "SHARE", value_parser = parse::share, default_value = "95%")]
+    /// The fraction of intervals that contain the value of all rows
+    #[arg(long, value_name = "FRACTION", value_parser = parse::share, default_value = "95%")]
     pub confidence: f64,
-    /// Read this share at either end of the values whatever its priority: for heavy tails
-    #[arg(long, value_name = "SHARE", value_parser = parse::share)]
+    /// Read this fraction of the rows at each end of the values completely: for heavy tails
+    #[arg(long, value_name = "FRACTION", value_parser = parse::share)]
     pub tails: Option<f64>,
-    /// Show each estimate as it comes, with intervals that hold whenever you stop (Ctrl-C)
+    /// Print each estimate as it improves; its interval is valid whenever you stop (Ctrl-C)
     #[arg(long)]
     pub watch: bool,
-    /// Print the figures as JSON
+    /// Print the estimates as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Say what a table holds, or a file
+/// Print columns, sizes and layout of a table or file
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -198,9 +201,10 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Info {
-    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or a file: HDF5, netCDF, .npy
+    /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; or an HDF5, netCDF,
+    /// Parquet or .npy file
     pub table: Location,
-    /// Say what each column takes instead: bytes a record, encodings, how fast it is decoded
+    /// Print the storage of each column instead: bytes per row, encodings, decoding speed
     #[arg(long)]
     pub columns: bool,
     /// Print it as JSON
@@ -208,10 +212,10 @@ pub struct Info {
     pub json: bool,
 }
 
-/// Follow the commits of a table as they land
+/// Follow the commits of a table
 ///
-/// Prints a line for each change, until interrupted: how many records there are,
-/// and which writers committed how many.
+/// Prints a line for each change until it is interrupted: the number of rows, and the rows that each writer
+/// committed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -222,27 +226,26 @@ Exit codes: see kubist --help")]
 pub struct Tail {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// One JSON object a line
+    /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,
     /// Stop after this many changes
     #[arg(long, value_name = "CHANGES")]
     pub changes: Option<u64>,
-    /// How often to look [default: as often as is cheap]
+    /// The time between two checks [default: chosen by the store's cost]
     ///
-    /// Each look asks for every writer's log: on a file server that many share, seconds are kind.
+    /// Each check requests the log of every writer. Choose seconds on a busy shared file server.
     #[arg(long, value_name = "TIME", value_parser = parse::seconds)]
     pub every: Option<std::time::Duration>,
 }
 
-/// Look whether a table is sound
+/// Check a table for damage
 ///
-/// Reads the header, the logs, the rewrites, the checkpoints and the bounds of all
-/// records, and sees that every file is there. With --deep it reads every record and
-/// checks all that queries rely on. Prints each finding on a line of its own, with
-/// what it costs; the exit code is then 1. See kubist salvage for what to do about it.
-/// What could not be read because the storage failed, several times, is printed apart:
-/// nothing is known of it, and the exit code is 4 if nothing else is wrong.
+/// Reads the header, logs, rewrites, checkpoints and the bounds of all rows, and checks that every file
+/// exists. With --deep it also reads every row and checks everything that queries rely on. Prints each
+/// finding on its own line, with the loss it causes; the exit code is then 1. `kubist salvage` copies the
+/// intact rows. If the storage fails repeatedly, the unread objects are listed separately, because their
+/// condition is unknown; the exit code is 4 if there is no other finding.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -253,7 +256,7 @@ Exit codes: see kubist --help")]
 pub struct Verify {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// Read every record
+    /// Read every row
     #[arg(long)]
     pub deep: bool,
     /// Print the report as JSON
@@ -261,13 +264,12 @@ pub struct Verify {
     pub json: bool,
 }
 
-/// Save what is sound of a damaged table into a new one
+/// Copy the intact rows of a damaged table into a new table
 ///
-/// Takes every page that can be read, lost records from replicas where there are any,
-/// and older states where newer ones cannot be read. Says for each damaged location what
-/// it cost, and what cannot be known; the exit code is then 1. If the storage fails, several
-/// times, it is unknown what is lost: then the exit code is 4, and there is no new table. The
-/// damaged table is not changed.
+/// Takes every readable page, restores lost rows from replicas, and uses older states if newer ones are
+/// unreadable. Reports the loss at each damaged location, and the losses that cannot be determined; the exit
+/// code is then 1. If the storage fails repeatedly, the loss is unknown: the exit code is 4, and no new table
+/// is created. The damaged table does not change.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! Commands that draw.
+//! Commands that draw plots or serve the page.
 
 use std::path::PathBuf;
 
@@ -8,29 +8,26 @@ use super::question::Region;
 use crate::location::Location;
 use crate::parse::{self, Entry};
 
-/// Draw a picture of a region
+/// Draw a plot of a region
 ///
-/// Every point is a small disc; where discs meet, their values are averaged, so
-/// that the picture does not depend on the order of the records. Without --color
-/// the colour is the density. The sample is as large as --limit allows.
+/// Each point is a small disc. Values are averaged where discs overlap, so the plot does not depend on the
+/// order of the rows. Without --color the colour shows the density. The sample has up to --limit rows.
 ///
-/// In an SVG or a PDF axes, words and colour bar are lines and text, and the points
-/// an image of as many pixels as in a PNG. Where both axes have the same unit, and
-/// one unit is as long across as up, a scale bar shows a length.
+/// In SVG and PDF, axes, text and colour bar are vector graphics; the points are an image with the pixels of
+/// the PNG. If both axes have the same unit and scale, a scale bar shows a length.
 ///
-/// --animate draws a picture for each value of a column, all with the same axes,
-/// colours and sample: as .gif, as .mp4 (by ffmpeg, where it is installed), or as
-/// PNGs in a new folder.
+/// --animate draws a frame for each value of a column, all with the same axes, colours and sample: as .gif,
+/// as .mp4 (needs ffmpeg), or as PNG files in a new folder.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Options of --style:
-  colormap=magma  viridis, magma, inferno, plasma, cividis, turbo, coolwarm (for values around a
-                  middle) or gray [default: viridis]
-  theme=dark      dark axes on white paper, or light ones on dark [default: paper]
-  aspect=equal    whether one unit is as long across as up: auto (yes for spatial axes of one
-                  unit), equal or fill [default: auto]
-  point_size=2    a point's radius in pixels [default: smaller the more points]
-  fps=24          pictures a second, in a .gif or .mp4 [default: 10]
+  colormap=magma  viridis, magma, inferno, plasma, cividis, turbo, coolwarm (diverging) or gray
+                  [default: viridis]
+  theme=dark      paper (dark axes on white) or dark (light axes on dark) [default: paper]
+  aspect=equal    equal (the same scale on both axes), fill, or auto (equal for spatial axes of
+                  one unit) [default: auto]
+  point_size=2    the radius of a point in pixels [default: smaller for more points]
+  fps=24          frames per second of a .gif or .mp4 [default: 10]
 
 Examples:
   kubist plot airway.kubist --axes x,y --color ux -o airway.png
@@ -44,50 +41,51 @@ Exit codes: see kubist --help")]
 pub struct Plot {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The two columns to draw: across, up
+    /// The two columns to draw: horizontal, vertical
     #[arg(long, value_name = "X,Y", value_delimiter = ',', required = true)]
     pub axes: Vec<String>,
     /// The column that colours the points [default: the density of the points]
     #[arg(long, value_name = "COLUMN")]
     pub color: Option<String>,
-    /// The picture: .png, .svg or .pdf; of --animate: .gif, .mp4 or a folder/ of PNGs
+    /// The output: .png, .svg or .pdf; with --animate: .gif, .mp4 or a folder/ of PNG files
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     #[command(flatten)]
     pub region: Region,
-    /// At most this many records, a uniform sample, in each picture [default: 200000, without --sample]
-    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Draw at most this many rows, a uniform sample, in each plot [default: 200000, without --sample]
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
-    /// Colours on a logarithmic scale
+    /// Use a logarithmic colour scale
     #[arg(long)]
     pub log: bool,
-    /// What the colours span: 0:5, :5 or 0: [default: nearly all values; arrows mark those beyond]
+    /// The range of the colours: 0:5, :5 or 0: [default: nearly all values; arrows mark values beyond]
     #[arg(long, value_name = "LO:HI", value_parser = parse::number_range, allow_hyphen_values = true)]
     pub range: Option<(Option<f64>, Option<f64>)>,
-    /// Width and height in pixels; text and lines grow with it [default: 1200 wide, as high as the data asks]
+    /// Width and height in pixels; text and lines scale with them [default: 1200 wide, the height follows the
+    /// data]
     #[arg(long, value_name = "WxH", value_parser = parse::size)]
     pub size: Option<(u32, u32)>,
-    /// How it looks, as colormap=magma,theme=dark; listed below
+    /// The style, like colormap=magma,theme=dark; keys are listed below
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = parse::grouped)]
     pub style: Vec<Entry>,
-    /// A line above the picture
+    /// A line above the plot
     #[arg(long)]
     pub title: Option<String>,
-    /// A picture for each value of this column, one after the other
+    /// Draw a frame for each value of this column
     #[arg(long, value_name = "COLUMN")]
     pub animate: Option<String>,
-    /// So many pictures, of equal parts of that column [default: one for each value]
+    /// Divide that column into this many equal parts, one frame each [default: one for each value]
     #[arg(long, value_name = "N", requires = "animate", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub frames: Option<u32>,
-    /// Print the cost and what was drawn as JSON
+    /// Print the cost and the drawn ranges as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Look at tables in the browser
+/// Explore tables in the browser
 ///
-/// Serves the explorer page and the tables, for reading only, on this machine alone, and
-/// prints the address. What programs can ask there is in docs/http.md.
+/// Serves the explorer page and the tables, read-only and to this machine only, and prints the address.
+/// docs/http.md describes the HTTP interface for programs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -95,34 +93,34 @@ Examples:
   kubist view run-1.kubist run-2.kubist --port 8080
   kubist view ssh://ada@cluster.example/scratch/ada/run.kubist
 
-With ssh:// the tables are read where they lie: your own ssh logs in (with your keys and
-~/.ssh/config), starts kubist view there, and brings its port here; Ctrl-C ends both. The
-path is from the root; ssh://cluster/~/run.kubist is in your home.
+With ssh:// the remote machine reads the tables: your ssh client logs in (with your keys and
+~/.ssh/config), starts kubist view there, and forwards its port; Ctrl-C ends both. The path
+is absolute; ssh://cluster/~/run.kubist is in your home directory.
 
 Exit codes: see kubist --help")]
 pub struct View {
     /// The tables' directories, here or as ssh://[user@]host[:port]/path
     #[arg(required = true)]
     pub tables: Vec<Location>,
-    /// Where to listen; 0: any free port
+    /// The port to listen on; 0: any free port
     #[arg(long, default_value_t = 0)]
     pub port: u16,
-    /// The address to listen on; any but this machine's own demands a token
+    /// The address to listen on; any address other than loopback requires a token
     #[arg(long, default_value = "127.0.0.1")]
     pub address: std::net::IpAddr,
-    /// What clients must show: at least 16 letters and digits
+    /// The token that clients must send: at least 16 letters and digits
     ///
-    /// With - it is the first line of standard input, which other users of this machine
-    /// cannot see; the server then ends when standard input does.
+    /// With - the token is the first line of standard input, which other users of this machine cannot see.
+    /// The server then ends when standard input ends.
     #[arg(long)]
     pub token: Option<String>,
-    /// The command over there, if it is not on the path that ssh gives
+    /// The command on the remote machine, if it is not on the PATH of ssh
     #[arg(long, value_name = "COMMAND", default_value = "kubist")]
     pub remote_kubist: String,
-    /// Start the browser
+    /// Open the browser
     ///
-    /// It gets the address with the token on its command line, which other users of this
-    /// machine can see: on a shared machine open the printed address yourself.
+    /// The browser gets the token on its command line, which other users of this machine can see. On a shared
+    /// machine, open the printed address yourself.
     #[arg(long)]
     pub open: bool,
 }

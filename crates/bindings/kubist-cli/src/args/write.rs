@@ -120,9 +120,8 @@ pub struct Ingest {
 
 /// Add columns to a table, or change its settings, units and metadata
 ///
-/// Records that are there, and records of files that lack an added column, have its
-/// default. Readers and writers at work see the change at their next step. Columns
-/// cannot be taken away, and an added one cannot be a dimension.
+/// Existing rows, and rows of files that lack an added column, get its default. Running readers and writers
+/// see the change at their next step. Columns cannot be removed, and an added column cannot be a dimension.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -137,47 +136,45 @@ Exit codes: see kubist --help")]
 pub struct Alter {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// A column to add; without a default it is null where there is no value (repeatable)
+    /// A column to add; without a default, missing values are null (repeatable)
     #[arg(long, value_name = "NAME:TYPE[=DEFAULT]", value_parser = parse::new_column)]
     pub add_column: Vec<parse::ColumnText>,
-    /// The columns that are added must never be null
+    /// Make the added columns non-nullable
     #[arg(long, requires = "add_column")]
     pub required: bool,
-    /// How far stored values of added columns may be from the given ones: age=1e-3, 'age=1e-4 rel'
-    /// (repeatable)
+    /// Error bounds of added columns: age=1e-3, 'age=1e-4 rel' (repeatable)
     #[arg(long, value_name = "BOUNDS", requires = "add_column")]
     pub accuracy: Vec<Bounds>,
     /// Units of columns: x=m,v=m/s (repeatable)
     #[arg(long, value_name = "UNITS")]
     pub unit: Vec<Units>,
-    /// Columns whose units are to be forgotten
+    /// Columns whose unit is removed
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub no_unit: Vec<String>,
-    /// Something to keep with the table, as JSON or else text (repeatable)
+    /// Set a metadata entry; the value is JSON, or else text (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse::entry)]
     pub set: Vec<(String, serde_json::Value)>,
-    /// Something to forget (repeatable)
+    /// Remove a metadata entry (repeatable)
     #[arg(long, value_name = "KEY")]
     pub unset: Vec<String>,
-    /// What --set and --unset are about: this column instead of the table
+    /// Apply --set and --unset to this column instead of the table
     #[arg(long, value_name = "COLUMN")]
     pub of: Option<String>,
-    /// How hard numbers are compressed in records that are written from now on: fast, balanced or
-    /// small
+    /// The compression level of rows written from now on: fast, balanced or small
     ///
-    /// kubist optimize --recompress rewrites the records that are there.
-    #[arg(long, value_name = "HOW")]
+    /// `kubist optimize --recompress` rewrites the existing rows.
+    #[arg(long, value_name = "LEVEL")]
     pub compression: Option<Compression>,
-    /// From now on several machines may write to the table's directory; this stays so
+    /// Allow several machines to write to the table's directory; this cannot be undone
     #[arg(long)]
     pub shared: bool,
 }
 
-/// Copy all records into a new table, perhaps with another grid
+/// Copy all rows into a new table, optionally with another grid
 ///
-/// The copy is of one snapshot, while others may write, and there whole or not at all. It
-/// keeps columns, identity, samples, steps, units and metadata; what writers
-/// committed when, and which writers steps wait for, stays behind.
+/// The copy is of one snapshot, while others may write, and becomes visible as a whole. It keeps columns,
+/// identity, samples, steps, units and metadata. It does not keep the history of commits or the declared
+/// writers of steps.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -189,31 +186,31 @@ Exit codes: see kubist --help")]
 pub struct Copy {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// Where the copy will be, a directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; nothing may be there yet
+    /// The new table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table; it must not exist
     pub other: Location,
-    /// The columns to index, with the domains of their values: x=0:1,y,z=quantile [default: the same grid]
+    /// The columns to index, with their domains: x=0:1,y,z=quantile [default: the same grid]
     ///
-    /// A domain that is not given is learned from a sample of all records.
+    /// A domain that is not given is derived from a sample of all rows.
     #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
     pub dimensions: Vec<DimensionText>,
-    /// How many records a cube wants to keep [default: the same]
-    #[arg(long, value_name = "RECORDS")]
+    /// The number of rows that a cube keeps [default: the same]
+    #[arg(long, value_name = "ROWS")]
     pub capacity: Option<u32>,
-    /// Only up to this step of the simulation, which must be complete
+    /// Copy only up to this step of the simulation, which must be complete
     #[arg(long, allow_hyphen_values = true)]
     pub step: Option<i64>,
-    /// How much is held in memory before it spills to disk, like 256MiB
+    /// Memory to use before rows spill to disk, like 256MiB
     #[arg(long, value_name = "SIZE", value_parser = parse::bytes)]
     pub memory: Option<usize>,
-    /// Print what was done as JSON
+    /// Print the outcome as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Give a table another grid: other columns to index, other domains
+/// Change the indexed columns or their domains
 ///
-/// All records move to the new grid, while others may write and read; answers stay the same.
-/// It can be stopped at any moment: kubist optimize goes on with the moving.
+/// All rows move to the new grid while others may write and read; query results stay the same. You can
+/// interrupt it at any time: `kubist optimize` continues the move.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -225,22 +222,22 @@ Exit codes: see kubist --help")]
 pub struct Regrid {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// The columns to index, with the domains of their values: x=0:1,y,z=quantile [default: the
-    /// same columns, domains learned and divided as before]
+    /// The columns to index, with their domains: x=0:1,y,z=quantile [default: the same columns and
+    /// scales, with domains derived again]
     ///
-    /// A domain that is not given is learned from a sample of all records.
+    /// A domain that is not given is derived from a sample of all rows.
     #[arg(long, value_name = "COLUMN[=DOMAIN]", value_delimiter = ',', value_parser = parse::dimension)]
     pub dimensions: Vec<DimensionText>,
-    /// Print what was done as JSON
+    /// Print the outcome as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 /// Improve the layout after many small commits
 ///
-/// Small commits rest high in the tree, and cubes gather many runs; queries then
-/// read more than they return. This moves such records. Others may write and
-/// read meanwhile, and it can be stopped at any moment.
+/// Small commits leave rows high in the tree and many runs in each cube, so queries read more than they
+/// return. The optimizer moves these rows down. Others may write and read at the same time, and you can
+/// interrupt it at any time.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -253,19 +250,19 @@ Exit codes: see kubist --help")]
 pub struct Optimize {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// Rewrite a part once this share of its records lies in the wrong cube
-    /// (usually 5%, and 50% with --watch, which writes less)
-    #[arg(long, value_name = "SHARE", value_parser = parse::fraction)]
+    /// Rewrite a part of the tree when this fraction of its rows is in the wrong cube (default 5%; 50% with
+    /// --watch, which writes less)
+    #[arg(long, value_name = "FRACTION", value_parser = parse::fraction)]
     pub debt: Option<f64>,
-    /// What to copy into deeper cubes [default: as the table was created]: none, outlook,
-    /// outlook(BOOST), full or full(HEIGHT)
+    /// Rows to copy into deeper cubes: none, outlook, outlook(BOOST), full or full(HEIGHT) [default: the
+    /// table's setting]
     #[arg(long, value_name = "POLICY")]
     pub replication: Option<Replication>,
-    /// Rewrite the records that use another compression than the table
-    /// (kubist alter --compression sets it)
+    /// Rewrite the rows whose compression differs from the table's setting (`kubist alter --compression` sets
+    /// it)
     #[arg(long)]
     pub recompress: bool,
-    /// Go on as the table grows, with a part of one core, until interrupted
+    /// Continue as the table grows, with a part of one core, until interrupted
     #[arg(long)]
     pub watch: bool,
     /// Print the report as JSON
@@ -275,11 +272,10 @@ pub struct Optimize {
 
 /// Delete files that no snapshot needs any more
 ///
-/// After the optimizer rewrote records, their old files stay for readers that are
-/// still at work. This notes what is not needed, and deletes what was noted longer
-/// ago than the retention time. Of files that hold other records too, the parts that are not
-/// needed are given back, where the table lies in a directory of one machine. With a retention of 0
-/// nothing has to be noted, so that room can be made on a full disk.
+/// Files of rewritten rows stay for readers of old snapshots. This command records which files are no longer
+/// needed, and deletes the files that were recorded longer ago than the retention time. In a directory of one
+/// machine, it also frees unneeded parts of files that hold other rows. With a retention of 0 it records
+/// nothing, so it can free space on a full disk.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -290,7 +286,7 @@ Exit codes: see kubist --help")]
 pub struct Clean {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// How long readers may go on with an old snapshot
+    /// How long old snapshots stay readable
     #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
     pub retention_hours: f64,
     /// Print the report as JSON
@@ -298,10 +294,10 @@ pub struct Clean {
     pub json: bool,
 }
 
-/// Show or empty the local cache of tables far away
+/// Show or empty the local cache of remote tables
 ///
-/// The cache is the folder that KUBIST_CACHE names, of at most KUBIST_CACHE_SIZE bytes (10GiB unless it
-/// says otherwise: 500MB, 20GiB). Tables in buckets are read through it.
+/// The environment variable KUBIST_CACHE names the cache folder, KUBIST_CACHE_SIZE its capacity (500MB,
+/// 20GiB; default 10GiB). Tables on S3 are read through it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -311,21 +307,20 @@ Examples:
 
 Exit codes: see kubist --help")]
 pub struct Cache {
-    /// Only copies of this table, s3://bucket/prefix; its settings do not matter
+    /// Only the cached objects of this table, s3://bucket/prefix; its settings do not matter
     pub table: Option<Location>,
-    /// Remove the copies
+    /// Remove the cached objects
     #[arg(long)]
     pub clear: bool,
-    /// Print what was there as JSON
+    /// Print the contents as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 /// Delete a table
 ///
-/// Deletes the files of the table and then its directory, if nothing else is in it.
-/// Asks first on a terminal. Refuses while a writer is at work. Where it was
-/// interrupted, it can be done again.
+/// Deletes the files of the table, then its directory if it is empty. Asks for confirmation on a terminal.
+/// Refuses while a writer is running. Run it again if it was interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -336,13 +331,13 @@ Exit codes: see kubist --help")]
 pub struct Drop {
     /// The table's directory, s3://bucket/prefix or cassandra://hosts/keyspace/table
     pub table: Location,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Although a writer is at work: what it commits is lost
+    /// Delete even while a writer is running; its commits are lost
     #[arg(long)]
     pub force: bool,
-    /// Print what was deleted as JSON
+    /// Print the deleted files as JSON
     #[arg(long)]
     pub json: bool,
 }

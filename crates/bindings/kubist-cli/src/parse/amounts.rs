@@ -1,25 +1,25 @@
-//! Numbers with a meaning: shares, goals, times, windows, sizes.
+//! Parses fractions, error goals, times, windows and sizes.
 
 use kubist::Absolute;
 use kubist_plot::SIDES;
 
-/// A fraction in (0, 1], plain or in percent.
+/// A fraction in (0, 1], as a number or in percent.
 pub fn fraction(text: &str) -> Result<f64, String> {
     match number(text)? {
         fraction if fraction > 0.0 && fraction <= 1.0 => Ok(fraction),
-        _ => Err("a fraction lies above 0 and up to 1 (100%)".to_string()),
+        _ => Err("a fraction is above 0 and at most 1 (100%)".to_string()),
     }
 }
 
-/// A share above 0, plain or in percent.
+/// A positive fraction, as a number or in percent.
 pub fn share(text: &str) -> Result<f64, String> {
     match number(text)? {
         share if share > 0.0 && share.is_finite() => Ok(share),
-        _ => Err("a share lies above 0".to_string()),
+        _ => Err("a fraction is above 0".to_string()),
     }
 }
 
-/// How well something is to be known.
+/// The error that an estimate aims for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Goal {
     Share(f64),
@@ -36,7 +36,7 @@ impl Goal {
     }
 }
 
-/// `1%` or `0.01` of a value, `0.01 abs` or, with a unit, `0.1 mm` whatever the value.
+/// A relative error `1%` or `0.01`, or an absolute error `0.01 abs` or, with a unit, `0.1 mm`.
 pub fn goal(text: &str) -> Result<Goal, String> {
     let text = text.trim();
     if text.ends_with('%') || text.parse::<f64>().is_ok() {
@@ -45,20 +45,20 @@ pub fn goal(text: &str) -> Result<Goal, String> {
     let begins_with_digit = text.starts_with(|first: char| first.is_ascii_digit() || first == '.');
     match text.strip_suffix("abs").map(|number| number.trim().parse::<f64>()) {
         Some(Ok(value)) if value > 0.0 && value.is_finite() => Ok(Goal::Absolute(Absolute::Number(value))),
-        Some(_) => Err(format!("{text:?}: an absolute error is a number above 0, as '0.01 abs'")),
-        // The engine knows the units.
+        Some(_) => Err(format!("{text:?}: an absolute error is a number above 0, like '0.01 abs'")),
+        // The engine checks the unit.
         None if begins_with_digit => Ok(Goal::Absolute(Absolute::Quantity(text.to_owned()))),
         None => Err(format!("{text:?} is not an error (like 0.01, 1%, '0.01 abs' or '0.1 mm')")),
     }
 }
 
-/// A time: seconds, with parts of one, or with a unit.
+/// A time in seconds, or with a unit.
 pub fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let seconds = kubist::seconds(text).map_err(|error| error.to_string())?;
     std::time::Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// `LO:HI`, fractions with `0 <= LO < HI <= 1`; an end left out is 0 or 1.
+/// `LO:HI` with `0 <= LO < HI <= 1`. A missing bound is 0 or 1.
 pub fn window(text: &str) -> Result<(f64, f64), String> {
     let (low, high) = text.split_once(':').ok_or("expected LO:HI")?;
     let low = if low.is_empty() { 0.0 } else { number(low)? };
@@ -70,7 +70,7 @@ pub fn window(text: &str) -> Result<(f64, f64), String> {
     }
 }
 
-/// A step, or a closed range `LO:HI` of steps, either of them open.
+/// A step, or a closed range `LO:HI` of steps, open if a bound is missing.
 pub fn steps(text: &str) -> Result<(Option<i64>, Option<i64>), String> {
     let (low, high) = text.split_once(':').unwrap_or((text, text));
     let end = |text: &str| match text.trim() {
@@ -116,7 +116,7 @@ pub fn bytes(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A picture's size in pixels: `1200x900`.
+/// Width and height in pixels: `1200x900`.
 pub fn size(text: &str) -> Result<(u32, u32), String> {
     match text.split_once(['x', 'X']).map(|(w, h)| (w.parse::<u32>(), h.parse::<u32>())) {
         Some((Ok(width), Ok(height))) if SIDES.contains(&width) && SIDES.contains(&height) => Ok((width, height)),
@@ -124,15 +124,15 @@ pub fn size(text: &str) -> Result<(u32, u32), String> {
     }
 }
 
-/// Pictures a second.
+/// Frames per second.
 pub fn frame_rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if (0.01..=100.0).contains(&rate) => Ok(rate),
-        _ => Err("expected a number of pictures a second, 0.01 to 100".to_string()),
+        _ => Err("expected a number of frames per second, 0.01 to 100".to_string()),
     }
 }
 
-/// `LO:HI` numbers, either of them open.
+/// `LO:HI` of numbers; a bound may be missing.
 pub fn number_range(text: &str) -> Result<(Option<f64>, Option<f64>), String> {
     let (low, high) = text.split_once(':').ok_or("expected LO:HI")?;
     let end = |text: &str| match text.trim() {

@@ -1,4 +1,4 @@
-//! Columns with types, units and defaults; entries of metadata; names of files with charts.
+//! Parses columns with types, units and defaults, metadata entries, and names of chart files.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -36,7 +36,7 @@ impl FromStr for Units {
     }
 }
 
-/// Columns with bounds of errors: `x=1e-6,ux=1e-4 rel`.
+/// Columns with error bounds: `x=1e-6,ux=1e-4 rel`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bounds(pub Vec<(String, String)>);
 
@@ -48,7 +48,7 @@ impl FromStr for Bounds {
     }
 }
 
-/// `KEY=VALUE`: the value is JSON, or the text that it is.
+/// `KEY=VALUE`; the value is JSON, or else text.
 pub fn entry(text: &str) -> Result<(String, serde_json::Value), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
@@ -81,12 +81,12 @@ pub fn new_column(text: &str) -> Result<ColumnText, String> {
     }
 }
 
-/// The name of a file with charts, which are PNGs.
+/// The path of a chart, which must be a PNG.
 pub fn charts(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).as_deref() {
         None | Some("png") => Ok(path),
-        Some(ending) => Err(format!("charts are PNG files: name one that ends in .png, not .{ending}")),
+        Some(ending) => Err(format!("charts are PNG files: use a name that ends in .png, not .{ending}")),
     }
 }
 

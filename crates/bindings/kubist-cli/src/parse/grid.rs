@@ -1,4 +1,4 @@
-//! Dimensions of a table and their domains: `x=0:1,y,z=quantile`.
+//! Parses dimensions and their domains: `x=0:1,y,z=quantile`.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use kubist::{Dimension, Domain};
 use super::region::{column, split_ends, value};
 use crate::failure::Result;
 
-/// A dimension as it is written on the command line.
+/// A dimension as given on the command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DimensionText {
     pub column: String,
     place: Place,
 }
 
-/// Where its values lie, the ends still as text.
+/// The domain, with bounds still as text.
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
     Learned,
@@ -24,7 +24,7 @@ enum Place {
 }
 
 impl DimensionText {
-    /// The domain; `None` if it is to be learned.
+    /// The domain as text; `None` if it is derived from the data.
     pub fn domain(&self) -> Option<String> {
         match &self.place {
             Place::Learned => None,
@@ -48,7 +48,7 @@ pub fn dimension(text: &str) -> Result<DimensionText, String> {
         Some((column, place)) if place.trim() == "quantile" => (column.trim(), Place::Quantile),
         Some((column, ends)) => match split_ends(column, ends)? {
             (Some(low), Some(high)) => (column.trim(), Place::Linear(low, high)),
-            _ => return Err(format!("{text}: a domain has two ends")),
+            _ => return Err(format!("{text}: a domain needs two bounds")),
         },
     };
     match column.is_empty() {
@@ -88,7 +88,7 @@ mod tests {
         let domains: Vec<Domain> = dimensions.into_iter().map(|dimension| dimension.domain).collect();
         assert_eq!(domains, [Domain::Linear(Value::Int(0), Value::Int(1)), Domain::Quantile, Domain::Learned]);
         for (text, why) in
-            [("x=0:", "two ends"), ("x=", "two ends"), ("=0:1", "expected COLUMN"), ("", "expected COLUMN")]
+            [("x=0:", "two bounds"), ("x=", "two bounds"), ("=0:1", "expected COLUMN"), ("", "expected COLUMN")]
         {
             assert!(dimension(text).unwrap_err().contains(why), "{text}");
         }

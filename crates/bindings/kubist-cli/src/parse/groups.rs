@@ -1,7 +1,7 @@
 //! Options that are given in groups: `--create compression=small --create shared`.
 //!
-//! A group is what one call of the Python package takes as a dict, with the same names. Each option of a group is
-//! an argument of its own, because values have commas.
+//! A group corresponds to a dict argument of the Python package, with the same keys. Each option of a group
+//! is an argument of its own, because values may contain commas.
 
 use std::path::PathBuf;
 
@@ -14,14 +14,14 @@ use super::amounts::{bytes, frame_rate};
 use super::columns::{Bounds, Types, Units};
 use crate::failure::{Failure, Result};
 
-/// `KEY=VALUE`, or `KEY` alone for what is on or off.
+/// `KEY=VALUE`, or `KEY` alone for a switch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     key: String,
     value: Option<String>,
 }
 
-/// One option of a group, as it is written.
+/// Parses one option of a group.
 pub fn grouped(text: &str) -> Result<Entry, String> {
     let (key, value) = match text.split_once('=') {
         Some((key, value)) => (key.trim(), Some(value.trim().to_string())),
@@ -33,25 +33,25 @@ pub fn grouped(text: &str) -> Result<Entry, String> {
     }
 }
 
-/// Options that are read from entries.
+/// A group of options.
 pub trait Group: Default {
-    /// How the command line calls it.
+    /// The name of the command line option.
     const OPTION: &'static str;
-    /// The names of its options.
+    /// The keys of the group.
     const KEYS: &'static [&'static str];
 
-    /// Sets one of them.
+    /// Sets one option.
     ///
     /// # Errors
     ///
-    /// What is wrong with the value.
+    /// The reason why the value is wrong.
     fn set(&mut self, entry: &Entry) -> Result<(), String>;
 
-    /// All entries of a command line.
+    /// Reads all entries of a command line.
     ///
     /// # Errors
     ///
-    /// An unknown name, with those that may be meant; a wrong value.
+    /// An unknown key, with similar ones, or a wrong value.
     fn of(entries: &[Entry]) -> Result<Self> {
         let mut group = Self::default();
         for entry in entries {
@@ -59,8 +59,8 @@ pub trait Group: Default {
             if !Self::KEYS.contains(&entry.key.as_str()) {
                 let keys = Self::KEYS.join(", ");
                 return Err(failed(match nearest(&entry.key, Self::KEYS.iter().copied()).first() {
-                    Some(meant) => format!("there is no such option; did you mean {meant}? They are {keys}"),
-                    None => format!("there is no such option; they are {keys}"),
+                    Some(meant) => format!("unknown key; did you mean {meant}? The keys are {keys}"),
+                    None => format!("unknown key; the keys are {keys}"),
                 }));
             }
             group.set(entry).map_err(failed)?;
@@ -102,7 +102,7 @@ fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), String> {
     }
 }
 
-/// What a new table gets beside dimensions and identity.
+/// Settings of a new table besides dimensions and identity.
 #[derive(Debug, Default, PartialEq)]
 pub struct NewTable {
     pub lookup: Vec<String>,
@@ -138,7 +138,7 @@ impl Group for NewTable {
 }
 
 impl NewTable {
-    /// As the Python package takes it.
+    /// The argument of the Python package.
     pub fn as_json(&self) -> Value {
         json!({
             "lookup": self.lookup,
@@ -156,7 +156,7 @@ impl NewTable {
     }
 }
 
-/// How files are read.
+/// Options of reading files.
 #[derive(Debug, Default, PartialEq)]
 pub struct Reading {
     pub format: Option<String>,
@@ -206,7 +206,7 @@ impl Group for Reading {
 }
 
 impl Reading {
-    /// As the Python package takes it.
+    /// The argument of the Python package.
     pub fn as_json(&self) -> Value {
         let types = self.types.iter().flat_map(|types| &types.0);
         let types: Vec<_> = types.map(|(column, kind)| (column.clone(), kind.to_string().to_lowercase())).collect();
@@ -226,7 +226,7 @@ impl Reading {
     }
 }
 
-/// How a table is written to.
+/// Options of the writer.
 #[derive(Debug, Default, PartialEq)]
 pub struct Writing {
     pub name: Option<String>,
@@ -251,23 +251,23 @@ impl Group for Writing {
 }
 
 impl Writing {
-    /// As the Python package takes it.
+    /// The argument of the Python package.
     pub fn as_json(&self) -> Value {
         json!({ "name": self.name, "memory_bytes": self.memory_bytes, "optimize": self.optimize })
     }
 }
 
-/// Whether one unit is as long across as up.
+/// Whether both axes have the same scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Aspect {
-    /// For spatial axes of one unit.
+    /// Equal for spatial axes of one unit.
     #[default]
     Auto,
     Equal,
     Fill,
 }
 
-/// How a plot looks.
+/// Style of a plot.
 #[derive(Debug, Default)]
 pub struct Drawing {
     pub colormap: Option<Colormap>,
@@ -298,7 +298,7 @@ impl Group for Drawing {
                 let radius = entry.parsed()?;
                 match RADII.contains(&radius) {
                     true => once(&mut self.point_size, radius),
-                    false => Err("a radius lies between 0.1 and 100 pixels".to_string()),
+                    false => Err("the radius is from 0.1 to 100 pixels".to_string()),
                 }
             }
             _ => once(&mut self.fps, frame_rate(entry.text()?)?),
@@ -318,7 +318,7 @@ pub struct IngestGroups {
 }
 
 impl IngestGroups {
-    /// What `--create`, `--read` and `--writer` say.
+    /// Reads `--create`, `--read` and `--writer`.
     pub fn of(create: &[Entry], read: &[Entry], writer: &[Entry]) -> Result<IngestGroups> {
         Ok(IngestGroups { new: NewTable::of(create)?, reading: Reading::of(read)?, writing: Writing::of(writer)? })
     }
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn a_wrong_option_says_what_is_wrong() {
         for (text, why) in [
-            ("lokup=pid", "--create lokup: there is no such option; did you mean lookup? They are lookup, capacity"),
+            ("lokup=pid", "--create lokup: unknown key; did you mean lookup? The keys are lookup, capacity"),
             ("capacity", "--create capacity: expected capacity=VALUE"),
             ("capacity=many", "--create capacity: \"many\": invalid digit"),
             ("compression=tiny", "fast, balanced, small"),

@@ -1,4 +1,4 @@
-//! Which records: boxes, the order of an answer, cells; and values that their columns type.
+//! Parses boxes, orders, cells, and values by the type of their column.
 
 use std::str::FromStr;
 
@@ -16,7 +16,7 @@ pub struct Range {
     pub high: Option<String>,
 }
 
-/// A comma-separated box, as one option's value.
+/// The ranges of one `--box` option, separated by commas.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranges(pub Vec<Range>);
 
@@ -35,8 +35,8 @@ impl FromStr for Ranges {
     }
 }
 
-/// `LOW:HIGH`, `LOW..HIGH` (where an end has colons itself, like a time), or one
-/// value for both. An end left out is open.
+/// Splits `LOW:HIGH`, `LOW..HIGH` (for bounds that contain colons, like times), or one value for both. A
+/// missing bound is open.
 pub fn split_ends(column: &str, ends: &str) -> Result<(Option<String>, Option<String>), String> {
     let end = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_string());
     let (low, high) = match (ends.split_once(".."), ends.matches(':').count()) {
@@ -44,7 +44,7 @@ pub fn split_ends(column: &str, ends: &str) -> Result<(Option<String>, Option<St
         (None, 0) => (ends, ends),
         (None, 1) => ends.split_once(':').unwrap_or((ends, ends)),
         (None, _) => {
-            return Err(format!("{column}={ends}: write LOW..HIGH where an end has colons itself"));
+            return Err(format!("{column}={ends}: write LOW..HIGH if a bound contains colons"));
         }
     };
     if high.contains("..") || high.starts_with('.') && ends.contains("...") {
@@ -53,7 +53,7 @@ pub fn split_ends(column: &str, ends: &str) -> Result<(Option<String>, Option<St
     Ok((end(low), end(high)))
 }
 
-/// The box as the engine takes it, its ends typed by the columns of `schema`.
+/// The bounds of a box for the engine, typed by the columns of `schema`.
 pub fn bounds<'a>(ranges: impl IntoIterator<Item = &'a Ranges>, schema: &Schema) -> Result<Vec<Bound>> {
     let mut bounds = Vec::new();
     for range in ranges.into_iter().flat_map(|ranges| &ranges.0) {
@@ -64,16 +64,16 @@ pub fn bounds<'a>(ranges: impl IntoIterator<Item = &'a Ranges>, schema: &Schema)
     Ok(bounds)
 }
 
-/// The column of that name, by the engine's rule, or a failure that lists those there are.
+/// The column of this name by the engine's rule. The error lists the columns.
 pub fn column<'a>(schema: &'a Schema, name: &str) -> Result<&'a Field> {
     Ok(schema.field(kubist::column_index(schema, name).map_err(Failure::usage)?))
 }
 
-/// The columns of an order, as `diameter desc,"a, b"`.
+/// The columns of an order, like `diameter desc,"a, b"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderBy(pub Vec<String>);
 
-/// Terms between commas that are not in quotes.
+/// Splits at commas outside of quotes.
 pub fn order_by(text: &str) -> Result<OrderBy, String> {
     let (mut terms, mut quote) = (vec![String::new()], None);
     for letter in text.chars() {
@@ -91,13 +91,13 @@ pub fn order_by(text: &str) -> Result<OrderBy, String> {
         }
     }
     match terms.iter().find(|term| term.trim().is_empty()) {
-        Some(_) => Err(format!("{text:?}: expected columns between commas, as 'diameter desc,pid'")),
+        Some(_) => Err(format!("{text:?}: expected columns separated by commas, like 'diameter desc,pid'")),
         None => Ok(OrderBy(terms)),
     }
 }
 
-/// A value typed by its column: whole numbers exactly, other numbers as floats,
-/// everything else (dates, and numbers with units) as text that the engine reads.
+/// A value of a column's type: integers exactly, other numbers as floats, everything else (dates, and numbers
+/// with units) as text for the engine.
 pub fn value(text: &str, field: &Field) -> Result<Value> {
     let mut data_type = field.data_type();
     if let DataType::Dictionary(_, values) = data_type {
@@ -111,7 +111,7 @@ pub fn value(text: &str, field: &Field) -> Result<Value> {
         _ => match (text.parse(), text.parse::<f64>()) {
             (Ok(whole), _) => Some(Value::Int(whole)),
             (_, Ok(number)) => (!number.is_nan()).then_some(Value::Float(number)),
-            // With a unit: the engine reads it.
+            // A number with a unit: the engine reads it.
             _ => text
                 .starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
                 .then(|| Value::Text(text.to_string())),
@@ -120,7 +120,7 @@ pub fn value(text: &str, field: &Field) -> Result<Value> {
     value.ok_or_else(|| Failure::usage(format!("{text:?} is not a value for column {:?} ({data_type})", field.name())))
 }
 
-/// `K:x=0.1,y=1mm`: the K lowest priorities of each cell.
+/// `K:x=0.1,y=1mm`: the K rows of lowest priority in each cell.
 pub fn per_cell(text: &str) -> Result<PerCell, String> {
     let shape = "K:COLUMN=WIDTH,... with K at least 1";
     let (rows, widths) = text.split_once(':').ok_or_else(|| format!("expected {shape}"))?;
@@ -129,9 +129,9 @@ pub fn per_cell(text: &str) -> Result<PerCell, String> {
         .into_iter()
         .map(|(column, width)| match width.parse::<f64>() {
             Ok(number) if number > 0.0 && number.is_finite() => Ok((column, Width::Number(number))),
-            // With a unit: the engine reads it.
+            // A number with a unit: the engine reads it.
             Err(_) if width.starts_with(|c: char| c.is_ascii_digit() || c == '.') => Ok((column, Width::Text(width))),
-            _ => Err(format!("{column}={width}: a cell's width is a number above 0, which may have a unit")),
+            _ => Err(format!("{column}={width}: the width of a cell is a number above 0, optionally with a unit")),
         })
         .collect::<Result<_, String>>()?;
     Ok(PerCell { rows, widths })

@@ -1,8 +1,7 @@
-//! `kubist plot --animate`: one picture after the other, all with the same axes, colours, fraction
-//! and size of points.
+//! `kubist plot --animate`: a sequence of frames with the same axes, colours, sample fraction and point size.
 //!
-//! First every frame is asked for as many points as a picture bears: the lowest fraction at which
-//! one has them becomes that of all. Nothing but the extents and the fullest frame is kept.
+//! The first pass reads each frame with the point limit. The smallest fraction of all frames becomes the
+//! common one. Only the extents and the frame with most points are kept.
 
 use kubist::{Cancel, QuerySpec, human};
 use kubist_plot::{Extents, Film, Points, Stage};
@@ -15,7 +14,7 @@ use crate::output::{print_json, remark};
 use crate::parse;
 use crate::progress::Progress;
 
-/// Pictures a second, unless --style says otherwise.
+/// Frames per second, unless --style sets them.
 const PER_SECOND: f64 = 10.0;
 
 pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
@@ -24,7 +23,7 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
     let fps = asked.look.fps.unwrap_or(PER_SECOND);
     if matches!(place, Place::Gif(_)) && fps > Film::MOST_PER_SECOND {
         let most = Film::MOST_PER_SECOND;
-        remark(&format!("note: a .gif has {most} pictures a second at most, as this one; an .mp4 may have more"));
+        remark(&format!("note: a .gif has at most {most} frames per second, so this one has {most}; an .mp4 can have more"));
     }
     let column = command.animate.as_deref().unwrap_or_default();
     let column = parse::column(&asked.snapshot.schema(), column)?.clone();
@@ -34,7 +33,7 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
         run.passes = 3;
     }
     let Some(survey) = run.survey()? else {
-        return Err(Failure::usage(format!("--animate {}: no record there has a value of it", column.name())));
+        return Err(Failure::usage(format!("--animate {}: no row of the region has a value in this column", column.name())));
     };
     let pooled = asked.read(asked.query.clone(), cancel)?;
     let fraction = survey.fraction;
@@ -68,7 +67,7 @@ pub fn run(asked: &Asked, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// What is known of all frames before one is drawn.
+/// Results of the first pass over all frames.
 struct Survey {
     fraction: f64,
     extents: Extents,
@@ -79,7 +78,7 @@ struct Run<'a> {
     asked: &'a Asked<'a>,
     cancel: &'a Cancel,
     progress: Progress,
-    /// Frames that were read, in all passes.
+    /// Frames read so far, in all passes.
     done: u64,
     rows: u64,
     bytes: u64,
@@ -88,7 +87,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// `None`: there is no frame.
+    /// Returns `None` if there is no frame.
     fn survey(&mut self) -> Result<Option<Survey>> {
         let mut survey: Option<Survey> = None;
         for frame in 0..self.frames.len() {
@@ -101,7 +100,7 @@ impl Run<'_> {
                 continue;
             };
             known.extents.include(&points);
-            // How many it would have at the same fraction.
+            // The number of points at fraction 1.
             let full = |points: &Points, fraction: f64| points.len() as f64 / fraction;
             if full(&points, fraction) > full(&known.fullest, known.fraction) {
                 known.fullest = points;
@@ -111,7 +110,7 @@ impl Run<'_> {
         Ok(survey)
     }
 
-    /// Reads frame after frame at one fraction; what is done with each gets its caption too.
+    /// Reads each frame at one fraction and calls `with` with its points and caption.
     fn each(&mut self, fraction: f64, mut with: impl FnMut(Points, String) -> Result<()>) -> Result<()> {
         for frame in 0..self.frames.len() {
             let query = self.frames[frame].of(&self.asked.query);
@@ -130,7 +129,7 @@ impl Run<'_> {
         self.done += 1;
         let (frames, total) = (self.frames.len() as u64, self.passes * self.frames.len() as u64);
         let (pass, frame) = ((self.done - 1) / frames + 1, (self.done - 1) % frames + 1);
-        let what = if pass < self.passes { "looked at" } else { "drawn" };
+        let what = if pass < self.passes { "examined" } else { "drawn" };
         self.progress.show(self.done, total, |_| format!("{frame} of {frames} frames {what}"));
         Ok(read)
     }

@@ -1,5 +1,4 @@
-//! Which records each picture of an animation shows: those of one value of a column, or of one of
-//! equal parts of it.
+//! The frames of an animation: the rows of each value of a column, or of equal parts of its range.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -15,27 +14,27 @@ use kubist::{Cancel, QuerySpec, RunOptions, human, steps};
 use super::Asked;
 use crate::failure::{Failure, Result};
 
-/// More values than this are no steps to show one by one, unless the user says how many to show.
+/// Columns with more values need --frames.
 const MOST_VALUES: usize = 1000;
-/// Records that tell which values there are.
+/// Rows of a sample that finds the values.
 const SAMPLED: u64 = 8192;
 
-/// The records of one picture.
+/// The rows of one frame.
 pub struct Frame {
-    /// What they have in common, for the caption.
+    /// The condition for the caption.
     pub label: String,
-    /// The same as a condition.
+    /// The condition in SQL.
     condition: String,
 }
 
 impl Frame {
-    /// The question for these records of all that `query` asks for.
+    /// `query` restricted to this frame.
     pub fn of(&self, query: &QuerySpec) -> QuerySpec {
         QuerySpec { filter: both(query.filter.as_deref(), &self.condition), ..query.clone() }
     }
 }
 
-/// The frames of a column: one for each value that the region has, or so many equal parts.
+/// The frames of a column: one for each value in the region, or `count` equal parts.
 pub fn frames(asked: &Asked, column: &Field, count: Option<u32>, cancel: &Cancel) -> Result<Vec<Frame>> {
     let name = quoted(column.name());
     let Some(count) = count else {
@@ -54,7 +53,7 @@ pub fn frames(asked: &Asked, column: &Field, count: Option<u32>, cancel: &Cancel
         _ => 1.0,
     };
     let parts = edges.windows(2).enumerate().map(|(part, ends)| {
-        // The sample need not have the least and the greatest value: the outer parts are open.
+        // The sample may lack the minimum and maximum, so the outer parts are open.
         let from = (part > 0).then(|| format!("{name} >= {}", ends[0].literal()));
         let to = (part + 2 < edges.len()).then(|| format!("{name} < {}", ends[1].literal()));
         let [low, high] = [&ends[0], &ends[1]].map(|end| end.rounded(column, width));
@@ -74,8 +73,8 @@ fn with_unit(label: &str, column: &Field) -> String {
     kubist_plot::unit(column).map_or_else(|| label.to_string(), |unit| format!("{label} {unit}"))
 }
 
-/// All values of a column, ascending: first those of a sample, then, as long as there are any,
-/// those that are none of them.
+/// All values of a column, ascending. Samples the column, then the rows with other values, until none are
+/// left.
 fn distinct(asked: &Asked, column: &Field, cancel: &Cancel) -> Result<BTreeSet<Key>> {
     let name = quoted(column.name());
     let mut found = BTreeSet::new();
@@ -91,13 +90,14 @@ fn distinct(asked: &Asked, column: &Field, cancel: &Cancel) -> Result<BTreeSet<K
         }
         let before = found.len();
         found.extend(fresh);
-        // Decimals of many digits are none of the numbers that stand for them.
+        // Long decimals differ from the floating point numbers that represent them, so the exclusion never
+        // succeeds.
         if found.len() == before {
             return Ok(found);
         }
         if found.len() > MOST_VALUES {
             return Err(Failure::usage(format!(
-                "--animate {}: it has more than {} values; say with --frames how many equal parts of it to show",
+                "--animate {}: the column has more than {} values; divide it into equal parts with --frames",
                 column.name(),
                 human::count(MOST_VALUES as u64),
             )));
@@ -105,7 +105,7 @@ fn distinct(asked: &Asked, column: &Field, cancel: &Cancel) -> Result<BTreeSet<K
     }
 }
 
-/// The values of a sample of the region's records that meet a condition.
+/// The values of a column in a sample of the rows that meet a condition.
 fn values_of(asked: &Asked, column: &Field, condition: &str, cancel: &Cancel) -> Result<BTreeSet<Key>> {
     let query = QuerySpec {
         columns: Some(vec![column.name().clone()]),
@@ -129,21 +129,21 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The ends of equal parts, ascending, one more than parts.
+/// The ascending edges of equal parts, one more than parts.
 fn edges(column: &Field, first: &Key, last: &Key, count: u32) -> Result<Vec<Key>> {
     Ok(match (first, last) {
         (Key::Float(low), Key::Float(high)) => {
             steps::equal(*low, *high, count as usize).into_iter().map(Key::Float).collect()
         }
         (Key::Int(low), Key::Int(high)) => {
-            // Whole numbers: behind the last, and no part without one.
+            // Integers: the last edge is exclusive, and each part contains at least one value.
             let (span, count) = (high - low + 1, i128::from(count));
             let parts = count.min(span);
             (0..=parts).map(|edge| Key::Int(low + span * edge / parts)).collect()
         }
         _ => {
             return Err(Failure::usage(format!(
-                "--frames: column {:?} ({}) has no equal parts",
+                "--frames: column {:?} ({}) cannot be divided into equal parts",
                 column.name(),
                 column.data_type()
             )));
@@ -151,7 +151,7 @@ fn edges(column: &Field, first: &Key, last: &Key, count: u32) -> Result<Vec<Key>
     })
 }
 
-/// A value that is ordered as the column is; dates and times are whole numbers of their unit.
+/// A value with the order of its column. Dates and times are integers in their unit.
 #[derive(Clone, Debug)]
 enum Key {
     Bool(bool),
@@ -167,7 +167,7 @@ impl Ord for Key {
             (Key::Int(one), Key::Int(other)) => one.cmp(other),
             (Key::Float(one), Key::Float(other)) => one.total_cmp(other),
             (Key::Text(one), Key::Text(other)) => one.cmp(other),
-            // Values of one column are of one kind.
+            // All values of a column have the same variant.
             _ => Ordering::Equal,
         }
     }
@@ -188,7 +188,7 @@ impl PartialEq for Key {
 impl Eq for Key {}
 
 impl Key {
-    /// As conditions have it.
+    /// The SQL literal.
     fn literal(&self) -> String {
         match self {
             Key::Bool(value) => value.to_string(),
@@ -198,7 +198,7 @@ impl Key {
         }
     }
 
-    /// As people read it where values of this distance are told apart.
+    /// The text for people, with enough digits to distinguish values at this distance.
     fn rounded(&self, column: &Field, distance: f64) -> String {
         match self {
             Key::Float(value) if distance > 0.0 && (1e-4..1e6).contains(&value.abs().max(distance)) => {
@@ -209,11 +209,11 @@ impl Key {
         }
     }
 
-    /// As people read it.
+    /// The text for people.
     fn shown(&self, column: &Field) -> String {
         match self {
             Key::Bool(value) => value.to_string(),
-            // The shortest text of a float32 is not that of the same number as a float64.
+            // A float32 has a shorter text than the same number as a float64.
             Key::Float(value) if column.data_type() == &DataType::Float32 => (*value as f32).to_string(),
             Key::Float(value) => value.to_string(),
             Key::Text(value) => value.clone(),
@@ -222,7 +222,7 @@ impl Key {
     }
 }
 
-/// A date or time by its number; `None` for other types.
+/// The text of a date or time; `None` for other types.
 fn date(number: i128, data_type: &DataType) -> Option<String> {
     if !data_type.is_temporal() || matches!(data_type, DataType::Duration(_) | DataType::Interval(_)) {
         return None;
@@ -236,7 +236,7 @@ fn date(number: i128, data_type: &DataType) -> Option<String> {
     text.is_valid(0).then(|| text.as_string::<i32>().value(0).to_string())
 }
 
-/// The values of an array, without those that are missing or no number.
+/// The values of an array without nulls and NaN.
 fn keys(array: &ArrayRef, column: &Field) -> Result<Vec<Key>> {
     let failed = |error| Failure::usage(format!("--animate {}: {error}", column.name()));
     let array = match array.data_type() {
@@ -263,7 +263,7 @@ fn keys(array: &ArrayRef, column: &Field) -> Result<Vec<Key>> {
         }
         data_type => {
             return Err(Failure::usage(format!(
-                "--animate: column {:?} ({data_type}) has no values to show one after the other",
+                "--animate: column {:?} ({data_type}) has a type that cannot be animated",
                 column.name()
             )));
         }

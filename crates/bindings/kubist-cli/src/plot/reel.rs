@@ -1,5 +1,5 @@
-//! Where the pictures of an animation go: a GIF, an MP4 by ffmpeg, or a folder of PNGs. Either gets
-//! its name when it is whole.
+//! Writes the frames of an animation: a GIF, an MP4 (through ffmpeg), or a folder of PNG files. The output
+//! gets its name when it is complete.
 
 use std::fs;
 use std::io::{BufWriter, ErrorKind, Read, Write};
@@ -15,7 +15,7 @@ use crate::failure::{Failure, Kind, Result};
 use crate::output::PendingFile;
 use crate::picture;
 
-/// What an animation is written as.
+/// The format of an animation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     Gif,
@@ -24,7 +24,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// By the path's ending; one without is a folder.
+    /// The format of a path's extension; a folder if it has none.
     pub fn of(path: &Path) -> Result<Shape> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         let named_as_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -34,13 +34,13 @@ impl Shape {
             Some("gif") => Ok(Shape::Gif),
             Some("mp4") => Ok(Shape::Mp4),
             Some(ending) => Err(Failure::usage(format!(
-                "an animation is a GIF, an MP4 or a folder of PNGs: name one that ends in .gif, .mp4 or /, not .{ending}"
+                "an animation is a GIF, an MP4 or a folder of PNG files: use a name that ends in .gif, .mp4 or /, not .{ending}"
             ))),
         }
     }
 }
 
-/// A place for an animation, before its size is known; dropping it leaves nothing behind.
+/// The output of an animation before its size is known. Dropping it leaves no files.
 pub enum Place {
     Gif(PendingFile),
     Mp4(PendingFile),
@@ -48,7 +48,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Taken first, so that what cannot be written is an error at once.
+    /// Created first, so that a path that cannot be written is an error at once.
     pub fn new(path: &Path) -> Result<Place> {
         Ok(match Shape::of(path)? {
             Shape::Gif => Place::Gif(PendingFile::create(path)?),
@@ -60,7 +60,7 @@ impl Place {
         })
     }
 
-    /// Begins the animation of a stage, so many pictures a second; `about`: title, description.
+    /// Starts the animation of a stage. `about`: title, description.
     pub fn begin(self, stage: &Stage, per_second: f64, about: [String; 2]) -> Result<Reel> {
         Ok(match self {
             Place::Gif(pending) => {
@@ -99,7 +99,7 @@ impl Reel {
         }
     }
 
-    /// Gives it its name.
+    /// Publishes the animation.
     pub fn finish(self) -> Result<()> {
         match self {
             Reel::Gif(film, pending) => {
@@ -115,7 +115,7 @@ impl Reel {
     }
 }
 
-/// A folder under a temporary name beside its own; dropping it unpublished removes it.
+/// A folder under a temporary name next to its destination. Dropping it unpublished removes it.
 pub struct PendingFolder {
     temporary: PathBuf,
     destination: PathBuf,
@@ -127,16 +127,16 @@ impl PendingFolder {
         match fs::read_dir(path).map(|mut entries| entries.next().is_some()) {
             Ok(false) => {}
             Ok(true) => {
-                let message = format!("{} is there already, and not empty: name a new folder", path.display());
+                let message = format!("{} already exists and is not empty: choose a new folder", path.display());
                 return Err(Failure { kind: Kind::Existence, message });
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
         }
-        // Without the slash at its end, which some calls of the system refuse.
+        // Some system calls refuse a trailing slash.
         let destination: PathBuf = path.components().collect();
         let Some(name) = destination.file_name() else {
-            return Err(Failure::usage(format!("{} is no name of a new folder", path.display())));
+            return Err(Failure::usage(format!("{} is not a name for a new folder", path.display())));
         };
         let name = format!(".{}.{}.part", name.to_string_lossy(), std::process::id());
         let temporary = destination.with_file_name(name);
@@ -145,23 +145,23 @@ impl PendingFolder {
     }
 
     fn publish(self) -> Result<()> {
-        // An empty folder gives way.
+        // The rename replaces an empty folder.
         fs::rename(&self.temporary, &self.destination).map_err(|error| Failure::io(&self.destination, &error))
     }
 }
 
 impl Drop for PendingFolder {
     fn drop(&mut self) {
-        // After publishing it is not there any more.
+        // After publishing, the temporary folder no longer exists.
         let _ = fs::remove_dir_all(&self.temporary);
     }
 }
 
-/// ffmpeg at work: pixels in, a file out. Dropping it ends the program.
+/// A running ffmpeg that encodes raw pixels into a file. Dropping it ends the program.
 pub struct Encoder {
     program: Child,
     pixels: Option<ChildStdin>,
-    /// What it says of its errors.
+    /// The thread that reads its error messages.
     said: Option<JoinHandle<String>>,
 }
 
@@ -172,8 +172,8 @@ fn check_ffmpeg() -> Result<()> {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure {
             kind: Kind::Existence,
-            message: "an .mp4 is encoded by ffmpeg, which is not installed here: install it, or write a .gif or a \
-                      folder of PNGs, as with -o frames/"
+            message: "an .mp4 needs ffmpeg, which is not installed: install it, or write a .gif or a folder of PNG \
+                      files, like -o frames/"
                 .to_string(),
         }),
         Err(error) => Err(Failure::io(Path::new("ffmpeg"), &error)),
@@ -186,14 +186,14 @@ impl Encoder {
         let mut command = Command::new("ffmpeg");
         command.args(["-hide_banner", "-loglevel", "error", "-y", "-f", "rawvideo", "-pixel_format", "rgb24"]);
         command.args(["-video_size", &format!("{width}x{height}"), "-framerate", &per_second.to_string(), "-i", "-"]);
-        // Players want 4:2:0, and that even sides.
+        // Players need 4:2:0 chroma, which needs an even width and height.
         let even = format!("pad=ceil(iw/2)*2:ceil(ih/2)*2:color=0x{red:02x}{green:02x}{blue:02x}");
         command.args(["-vf", &even, "-pix_fmt", "yuv420p"]);
         command.args(["-movflags", "+faststart", "-f", "mp4"]);
-        // A path that begins with a dash, or looks like an address, is a file all the same.
+        // The prefix allows paths that begin with a dash or look like a URL.
         let mut file = std::ffi::OsString::from("file:");
         file.push(path);
-        // Ctrl-C goes to a whole group of processes: this one alone is to end the encoder.
+        // Ctrl-C goes to a whole process group; only this process ends the encoder.
         command.process_group(0);
         command.arg(file).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut program = command.spawn().map_err(|error| Failure::io(Path::new("ffmpeg"), &error))?;
@@ -212,7 +212,7 @@ impl Encoder {
         let written = self.pixels.as_mut().map(|pixels| pixels.write_all(rgb));
         match written {
             Some(Ok(())) => Ok(()),
-            // It has ended before its time, and says why.
+            // ffmpeg ended early; its error explains why.
             _ => Err(self.end().err().unwrap_or_else(|| failed("it ended before the last frame"))),
         }
     }
@@ -227,7 +227,7 @@ impl Encoder {
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
         match status.success() {
             true => Ok(()),
-            false => Err(failed(if said.is_empty() { "it failed, and does not say why" } else { &said })),
+            false => Err(failed(if said.is_empty() { "it failed without a message" } else { &said })),
         }
     }
 }
@@ -238,7 +238,7 @@ fn failed(why: &str) -> Failure {
 
 impl Drop for Encoder {
     fn drop(&mut self) {
-        // Nothing happens to one that has ended.
+        // This does nothing if it has ended.
         let _ = self.program.kill();
         let _ = self.program.wait();
     }
