@@ -1,61 +1,60 @@
-//! What kinds of stores there are.
+//! Properties of stores.
 
 use std::time::Duration;
 
-/// What kind of store this is.
+/// The properties of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// Where its bytes are.
     pub locality: Locality,
     /// What a read waits for.
     pub latency: Latency,
-    /// How a log is kept to one owner.
+    /// How the store keeps a log to one owner.
     pub fencing: Fencing,
-    /// For how long it may not be seen yet what others did; zero: it is seen at once. What is
-    /// seen is whole and right all the same.
+    /// How long writes of others may stay invisible; zero if they are visible at once. Visible things are
+    /// always complete and correct.
     pub staleness: Duration,
-    /// Can parts of a segment be given back ([`StoreExt::punch`](crate::StoreExt::punch))? Not
-    /// everywhere that this says so: a file system may not know how.
+    /// Whether ranges of a segment can be freed ([`StoreExt::punch`](crate::StoreExt::punch)). The file
+    /// system below may still not support it.
     pub punches: bool,
 }
 
-/// Where the bytes are, as seen from a process that reads them.
+/// The distance of the bytes from a process that reads them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locality {
-    /// Equally near to all processes that open the store.
+    /// Equally near to all processes.
     Here,
-    /// On hosts of the store's own: [`StoreExt::hosts`](crate::StoreExt::hosts) names them, and
-    /// [`StoreExt::replica_locations`](crate::StoreExt::replica_locations) says which of them keep which
-    /// bytes. Work can be sent there, and they bound the requests to them.
+    /// On hosts of the store: [`StoreExt::hosts`](crate::StoreExt::hosts) names them, and
+    /// [`StoreExt::replica_locations`](crate::StoreExt::replica_locations) says which hosts store which
+    /// bytes. Work can be sent there, and the hosts limit the number of requests.
     Hosts,
 }
 
-/// What a read waits for. It decides how many are begun before the first has ended.
+/// What a read waits for. It decides how many reads start before the first has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Latency {
     /// Nothing.
     Memory,
-    /// A device, for what is not in memory yet: [`StoreExt::waited`](crate::StoreExt::waited) says when
-    /// it did.
+    /// A device, for bytes that are not in memory: [`StoreExt::waited`](crate::StoreExt::waited) reports it.
     Device,
     /// A network, always.
     Network,
 }
 
-/// How a log is kept to one owner: see [`Store::own_log`](crate::Store::own_log).
+/// The mechanism that keeps a log to one owner: see [`Store::own_log`](crate::Store::own_log).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fencing {
-    /// By a lock that ends with its owner's process, and at once.
+    /// A lock, which ends at once with its owner's process.
     Lock,
-    /// By a claim. One whose owner died stands for up to `lapse`, and the log is busy meanwhile.
+    /// A claim. The claim of a dead owner stays for up to `lapse`, and the log is busy until then.
     Claim {
-        /// For how long a claim stands that is not renewed.
+        /// The lifetime of a claim that is not renewed.
         lapse: Duration,
     },
 }
 
 impl Fencing {
-    /// How long a log may be busy whose owner is dead.
+    /// How long the log of a dead owner may stay busy.
     pub fn outlives(self) -> Duration {
         match self {
             Fencing::Lock => Duration::ZERO,

@@ -1,19 +1,18 @@
 //! Claims: how a log is kept to one owner where no lock reaches every machine.
 //!
-//! A lock ends with its process and is known to one machine. A claim is a record that all
-//! machines see. This is what every store with claims has in common
-//! ([`Fencing::Claim`](crate::Fencing)):
+//! A lock ends with its process and is visible on one machine. A claim is a record that all machines see. All
+//! stores with claims ([`Fencing::Claim`](crate::Fencing)) follow these rules:
 //!
-//! - **A claim is a courtesy.** It says who is at work ([`Holder`]), is renewed every
-//!   [`RENEWAL`], and lapses if it was not for [`LAPSE`], measured by the clock of whoever waits
-//!   for it, or by the store's own. Clocks of two machines are never compared.
-//! - **A number fences.** Each taking of a log puts a record under a number of the log itself, if
-//!   it is free: from then on no entry of an earlier owner gets a number. An owner that was
-//!   stopped, declared dead and wakes up finds its next number taken, and is refused for ever.
-//!   So it does no harm when two believe that they hold the claim.
-//! - **Whoever is dead on this machine is known to be** ([`life`]): its claim is taken at once.
+//! - **A claim is advisory.** It names its [`Holder`], who renews it every [`RENEWAL`]. It lapses after
+//!   [`LAPSE`] without renewal, measured by the clock of the waiting process or of the store. Clocks of two
+//!   machines are never compared.
+//! - **A number fences.** Each taking of a log puts a record under a free number of the log itself. From then
+//!   on no entry of an earlier owner gets a number. An owner that was suspended and declared dead finds its
+//!   next number taken when it continues, and is refused for ever. So two owners that both believe in their
+//!   claim do no harm.
+//! - **Dead processes of this machine are recognized** ([`life`]): their claims are taken at once.
 //!
-//! [`conformance::claims`](crate::conformance::claims) holds every such store to it.
+//! [`conformance::claims`](crate::conformance::claims) tests every such store.
 
 use std::collections::HashSet;
 use std::fs;
@@ -24,59 +23,59 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// For how long a claim stands that is not renewed.
+/// The lifetime of a claim that is not renewed.
 pub const LAPSE: Duration = Duration::from_secs(30);
 
-/// How often an owner renews its claim: twice may fail before it lapses.
+/// The interval of renewals: two may fail before the claim lapses.
 pub const RENEWAL: Duration = Duration::from_secs(10);
 
-/// What is known of whoever holds a claim.
+/// The known state of a claim's holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
-    /// It is at work on this machine.
+    /// It runs on this machine.
     Alive,
     /// It has ended, or has given up the claim.
     Ended,
-    /// It is on another machine, or cannot be looked at.
+    /// It is on another machine, or its state cannot be read.
     Unknown,
 }
 
-/// A holder: a process, as its machine knows it, and a number of this handle's own.
+/// The text that identifies the holder of a claim: its machine, its process, and a number of this handle.
 #[derive(Clone, Debug)]
 pub struct Holder(String);
 
 impl Holder {
-    /// A new one of a process, as [`this_process`] names it.
+    /// Creates a holder for `process`, the text of [`this_process`].
     pub fn new(process: &str) -> Holder {
         let text = format!("{process} {:016x}", unique());
         holders().insert(text.clone());
         Holder(text)
     }
 
-    /// From here on it counts as ended.
+    /// Marks the holder as ended.
     pub fn end(&self) {
         holders().remove(&self.0);
     }
 
-    /// What a claim says.
+    /// The text that is stored in the claim.
     pub fn text(&self) -> &str {
         &self.0
     }
 }
 
-/// Is it a holder of this process that has not ended?
+/// Returns whether `text` is an active holder of this process.
 pub fn is_held_here(text: &str) -> bool {
     holders().contains(text)
 }
 
-/// This process: its machine since it was booted, its number, and when it began.
+/// Identifies this process: its machine since boot, its process number and its start time.
 pub fn this_process() -> String {
     let process = std::process::id();
     format!("{} {process} {}", machine(), began(process).unwrap_or_default())
 }
 
-/// What is known of the holder with this text. The text of a handle of this process that has
-/// ended can be found when a request was late.
+/// Returns the state of the holder with this text. A late request may leave the text of a handle that has
+/// ended.
 pub fn life(text: &str) -> Life {
     let [host, process, start, _] = text.split(' ').collect::<Vec<_>>()[..] else { return Life::Unknown };
     let Ok(process) = process.parse() else { return Life::Unknown };
@@ -92,15 +91,15 @@ pub fn life(text: &str) -> Life {
     }
 }
 
-/// A number that no other call, here or anywhere, is likely to give.
+/// A number that is very probably unique, here and on other machines.
 pub(crate) fn unique() -> u64 {
-    // The standard library seeds every `RandomState` from the system's randomness and then
-    // counts; the process tells forked children apart.
+    // The standard library seeds `RandomState` from the system's randomness and then counts; the process
+    // number distinguishes forked children.
     RandomState::new().hash_one(std::process::id())
 }
 
-/// What tells machines apart, containers included: digits of the number that the system was
-/// booted with, and the namespace of processes. Empty where the system does not say.
+/// Identifies the machine or container: digits of the boot number, and the process namespace. Empty if the
+/// system does not provide them.
 fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = boot.chars().filter(char::is_ascii_hexdigit).take(16).collect();
@@ -111,29 +110,29 @@ fn machine() -> String {
     }
 }
 
-/// Has a process ended for which [`began`] has nothing? One that the system hides from us is
-/// another user's, and may live.
+/// Returns whether a process for which [`began`] has no result has ended. A process that the system hides
+/// belongs to another user and may be alive.
 fn is_gone(process: u32) -> bool {
     match fs::read_to_string(format!("/proc/{process}/stat")) {
-        // It only waits to be buried.
+        // A zombie.
         Ok(_) => true,
-        // Process 1 is always there: a process that does not see it does not see others.
+        // Process 1 always exists: if it is invisible, other processes are hidden too.
         Err(error) if error.kind() == ErrorKind::NotFound => fs::exists("/proc/1").unwrap_or(false),
         Err(_) => false,
     }
 }
 
-/// When a process began, in the system's ticks since it was booted; `None` if there is none.
+/// The start time of a process in ticks since boot; `None` if there is no such process, or it is a zombie.
 fn began(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in brackets, may hold anything. A process that only waits to be buried is dead.
+    // The name, in brackets, may contain anything. `Z` and `X` are zombie and dead.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     fields.nth(18).filter(|_| !matches!(state, "Z" | "X")).map(str::to_owned)
 }
 
-/// The holders of one process. A forked child makes its own: another thread may have held the
-/// lock of its parent's.
+/// The holders of one process. A forked child creates its own set: another thread may have held the lock of
+/// its parent's set.
 struct Holders {
     process: u32,
     texts: Mutex<HashSet<String>>,
@@ -141,11 +140,11 @@ struct Holders {
 
 static HOLDERS: AtomicPtr<Holders> = AtomicPtr::new(null_mut());
 
-/// The holders that handles of this process have.
+/// The active holders of this process.
 fn holders() -> MutexGuard<'static, HashSet<String>> {
     let process = std::process::id();
     let known = HOLDERS.load(Ordering::Acquire);
-    // SAFETY: the pointer is null or came out of a box that is never freed.
+    // SAFETY: the pointer is null or came from a box that is never freed.
     if let Some(holders) = unsafe { known.as_ref() }.filter(|holders| holders.process == process) {
         return holders.texts.lock().unwrap_or_else(PoisonError::into_inner);
     }
@@ -154,8 +153,7 @@ fn holders() -> MutexGuard<'static, HashSet<String>> {
         // SAFETY: published now, so never freed.
         Ok(_) => unsafe { &*made },
         Err(other) => {
-            // SAFETY: no other thread has seen it; and what another thread of this process
-            // published is never freed.
+            // SAFETY: no other thread has seen `made`; a set that another thread published is never freed.
             unsafe {
                 drop(Box::from_raw(made));
                 &*other
@@ -181,7 +179,7 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(life(&text), Life::Ended);
-        // The number is used again by another.
+        // The process number is used again by another process.
         assert_eq!(life(&format!("{} {} 1 x", machine(), std::process::id())), Life::Ended);
         for text in ["", "somebody", "0123456789abcdef 1 1 x", "  1 1 x"] {
             assert_eq!(life(text), Life::Unknown, "{text}");

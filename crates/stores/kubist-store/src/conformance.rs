@@ -1,5 +1,4 @@
-//! What every engine must do: the trait's promises as a test that any engine,
-//! in this crate or another, just runs.
+//! Conformance suite: the guarantees of the trait as a test for any engine, in this crate or another.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -8,8 +7,7 @@
 //! conformance::run(&mut || Arc::new(MemoryStore::new("a")));
 //! ```
 //!
-//! It asserts only what the trait says, so that engines stay free in the rest.
-//! What needs a crash or several processes is tested per engine.
+//! It asserts only the trait's guarantees. Crashes and several processes are tested per engine.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -17,8 +15,11 @@ use std::sync::Arc;
 
 use crate::{BLOCK_BYTES, Error, Fencing, Kept, LogTail, Store, StoreExt};
 
-/// Runs all checks, each on a fresh, empty store from `make`. Panics, saying
-/// which promise was broken, if one was.
+/// Runs all checks, each on a new empty store from `make`.
+///
+/// # Panics
+///
+/// If a guarantee is broken; the message names it.
 pub fn run(make: &mut dyn FnMut() -> Arc<dyn Store>) {
     objects_are_written_once(&*make());
     objects_are_listed_by_prefix(&*make());
@@ -51,7 +52,7 @@ fn an_entry_comes_after_the_segment_that_it_names(store: &dyn Store) {
         let offset = segment.append(&[&bytes]).unwrap();
         assert_eq!(log.append_after(segment.as_mut(), &[round]).unwrap(), log.position());
         written.push((offset, bytes));
-        // Nothing new is in the segment.
+        // The segment has no new bytes.
         log.append_after(segment.as_mut(), b"again").unwrap();
         let tail = store.read_log("w", 0).unwrap();
         assert_eq!((tail.entries.len(), tail.durable), (written.len() * 2, log.position()));
@@ -85,7 +86,7 @@ fn objects_are_listed_by_prefix(store: &dyn Store) {
     for name in ["rewrites/02", "rewrites/10", "table", "rewrites/01", "rewrite", "a/b/c"] {
         assert!(store.put_if_absent(name, name.as_bytes()).unwrap());
     }
-    // Neither logs nor segments are objects.
+    // Logs and segments are not objects.
     store.own_log("w").unwrap().append(b"entry").unwrap();
     store.create_segment("s").unwrap().sync().unwrap();
     let lists: [(&str, &[&str]); 9] = [
@@ -162,7 +163,7 @@ fn segments_give_back_what_was_appended(store: &dyn Store) {
     let mut segment = store.create_segment("rank-0.1").unwrap();
     assert_eq!(segment.name(), "rank-0.1");
     let mut expected = Vec::new();
-    // Small, empty and big parts, singly and together.
+    // Small, empty and large parts, one or several per append.
     for round in 0..200u64 {
         let parts: Vec<Vec<u8>> = (0..round % 4)
             .map(|part| noise((round * 97 + part * 13) as usize % 5_000, round))
@@ -254,7 +255,7 @@ fn segments_are_made_once_listed_and_deleted(store: &dyn Store) {
     assert!(matches!(answer, Err(Error::Missing { .. })), "{answer:?}");
 }
 
-/// Whatever an engine makes of it, all other bytes stay.
+/// An engine may or may not free the ranges; all other bytes stay.
 fn parts_of_segments_are_given_back(store: &dyn Store) {
     let (bytes, block) = (noise(40 * BLOCK_BYTES as usize, 4), BLOCK_BYTES);
     let mut segment = store.create_segment("s").unwrap();
@@ -268,7 +269,7 @@ fn parts_of_segments_are_given_back(store: &dyn Store) {
     }
     assert_eq!(store.segment_len("s").unwrap(), Some(length));
     let left = store.segment_bytes("s").unwrap().unwrap();
-    // All whole blocks, or none where the place does not know how.
+    // All whole blocks, or none if the file system cannot free ranges.
     assert!(left == taken || store.capabilities().punches && (14..=17).contains(&((taken - left) / block)), "{left}");
     let later = segment.append(&[b"later"]).unwrap();
     segment.sync().unwrap();
@@ -364,12 +365,14 @@ fn a_log_has_one_owner(store: &dyn Store) {
     assert_eq!(payloads(&tail), [&b"still mine"[..], b"mine now"]);
 }
 
-/// Two handles on one store, as two machines have them, and what makes the claim of a writer lapse
-/// that does not renew it.
+/// Two handles to one store, as on two machines, and a function that lets a writer's unrenewed claim lapse.
 pub type TwoMachines = (Arc<dyn Store>, Arc<dyn Store>, Box<dyn FnMut(&str)>);
 
-/// What a store with claims must do besides ([`claims`](crate::claims)), each time on a fresh, empty
-/// store from `make`. Panics, saying which promise was broken, if one was.
+/// Runs the checks for stores with claims ([`claims`](crate::claims)), each on a new empty store from `make`.
+///
+/// # Panics
+///
+/// If a guarantee is broken; the message names it.
 pub fn claims(make: &mut dyn FnMut() -> TwoMachines) {
     let fencing = make().0.capabilities().fencing;
     assert!(matches!(fencing, Fencing::Claim { lapse } if !lapse.is_zero()), "{fencing:?}");
@@ -379,7 +382,7 @@ pub fn claims(make: &mut dyn FnMut() -> TwoMachines) {
     logs_change_hands(&*one, &*other, lapse);
 }
 
-/// An owner stands still until its claim has lapsed, another one takes the log, and it wakes up.
+/// An owner is suspended until its claim has lapsed and another one has taken the log. Then it continues.
 fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut stopped = one.own_log("w").unwrap();
     let acknowledged = stopped.append(b"acknowledged").unwrap();
@@ -391,7 +394,7 @@ fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box
         let answer = stopped.append(b"too late");
         assert!(matches!(answer, Err(Error::Refused { .. })), "{answer:?}");
     }
-    // What it gives back is not its own any more.
+    // It must not release the claim of the new owner.
     drop(stopped);
     assert!(matches!(other.own_log("w"), Err(Error::Busy { .. })), "a claim that was lost was given back");
     assert_eq!(owner.append(b"and another").unwrap(), owner.position());
@@ -404,10 +407,10 @@ fn a_stopped_owner_is_refused(one: &dyn Store, other: &dyn Store, mut lapse: Box
     }
 }
 
-/// A log that is given back is taken at once, and every entry is there for whoever has it next.
+/// A released log can be taken at once, and the next owner sees every entry.
 fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMut(&str)>) {
     let mut expected: Vec<Vec<u8>> = Vec::new();
-    // Where each entry ended when it was the last one: so it does for whoever reads it later.
+    // The end of each entry when it was the last one. Later readers must see the same end.
     let mut ends: Vec<u64> = Vec::new();
     for round in 0..12u8 {
         let store = if round % 2 == 0 { one } else { other };
@@ -417,7 +420,7 @@ fn logs_change_hands(one: &dyn Store, other: &dyn Store, mut lapse: Box<dyn FnMu
             ends.push(owner.append(expected.last().unwrap()).unwrap());
         }
         if round % 3 == 0 {
-            // As of a process that died: it gives nothing back.
+            // Like a process that died: it releases nothing.
             std::mem::forget(owner);
             lapse("w");
         }
@@ -471,7 +474,7 @@ fn scratch_gives_back_what_was_appended(store: &dyn Store) {
     assert_eq!(store.list("").unwrap(), [""; 0]);
 }
 
-/// Puts two objects, a segment and a log of 1000 bytes each into a store.
+/// Writes two objects, a segment and a log of 1000 bytes each.
 fn fill(store: &dyn Store) {
     for name in ["table", "deep/er"] {
         store.put_if_absent(name, &noise(1000, 1)).unwrap();
@@ -489,7 +492,7 @@ fn sizes_count_all_that_is_kept(store: &dyn Store) {
     for (kind, name) in [(Kept::Object, "table"), (Kept::Object, "deep/er"), (Kept::Segment, "s"), (Kept::Log, "w")] {
         let found: u64 =
             sizes.iter().filter(|size| size.kind == kind && size.name == name).map(|size| size.bytes).sum();
-        // Whatever an engine adds is small.
+        // The engine's overhead is small.
         assert!((1000..1500).contains(&found), "{kind:?} {name} takes {found} bytes");
     }
     assert!(sizes.len() <= 7 && sizes.iter().map(|size| size.bytes).sum::<u64>() < 5000, "{sizes:?}");
@@ -510,7 +513,7 @@ fn an_erased_store_is_empty(store: &dyn Store) {
     assert!(is_empty(store));
 }
 
-/// An engine may have made a small note for itself.
+/// An engine may keep a small marker.
 fn is_empty(store: &dyn Store) -> bool {
     let sizes = store.sizes().unwrap();
     sizes.iter().all(|size| size.kind == Kept::Temporary) && sizes.iter().map(|size| size.bytes).sum::<u64>() < 100
@@ -520,7 +523,7 @@ fn payloads(tail: &LogTail) -> Vec<&[u8]> {
     tail.entries.iter().map(|entry| &entry.bytes[..]).collect()
 }
 
-/// Bytes without a pattern that an engine could be right by accident on.
+/// Bytes without a pattern.
 fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut next = || {

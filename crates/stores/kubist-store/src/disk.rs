@@ -1,20 +1,18 @@
-//! The few system calls that the local engine makes.
+//! The system calls of the local engine.
 //!
-//! [`OsDisk`] passes them on to the operating system; the crate `kubist-simulate` answers
-//! them from a seed. The promises are POSIX's, no more, for those are what the
-//! engine must live with:
+//! [`OsDisk`] passes them to the operating system; the crate `kubist-simulate` simulates them from a seed.
+//! The guarantees are POSIX's and no more:
 //!
-//! - written bytes survive a crash once `sync_data` returned, in any part and
-//!   any order before;
+//! - written bytes survive a crash once `sync_data` returned; before that, any subset of them may survive, in
+//!   any order;
 //! - a name in a directory survives once `sync_directory` of it returned;
 //! - reads and writes may be short; only `link`, `create` and `lock` are atomic.
 //!
-//! Below a store's directory no path leads through a symbolic link, and only regular
-//! files are opened: a directory may come from an untrusted source, and a link in it must not
-//! lead to files of the user's, nor a pipe or a device make a read wait for ever.
-//! What is met instead is an error that names it ([`Irregular`]).
+//! Below a store's directory no path leads through a symbolic link, and only regular files are opened. A
+//! directory may come from an untrusted source: a link must not lead to the user's files, and a pipe or
+//! device must not block a read for ever. Such a path gives an error that names it ([`Irregular`]).
 //!
-//! It knows paths and bytes, nothing of objects, segments or logs.
+//! This module knows paths and bytes, not objects, segments or logs.
 
 mod os;
 
@@ -28,18 +26,18 @@ use crate::claims::{self, Life};
 
 pub use os::OsDisk;
 
-/// How [`Disk::open`] opens a file.
+/// The mode in which [`Disk::open`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Open {
-    /// To read.
+    /// Read only.
     Read,
-    /// To read and write.
+    /// Read and write.
     ReadWrite,
-    /// Makes the file, to read and write; fails if there is one.
+    /// Create a file for reading and writing; an error if the name is taken.
     Create,
 }
 
-/// What a name in a directory stands for.
+/// The type of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
     /// A regular file.
@@ -54,7 +52,7 @@ pub enum Sort {
     Socket,
     /// A device.
     Device,
-    /// None of these.
+    /// Another type.
     Unknown,
 }
 
@@ -72,45 +70,45 @@ impl fmt::Display for Sort {
     }
 }
 
-/// What a path leads to; itself, if that is a link below the store's directory.
+/// Metadata of a path. A link below the store's directory is described itself, not its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// What stands there.
+    /// The type of the file.
     pub sort: Sort,
     /// Its length, if it is a file.
     pub bytes: u64,
-    /// What of that takes space: less if it has holes.
+    /// The bytes on disk: fewer than the length if the file has holes.
     pub taken: u64,
-    /// Which file or directory it is: another one under the same name has another number.
+    /// The inode: a replaced file or directory has another one.
     pub node: u64,
-    /// When it was last changed, as a number that differs if it was.
+    /// The time of the last change, as a number that changes with it.
     pub changed: u64,
 }
 
-/// A name in a directory.
+/// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name, without the directory's.
+    /// The name, without the directory.
     pub name: String,
-    /// What it stands for.
+    /// The type of the file.
     pub sort: Sort,
 }
 
-/// Why a path leads nowhere: something that is neither a file nor a directory has that name. The
-/// source of an [`io::Error`], whose kind is `IsADirectory` for a directory,
-/// `NotADirectory` for a file on the way, and `InvalidInput` for what no store ever made.
+/// The error for a path with the wrong type of file. It is the source of an [`io::Error`] of kind
+/// `IsADirectory` for a directory, `NotADirectory` for a file in the middle of the path, and `InvalidInput`
+/// for types that no store creates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is {sort}, not {wanted}", path.display())]
 pub struct Irregular {
-    /// Where it stands.
+    /// The path.
     pub path: PathBuf,
-    /// What was found there.
+    /// The type of file at the path.
     pub sort: Sort,
-    /// What belongs there.
+    /// The expected type.
     pub wanted: Sort,
 }
 
-/// The error that `sort` stands at `path`, where `wanted` belongs.
+/// The error for a path with type `sort` instead of `wanted`.
 pub fn irregular(path: &Path, sort: Sort, wanted: Sort) -> io::Error {
     let kind = match sort {
         Sort::Directory => io::ErrorKind::IsADirectory,
@@ -122,139 +120,137 @@ pub fn irregular(path: &Path, sort: Sort, wanted: Sort) -> io::Error {
 
 /// A disk, as one process sees it.
 pub trait Disk: Send + Sync + fmt::Debug {
-    /// Opens a file; fails with [`Irregular`] in the error if the path leads to something else.
+    /// Opens a file.
     ///
     /// # Errors
     ///
-    /// `NotFound` if nothing is there; an error that holds [`Irregular`] if something else is; else
-    /// the error of the operating system.
+    /// `NotFound` if nothing is there; an error with [`Irregular`] for another type of file; otherwise the
+    /// error of the operating system.
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
 
-    /// What is there; `None` if nothing is.
+    /// Returns the metadata of a path; `None` if nothing is there.
     ///
     /// # Errors
     ///
-    /// The operating system's, but that nothing is there is none.
+    /// Errors of the operating system, except `NotFound`.
     fn find(&self, path: &Path) -> io::Result<Option<Found>>;
 
-    /// Names that are not UTF-8 are left out: the engine never makes any.
+    /// Lists a directory. Names that are not UTF-8 are omitted: the engine never creates any.
     ///
     /// # Errors
     ///
-    /// The operating system's: `NotFound` if there is no such directory.
+    /// Errors of the operating system: `NotFound` if there is no such directory.
     fn read_directory(&self, path: &Path) -> io::Result<Vec<Listed>>;
 
-    /// Makes one directory, whose parent exists.
+    /// Creates one directory, whose parent exists.
     ///
     /// # Errors
     ///
-    /// The operating system's: `AlreadyExists` if the name is taken.
+    /// Errors of the operating system: `AlreadyExists` if the name is taken.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes the names in a directory durable, not what they lead to.
+    /// Makes the names in a directory durable, but not their files.
     ///
     /// # Errors
     ///
-    /// The operating system's.
+    /// Errors of the operating system.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// Gives a file a second name; fails with `AlreadyExists` if it is taken.
+    /// Gives a file a second name.
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` if the name is taken; else the operating system's.
+    /// `AlreadyExists` if the name is taken; otherwise errors of the operating system.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Takes a file's name away. The file lives on while it is open.
+    /// Removes a file's name. The file exists as long as it is open.
     ///
     /// # Errors
     ///
-    /// The operating system's: `NotFound` if there is no such file.
+    /// Errors of the operating system: `NotFound` if there is no such file.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
-    /// Removes a directory; fails with `DirectoryNotEmpty` if anything is in it.
+    /// Removes an empty directory.
     ///
     /// # Errors
     ///
-    /// `DirectoryNotEmpty` if anything is in it; else the operating system's.
+    /// `DirectoryNotEmpty` if it is not empty; otherwise errors of the operating system.
     fn remove_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// This process; changes in a forked child.
+    /// The number of this process; different in a forked child.
     fn process(&self) -> u32;
 
-    /// A number that no other call, here or anywhere, is likely to give.
+    /// A number that is very probably unique, here and on other machines.
     fn unique(&self) -> u64;
 
-    /// Is the directory on a file system of this machine alone, so that all who can open a file
-    /// of it meet at its lock?
+    /// Returns whether only this machine uses the file system, so that a file lock excludes all other users.
     ///
     /// # Errors
     ///
-    /// The operating system's.
+    /// Errors of the operating system.
     fn is_of_this_machine(&self, path: &Path) -> io::Result<bool>;
 
-    /// How many names the file at `path` has, as whatever keeps it says now.
+    /// Returns the current number of names of the file at `path`, from the file server if there is one.
     ///
     /// # Errors
     ///
-    /// The operating system's.
+    /// Errors of the operating system.
     fn names_of(&self, path: &Path) -> io::Result<u64>;
 
-    /// The time since some moment, by a clock that never goes back.
+    /// The time since a fixed start, by a clock that never goes back.
     fn clock(&self) -> Duration {
         os::clock()
     }
 
-    /// Lets time go by.
+    /// Waits for this time.
     fn pause(&self, time: Duration) {
         std::thread::sleep(time);
     }
 
-    /// This process, as claims name it ([`claims::this_process`]).
+    /// This process, as claims identify it ([`claims::this_process`]).
     fn holder(&self) -> String {
         claims::this_process()
     }
 
-    /// What is known of whoever holds a claim ([`claims::life`]).
+    /// The state of a claim's holder ([`claims::life`]).
     fn life(&self, holder: &str) -> Life {
         claims::life(holder)
     }
 
-    /// May work go on behind the caller's back, on a thread of its own?
+    /// Returns whether background threads may be used.
     fn has_threads(&self) -> bool {
         true
     }
 }
 
-/// An open file; closed, and its lock given back, on drop.
+/// An open file. Dropping it closes it and releases its lock.
 pub trait DiskFile: Send + Sync + fmt::Debug {
-    /// Closes the file, and says if that failed: on a network, what was written may reach its
-    /// server only now.
+    /// Closes the file and reports errors: on a network file system, writes may reach the server only now.
     ///
     /// # Errors
     ///
-    /// The operating system's. The file is closed in any case.
+    /// Errors of the operating system. The file is closed in any case.
     fn close(self: Box<Self>) -> io::Result<()>;
 
     /// The file's length.
     ///
     /// # Errors
     ///
-    /// The operating system's.
+    /// Errors of the operating system.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// How many bytes were read: 0 only at the end of the file.
+    /// Reads into the buffer and returns the number of bytes: 0 only at the end of the file.
     ///
     /// # Errors
     ///
-    /// The operating system's.
+    /// Errors of the operating system.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// The same, into the spare capacity of `bytes`.
+    /// Reads into the spare capacity of `bytes`, like [`DiskFile::read_at`].
     ///
     /// # Errors
     ///
-    /// The operating system's.
+    /// Errors of the operating system.
     fn read_on(&self, bytes: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
         let before = bytes.len();
         bytes.resize(bytes.capacity(), 0);
@@ -263,64 +259,64 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
         got
     }
 
-    /// How many bytes were written.
+    /// Writes bytes and returns their number.
     ///
     /// # Errors
     ///
-    /// The operating system's: `StorageFull` on a full disk.
+    /// Errors of the operating system: `StorageFull` on a full disk.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Makes the file as long as `bytes`: what is beyond is cut off.
+    /// Cuts the file to this length.
     ///
     /// # Errors
     ///
-    /// The operating system's.
+    /// Errors of the operating system.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
-    /// Makes a hole of whole blocks inside the file, which reads as zeros and takes no space. A
-    /// crash soon afterwards may undo it, or a part of it.
+    /// Punches a hole of whole blocks, which reads as zeros and occupies no space. A crash soon afterwards
+    /// may undo all or part of it.
     ///
     /// # Errors
     ///
-    /// `Unsupported` if the file system has none; else the operating system's.
+    /// `Unsupported` if the file system has no holes; otherwise errors of the operating system.
     fn punch(&self, _blocks: Range<u64>) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Makes the file's bytes and length durable. After an error, what is on
-    /// disk is unknown, and a second call proves nothing.
+    /// Makes the file's bytes and length durable. After an error the state on disk is unknown, and a second
+    /// call proves nothing.
     ///
     /// # Errors
     ///
-    /// The operating system's.
+    /// Errors of the operating system.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// Asks for the bytes to be written out soon: a hint, which never fails.
+    /// Asks the system to start writing the range: a hint that never fails.
     fn start_writeback(&self, range: Range<u64>);
 
-    /// Would a byte be read without waiting for the device? `false` if that is not known.
+    /// Returns whether reading this byte needs no wait for the device; `false` if unknown.
     fn is_in_memory(&self, _offset: u64) -> bool {
         false
     }
 
-    /// Fills the buffer with bytes that are read without waiting for the device; `false` if not all are, or if that is
-    /// not known.
+    /// Fills the buffer without waiting for the device. Returns `false` if not all bytes are in memory, or if
+    /// that is unknown.
     fn read_present(&self, _buffer: &mut [u8], _offset: u64) -> bool {
         false
     }
 
-    /// Asks for the bytes to be read from the device soon: a hint, which never fails.
+    /// Asks the system to start reading the range: a hint that never fails.
     fn start_reading(&self, _range: Range<u64>) {}
 
-    /// Takes the file's exclusive lock, unless another handle has it (`false`).
+    /// Takes the file's exclusive lock. Returns `false` if another handle has it.
     ///
     /// # Errors
     ///
-    /// The operating system's, but that another handle has the lock is none.
+    /// Errors of the operating system.
     fn try_lock(&self) -> io::Result<bool>;
 }
 
-/// Reads until the buffer is full or the file ends, and says how much it got.
+/// Reads until the buffer is full or the file ends. Returns the number of bytes.
 pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
@@ -334,7 +330,7 @@ pub(crate) fn read_up_to(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) ->
     Ok(done)
 }
 
-/// `length` bytes from `offset` on, fewer at the end of the file.
+/// Reads `length` bytes from `offset` on, fewer at the end of the file.
 pub(crate) fn read_range(file: &dyn DiskFile, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(length);
     while bytes.len() < length {
@@ -350,7 +346,7 @@ pub(crate) fn read_range(file: &dyn DiskFile, offset: u64, length: usize) -> io:
     Ok(bytes)
 }
 
-/// Writes all bytes, or fails having written any part of them.
+/// Writes all bytes. After an error any part of them may be written.
 pub(crate) fn write_all(file: &dyn DiskFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, offset) {

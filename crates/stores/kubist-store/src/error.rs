@@ -1,4 +1,4 @@
-//! What can go wrong with bytes, sorted by what the caller can do about it.
+//! Errors of stores, grouped by how the caller can react.
 
 use std::io;
 use std::path::Path;
@@ -8,8 +8,7 @@ use crate::disk::{Irregular, Sort};
 /// The result of every operation on a store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a store could not do as asked. Messages name the file and, where there
-/// is one, the offset in it.
+/// The error of a store. Messages name the file and, if there is one, the offset.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -24,28 +23,27 @@ pub enum Error {
         file: String,
     },
 
-    /// Stored bytes are not what was written. Restore the file, or read around
-    /// it; asking again gives the same answer.
+    /// Stored bytes differ from the written ones. Restore the file or read around it; a retry gives the same
+    /// result.
     #[error("{file} is damaged at byte {offset}: {what}")]
     Damaged {
         /// The file, as a path or an address.
         file: String,
-        /// Where in the file.
+        /// The position of the damage in the file.
         offset: u64,
-        /// What is wrong with it.
+        /// The kind of damage.
         what: String,
     },
 
-    /// A link, a pipe, a device or a folder stands where a file of the store belongs, or a
-    /// file or link where a folder does. Nothing was read from it or written to it. Restore
-    /// what belongs there, or read around it.
+    /// A link, pipe, device or folder is at the path of a file of the store, or a file or link at the path of
+    /// a folder. Nothing was read or written. Restore the right one, or read around it.
     #[error("{file} is {found}, not {wanted}")]
     Irregular {
         /// The file, as a path or an address.
         file: String,
-        /// What stands there.
+        /// What is at the path.
         found: Sort,
-        /// What belongs there.
+        /// What should be at the path.
         wanted: Sort,
     },
 
@@ -56,14 +54,14 @@ pub enum Error {
         file: String,
     },
 
-    /// The name of a new segment is taken. Choose another: names are not reused.
+    /// The name of a new segment is taken. Choose another one; names are never reused.
     #[error("{file} exists already")]
     Exists {
         /// The file, as a path or an address.
         file: String,
     },
 
-    /// The name cannot be used. Choose another.
+    /// The name is not allowed. Choose another one.
     #[error("`{name}` cannot be used as a name: {why}")]
     InvalidName {
         /// The name.
@@ -72,17 +70,17 @@ pub enum Error {
         why: String,
     },
 
-    /// The disk or the quota is full. Make room, then open a fresh handle.
+    /// The disk or the quota is full. Free space, then open a new handle.
     #[error("no space left to {operation} {file}")]
     NoSpace {
-        /// What was to be done: a verb.
+        /// The failed operation, a verb.
         operation: &'static str,
         /// The file, as a path or an address.
         file: String,
     },
 
-    /// This handle met an error earlier and cannot know any more what is on
-    /// disk. Drop it and open a fresh one, which looks.
+    /// This handle failed earlier, and the state on disk is unknown to it. Open a new handle, which reads the
+    /// disk again.
     #[error("{file}: this handle stopped after an earlier failure ({cause}); open it again")]
     Refused {
         /// The file, as a path or an address.
@@ -102,28 +100,28 @@ pub enum Error {
         known: u32,
     },
 
-    /// The call was ended while it waited ([`stoppable`](crate::stoppable)). Nothing is known of what
-    /// was asked last.
+    /// The call was cancelled while it waited ([`stoppable`](crate::stoppable)). The outcome of its last
+    /// request is unknown.
     #[error("{location}: the call was stopped while it waited")]
     Stopped {
-        /// Where the store is.
+        /// The location of the store.
         location: String,
     },
 
-    /// A store on the network does not answer, or too few of its hosts do. Nothing is known of
-    /// what was asked last. Look after it, then try again.
+    /// A store on the network does not respond, or too few of its hosts do. The outcome of the last request
+    /// is unknown. Check the service, then try again.
     #[error("{location} cannot be reached: {why}")]
     Unreachable {
-        /// Where it is.
+        /// The location of the store.
         location: String,
-        /// What was tried, and what came back.
+        /// The request and the response.
         why: String,
     },
 
-    /// The operating system refused; the source says why.
+    /// The operating system refused the operation; `source` has the reason.
     #[error("cannot {operation} {file}: {source}")]
     Io {
-        /// What was to be done: a verb.
+        /// The failed operation, a verb.
         operation: &'static str,
         /// The file, as a path or an address.
         file: String,
@@ -133,7 +131,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// `source` happened while doing `operation` (a verb, "write") to `file`.
+    /// Wraps the system's error of an operation (a verb, "write") on `file`.
     pub(crate) fn io(operation: &'static str, file: &Path, source: io::Error) -> Error {
         if let Some(Irregular { path, sort, wanted }) = source.get_ref().and_then(|source| source.downcast_ref()) {
             let file = path.display().to_string();

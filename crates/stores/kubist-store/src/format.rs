@@ -1,26 +1,25 @@
-//! The bytes every file begins with, and those of objects and acknowledgements.
+//! File headers, and the bytes of objects, acknowledgements and numbered files.
 //!
-//! Pure functions from bytes to bytes; FORMAT.md draws them. A file that cannot
-//! be understood is refused here, by its kind, its version or its checksum, so
-//! that no layer above interprets bytes that are none of Kubist's.
+//! Pure functions from bytes to bytes; FORMAT.md shows the layouts. A file with a wrong kind, version or
+//! checksum is refused here, so no layer above interprets foreign bytes.
 
 use bytes::Bytes;
 
 use crate::{Error, Result};
 
-/// The version of every file. A higher one is refused as newer than this program.
+/// The format version of every file. A higher one is refused as newer than this program.
 pub(crate) const VERSION: u32 = 1;
 
-/// Magic, version and checksum, at the head of every file.
+/// Size of magic, version and checksum at the start of every file.
 pub(crate) const HEADER_BYTES: u64 = 16;
 
-/// An object's length and checksum, between its header and its value.
+/// Size of an object's length and checksum, between header and value.
 const OBJECT_HEAD_BYTES: usize = 12;
 
-/// The whole file of an acknowledgement.
+/// Size of an acknowledgement file.
 pub(crate) const ACKNOWLEDGEMENT_BYTES: usize = HEADER_BYTES as usize + 12;
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Object,
@@ -28,7 +27,7 @@ pub(crate) enum Kind {
     Acknowledgement,
     Segment,
     Numbered,
-    /// The mark of a shared store: a header alone.
+    /// The mark of a shared store, a header only.
     Shared,
 }
 
@@ -56,7 +55,7 @@ impl Kind {
     }
 }
 
-/// The header of a file of this kind.
+/// Returns the header of a file of this kind.
 pub(crate) fn header(kind: Kind) -> [u8; HEADER_BYTES as usize] {
     let mut header = [0; HEADER_BYTES as usize];
     header[..8].copy_from_slice(kind.magic());
@@ -66,7 +65,7 @@ pub(crate) fn header(kind: Kind) -> [u8; HEADER_BYTES as usize] {
     header
 }
 
-/// Accepts the beginning of a file of this kind, or says why not.
+/// Checks the header of a file of this kind.
 pub(crate) fn check_header(kind: Kind, bytes: &[u8], file: &str) -> Result<()> {
     let Some(header) = bytes.get(..HEADER_BYTES as usize) else {
         let what = format!("its header should have {HEADER_BYTES} bytes, the file has {}", bytes.len());
@@ -86,7 +85,7 @@ pub(crate) fn check_header(kind: Kind, bytes: &[u8], file: &str) -> Result<()> {
     }
 }
 
-/// The whole file of an object.
+/// Returns the complete file of an object.
 pub(crate) fn object(value: &[u8]) -> Vec<u8> {
     let length = (value.len() as u64).to_le_bytes();
     let mut file = Vec::with_capacity(HEADER_BYTES as usize + OBJECT_HEAD_BYTES + value.len());
@@ -97,7 +96,7 @@ pub(crate) fn object(value: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The value in the whole file of an object.
+/// Returns the value in the complete file of an object.
 pub(crate) fn object_value(bytes: Bytes, file: &str) -> Result<Bytes> {
     check_header(Kind::Object, &bytes, file)?;
     let damaged = |what: String| Err(Error::damaged(file, HEADER_BYTES, what));
@@ -121,7 +120,7 @@ fn object_checksum(length: &[u8], value: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(length), value)
 }
 
-/// The whole file that acknowledges the first `length` bytes of a log.
+/// Returns the file that acknowledges the first `length` bytes of a log.
 pub(crate) fn acknowledgement(length: u64) -> [u8; ACKNOWLEDGEMENT_BYTES] {
     let mut file = [0; ACKNOWLEDGEMENT_BYTES];
     file[..16].copy_from_slice(&header(Kind::Acknowledgement));
@@ -131,7 +130,7 @@ pub(crate) fn acknowledgement(length: u64) -> [u8; ACKNOWLEDGEMENT_BYTES] {
     file
 }
 
-/// The length in the file of an acknowledgement, or what is wrong with it.
+/// Returns the length in an acknowledgement file.
 pub(crate) fn acknowledged(bytes: &[u8], file: &str) -> Result<u64> {
     check_header(Kind::Acknowledgement, bytes, file)?;
     if bytes.len() != ACKNOWLEDGEMENT_BYTES {
@@ -144,19 +143,19 @@ pub(crate) fn acknowledged(bytes: &[u8], file: &str) -> Result<u64> {
     Ok(u64_at(bytes, 16))
 }
 
-/// The number, the length and the sort of a numbered file, and their checksum with the payload's.
+/// Size of the number, the length, the record type and the checksum (with the payload) of a numbered file.
 const NUMBERED_HEAD_BYTES: usize = 24;
 
-/// What a numbered file of a shared store says.
+/// The record type of a numbered file of a shared store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Says {
     /// An entry of a log, at the position that is its number.
     Entry,
-    /// A log was taken: from this position on, what earlier owners append is refused.
+    /// A log was taken: entries that earlier owners append from this position on are refused.
     Fence,
-    /// Somebody holds the claim on a log: the payload says who.
+    /// A holder claims the log: the payload identifies it.
     Held,
-    /// Nobody does.
+    /// The log is not claimed.
     Free,
     /// The log of one machine ends at the position that is its number.
     Sealed,
@@ -166,7 +165,7 @@ impl Says {
     const ALL: [Says; 5] = [Says::Entry, Says::Fence, Says::Held, Says::Free, Says::Sealed];
 }
 
-/// The whole numbered file.
+/// Returns a complete numbered file.
 pub(crate) fn numbered(says: Says, number: u64, payload: &[u8]) -> Vec<u8> {
     let mut file = Vec::with_capacity(HEADER_BYTES as usize + NUMBERED_HEAD_BYTES + payload.len());
     file.extend_from_slice(&header(Kind::Numbered));
@@ -179,7 +178,7 @@ pub(crate) fn numbered(says: Says, number: u64, payload: &[u8]) -> Vec<u8> {
     file
 }
 
-/// What a numbered file says, its number and its payload, or what is wrong with it.
+/// Returns the record type, the number and the payload of a numbered file.
 pub(crate) fn numbered_value(bytes: &Bytes, file: &str) -> Result<(Says, u64, Bytes)> {
     check_header(Kind::Numbered, bytes, file)?;
     let damaged = |what: String| Err(Error::damaged(file, HEADER_BYTES, what));
@@ -200,7 +199,7 @@ pub(crate) fn numbered_value(bytes: &Bytes, file: &str) -> Result<(Says, u64, By
     }
 }
 
-/// The number at `at`; the caller has made sure that it is there.
+/// The integer at `at`. The caller has checked the length.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);

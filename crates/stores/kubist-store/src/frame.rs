@@ -1,17 +1,16 @@
-//! The frames that a log is made of, and how a torn tail is distinguished from damage.
+//! The frames of a log, and how a torn tail is distinguished from damage.
 //!
 //! ```text
 //! at position p:  length u32 | crc32c(payload) u32 | crc32c(p, length, the former) u32 | payload
 //! ```
 //!
-//! A frame's head is checksummed on its own, so a damaged length is never
-//! believed and cannot swallow what follows. The head's checksum covers the
-//! position too: bytes of another position or an older log never pass for a frame.
+//! The head has a checksum of its own, so a damaged length is never used and cannot swallow the following
+//! frames. It covers the position too: bytes of another position or of an older log are never accepted as a
+//! frame.
 //!
-//! An owner begins an entry only after the one before is durable. So at most
-//! one frame, the last, can be unfinished, and **nothing valid follows a torn
-//! frame**. If something does, the frame was once whole: that is damage. The
-//! acknowledged length (see `local/logs.rs`) decides the cases that this cannot.
+//! An owner starts an entry only after the one before is durable. So at most the last frame can be
+//! unfinished, and **nothing valid follows a torn frame**. If a valid frame follows, the broken frame was
+//! once complete: that is damage. The acknowledged length (see `local/logs.rs`) decides the remaining cases.
 
 use bytes::Bytes;
 
@@ -20,10 +19,10 @@ use crate::{BrokenEntry, LogEntry};
 
 pub(crate) const FRAME_HEAD_BYTES: usize = 12;
 
-/// How many times over the bytes of a log are looked at for the next whole frame.
+/// Bound on the bytes that [`next_whole`] examines, as a multiple of the log's length.
 const LOOKS: usize = 64;
 
-/// The frame of `payload` at `position`, or `None` if it is too long for one.
+/// The frame of `payload` at `position`, or `None` if the payload is too long.
 pub(crate) fn frame(position: u64, payload: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(payload.len()).ok()?;
     let payload_checksum = crc32c::crc32c(payload);
@@ -35,16 +34,16 @@ pub(crate) fn frame(position: u64, payload: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// What a stretch of a log holds.
+/// The content of a part of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Frames {
     pub entries: Vec<LogEntry>,
-    /// The position after the last of them.
+    /// The position after the last entry.
     pub end: u64,
     pub rest: Rest,
 }
 
-/// What lies behind the last whole frame.
+/// What follows the last complete frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     Nothing,
@@ -58,9 +57,8 @@ pub(crate) enum Rest {
     },
 }
 
-/// Takes apart `bytes`, which begin at `position` of a log, where a frame
-/// begins, and reach to the log's end; if they do not, what may be cut off counts as torn. The
-/// entries share the memory of `bytes`.
+/// Parses `bytes`, which begin with a frame at `position` and extend to the log's end. If they end earlier,
+/// an incomplete frame counts as torn. The entries share the memory of `bytes`.
 pub(crate) fn frames(bytes: &Bytes, position: u64) -> Frames {
     let mut entries = Vec::new();
     let mut at = 0;
@@ -80,16 +78,16 @@ pub(crate) fn frames(bytes: &Bytes, position: u64) -> Frames {
     }
 }
 
-/// All that is whole in a stretch of a damaged log.
+/// The intact and the damaged entries of a part of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Pieces {
     pub entries: Vec<LogEntry>,
     pub broken: Vec<BrokenEntry>,
-    /// The position after the last whole entry.
+    /// The position after the last intact entry.
     pub end: u64,
 }
 
-/// Takes apart `bytes` as [`frames`] does, and goes on behind what is not whole.
+/// Parses `bytes` as [`frames`] does, and continues after damaged frames.
 pub(crate) fn pieces(bytes: &Bytes, position: u64) -> Pieces {
     let mut pieces = Pieces { entries: Vec::new(), broken: Vec::new(), end: position };
     let mut at = 0;
@@ -121,8 +119,7 @@ enum Look {
     /// Nothing, or less than a head.
     Short,
     BadHead,
-    /// The head is whole, the payload should end at `end` but does not, or
-    /// does not pass its checksum.
+    /// The head is intact; the payload should end at `end` but is too short or has a wrong checksum.
     BadPayload {
         end: usize,
     },
@@ -146,17 +143,16 @@ fn frame_at(bytes: &[u8], at: usize, position: u64) -> Look {
     }
 }
 
-/// Where the next whole frame is.
+/// The position of the next complete frame.
 enum Next {
     Whole(usize),
     None,
-    /// Unknown: more bytes lead on from here than can be checked.
+    /// Unknown: the search would examine too many bytes.
     Unknown,
 }
 
-/// Looks for a whole frame at each position from `from` on. Heads that are right and lead to
-/// payloads that are not cost the payload's length each; crafted, they could make that the
-/// square of the log's.
+/// Searches for a complete frame from `from` on. An intact head with a wrong payload costs the payload's
+/// length. A crafted log could make that quadratic, hence the bound [`LOOKS`].
 fn next_whole(bytes: &[u8], from: usize, position: u64) -> Next {
     let mut left = LOOKS.saturating_mul(bytes.len());
     for at in from..bytes.len() {
@@ -202,7 +198,7 @@ mod tests {
     const START: u64 = 16;
     const PAYLOADS: [&[u8]; 4] = [b"first", b"", b"a third entry", b"z"];
 
-    /// A log's frames and the offsets at which they begin and end.
+    /// A log's frames, and the offsets where they begin and end.
     fn log() -> (Vec<u8>, Vec<usize>) {
         let mut bytes = Vec::new();
         let mut bounds = vec![0];

@@ -1,11 +1,11 @@
-//! What reads bytes of a log, for the fuzz targets in `fuzz/`. Not part of the interface.
+//! Entry point of the fuzz targets in `fuzz/`. Not part of the public interface.
 
 use bytes::Bytes;
 
 use crate::frame::{frame, frames};
 
-/// Takes a log apart that begins at `position`, once as it is and once behind a frame that is
-/// sound; says how many entries it has.
+/// Parses a log that begins at `position`, once as it is and once after a valid frame. Returns the number of
+/// entries.
 pub fn log(bytes: &[u8], position: u64) -> usize {
     let found = frames(&Bytes::copy_from_slice(bytes), position);
     let Some(mut framed) = frame(position, bytes) else { return found.entries.len() };

@@ -1,25 +1,23 @@
-//! Where Kubist's bytes live.
+//! The storage layer of Kubist.
 //!
-//! This crate knows bytes, not cubes: it stores small objects, large write-once
-//! segments and one append-only log per writer, behind the [`Store`] trait.
-//! Everything above it (tables, runs, cutoffs) is built from these three. What only some
-//! stores can do besides are [`Abilities`]; [`StoreExt`] asks for it of any store.
+//! It stores small objects, large write-once segments and one append-only log per writer, behind the
+//! [`Store`] trait. Tables, runs and cutoffs are built on these three and are unknown here. Optional
+//! operations are [`Abilities`]; callers use them through [`StoreExt`].
 //!
-//! What every engine guarantees, and [`conformance`] checks:
+//! Every engine gives these guarantees, and [`conformance`] tests them:
 //!
-//! - an object is written once and is there whole or not at all; of several
-//!   writers that put the same name exactly one learns that it won;
+//! - an object is written once and is there completely or not at all; if several writers put the same name,
+//!   exactly one is told that it won;
 //! - the bytes of a segment are durable once `sync` returned;
-//! - a log entry is durable once `append` returned, entries are seen whole and
-//!   in order, and a log has at most one owner at a time;
-//! - damage is an error that names file and offset, never a wrong answer and
-//!   never a panic.
+//! - a log entry is durable once `append` returned, readers see entries completely and in order, and a log
+//!   has at most one owner at a time;
+//! - damage is an error that names file and offset, never a wrong result and never a panic.
 //!
-//! Engines: [`LocalStore`] (a directory shared by any number of processes, no
-//! server) and [`MemoryStore`] (tests); others are crates of their own, and `docs/stores.md`
-//! shows how to write one. A location leads to a store by its [`Scheme`]. The local engine
-//! makes every system call through [`disk::Disk`]. The crate `kubist-simulate` has a simulated one that tears,
-//! reorders and loses whatever was not synced, so that tests run the code that users run.
+//! Engines: [`LocalStore`] (a directory that any number of processes share, without a server) and
+//! [`MemoryStore`] (tests). Other engines are crates of their own; `docs/stores.md` shows how to write one. A
+//! [`Scheme`] turns a location into a store. The local engine makes every system call through [`disk::Disk`].
+//! The crate `kubist-simulate` implements a disk that tears, reorders and loses unsynced writes, so that
+//! tests run the same code as users.
 
 #![deny(missing_docs)]
 

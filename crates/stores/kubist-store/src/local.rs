@@ -1,33 +1,29 @@
-//! The local engine: a directory, shared by any number of processes.
+//! The local engine: a directory that any number of processes share.
 //!
 //! ```text
 //! <directory>/table, rewrites/0000...   objects, at their names
-//!             logs/<writer>.log, .ack   a writer's log, and how much of it is acknowledged
+//!             logs/<writer>.log, .ack   a writer's log, and its acknowledged length
 //!             logs/<writer>.entries/    the log in a shared store (`numbered`)
 //!             segments/<name>.seg
-//!             tmp/                      files on their way to a name, and spill files
+//!             tmp/                      files without their final name, and spill files
 //! ```
 //!
-//! There is no server and no lock that readers take. What makes it safe:
+//! There is no server, and readers take no lock. These rules make it safe:
 //!
-//! - a file gets its name (link) only after its bytes are durable, and a caller
-//!   that learns that the name is there has synced the directory; segments are the
-//!   exception, because no entry names one before its owner synced it;
-//! - nothing is overwritten, but for the acknowledgements, which are checksummed
-//!   hints;
-//! - a log's owner holds the file's lock, which dies with the process. In a store that several
-//!   machines **share** (NFS, Lustre, GPFS, BeeGFS, CephFS) locks may hold on one of them only:
-//!   there it has a claim, and a fence in the log (`claim_files`, `entries`). A mark in the
-//!   directory says that a store is shared; one that is made where others may have it mounted
-//!   too is from the beginning;
-//! - what another machine did may be seen late: `place` says what is believed when;
-//! - after a failed write or sync, a handle refuses to go on;
-//! - nothing below the directory is reached through a link, and only regular files are
-//!   opened, because a table may come from someone who is not trusted. Anything else under such a
-//!   name is an error.
+//! - A file gets its name (link) only after its bytes are durable. A caller that reports the name as present
+//!   has synced the directory. Segments are the exception: no entry names one before its owner synced it.
+//! - Nothing is overwritten except the acknowledgements, which are checksummed hints.
+//! - A log's owner holds the file's lock, which ends with the process. On a file system of several machines
+//!   (NFS, Lustre, GPFS, BeeGFS, CephFS) locks may work on one machine only. There the store is **shared**:
+//!   the owner has a claim, and a fence in the log (`claim_files`, `entries`). A mark in the directory says
+//!   that a store is shared. A store that is created on such a file system is shared from the beginning.
+//! - Changes of another machine may be visible late: `place` decides which observations are trusted when.
+//! - After a failed write or sync, a handle refuses further writes.
+//! - Below the directory, links are not followed and only regular files are opened, because a table may come
+//!   from an untrusted source. Anything else at such a path is an error.
 //!
-//! Folders are made when something is first put into them: opening a directory
-//! for reading changes nothing in it.
+//! Folders are created when something is first written to them. Opening a directory for reading changes
+//! nothing.
 
 mod claim_files;
 mod entries;
@@ -70,7 +66,7 @@ use numbered::{ENTRIES, LOGS, NO_WRITER};
 use open_files::OpenFiles;
 use place::Place;
 
-/// Segments that the device is asked for together: fewer than files are kept open.
+/// Number of segments whose reads start together: fewer than the open files.
 const SEGMENTS_AT_ONCE: usize = 64;
 
 /// A store in a directory.
@@ -91,42 +87,40 @@ impl Deref for LocalStore {
     }
 }
 
-/// Opens the store in an existing directory; [`Error::Missing`] if there is
-/// none. An empty directory is an empty store.
+/// Opens the store in an existing directory. An empty directory is an empty store.
 ///
 /// # Errors
 ///
-/// [`Error::Missing`] if there is none; `Irregular` if it is no directory; `Io`.
+/// `Missing` if there is no directory; `Irregular` if the path is not a directory; `Io`.
 pub fn open_local(path: &Path) -> Result<LocalStore> {
     let path = &from_any_directory(path)?;
     LocalStore::open_on(Arc::new(OsDisk::beneath(path)), path)
 }
 
-/// A path that leads to the same place wherever the process goes.
+/// Makes the path independent of the working directory.
 fn from_any_directory(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io("find", path, error))
 }
 
 impl LocalStore {
-    /// Opens the store in a directory, making it (durably, and its parents too)
-    /// if it is absent.
+    /// Opens the store in a directory. Creates the directory and its parents, durably, if they do not exist.
     ///
     /// # Errors
     ///
-    /// `Irregular` if a link or a file is where a directory should be; `NoSpace`; `Io`.
+    /// `Irregular` if a link or a file is at the path of a directory; `NoSpace`; `Io`.
     pub fn create(path: &Path) -> Result<LocalStore> {
         let path = &from_any_directory(path)?;
         LocalStore::on_disk(Arc::new(OsDisk::beneath(path)), path)
     }
 
-    /// [`LocalStore::create`] on another disk than the machine's.
+    /// [`LocalStore::create`] on another [`Disk`].
     ///
     /// # Errors
     ///
-    /// As of [`LocalStore::create`].
+    /// As for [`LocalStore::create`].
     pub fn on_disk(disk: Arc<dyn Disk>, path: &Path) -> Result<LocalStore> {
         folders::create_with_parents(&*disk, path)?;
-        // It is there now, whether this machine sees it yet or not.
+        // The directory exists now, whether this machine sees it yet or not.
         let store = LocalStore::at(disk, path)?;
         let is_ours = store.is_of_this_machine()?;
         let is_new = || -> Result<bool> {
@@ -140,11 +134,11 @@ impl LocalStore {
         Ok(store)
     }
 
-    /// [`open_local`] on another disk than the machine's.
+    /// [`open_local`] on another [`Disk`].
     ///
     /// # Errors
     ///
-    /// As of [`open_local`].
+    /// As for [`open_local`].
     pub fn open_on(disk: Arc<dyn Disk>, path: &Path) -> Result<LocalStore> {
         let location = path.display().to_string();
         match disk.find(path) {
@@ -175,8 +169,8 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Refuses to change a store of one machine where others may have it mounted too: locks may
-    /// hold on one of them only there, and answers be lost.
+    /// Refuses changes to a store of one machine on a file system that others may have mounted. Locks may
+    /// work on one machine only, and responses can be lost.
     fn check_alone(&self) -> Result<()> {
         if self.is_shared() || self.is_of_this_machine()? {
             return Ok(());
@@ -192,9 +186,8 @@ impl LocalStore {
 }
 
 impl LocalStore {
-    /// The same, where a machine's memory of names and lengths is another one than usual: a
-    /// mount that keeps them for at most so long. `KUBIST_STALE_SECONDS` says the same of all
-    /// stores of a process.
+    /// Sets how long this machine may cache names and lengths, for mounts that differ from the default.
+    /// `KUBIST_STALE_SECONDS` sets it for all stores of a process.
     pub fn with_staleness(mut self, staleness: Duration) -> LocalStore {
         if let Some(place) = Arc::get_mut(&mut self.place) {
             place.staleness = staleness;
@@ -202,13 +195,12 @@ impl LocalStore {
         self
     }
 
-    /// What is odd about a writer's log, in words, one finding each: damage, an
-    /// unfinished entry, a missing or unreadable acknowledgement. Empty if all
-    /// is well.
+    /// Describes anomalies of a writer's log, one text each: damage, an unfinished entry, a missing or
+    /// unreadable acknowledgement. Empty if there are none.
     ///
     /// # Errors
     ///
-    /// `Missing` if there is no such log; `InvalidName`; `Io`. Damage is a finding, not an error.
+    /// `Missing` if there is no such log; `InvalidName`; `Io`. Damage is part of the result, not an error.
     pub fn check_log(&self, writer: &str) -> Result<Vec<String>> {
         if !self.is_shared() {
             return logs::check(self, writer);
@@ -217,7 +209,8 @@ impl LocalStore {
         Ok(sound.damage.iter().map(Error::to_string).collect())
     }
 
-    /// Takes a log, by its lock or by a claim; `waits` for a holder elsewhere that may be dead.
+    /// Takes a log by its lock or by a claim. `waits` allows waiting to find out whether a holder on another
+    /// machine is dead.
     fn own(&self, writer: &str, waits: bool) -> Result<Box<dyn LogOwner>> {
         if writer == NO_WRITER {
             return Err(Error::InvalidName { name: writer.into(), why: "it marks shared stores".into() });
@@ -225,8 +218,8 @@ impl LocalStore {
         self.check_alone()?;
         if !self.is_shared() {
             let owner = logs::own(self, writer)?;
-            // Looked for with the log in hand: whoever makes the store shared does it in the
-            // other order, and the owner looks again with each entry.
+            // Checked while holding the lock: the process that makes the store shared does it in the other
+            // order, and the owner checks again with each entry.
             self.look_for_mark()?;
             if !self.is_shared() {
                 return Ok(owner);
@@ -237,7 +230,7 @@ impl LocalStore {
 }
 
 impl LocalStore {
-    /// Reads of some segments, and says whether any of it was waited for.
+    /// Reads from some segments. Also returns whether any read waited.
     fn read_together(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> (Answers, bool) {
         let asked = Instant::now();
         let (present, mut waited) = match wanted.len() {
@@ -272,7 +265,7 @@ impl Store for LocalStore {
             latency: Latency::Device,
             fencing,
             staleness: self.staleness(),
-            // What another machine reads at that moment is for its file server to say.
+            // In a shared store the file server decides what another machine reads during a punch.
             punches: !self.is_shared(),
         }
     }
@@ -387,7 +380,7 @@ impl Reads for LocalStore {
         let together: Vec<_> = wanted.chunks(SEGMENTS_AT_ONCE).collect();
         let switches = switches();
         let read = |some: &&[(&str, &[Range<u64>])]| switches.around(|| self.read_together(some, watch));
-        // Little work each, of which a core does some at once.
+        // Each unit is little work, so a core takes several.
         let answered: Vec<_> = together.par_iter().with_min_len(2).map(read).collect();
         let waited = answered.iter().any(|(_, waited)| *waited);
         let answers = answered.into_iter().flat_map(|(answers, _)| answers).collect();
@@ -444,11 +437,11 @@ impl Sharing for LocalStore {
         numbered::mark(self)?;
         self.set_shared();
         if !self.is_of_this_machine()? && !logs::writers(self)?.is_empty() {
-            // Where a log ends is decided by what is seen from here.
+            // This machine's view decides where a log ends, so it must be current.
             self.catch_up()?;
         }
         for writer in logs::writers(self)? {
-            // Whoever owns such a log next seals it, too.
+            // The next owner of such a log seals it too.
             check_stopped(&self.location)?;
             entries::seal(self, &writer)?;
         }

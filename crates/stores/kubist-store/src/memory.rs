@@ -1,12 +1,11 @@
-//! A store in memory: for tests, and for tables that need not outlive them.
+//! A store in memory, for tests and temporary tables.
 //!
-//! It keeps the letter of the trait rather than its convenience: segments can be
-//! read only as far as they were synced, offsets do not begin at 0, and a log's
-//! positions count entries, not bytes. A caller that works on it relies on
-//! nothing that the trait does not say.
+//! It gives exactly the trait's guarantees and no more: segments are readable only up to their last sync,
+//! offsets do not start at 0, and log positions count entries, not bytes. So code that works on it relies
+//! only on the trait.
 //!
-//! The scheme `memory` names stores of this process: `memory://name` is the same store
-//! wherever it is opened, until the process ends.
+//! The scheme `memory` names stores of this process: `memory://name` is the same store wherever it is opened,
+//! until the process ends.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,11 +20,10 @@ use crate::{
     Scheme, Scratch, Segment, Size, Spill, Store, StoreLocation, names,
 };
 
-/// Where the first byte of a segment lies.
+/// The offset of a segment's first byte.
 const SEGMENT_START: u64 = 16;
 
-/// A store in memory. Clones are handles on the same store, as processes are on
-/// a directory.
+/// A store in memory. Clones are handles to the same store, like processes on one directory.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     location: String,
@@ -46,7 +44,7 @@ struct Log {
 }
 
 impl MemoryStore {
-    /// An empty store; `name` is what messages call it.
+    /// Creates an empty store. `name` is used in messages.
     pub fn new(name: &str) -> MemoryStore {
         MemoryStore { location: format!("memory:{name}"), state: Arc::default() }
     }
@@ -235,7 +233,7 @@ impl Scheme for Memories {
     fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String> {
         let form = |why: &str| format!("a location is {PREFIX}name{why}");
         let name = location.strip_prefix(PREFIX).ok_or_else(|| form(""))?;
-        // What was to be a location of another kind may hold a password.
+        // The message must not repeat the location, which may contain a password.
         names::check_part(name).map_err(|error| match error {
             Error::InvalidName { why, .. } => form(&format!(": {why}")),
             _ => form(""),
@@ -244,7 +242,7 @@ impl Scheme for Memories {
     }
 }
 
-/// A name under which a store is, or may come to be.
+/// A name under which a store is or can be created.
 struct Named {
     location: String,
 }
@@ -275,7 +273,7 @@ impl StoreLocation for Named {
     }
 }
 
-/// The bytes of `range`, where `bytes` begin at `start`.
+/// Returns the bytes of `range`, where `bytes` begin at offset `start`.
 fn part(bytes: &[u8], start: u64, range: &Range<u64>, file: impl FnOnce() -> String) -> Result<Bytes> {
     let inside = |at: u64| usize::try_from(at.checked_sub(start)?).ok();
     let found = inside(range.start).zip(inside(range.end)).and_then(|(from, to)| bytes.get(from..to));
@@ -307,7 +305,7 @@ impl Segment for MemorySegment {
 
     fn sync(&mut self) -> Result<()> {
         self.synced = self.len();
-        // Deleted meanwhile: like a file without a name, it takes the bytes.
+        // A deleted segment accepts the bytes, like an unlinked file.
         if let Some(bytes) = self.store.state().segments.get_mut(&self.name) {
             bytes.extend_from_slice(&self.unsynced);
         }

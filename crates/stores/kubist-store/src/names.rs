@@ -1,9 +1,7 @@
-//! Which names a store accepts.
+//! Rules for the names of writers, segments and objects.
 //!
-//! The rules are those of the strictest system that a name may end up on (a file
-//! name on any system), and they are the same for every engine, so that a name
-//! that works in a test works everywhere. They also keep a name from ever
-//! leaving the store's directory.
+//! The rules are those of the strictest file system, the same for every engine. A name that works in a test
+//! works everywhere, and no name can leave the store's directory.
 
 use crate::{Error, Result};
 
@@ -13,11 +11,10 @@ pub(crate) const MAX_PART_BYTES: usize = 128;
 /// The longest object name, in bytes.
 pub(crate) const MAX_OBJECT_BYTES: usize = 512;
 
-/// First parts that objects may not use: the local engine keeps logs, segments
-/// and temporary files there.
+/// First parts that objects may not use: the local engine has its logs, segments and temporary files there.
 pub(crate) const RESERVED: [&str; 3] = ["logs", "segments", "tmp"];
 
-/// Accepts the name of a writer or a segment.
+/// Checks the name of a writer or a segment.
 ///
 /// # Errors
 ///
@@ -29,7 +26,7 @@ pub fn check_part(name: &str) -> Result<()> {
     }
 }
 
-/// Accepts the name of an object.
+/// Checks the name of an object.
 ///
 /// # Errors
 ///
@@ -49,7 +46,7 @@ pub fn check_object(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The object's name is, or would be, a folder of other objects' names.
+/// The error for an object whose name is, or would be, a folder of other objects' names.
 pub fn object_and_folder(name: &str) -> Error {
     invalid(name, "an object's name cannot be a folder of another's")
 }
@@ -70,7 +67,7 @@ fn fault_of_part(part: &str) -> Option<String> {
 }
 
 fn invalid(name: &str, why: impl Into<String>) -> Error {
-    // A name that was refused for its length should not fill the message.
+    // A name that is refused for its length must not fill the message.
     let shown: String = name.chars().take(MAX_PART_BYTES).collect();
     let name = if shown.len() < name.len() { shown + "..." } else { shown };
     Error::InvalidName { name, why: why.into() }

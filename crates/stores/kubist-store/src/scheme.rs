@@ -1,9 +1,8 @@
-//! From a location to a store: what a scheme offers, and the registry of those that are known.
+//! The registry of schemes, which turn locations into stores.
 //!
-//! A location is `scheme://...`, or a path, which is of the scheme [`PATHS`]. A
-//! program registers the schemes that it offers; the engine asks for a location and learns no
-//! more than [`StoreLocation`] offers. Nothing here may know what a table
-//! is, or which schemes there are.
+//! A location is `scheme://...`, or a path, which has the scheme [`PATHS`]. A program registers the schemes
+//! that it offers. The engine resolves a location and uses only [`StoreLocation`]. This module knows neither
+//! tables nor particular schemes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,71 +13,69 @@ use crate::{Result, Store};
 /// The scheme of a location that names none.
 pub const PATHS: &str = "file";
 
-/// A way to stores: what stands before `://` in their locations.
+/// A kind of location, named by the text before `://`.
 pub trait Scheme: Send + Sync {
-    /// What stands before `://`: `file`, `memory`, `cassandra`.
+    /// The text before `://`: `file`, `memory`, `cassandra`.
     fn name(&self) -> &'static str;
 
-    /// Reads a location of this scheme, given whole. Nothing is looked at or connected to yet.
+    /// Parses a location of this scheme, given in full, without any I/O.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in words that do not repeat it: it may hold a password.
+    /// The reason why it is invalid. The text must not repeat the location, which may contain a password.
     fn read(&self, location: &str) -> Result<Arc<dyn StoreLocation>, String>;
 }
 
-/// A location that was read, where a store is or may come to be.
+/// A parsed location, where a store is or can be created.
 ///
-/// As text it has no password: messages show it, and other processes are given it.
+/// Its text contains no password: messages show it, and other processes receive it.
 pub trait StoreLocation: Send + Sync + fmt::Display {
-    /// What is here. Nothing is made or changed.
+    /// Returns what is at the location, without changing anything.
     ///
     /// # Errors
     ///
-    /// Whatever keeps it from being certain: that nothing is here must be known.
+    /// Any error that leaves the result uncertain: [`Found::Nothing`] must be certain.
     fn find(&self) -> Result<Found>;
 
-    /// A handle to the store that may be here, for asking it before it is known to be: where
-    /// finding it takes the time of a network. What it answers counts once [`StoreLocation::find`]
-    /// has found the store.
+    /// Returns a handle to the store before it is certain that it exists, if finding it would take a network
+    /// request. Results count only once [`StoreLocation::find`] has found the store.
     fn ahead(&self) -> Option<Arc<dyn Store>> {
         None
     }
 
-    /// Opens the store that is here, or makes an empty one where nothing is. Two that do so at
-    /// once get the same store.
+    /// Opens the store at this location, or creates an empty one. Concurrent calls get the same store.
     ///
     /// # Errors
     ///
-    /// As of any operation on the store.
+    /// As for any operation on the store.
     fn create(&self) -> Result<Arc<dyn Store>>;
 
-    /// Is something here that is not the store's, such as files of others in its directory?
+    /// Returns whether there is anything that is not part of the store, such as other files in its directory.
     ///
     /// # Errors
     ///
-    /// As of [`StoreLocation::find`].
+    /// As for [`StoreLocation::find`].
     fn has_foreign(&self) -> Result<bool> {
         Ok(false)
     }
 
-    /// What messages call what is here: "the directory".
+    /// The word for this location in messages: "the directory".
     fn noun(&self) -> &'static str {
         "it"
     }
 
-    /// Locations beside this one where something is, as texts like this one: what may be meant
-    /// where nothing is here. As many as are quickly found.
+    /// Nearby locations where something exists, as suggestions if nothing is at this one. Only those that are
+    /// quick to find.
     fn others(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The location, as text, of a store of its own beside this one: under a name that goes on
-    /// with `suffix`, reached in the same way (with the same password), and, if the store
-    /// bounds its requests, with `requests` on their way at once.
+    /// The location of another store next to this one, whose name continues with `suffix`. It is reached in
+    /// the same way (with the same password). If the store limits its requests, the limit is `requests` at
+    /// once.
     fn beside(&self, suffix: &str, requests: usize) -> String;
 
-    /// A location that leads here from any process, whatever its working directory is.
+    /// A location that is valid in any process, independent of the working directory.
     fn absolute(&self) -> String {
         self.to_string()
     }
@@ -89,8 +86,7 @@ pub trait StoreLocation: Send + Sync + fmt::Display {
 pub enum Found {
     /// Certainly nothing.
     Nothing,
-    /// Something that is no store and that none can be made of: what it is, as a sentence
-    /// that begins with "it is".
+    /// Something that is not a store and cannot become one. The text is a sentence that begins with "it is".
     NoStore(&'static str),
     /// A store, perhaps an empty one.
     Store(Arc<dyn Store>),
@@ -98,8 +94,8 @@ pub enum Found {
 
 static SCHEMES: RwLock<BTreeMap<&'static str, Arc<dyn Scheme>>> = RwLock::new(BTreeMap::new());
 
-/// Makes a scheme known to this process. The first of a name stays: `false` says that there is
-/// one already.
+/// Registers a scheme for this process. Returns `false` if the name is registered already; the first scheme
+/// stays.
 pub fn register(scheme: Arc<dyn Scheme>) -> bool {
     let mut schemes = SCHEMES.write().unwrap_or_else(PoisonError::into_inner);
     let taken = schemes.contains_key(scheme.name());
@@ -107,19 +103,18 @@ pub fn register(scheme: Arc<dyn Scheme>) -> bool {
     !taken
 }
 
-/// Reads a location by its scheme.
+/// Parses a location by its scheme.
 ///
 /// # Errors
 ///
-/// What is wrong with it, in words that do not repeat a password: no registered scheme has its
-/// scheme, or [`Scheme::read`] refuses it.
+/// The reason, without any password: the scheme is not registered, or [`Scheme::read`] refuses the location.
 pub fn locate(location: &str) -> Result<Arc<dyn StoreLocation>, String> {
     let name = location.split_once("://").map_or(PATHS, |(name, _)| name);
     let known = SCHEMES.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
     known.ok_or_else(|| unsupported(name))?.read(location)
 }
 
-/// Only the scheme is repeated: the rest may hold a password.
+/// Repeats the scheme only: the rest may contain a password.
 pub(crate) fn unsupported(scheme: &str) -> String {
     format!("tables on {scheme:?} are not supported here")
 }

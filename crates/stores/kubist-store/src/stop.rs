@@ -1,9 +1,9 @@
-//! Ending a call that waits.
+//! Cancellation of calls that wait.
 //!
-//! What is seen here of a store of several machines may be late, and any call of it may wait for
-//! more than a minute then ([`Capabilities::staleness`](crate::Capabilities)); a service that does not
-//! answer is waited for, too. Who has a switch that ends calls says so once, around all that its
-//! thread asks of the store. Threads that ask for it take its switches along ([`switches`]).
+//! A call on a store of several machines can wait for more than a minute
+//! ([`Capabilities::staleness`](crate::Capabilities)), and a service may not respond. A caller that can be
+//! cancelled installs its switch once, around everything its thread asks of the store. Worker threads take
+//! the switches along ([`switches`]).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ thread_local! {
     static ASKS: RefCell<Vec<Asks>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes the last switch away, also when the call panics.
+/// Removes the last switch, also when the call panics.
 struct Ends;
 
 impl Drop for Ends {
@@ -25,26 +25,25 @@ impl Drop for Ends {
     }
 }
 
-/// Makes a call. Whenever a store waits in it, on this thread, `is_stopped` is asked a few times a
-/// second, and once it says true that call of the store ends with [`Error::Stopped`]. Of calls within
-/// each other the switches of all count.
+/// Runs `call`. Whenever a store waits in it on this thread, it evaluates `is_stopped` a few times a second.
+/// Once that is true, the store's call returns [`Error::Stopped`]. In nested calls every switch counts.
 pub fn stoppable<T>(is_stopped: impl Fn() -> bool + Send + Sync + 'static, call: impl FnOnce() -> T) -> T {
     ASKS.with_borrow_mut(|asks| asks.push(Arc::new(is_stopped)));
     let _ends = Ends;
     call()
 }
 
-/// The switches that stand around a call, for other threads that work for it.
+/// The switches of a call, for other threads that work for it.
 #[derive(Clone)]
 pub struct Switches(Vec<Asks>);
 
-/// Those of the call that this thread makes.
+/// Returns the switches of this thread's current call.
 pub fn switches() -> Switches {
     Switches(ASKS.with_borrow(Vec::clone))
 }
 
 impl Switches {
-    /// Makes a call that these end, as [`stoppable`] does.
+    /// Runs `call` under these switches, as [`stoppable`] does.
     pub fn around<T>(&self, call: impl FnOnce() -> T) -> T {
         let switches = self.clone();
         stoppable(move || switches.are_set(), call)
@@ -55,13 +54,13 @@ impl Switches {
     }
 }
 
-/// For engines: is the call that this thread makes to end?
+/// For engines: returns an error if this thread's call was cancelled.
 ///
 /// # Errors
 ///
 /// `Stopped` if so.
 pub fn check_stopped(location: &str) -> Result<()> {
-    // Who is asked may ask a store.
+    // The switches are cloned first: a switch may itself call a store.
     match switches().are_set() {
         true => Err(Error::Stopped { location: location.into() }),
         false => Ok(()),

@@ -1,15 +1,13 @@
-//! The `Store` trait: all that Kubist asks of what keeps its bytes.
+//! The `Store` trait: everything that Kubist requires of a storage engine.
 //!
-//! It is small so that a directory, a database or an object store can stand
-//! behind it, and object-safe so that a table holds an `Arc<dyn Store>`. What only some
-//! stores can do are abilities, in traits of their own ([`Abilities`]). It is
-//! not a file system: nothing is overwritten, renamed or appended to by two.
+//! The trait is small, so that a directory, a database or an object store can implement it. It is
+//! object-safe, so that a table can hold an `Arc<dyn Store>`. Optional operations are traits of their own
+//! ([`Abilities`]). A store is not a file system: nothing is overwritten or renamed, and no two writers
+//! append to the same thing.
 //!
-//! Positions and offsets are opaque to the caller: an offset comes from
-//! [`Segment::append`], a log position from [`LogTail`] or [`LogOwner`]. Only
-//! their order and, for segments, their distance within what was appended between
-//! two syncs mean anything (an engine may begin a segment with bytes of its own, and
-//! leave offsets out after a sync).
+//! Positions and offsets are opaque to the caller. An offset comes from [`Segment::append`], a log position
+//! from [`LogTail`] or [`LogOwner`]. Only their order has a meaning, and for segments the distance between
+//! offsets within one sync. An engine may put a header before a segment and may skip offsets after a sync.
 
 mod abilities;
 pub(crate) mod scratch;
@@ -27,178 +25,168 @@ pub(crate) use abilities::read_watched;
 
 use crate::{Capabilities, Error, Result};
 
-/// What [`StoreExt::punch`](crate::StoreExt::punch) gives back are whole blocks of so many bytes.
+/// Size of the blocks that [`StoreExt::punch`](crate::StoreExt::punch) frees, in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 
-/// What keeps objects, segments and logs. See the crate's head for what
-/// every engine guarantees.
+/// A store of objects, segments and logs. The head of the crate lists the guarantees.
 ///
-/// Writer and segment names are 1 to 128 of `A-Z a-z 0-9 . _ -`, not beginning
-/// with a dot. Object names are such parts joined by slashes; the first part may
-/// not be `logs`, `segments` or `tmp`, and an object's name may not be a folder
-/// of another's. Anything else is [`Error::InvalidName`](crate::Error).
+/// Names of writers and segments have 1 to 128 characters of `A-Z a-z 0-9 . _ -` and do not begin with a dot.
+/// Object names are such parts joined by slashes. Their first part may not be `logs`, `segments` or `tmp`,
+/// and no object's name may be a folder of another object's name. Other names give
+/// [`Error::InvalidName`](crate::Error).
 pub trait Store: Send + Sync + fmt::Debug {
-    /// The store's location, as the user named it. For messages.
+    /// The store's location, as the user wrote it. Used in messages.
     fn location(&self) -> &str;
 
-    /// What kind of store this is, for those who plan work on it. Always the same of a handle,
-    /// but for [`StoreExt::share`](crate::StoreExt::share).
+    /// Properties of the store that planners use. They never change for a handle, except by
+    /// [`StoreExt::share`](crate::StoreExt::share).
     fn capabilities(&self) -> Capabilities;
 
-    /// What it can do beside what every store does: nothing, unless it says so.
+    /// The optional operations of this store. The default is none.
     fn abilities(&self) -> Abilities<'_> {
         Abilities::default()
     }
 
-    /// Writes an object, unless its name is taken: `false` says that it is.
+    /// Writes an object. Returns `false` if the name is taken.
     ///
-    /// With either answer the object of that name, no matter who wrote it, is whole
-    /// and survives a crash. After an error it may be there or not: ask again.
+    /// In both cases the object of that name is complete and survives a crash, no matter who wrote it. After
+    /// an error the object may or may not exist; try again.
     ///
     /// # Errors
     ///
-    /// `InvalidName`; `NoSpace`; `Damaged` if the object that is there is; `Io` or `Unreachable` if
-    /// the engine fails.
+    /// `InvalidName`; `NoSpace`; `Damaged` if an object of that name exists and is damaged; `Io` or
+    /// `Unreachable` if the engine fails.
     fn put_if_absent(&self, name: &str, value: &[u8]) -> Result<bool>;
 
-    /// The object's value, or `None`. What is seen here may still be lost by a
-    /// power failure until its `put_if_absent` returned (to anyone).
+    /// Returns the object's value, or `None` if there is no such object. A power failure may still remove the
+    /// object until some caller's `put_if_absent` of it returned.
     ///
     /// # Errors
     ///
-    /// `Damaged`, `Irregular` or `Newer` if its bytes are not a value that this version wrote;
-    /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
+    /// `Damaged`, `Irregular` or `Newer` if its bytes are not a value that this version wrote; `InvalidName`;
+    /// `Io` or `Unreachable` if the engine fails.
     fn get(&self, name: &str) -> Result<Option<Bytes>>;
 
-    /// The names of all objects that begin with `prefix`, sorted.
+    /// Returns the names of all objects that begin with `prefix`, sorted.
     ///
     /// # Errors
     ///
-    /// `Io` or `Unreachable` if the engine fails; `Irregular` if something else is where a folder
-    /// should be.
+    /// `Io` or `Unreachable` if the engine fails; `Irregular` if something other than a folder is at a
+    /// folder's path.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
-    /// Removes an object; that it is absent is fine. A power failure soon
-    /// afterwards may bring it back.
+    /// Removes an object, if it exists. A power failure soon afterwards may bring it back.
     ///
     /// # Errors
     ///
     /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn delete(&self, name: &str) -> Result<()>;
 
-    /// A new segment, owned by the caller. [`Error::Exists`](crate::Error) if
-    /// the name is taken. Names must not be used again after a deletion:
-    /// readers may hold on to the old bytes.
+    /// Creates a segment that the caller owns. Never reuse the name of a deleted segment: readers may still
+    /// have its bytes.
     ///
     /// # Errors
     ///
-    /// `Exists`; `InvalidName`; `NoSpace`; `Io` or `Unreachable` if the engine fails.
+    /// `Exists` if the name is taken; `InvalidName`; `NoSpace`; `Io` or `Unreachable` if the engine fails.
     fn create_segment(&self, name: &str) -> Result<Box<dyn Segment>>;
 
-    /// Reads `ranges` of a segment: exactly one `Bytes` per range, in order.
-    ///
-    /// Bytes are there to read once their owner called `sync`. A range that is
-    /// not wholly there is [`Error::Damaged`](crate::Error), an absent segment
-    /// [`Error::Missing`](crate::Error).
+    /// Reads `ranges` of a segment: one `Bytes` per range, in the same order. Bytes are readable after their
+    /// owner called `sync`.
     ///
     /// # Errors
     ///
-    /// `Damaged`; `Missing`; `Newer`; `Io` or `Unreachable` if the engine fails.
+    /// `Damaged` if a range is not completely there; `Missing` if there is no such segment; `Newer`; `Io` or
+    /// `Unreachable` if the engine fails.
     fn read(&self, segment: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
-    /// The end of the segment's last byte, at least what was synced; `None` if
-    /// there is no such segment.
+    /// Returns the offset after the segment's last byte, at least after the last synced one; `None` if there
+    /// is no such segment.
     ///
     /// # Errors
     ///
     /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn segment_len(&self, segment: &str) -> Result<Option<u64>>;
 
-    /// The names of all segments, sorted.
+    /// Returns the names of all segments, sorted.
     ///
     /// # Errors
     ///
     /// `Io` or `Unreachable` if the engine fails.
     fn segments(&self) -> Result<Vec<String>>;
 
-    /// Removes a segment; that it is absent is fine. A power failure soon
-    /// afterwards may bring it back.
+    /// Removes a segment, if it exists. A power failure soon afterwards may bring it back.
     ///
     /// # Errors
     ///
     /// `InvalidName`; `Io` or `Unreachable` if the engine fails.
     fn delete_segment(&self, segment: &str) -> Result<()>;
 
-    /// Takes the log of `writer`, making it if there is none, and makes all of
-    /// its entries durable. [`Error::Busy`](crate::Error) while another process
-    /// or handle owns it; dropping the owner gives it back.
+    /// Takes ownership of the log of `writer`, creates the log if there is none, and makes all its entries
+    /// durable. Dropping the owner releases the log.
+    ///
+    /// Cuts off an entry that the last owner did not finish. If an acknowledged entry is missing or wrong, it
+    /// cuts nothing and returns `Damaged`.
     ///
     /// # The contract
     ///
-    /// The engine has no other lock. It relies on this:
+    /// Kubist has no other lock. It relies on four guarantees:
     ///
-    /// 1. *One owner.* From the moment at which this returns until the owner is dropped or is
-    ///    refused, no other owner's entry comes into the log. The next owner of the log of a writer
-    ///    that is dead ends that writer's work for good: what the engine deletes or rewrites
-    ///    while it owns the log, no late commit names.
-    /// 2. *Acknowledged entries stay.* Whatever [`LogOwner::append`] returned for is in the log
-    ///    of every later owner and reader, at the same position, before anything newer.
-    /// 3. *A doubtful entry is settled.* One that was not acknowledged, because its owner died
-    ///    or was refused, is either in the log for ever or never when this returns: no reader
-    ///    that begins later sees it come or go. [`LogOwner::position`] lies behind it.
-    /// 4. *Seen is seen.* What [`Store::read_log`] gave at or before [`LogTail::durable`] stays.
+    /// 1. *One owner.* From the return of this call until the owner is dropped or refused, no other owner's
+    ///    entry gets into the log. Taking the log of a dead writer therefore ends that writer's work for
+    ///    good: no late commit can name a segment that the new owner deletes or rewrites.
+    /// 2. *Acknowledged entries stay.* If [`LogOwner::append`] returned, every later owner and reader sees
+    ///    the entry at the same position, before any newer entry.
+    /// 3. *Unacknowledged entries are settled.* When this call returns, an entry whose owner died or was
+    ///    refused is in the log for ever or never. No reader that starts later sees it appear or vanish.
+    ///    [`LogOwner::position`] is after it.
+    /// 4. *Durable entries stay.* An entry that [`Store::read_log`] returned at or before
+    ///    [`LogTail::durable`] never disappears.
     ///
-    /// [`Fencing`] says how an engine keeps the first promise. A [`Fencing::Lock`] cannot be
-    /// taken while its owner lives, and nothing more is needed. A [`Fencing::Claim`] lapses, so
-    /// its owner may live and be slow: the claim alone is a courtesy that keeps two from
-    /// working against each other, and each taking begins an **epoch** that fences all earlier
-    /// ones. An object store needs nothing but a put that fails if the key is there: entries
-    /// are keys that end in their position, and a taker puts a fence at the first free one. An
-    /// earlier owner finds its next key taken and is refused for ever; if its entry came
-    /// first, the taker finds that entry and puts the fence behind it. `docs/stores.md` shows
-    /// this in full, `kubist-cassandra` the same with transactions.
-    ///
-    /// Cuts off an entry that its last owner did not finish. If an entry that
-    /// was acknowledged is missing or wrong, nothing is cut and the answer is
-    /// [`Error::Damaged`](crate::Error).
+    /// [`Fencing`] says how an engine gives the first guarantee. A [`Fencing::Lock`] cannot be taken while
+    /// its owner lives, so nothing more is needed. A [`Fencing::Claim`] lapses while its owner may be alive
+    /// but slow. The claim only keeps two owners from disturbing each other; each taking starts an **epoch**
+    /// that fences all earlier ones. An object store needs only a put that fails if the key exists. Entries
+    /// are keys that end in their position, and a new owner puts a fence at the first free position. The
+    /// earlier owner then finds its next key taken and is refused for ever. If the earlier owner's entry came
+    /// first, the new owner finds it and puts the fence after it. `docs/stores.md` shows this in full,
+    /// `kubist-cassandra` the same with transactions.
     ///
     /// # Errors
     ///
-    /// `Busy`; `Damaged`; `Newer`; `InvalidName`; `NoSpace`; `Io` or `Unreachable` if the engine
-    /// fails.
+    /// `Busy` while another process or handle owns the log; `Damaged`; `Newer`; `InvalidName`; `NoSpace`;
+    /// `Io` or `Unreachable` if the engine fails.
     fn own_log(&self, writer: &str) -> Result<Box<dyn LogOwner>>;
 
-    /// The names of all writers that have a log, sorted.
+    /// Returns the names of all writers that have a log, sorted.
     ///
     /// # Errors
     ///
     /// `Io` or `Unreachable` if the engine fails.
     fn logs(&self) -> Result<Vec<String>>;
 
-    /// All entries that begin at or after `from`: 0, a [`LogEntry::position`],
-    /// a [`LogTail::next`] or what the owner gave. Never waits for the owner.
-    /// Of a log that has lost its end, [`LogTail::next`] may lie before `from`.
+    /// Returns all entries at or after `from`, which is 0, a [`LogEntry::position`], a [`LogTail::next`] or a
+    /// position from the owner. Never waits for the owner. If a log has lost its end, [`LogTail::next`] may
+    /// be before `from`.
     ///
     /// # Errors
     ///
-    /// `Missing` if there is no such log; `Damaged`; `Newer`; `Io` or `Unreachable` if the engine
-    /// fails.
+    /// `Missing` if there is no such log; `Damaged`; `Newer`; `Io` or `Unreachable` if the engine fails.
     fn read_log(&self, writer: &str, from: u64) -> Result<LogTail>;
 
-    /// All that the store keeps, in no order, with the bytes that each takes, those
-    /// included that the engine adds. A log may be listed in several parts.
+    /// Returns the name and size of everything in the store, including the engine's own overhead, in no
+    /// order. A log may be listed in several parts.
     ///
     /// # Errors
     ///
     /// `Io` or `Unreachable` if the engine fails.
     fn sizes(&self) -> Result<Vec<Size>>;
 
-    /// Ends the store: removes all segments, logs and temporaries, then these
-    /// objects one after the other (a name that ends in a slash: a folder of objects
-    /// that may all be gone), and the store's directory or table if nothing is left in it.
-    /// What is absent is passed over, so it can be called again after a failure; and
-    /// whatever a power failure brings back, it brings the last object back too.
-    /// No log may have an owner meanwhile, and the handle cannot be used afterwards.
+    /// Deletes the store: all segments, logs and temporary files, then the given objects in this order, then
+    /// the store's directory or table if it is empty. A name that ends in a slash is a folder of objects.
+    ///
+    /// Missing things are skipped, so the call can be repeated after a failure. If a power failure brings
+    /// anything back, it also brings back the last object. No log may have an owner during the call, and the
+    /// handle cannot be used afterwards.
     ///
     /// # Errors
     ///
@@ -206,34 +194,34 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn erase(&self, objects: &[String]) -> Result<()>;
 }
 
-/// The bytes of ranges of several segments.
+/// The bytes of ranges of several segments, one result per segment.
 pub type Answers = Vec<Result<Vec<Bytes>>>;
 
-/// A small mark of stored bytes, for who has read them: while it stays the same they are the ones that were
-/// read. It may change without them.
+/// A small version mark of stored bytes. While the mark stays the same, the bytes are unchanged. The mark may
+/// change without the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamp {
-    /// The engine keeps none: who wants to know reads the bytes.
+    /// The engine has no marks. Compare the bytes instead.
     Unknown,
-    /// Nothing is there.
+    /// Nothing is stored.
     Absent,
     /// The mark.
     Of(u128),
 }
 
-/// Which hosts of a cluster keep some bytes.
+/// The hosts of a cluster that store some bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaLocation {
-    /// The position on the ring. It never changes, whichever hosts there are.
+    /// The position on the ring. It never changes, even if hosts do.
     pub token: i64,
-    /// Those that keep it now, the first of the ring first.
+    /// The hosts that store the bytes now, in ring order.
     pub hosts: Arc<[String]>,
 }
 
-/// Something that a store keeps, and the bytes it takes.
+/// The size of one stored thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
-    /// What it is.
+    /// Its kind.
     pub kind: Kept,
     /// Its name.
     pub name: String,
@@ -241,7 +229,7 @@ pub struct Size {
     pub bytes: u64,
 }
 
-/// What a store keeps.
+/// The kinds of stored things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// A small object, written once.
@@ -250,17 +238,17 @@ pub enum Kept {
     Segment,
     /// A writer's log.
     Log,
-    /// On its way to a name, or left behind by a process that died.
+    /// A file that has no final name yet, or that a dead process left behind.
     Temporary,
 }
 
-/// A segment being written, by its one owner. After an error it refuses to go
-/// on ([`Error::Refused`](crate::Error)): what it wrote is then unknown, and
-/// nothing may name it. One that is dropped before its first `sync` may be gone.
+/// A segment that its one owner writes. After an error it returns [`Error::Refused`](crate::Error): its
+/// content is then unknown, and no commit may name it. A segment that is dropped before its first `sync` may
+/// disappear.
 #[allow(clippy::len_without_is_empty)] // an empty segment has its header
 pub trait Segment: Send {
-    /// Appends all parts, one after the other, and gives the offset of the
-    /// first byte. Durable, and readable by others, after [`Segment::sync`].
+    /// Appends all parts and returns the offset of the first byte. The bytes are durable and readable by
+    /// others after [`Segment::sync`].
     ///
     /// # Errors
     ///
@@ -271,40 +259,36 @@ pub trait Segment: Send {
     ///
     /// # Errors
     ///
-    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable` if the engine fails.
-    /// What was appended may or may not be durable then.
+    /// `NoSpace`; `Refused` after an earlier failure; `Io` or `Unreachable` if the engine fails. The appended
+    /// bytes may or may not be durable then.
     fn sync(&mut self) -> Result<()>;
 
-    /// The end of what was appended: the offset that the next `append` will give, or one before it
-    /// if an engine leaves offsets out after a sync. Not 0 at the beginning if the engine puts a
-    /// header there.
+    /// The end of the appended bytes. The next `append` returns this offset, or a later one if the engine
+    /// skips offsets after a sync. Not 0 at the beginning if the engine writes a header.
     fn len(&self) -> u64;
 
     /// The segment's name in the store.
     fn name(&self) -> &str;
 }
 
-/// The right to append to a writer's log; given back on drop. After an error it
-/// refuses to go on ([`Error::Refused`](crate::Error)): the entry may be there
-/// or not, and the log's next owner will see.
+/// The right to append to a writer's log, released on drop. After an error it returns
+/// [`Error::Refused`](crate::Error). The entry may or may not be in the log; the log's next owner settles it.
 pub trait LogOwner: Send {
-    /// Appends one entry, durable when this returns, and gives the position
-    /// after it.
+    /// Appends one entry and returns the position after it. The entry is durable on return.
     ///
     /// # Errors
     ///
-    /// `NoSpace`; `Refused` after an earlier failure, or once another owner has taken the log; `Io`
-    /// or `Unreachable` if the engine fails. The entry may be there or not then; no other is
-    /// appended.
+    /// `NoSpace`; `Refused` after an earlier failure, or once another owner has taken the log; `Io` or
+    /// `Unreachable` if the engine fails. After an error the entry may or may not be there, and no other can
+    /// be appended.
     fn append(&mut self, entry: &[u8]) -> Result<u64>;
 
-    /// The same of an entry that names what was appended to a segment of this store: it is seen by
-    /// nobody, and no crash keeps it, before that is durable. An engine may make both durable at
-    /// the same time.
+    /// Appends an entry that names bytes of a segment of this store. No reader sees the entry and no crash
+    /// keeps it before those bytes are durable. An engine may make both durable in one step.
     ///
     /// # Errors
     ///
-    /// As of [`Segment::sync`] and [`LogOwner::append`].
+    /// As for [`Segment::sync`] and [`LogOwner::append`].
     fn append_after(&mut self, segment: &mut dyn Segment, entry: &[u8]) -> Result<u64> {
         segment.sync()?;
         self.append(entry)
@@ -317,64 +301,62 @@ pub trait LogOwner: Send {
     fn writer(&self) -> &str;
 }
 
-/// What [`Store::read_log`] found.
+/// Result of [`Store::read_log`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogTail {
-    /// The entries, in the order in which they were appended. Each ends where the next one begins,
-    /// and the last at `next`: there where [`LogOwner::append`] said, whenever it is read.
+    /// The entries in the order of their appends. Each ends where the next begins, and the last ends at
+    /// `next`, the position that [`LogOwner::append`] returned.
     pub entries: Vec<LogEntry>,
-    /// The position after the last of them, from where to read on.
+    /// The position after the last entry. Continue reading here.
     pub next: u64,
-    /// Entries that end at or before this position are known to survive a
-    /// crash. The last entry may lie beyond it: its owner is just making it
-    /// durable, or died before saying so ([`Store::own_log`] settles that). A
-    /// power failure may take such an entry back, so a follower that outlives
-    /// one reads on from the smaller of `next` and `durable`.
+    /// Entries that end at or before this position survive a crash. The last entry may be beyond it: its
+    /// owner is still making it durable, or died before it acknowledged the entry ([`Store::own_log`] settles
+    /// that). A power failure may remove such an entry, so a follower that survives one continues from the
+    /// smaller of `next` and `durable`.
     pub durable: u64,
 }
 
 /// One entry of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Where the entry begins.
+    /// The position of the entry's start.
     pub position: u64,
-    /// What was appended.
+    /// The appended bytes.
     pub bytes: Bytes,
 }
 
-/// What [`StoreExt::read_sound_log`](crate::StoreExt::read_sound_log) found.
+/// Result of [`StoreExt::read_sound_log`](crate::StoreExt::read_sound_log).
 #[derive(Debug)]
 pub struct SoundLog {
-    /// The entries that are whole, in the order in which they were appended.
+    /// The intact entries, in the order of their appends.
     pub entries: Vec<LogEntry>,
-    /// Where entries were that are not whole any more.
+    /// The damaged entries.
     pub broken: Vec<BrokenEntry>,
-    /// The position after the last whole entry.
+    /// The position after the last intact entry.
     pub next: u64,
-    /// What is wrong with the log, if anything is.
+    /// The damage of the log, if there is any.
     pub damage: Option<Error>,
 }
 
-/// What is left of an entry that is not whole.
+/// The remains of a damaged entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenEntry {
-    /// Where it begins.
+    /// The position of its start.
     pub position: u64,
-    /// As far as they are there, and some of them wrong.
+    /// The remaining bytes, some of them wrong.
     pub bytes: Bytes,
 }
 
-/// Private spill space. Not durable, not checksummed: it lives only as long as
-/// the process that wrote it.
+/// Private spill space, neither durable nor checksummed. It lives only as long as the process.
 pub trait Scratch: Send + Sync {
-    /// Appends `bytes` and gives the offset of the first of them.
+    /// Appends `bytes` and returns the offset of the first.
     ///
     /// # Errors
     ///
     /// `NoSpace`; `Io`.
     fn append(&self, bytes: &[u8]) -> Result<u64>;
 
-    /// The bytes of a range that was appended before.
+    /// Returns the bytes of a range that was appended before.
     ///
     /// # Errors
     ///

@@ -1,42 +1,42 @@
-//! Requests to whatever keeps the bytes, counted.
+//! Counters of requests to the service or device that stores the bytes.
 
 use std::time::Instant;
 
-/// A request to whatever keeps the bytes, when it is over.
+/// A completed request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// It was known to be needed.
+    /// When it became known that the request is needed.
     pub asked: Instant,
-    /// The limiter of requests let it go.
+    /// When the request limiter admitted it.
     pub sent: Instant,
-    /// The answer was there.
+    /// When the response was complete.
     pub answered: Instant,
-    /// How many bytes it had.
+    /// The size of the response, in bytes.
     pub bytes: u64,
-    /// Who answered; `None`: this machine.
+    /// The host that responded; `None` for this machine.
     pub host: Option<String>,
-    /// A copy on this machine was read, and the store not asked.
+    /// A local copy was read instead of the store.
     pub cached: bool,
 }
 
-/// What was asked of a service. What a client repeats of itself counts once.
+/// Requests to a service. Retries inside a client count once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Reads of objects, or of parts of them, and looks at them.
+    /// Reads of objects or of ranges, and head requests.
     pub gets: u64,
-    /// Puts, and parts of long ones.
+    /// Puts, and parts of multipart uploads.
     pub puts: u64,
-    /// Listings, a thousand keys each.
+    /// Listings, of up to a thousand keys each.
     pub lists: u64,
     /// Deletions.
     pub deletes: u64,
-    /// Bytes that came.
+    /// Received bytes.
     pub bytes_read: u64,
-    /// Bytes that went.
+    /// Sent bytes.
     pub bytes_written: u64,
-    /// The longest chain of requests of which each was sent after the one before was answered.
+    /// The longest chain of requests in which each was sent after the one before was answered.
     pub round_trips: u64,
-    /// What copies on this machine answered, if any are kept.
+    /// Use of the local cache, if there is one.
     pub cache: Option<CacheUse>,
 }
 
@@ -47,28 +47,28 @@ impl Traffic {
     }
 }
 
-/// What a cache answered.
+/// Reads that a cache served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheUse {
-    /// Blocks and objects that were in it.
+    /// Blocks and objects found in the cache.
     pub hits: u64,
-    /// Those that were not, and were read from the store.
+    /// Blocks and objects read from the store.
     pub misses: u64,
     /// Bytes of the hits.
     pub bytes: u64,
 }
 
-/// Counts round trips: the longest chain of requests of which each was sent after the one before
-/// was answered. Greedy by the earliest answer, which gives the most.
+/// Counts round trips: the longest chain of requests in which each was sent after the one before was
+/// answered. Choosing the earliest response greedily gives the longest chain.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chain {
     answered: Option<Instant>,
-    /// How long it is.
+    /// The length of the chain.
     pub round_trips: u64,
 }
 
 impl Chain {
-    /// Takes a request. They come in the order of their answers.
+    /// Adds a request. Requests must come in the order of their responses.
     pub fn push(&mut self, sent: Instant, answered: Instant) {
         if self.answered.is_none_or(|before| sent >= before) {
             self.answered = Some(answered);
@@ -77,7 +77,7 @@ impl Chain {
     }
 }
 
-/// Takes requests, from any thread.
+/// Receives completed requests, from any thread.
 pub type Watch<'a> = &'a (dyn Fn(Request) + Sync);
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let mut chain = Chain::default();
-        // Three side by side, one behind the first of them, two behind that one.
+        // Three in parallel, one after the first of them, two after that one.
         for (sent, answered) in [(0, 30), (1, 31), (0, 40), (30, 60), (61, 90), (60, 95)] {
             chain.push(at(sent), at(answered));
         }

@@ -1,8 +1,8 @@
-//! Power failures at every moment: what was acknowledged survives, the rest is
-//! there whole or not at all, and a crash never looks like damage.
+//! Power failures at every step. Acknowledged writes survive, others are complete or absent, and a crash
+//! never looks like damage.
 //!
-//! Every test runs from seeds and names the one that broke; `SEED=n` plays that
-//! one alone, `SEEDS=n` plays n of them.
+//! Each test runs from many seeds and prints the one that fails. `SEED=n` runs only that one, `SEEDS=n` the
+//! first n.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use kubist_store::{LocalStore, Result, Store};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// What must be in a log, and what may be.
+/// Entries that must be in a log, and entries that may be.
 #[derive(Default)]
 struct ExpectedLog {
     acknowledged: Vec<Vec<u8>>,
@@ -22,7 +22,7 @@ struct ExpectedLog {
 }
 
 impl ExpectedLog {
-    /// Appends until something fails, for it will.
+    /// Appends until a call fails.
     fn write(&mut self, store: &dyn Store, random: &mut StdRng) -> Result<()> {
         let mut log = store.own_log("w")?;
         self.check(&payloads(&store.read_log("w", 0)?));
@@ -35,8 +35,8 @@ impl ExpectedLog {
         }
     }
 
-    /// What is there is what was acknowledged, and perhaps the last one. What
-    /// an owner found is settled.
+    /// The log has the acknowledged entries and perhaps the last one. After an owner took it, its content is
+    /// settled.
     fn check(&mut self, found: &[Vec<u8>]) {
         let count = self.acknowledged.len();
         assert!(found.len() >= count, "{count} acknowledged, {} there", found.len());
@@ -70,7 +70,7 @@ fn acknowledged_entries_survive_every_crash() {
                 let count = expected.acknowledged.len();
                 assert!(payloads(&tail)[..count] == expected.acknowledged);
             }
-            // Taking the log settles what is in it: from then on it survives.
+            // Taking the log settles its content: from then on it survives.
             drop(store.own_log("w").unwrap());
             expected.check(&payloads(&store.read_log("w", 0).unwrap()));
             machine.crash();
@@ -113,8 +113,7 @@ fn objects_survive_whole_or_were_never_there() {
     for_seeds(600, |seed| {
         let mut random = StdRng::seed_from_u64(seed);
         let machine = SimDisk::new(seed);
-        // The values that were tried for a name, and whether it was ever said
-        // to be there.
+        // The values tried for a name, and whether a call reported it as present.
         let mut expected: BTreeMap<String, (Vec<Vec<u8>>, bool)> = BTreeMap::new();
         for _ in 0..random.random_range(1..5) {
             machine.crash_after(random.random_range(0..100));
@@ -144,7 +143,7 @@ fn objects_survive_whole_or_were_never_there() {
                 match store.get(name).unwrap() {
                     Some(value) => {
                         assert!(tried.contains(&value.to_vec()), "{name} has a strange value");
-                        // Seen, and the machine has just started: it is on disk.
+                        // Visible after a restart, so it is on disk.
                         (*tried, *there) = (vec![value.to_vec()], true);
                     }
                     None => {
@@ -183,7 +182,7 @@ fn synced_segments_survive() {
             let range = *offset..offset + part.len() as u64;
             assert!(store.read(name, &[range]).unwrap()[0] == part, "{name} changed");
         }
-        // Unsynced ones can be there in any state, but can be named and deleted.
+        // Unsynced segments may be in any state, but can be listed and deleted.
         for name in store.segments().unwrap() {
             store.delete_segment(&name).unwrap();
         }
@@ -191,8 +190,8 @@ fn synced_segments_survive() {
     });
 }
 
-/// The simulation must be able to tell a disk that syncs from one that does not,
-/// or the tests above prove nothing.
+/// The simulation must distinguish a disk that syncs from one that does not; otherwise the other tests prove
+/// nothing.
 #[test]
 fn missing_syncs_are_found_out() {
     for lie in [Lie::Bytes(""), Lie::Names] {

@@ -1,5 +1,5 @@
-//! Damage at every bit and every length: it is told from an unfinished append,
-//! named with file and offset, and never repaired by cutting.
+//! Damage at every bit and every length is distinguished from an unfinished append, reported with file and
+//! offset, and never repaired by cutting.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -15,12 +15,12 @@ const ENTRIES: [&[u8]; 4] = [b"the first entry", b"", b"a third, somewhat longer
 struct Log {
     machine: SimDisk,
     store: LocalStore,
-    /// Where the entries begin, and where the log ends.
+    /// The start of each entry, and the end of the log.
     positions: Vec<u64>,
     bytes: Vec<u8>,
 }
 
-/// A log with an acknowledgement of all its entries.
+/// A log whose entries are all acknowledged.
 fn log() -> Log {
     let machine = SimDisk::new(1);
     let store = open(&machine).unwrap();
@@ -44,7 +44,7 @@ impl Log {
         self.machine.damage(&acknowledgement_file(), |file| file.clear());
     }
 
-    /// Acknowledges this many bytes of the log, and no more.
+    /// Acknowledges exactly this many bytes of the log.
     fn acknowledge(&self, length: u64) {
         let mut bytes = self.machine.contents(&acknowledgement_file()).unwrap();
         bytes[16..24].copy_from_slice(&length.to_le_bytes());
@@ -53,7 +53,7 @@ impl Log {
         self.machine.damage(&acknowledgement_file(), |file| *file = bytes.clone());
     }
 
-    /// The last of the positions that is at most `at`.
+    /// The last position that is at most `at`.
     fn entry_at(&self, at: u64) -> usize {
         self.positions.iter().filter(|&&position| position <= at).count() - 1
     }
@@ -92,13 +92,13 @@ fn every_flipped_bit_of_an_acknowledged_entry_is_damage() {
         assert_damaged(log.store.own_log("w"), at, &case);
         assert_eq!(log.store.check_log("w").unwrap().len(), 1, "{case}");
         assert_eq!(log.machine.contents(&log_file()).unwrap(), bad, "{case} was changed");
-        // What comes after the damage can still be had.
+        // Entries after the damage are readable.
         let after = log.store.read_log("w", log.positions[entry + 1]).unwrap();
         assert_eq!(payloads(&after), ENTRIES[entry + 1..], "{case}");
     }
 }
 
-/// What a piece of a log says does not depend on what follows it.
+/// The result for a piece of a log does not depend on the bytes after it.
 #[test]
 fn pieces_before_damage_are_given() {
     let log = log();
@@ -120,7 +120,7 @@ fn an_acknowledged_log_cut_at_any_byte_is_damage() {
     for length in log.positions[0]..log.bytes.len() as u64 {
         log.set(&log.bytes[..length as usize]);
         let case = format!("cut to {length}");
-        // It ends too early, wherever its last whole entry ends.
+        // The log ends too early, wherever its last complete entry ends.
         assert_damaged(log.store.read_log("w", 0), length, &case);
         assert_damaged(log.store.read_log("w", *log.positions.last().unwrap()), length, &case);
         assert_damaged(log.store.own_log("w"), length, &case);
@@ -129,7 +129,7 @@ fn an_acknowledged_log_cut_at_any_byte_is_damage() {
     }
 }
 
-/// An append that was not finished was not acknowledged, but all before it was.
+/// An unfinished append was not acknowledged, but all earlier ones were.
 #[test]
 fn an_unacknowledged_log_cut_at_any_byte_is_torn() {
     let log = log();
@@ -152,7 +152,7 @@ fn an_unacknowledged_log_cut_at_any_byte_is_torn() {
     }
 }
 
-/// Nobody knows then whether the entry that is cut through was acknowledged.
+/// Without the acknowledgement it is unknown whether the broken entry was acknowledged.
 #[test]
 fn a_log_cut_inside_an_entry_is_damaged_if_its_acknowledgement_is_lost_too() {
     let log = log();
@@ -175,7 +175,7 @@ fn a_log_cut_inside_an_entry_is_damaged_if_its_acknowledgement_is_lost_too() {
     }
 }
 
-/// Logs are read some megabytes at a time; entries may be longer.
+/// Logs are read a few megabytes at a time; entries may be longer.
 #[test]
 fn damage_of_long_logs_is_told_from_an_unfinished_append() {
     let lengths = [3_000_000, 20_000_000, 0, 3_000_000, 3_000_000, 3_000_000, 9_000_000, 1];
@@ -241,7 +241,7 @@ fn what_lies_behind_damage_is_read_with_what_lies_before() {
     assert!(matches!(sound.damage, Some(Error::Damaged { offset, .. }) if offset == log.positions[2]));
 }
 
-/// Nobody would see what is written into a file that lost its name.
+/// No reader would see an entry in a file that lost its name.
 #[test]
 fn an_owner_whose_log_is_removed_or_replaced_refuses() {
     for replaced in [false, true] {

@@ -1,4 +1,4 @@
-//! Every engine keeps the trait's promises.
+//! Every engine passes the conformance suite.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The store that docs/stores.md shows keeps the trait's promises, and the page shows it as it is.
+//! The store in docs/stores.md passes the conformance suite, and the page quotes it exactly.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ fn it_keeps_the_promises() {
     conformance::run(&mut || Arc::new(Bucket::default()));
 }
 
-/// As when an owner did not renew its claim in time, and lives all the same.
+/// As if a live owner had not renewed its claim in time.
 #[test]
 fn an_owner_whose_claim_lapsed_is_fenced() {
     conformance::claims(&mut || {

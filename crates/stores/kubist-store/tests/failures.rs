@@ -1,5 +1,5 @@
-//! Failing system calls and full disks: every failure is reported, the handle
-//! that met it refuses to go on, and a fresh one continues without loss.
+//! Failing system calls and full disks. Each failure is reported, its handle refuses to continue, and a new
+//! handle continues without loss.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -10,18 +10,18 @@ use kubist_store::{Error, LogOwner, Result, Segment, Store, StoreExt};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// What a writer was promised, to hold the store to it.
+/// The writes that were acknowledged to a writer.
 #[derive(Default)]
 struct Promised {
     entries: Vec<Vec<u8>>,
-    /// The last entry of each failed append: there or not.
+    /// The last entry of each failed append, which may be there or not.
     perhaps: Vec<Vec<u8>>,
     objects: Vec<(String, Vec<u8>)>,
     parts: Vec<(String, u64, Vec<u8>)>,
 }
 
 impl Promised {
-    /// One of everything.
+    /// Uses each operation once.
     fn work(&mut self, machine: &SimDisk, random: &mut StdRng) -> Result<()> {
         let store = open(machine)?;
         let name = format!("rewrites/{}", random.random::<u64>());
@@ -45,7 +45,7 @@ impl Promised {
             match log.append(&entry) {
                 Ok(_) => self.entries.push(entry),
                 Err(error) => {
-                    // Refused before anything was tried: certainly not there.
+                    // Refused before any attempt, so it is certainly absent.
                     if !matches!(error, Error::Refused { .. }) {
                         self.perhaps.push(entry);
                     }
@@ -115,8 +115,8 @@ fn every_failing_call_is_reported_and_survived() {
             }
             machine.fail(call, random.random_range(0..12));
             let outcome = promised.work(&machine, &mut random);
-            // A failure that nobody is told of must have been harmless: it met a
-            // clean-up or an acknowledgement, or is still to come.
+            // An unreported failure must have been harmless: it affected a clean-up or an acknowledgement, or
+            // appears later.
             let harmless = [Call::Open, Call::Find, Call::List, Call::Unlink, Call::Lock, Call::Write].contains(&call);
             assert!(outcome.is_err() || machine.failures_left() || harmless, "{call:?} failed and nobody was told");
             machine.calm();

@@ -1,6 +1,6 @@
-//! A directory from a stranger: links, pipes, sockets and folders where files of the store
-//! belong. Whatever is asked of the store, nothing outside its directory is read, written or
-//! removed, nothing waits for ever, and the error names what is in the way.
+//! A directory from an untrusted source, with links, pipes, sockets and folders at the paths of the store's
+//! files. No call reads, writes or removes anything outside the directory or blocks for ever, and the error
+//! names the path.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -17,11 +17,10 @@ use kubist_store::disk::Sort;
 use kubist_store::{Error, LocalStore, Result, Store, StoreExt, open_local};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-/// Nothing here takes that long.
+/// No call takes this long.
 const HANGS: Duration = Duration::from_secs(10);
 
-/// A store with an object of either depth, a log and a segment, and a folder beside it whose
-/// files are somebody else's.
+/// A store with objects at two depths, a log and a segment, next to a folder of foreign files.
 struct Workdir {
     folder: tempfile::TempDir,
 }
@@ -68,7 +67,7 @@ impl Workdir {
     }
 }
 
-/// All files below a folder, with their bytes; pipes and the like without.
+/// All files below a folder with their bytes, without pipes and sockets.
 fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(at).unwrap() {
@@ -83,7 +82,7 @@ fn contents(at: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Everything that can be asked of a store, one after the other, on one handle.
+/// Every operation of a store, on one handle.
 type Question = (&'static str, fn(&LocalStore) -> Result<()>);
 const QUESTIONS: [Question; 17] = [
     ("list", |store| store.list("").map(drop)),
@@ -105,7 +104,7 @@ const QUESTIONS: [Question; 17] = [
     ("delete", |store| store.delete("rewrites/1").and(store.delete_segment("s"))),
 ];
 
-/// Asks everything, and gives what named `at` as being of this sort.
+/// Runs every operation and returns those whose error names `at` with this type.
 fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str> {
     let mut refused = Vec::new();
     for (question, ask) in QUESTIONS {
@@ -115,7 +114,7 @@ fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str
                 assert_eq!((Path::new(&file), found), (at, sort), "{question}");
                 refused.push(question);
             }
-            // An object's name may not be a folder's; and what is gone was deleted before.
+            // An object's name may not be that of a folder, and earlier operations deleted others.
             Err(Error::InvalidName { .. } | Error::Missing { .. }) => {}
             Err(error) => panic!("{question} with {} as {sort}: {error:?}", at.display()),
         }
@@ -123,7 +122,7 @@ fn ask_everything(store: &LocalStore, at: &Path, sort: Sort) -> Vec<&'static str
     refused
 }
 
-/// Panics instead of waiting for ever.
+/// Panics instead of blocking for ever.
 fn within_bounds<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(work()));
@@ -159,7 +158,7 @@ fn a_link_that_comes_after_the_store_was_opened_is_not_followed_either() {
     for folder in ["tmp", "logs", "segments", "rewrites"] {
         let workdir = Workdir::new();
         let store = workdir.open();
-        // Everything was looked at, and is known to be a folder.
+        // Opening has checked every folder.
         store.put_if_absent("rewrites/3", b"3").unwrap();
         drop(store.own_log("w").unwrap());
         store.read_log("w", 0).unwrap();
@@ -171,13 +170,13 @@ fn a_link_that_comes_after_the_store_was_opened_is_not_followed_either() {
     }
 }
 
-/// Without a process of its own, which would hold the locks of other tests' logs until it runs.
+/// Without a child process, which would hold the locks of other tests' logs until its exec.
 fn make_pipe(at: &Path) {
     let mode = Mode::RUSR | Mode::WUSR;
     mknodat(CWD, at, FileType::Fifo, mode, 0).unwrap();
 }
 
-/// Puts something else in a file's workdir.
+/// Replaces a file by another type of file.
 fn replace(at: &Path, sort: Sort, foreign: &Path) {
     match sort {
         Sort::Link => symlink(foreign, at).unwrap(),
@@ -198,7 +197,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
         ("segments/s.seg", &["segment_len", "read"]),
     ] {
         for sort in [Sort::Link, Sort::Pipe, Sort::Socket, Sort::Directory] {
-            // A folder of the name is another matter to objects, which have folders themselves.
+            // A folder is legal among objects, which have folders themselves.
             let is_object = !file.starts_with("logs") && !file.starts_with("segments");
             let workdir = Workdir::new();
             let at = workdir.remove(file);
@@ -210,7 +209,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
             for question in expected.iter().filter(|_| !is_object || sort != Sort::Directory) {
                 assert!(refused.contains(question), "{question} with {what}: {refused:?}");
             }
-            // A log that cannot be read is there all the same.
+            // An unreadable log is still listed.
             assert!(workdir.open().logs().unwrap().contains(&"w".to_string()), "{what}");
             assert_eq!(contents(&workdir.foreign()), before, "{what}");
         }
@@ -267,7 +266,7 @@ fn only_temporary_files_are_cleared_away() {
     assert_eq!(contents(&workdir.foreign()), before);
 }
 
-/// A second name of somebody's file in an acknowledgement's workdir.
+/// An acknowledgement's path is a second name of a foreign file.
 #[test]
 fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
     let workdir = Workdir::new();
@@ -280,7 +279,7 @@ fn what_is_no_acknowledgement_is_replaced_and_not_overwritten() {
     assert_eq!(workdir.open().check_log("w").unwrap(), Vec::<String>::new());
 }
 
-/// A thread exchanges folders with links and back while another works in them.
+/// A thread exchanges folders with links and back while another thread uses them.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_link_that_comes_and_goes_leads_nowhere() {
@@ -304,7 +303,7 @@ fn a_link_that_comes_and_goes_leads_nowhere() {
         });
         let mut refused = 0;
         for round in 0..60 {
-            // Opening looks for a mark in one of the folders, and may meet a link on the way too.
+            // Opening looks for a mark in one of the folders and may meet a link there.
             let Ok(store) = open_local(&root) else {
                 refused += 1;
                 continue;

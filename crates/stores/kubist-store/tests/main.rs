@@ -1,4 +1,5 @@
-//! The tests of the local store and the simulated disk, one program: `--test it crash::` runs those of `crash.rs`.
+//! Tests of the local store and the simulated disk, as one program: `--test it crash::` runs those of
+//! `crash.rs`.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Several processes on one directory, interleaved call by call, some of them
-//! killed: names are won once, logs have one owner, readers see no half things.
+//! Several processes on one directory, interleaved call by call, some of them killed. Names are won once,
+//! logs have one owner, and readers see only complete things.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn a_name_is_won_by_one_process_and_survives_for_all_who_were_told() {
             })
         };
         let told = machine.interleave((0..3).map(put).collect());
-        // While the machine is up, everyone sees one value per name.
+        // While the machine runs, all processes see one value per name.
         machine.crash();
         let store = open(&machine).unwrap();
         for name in NAMES {
@@ -47,7 +47,7 @@ fn a_name_is_won_by_one_process_and_survives_for_all_who_were_told() {
             match (winners.first(), value) {
                 (Some(winner), Some(value)) => assert_eq!(value, format!("of process {winner}")),
                 (Some(winner), None) => panic!("{name}, won by {winner}, is lost"),
-                // Its winner was killed before it was told.
+                // Its winner was killed before it got the result.
                 (None, Some(value)) => assert!(value.starts_with(b"of process ")),
                 (None, None) => {
                     assert_eq!(of(false).count(), 0, "{name}, reported as taken, is lost")
@@ -66,8 +66,8 @@ fn a_log_has_one_owner_at_a_time_and_readers_see_it_grow() {
         let machine = SimDisk::new(seed);
         drop(open(&machine).unwrap().own_log("w").unwrap());
 
-        /// What a process did: acknowledged appends, one that it did not live to
-        /// see acknowledged, and what it read.
+        /// A process's acknowledged appends, the append during which it was killed, and the entries that it
+        /// read.
         #[derive(Default)]
         struct Did {
             acknowledged: Vec<Vec<u8>>,
@@ -143,8 +143,7 @@ fn a_log_has_one_owner_at_a_time_and_readers_see_it_grow() {
             assert!(
                 there[count..].is_empty() || there[count..] == did.in_flight.clone().into_iter().collect::<Vec<_>>()
             );
-            // A reader saw the beginning of what is there now: whole, in order,
-            // nothing skipped and nothing that went away.
+            // A reader saw a prefix of the present log: complete and in order.
             assert!(did.read == tail.entries[..did.read.len()], "a reader saw something else");
         }
     });

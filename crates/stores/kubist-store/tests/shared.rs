@@ -1,5 +1,5 @@
-//! A store that several machines share keeps its promises on a file system that does all that
-//! such file systems do; and each of these breaks a store that does not reckon with it.
+//! A shared store keeps its guarantees on a file system with every weakness of network file systems. Each
+//! weakness breaks a store that ignores it.
 
 #![allow(clippy::single_range_in_vec_init)] // a list of one range is meant
 
@@ -22,7 +22,7 @@ use kubist_store::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// A server and two machines that have it mounted.
+/// A server and two machines that mount it.
 fn machines(seed: u64, rules: &[Rule]) -> (SimDisk, [Arc<Mount>; 2]) {
     let server = SimDisk::new(seed);
     let network = Network::new(&server, rules);
@@ -34,8 +34,8 @@ fn open(disk: Arc<dyn Disk>) -> Result<LocalStore> {
     LocalStore::on_disk(disk, Path::new(STORE))
 }
 
-/// Two machines' handles, of which each call asks the other one, once that sees what was done.
-/// What is owned or written to stays with the first.
+/// Handles of two machines. Each call goes to the other handle, once it sees earlier changes. Owned logs and
+/// segments stay with the first.
 #[derive(Debug)]
 struct Alternating {
     stores: [LocalStore; 2],
@@ -97,7 +97,7 @@ impl Store for Alternating {
         self.next().sizes()
     }
     fn erase(&self, objects: &[String]) -> Result<()> {
-        // The other one's handle ends with the store too.
+        // The other machine's handle ends with the store too.
         self.stores[1].erase(objects)?;
         self.stores[0].catch_up()?;
         self.stores[0].erase(objects)
@@ -119,7 +119,7 @@ fn two_machines_keep_the_promises_of_one_store() {
     }
 }
 
-/// The mounts of `scripts/mounts.py up`, by the variable that names both.
+/// The mounts of `scripts/mounts.py up`, from the variable that names both.
 #[test]
 #[ignore = "needs two mounts: make test-mounts"]
 fn two_mounts_that_misbehave_keep_them_too() {
@@ -155,13 +155,13 @@ fn logs_are_kept_to_one_owner_by_claims() {
         conformance::claims(&mut || {
             let (_, mounts) = machines(seed, &Rule::ALL);
             let [one, other] = mounts.map(|mount| Arc::new(open(mount.process()).unwrap()));
-            // Whoever wants the log waits for that itself.
+            // The new owner waits for the lapse itself.
             (one, other, Box::new(|_| {}))
         });
     }
 }
 
-/// Where nobody dies, exactly one of those that put a name learns that it has won.
+/// If no process dies, exactly one put of a name returns that it won.
 fn puts(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(), String> {
     const NAMES: [&str; 3] = ["table", "rewrites/1", "rewrites/2"];
     let (server, mounts) = machines(seed, rules);
@@ -193,8 +193,8 @@ fn a_name_is_won_by_one_process_of_all_machines() {
     for_seeds(100, |seed| puts(seed, &Rule::ALL, None).unwrap());
 }
 
-/// Owners on two machines, some of which die or stand still; what they were told is there,
-/// once and in order, and what readers saw is the beginning of it.
+/// Owners on two machines, some killed or suspended. Acknowledged entries are there once and in order, and
+/// readers saw a prefix of them.
 fn appends(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(), String> {
     let (server, mounts) = machines(seed, rules);
     let disk = |mount: &Arc<Mount>, process| -> Arc<dyn Disk> {
@@ -230,7 +230,7 @@ fn appends(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(
                         Err(error) => return Err(format!("{number}: {error}")),
                     }
                     if random.random_bool(0.1) {
-                        // Longer than its claim holds.
+                        // Longer than its claim lasts.
                         disk.pause(Duration::from_secs(45));
                     }
                 }
@@ -291,7 +291,7 @@ fn acknowledged_entries_of_all_machines_stay_in_order() {
     for_seeds(60, |seed| appends(seed, &Rule::ALL, None).unwrap());
 }
 
-/// What is wrong after one machine wrote a segment and another one read it, if anything.
+/// The error after one machine wrote a segment and another one read it, if there is one.
 fn segment(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(), String> {
     let (server, mounts) = machines(seed, rules);
     let [one, other] = mounts.each_ref().map(|mount| {
@@ -320,7 +320,7 @@ fn segment(seed: u64, rules: &[Rule], lie: Option<Lie>) -> std::result::Result<(
     one.delete_segment("s").unwrap();
     match other.read("s", &[16..17]) {
         Err(Error::Missing { .. }) => {}
-        // Its machine may show it for a while.
+        // The other machine may still show it for a while.
         Ok(_) => {}
         Err(error) => return Err(format!("a segment that was deleted is {error}")),
     }
@@ -333,7 +333,7 @@ fn what_is_synced_is_read_by_other_machines_and_what_is_deleted_is_missing() {
     for_seeds(40, |seed| segment(seed, &Rule::ALL, None).unwrap());
 }
 
-/// Is something that was acknowledged lost because nobody heard of an error?
+/// Returns whether an acknowledged write was lost because an error was not reported.
 fn failing(seed: u64, lie: Option<Lie>) -> std::result::Result<(), String> {
     let (server, mounts) = machines(seed, &[Rule::LateErrors]);
     let disk: Arc<dyn Disk> = mounts[0].process();
@@ -362,7 +362,7 @@ fn errors_that_come_late_are_heard() {
     for_seeds(50, |seed| failing(seed, None).unwrap());
 }
 
-/// A machine that has looked for an entry in vain takes the log: it must see that entry.
+/// A machine that has looked for an entry in vain takes the log. It must see that entry.
 fn taken_over(seed: u64, staleness: Option<Duration>) -> std::result::Result<(), String> {
     let (_, mounts) = machines(seed, &[Rule::OldNames]);
     let [one, other] = mounts.map(|mount| open(mount.process()).unwrap());
@@ -374,7 +374,7 @@ fn taken_over(seed: u64, staleness: Option<Duration>) -> std::result::Result<(),
     let mut next = 0;
     for round in 0..5u8 {
         owner.append(&[round]).unwrap();
-        // Not there yet, and remembered so.
+        // Absent, and its absence is cached.
         next = other.read_log("w", next).map_err(|error| error.to_string())?.next;
     }
     owner.append(b"last").unwrap();
@@ -389,7 +389,7 @@ fn the_next_owner_sees_every_entry() {
     for_seeds(40, |seed| taken_over(seed, None).unwrap());
 }
 
-/// What a listing does not have yet is found by its number.
+/// An entry that a listing misses is found by its number.
 fn listed(seed: u64) -> (bool, bool) {
     let (_, mounts) = machines(seed, &[Rule::OldListings]);
     let [one, other] = mounts.map(|mount| open(mount.process()).unwrap());
@@ -407,7 +407,7 @@ fn each_rule_breaks_a_store_that_does_not_reckon_with_it() {
         println!("{rule:?}: {found:?}");
         assert!(found.is_some(), "three hundred seeds did not notice {rule:?}");
     };
-    // A store that believes to be alone: locks, lengths, files that stay open.
+    // A store that assumes it is alone: locks, lengths, cached open files.
     let alone = Some(Lie::OneMachine);
     for rule in [Rule::OldLengths, Rule::AfterClose, Rule::Gone] {
         broken(rule, &|seed| segment(seed, &[rule], alone));
@@ -415,13 +415,13 @@ fn each_rule_breaks_a_store_that_does_not_reckon_with_it() {
     broken(Rule::OwnLocks, &|seed| appends(seed, &[Rule::OwnLocks], alone));
     broken(Rule::LateErrors, &|seed| failing(seed, Some(Lie::Errors)));
     broken(Rule::LostAnswers, &|seed| puts(seed, &[Rule::LostAnswers], Some(Lie::OneName)));
-    // One that believes what its machine remembers.
+    // A store that trusts its machine's cache.
     broken(Rule::OldNames, &|seed| taken_over(seed, Some(Duration::ZERO)));
     broken(Rule::OldListings, &|seed| if listed(seed).0 { Ok(()) } else { Err("an object is not listed".into()) });
     assert!((0..300).all(|seed| listed(seed).1), "an object was not found by its name");
 }
 
-/// A directory of one machine becomes one of several, with writers at work.
+/// A directory of one machine becomes shared while writers are active.
 #[test]
 fn a_store_becomes_shared_and_its_logs_go_on() {
     for_seeds(50, |seed| {
@@ -437,7 +437,7 @@ fn a_store_becomes_shared_and_its_logs_go_on() {
             assert!(matches!(answer, Err(Error::Refused { .. })), "{answer:?}");
         }
         drop((one, idle));
-        // The handle that did not know takes the log again, and another machine after it.
+        // The handle that did not know takes the log again, then another machine does.
         let mut one = first.own_log("one").unwrap();
         one.append(b"after").unwrap();
         drop(one);
@@ -465,7 +465,7 @@ fn a_store_becomes_shared_and_its_logs_go_on() {
     });
 }
 
-/// An entry's file that is damaged or gone is told, and what is behind it found.
+/// A damaged or missing entry's file is reported, and later entries are found.
 #[test]
 fn damage_of_an_entry_is_told() {
     let server = SimDisk::new(1);
@@ -485,12 +485,12 @@ fn damage_of_an_entry_is_told() {
     assert_eq!(entries, [b"first", b"third"]);
     assert_eq!(sound.broken.iter().map(|broken| broken.position).collect::<Vec<_>>(), [2]);
     assert_eq!(fresh().check_log("w").unwrap().len(), 1);
-    // Gone altogether: nobody goes on writing behind the gap.
+    // A missing file: no owner continues after the gap.
     server.process().unlink(&entry(2)).unwrap();
     assert!(matches!(fresh().own_log("w").map(|_| ()), Err(Error::Damaged { .. })));
 }
 
-/// A store of one machine, as another one sees its directory that has it mounted.
+/// A store of one machine, seen by another machine that mounts its directory.
 #[test]
 fn a_store_of_one_machine_is_not_changed_through_a_network() {
     let server = SimDisk::new(1);
@@ -524,8 +524,7 @@ fn a_store_of_one_machine_is_not_changed_through_a_network() {
     store.own_log("w").unwrap().append(b"another").unwrap();
 }
 
-/// However much is damaged, a handle waits once until it is sure; again only for what it has
-/// learned since.
+/// However much is damaged, a handle waits once, and again only for things that it learned since.
 #[test]
 fn damage_is_waited_for_once() {
     let (server, mounts) = machines(1, &Rule::ALL);
@@ -548,11 +547,11 @@ fn damage_is_waited_for_once() {
     let (long, short) = (other.capabilities().staleness, Duration::from_secs(1));
     assert!(time_of(&|| damaged(1 << 20)) >= long);
     for number in 2..20 {
-        // An object that it has read before says nothing new.
+        // An object that was read before teaches nothing.
         other.get("known").unwrap().unwrap();
         assert!(time_of(&|| damaged(number << 20)) < short, "it waits for the same again");
     }
-    // Something new, which may name what is not seen yet.
+    // A new entry, which may name things that are not visible yet.
     log.append(b"second").unwrap();
     other.catch_up().unwrap();
     other.read_log("w", 0).unwrap();
@@ -560,7 +559,7 @@ fn damage_is_waited_for_once() {
     assert!(time_of(&|| damaged(2 << 20)) < short);
 }
 
-/// Whoever has a switch need not wait.
+/// A call that can be cancelled need not wait.
 #[test]
 fn every_wait_ends_when_it_is_to_stop() {
     let (server, mounts) = machines(1, &Rule::ALL);
@@ -582,17 +581,17 @@ fn every_wait_ends_when_it_is_to_stop() {
         let set = Arc::new(AtomicUsize::new(0));
         let asked = set.clone();
         let begin = server.clock();
-        // Set while it waits.
+        // Set during the wait.
         let ended = stoppable(move || asked.fetch_add(1, Ordering::Relaxed) > 1, wait);
         assert!(matches!(ended, Err(Error::Stopped { .. })), "{what}: {ended:?}");
         assert!(server.clock() - begin < Duration::from_secs(1), "{what}");
         assert!(set.load(Ordering::Relaxed) > 2, "{what}");
     }
-    // Nothing is kept of it.
+    // The handle keeps nothing of it.
     assert!(matches!(other.read("s", &[1 << 20..1 << 21]), Err(Error::Damaged { .. })));
 }
 
-/// What somebody says may be wrong: who looks for it waits, and nobody else.
+/// A report may be wrong: only the call that looks for it waits.
 #[test]
 fn who_was_told_of_something_waits_alone() {
     let (server, mounts) = machines(1, &Rule::ALL);
@@ -608,12 +607,12 @@ fn who_was_told_of_something_waits_alone() {
     let begin = server.clock();
     assert!(matches!(other.read("s", &[1 << 20..1 << 21]), Err(Error::Damaged { .. })));
     assert!(server.clock() - begin < Duration::from_secs(1), "it waits for what somebody else was told");
-    // The name was looked for in vain a moment ago.
+    // A lookup of the name has just failed.
     assert!(one.put_if_absent("told", b"").unwrap());
     assert!(other.await_seen(&mut || is_there("told")).unwrap());
 }
 
-/// The owner of a log that is sealed may have died before it synced its last entry.
+/// The owner of a sealed log may have died before it synced its last entry.
 #[test]
 fn what_a_log_holds_when_it_is_sealed_survives_a_power_failure() {
     for_seeds(200, |seed| {
@@ -636,7 +635,7 @@ fn what_a_log_holds_when_it_is_sealed_survives_a_power_failure() {
     });
 }
 
-/// A file that is no entry may have any number for its name.
+/// A foreign file may have any number as its name.
 #[test]
 fn a_foreign_file_among_entries_is_passed_over() {
     let server = SimDisk::new(1);
@@ -660,7 +659,7 @@ fn a_foreign_file_among_entries_is_passed_over() {
     assert_eq!(sound.next, 6);
 }
 
-/// Who takes any free log does not wait to see whether the owner of another one is at work.
+/// A caller that takes any free log does not wait to see whether the owner of another log is alive.
 #[test]
 fn a_log_that_may_be_free_is_not_waited_for() {
     let (server, mounts) = machines(1, &Rule::ALL);

@@ -1,9 +1,7 @@
-//! The operating system's disk: no more system calls a method than it takes to follow no
-//! link.
+//! The operating system's disk, with no more system calls than needed to follow no link.
 //!
-//! A path below the store's directory is walked name by name from that directory on, each
-//! folder opened by its name in the one before and never through a link. So it does not
-//! matter when a folder is replaced by a link: what is open is the folder that was looked at.
+//! A path below the store's directory is opened component by component, each relative to the folder before
+//! and never through a link. So replacing a folder by a link during the walk has no effect.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,7 +21,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::{Disk, DiskFile, Found, Listed, Open, Sort, irregular};
 
-/// A folder on the way to a file needs no right to be listed, where the system can tell.
+/// Passing through a folder needs no permission to list it, on systems that distinguish the two.
 #[cfg(target_os = "linux")]
 const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
@@ -36,20 +34,20 @@ pub struct OsDisk {
 }
 
 impl OsDisk {
-    /// The directory itself, and what is above it, may be reached through links: it is
-    /// where the user says. Nothing below it is.
+    /// A disk for the directory `root`. That directory itself may be reached through links, because the user
+    /// names it. Nothing below it is.
     pub fn beneath(root: &Path) -> OsDisk {
         OsDisk { root: root.to_path_buf() }
     }
 
-    /// Makes a file that other users cannot open, to read and write; fails if there is one.
+    /// Creates a file that other users cannot open, for reading and writing; an error if the name is taken.
     pub(crate) fn create_private(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let file = self.at(path)?.open(flags, Mode::RUSR | Mode::WUSR, Sort::File)?;
         Ok(Box::new(OsFile(file.into())))
     }
 
-    /// Where to look for a path, and under which name.
+    /// Opens the folder of a path, for relative calls.
     fn at<'a>(&self, path: &'a Path) -> io::Result<At<'a>> {
         let below = path.strip_prefix(&self.root).ok();
         let Some((folders, name)) = below.and_then(|below| Some((below.parent()?, below.file_name()?))) else {
@@ -69,7 +67,7 @@ impl OsDisk {
     }
 }
 
-/// A name in a folder; or a whole path, if it is not below the store's directory.
+/// A name in a folder, or a whole path if it is not below the store's directory.
 struct At<'a> {
     folder: Option<OwnedFd>,
     name: &'a OsStr,
@@ -81,7 +79,7 @@ impl At<'_> {
         self.folder.as_ref().map_or(CWD, AsFd::as_fd)
     }
 
-    /// `mode` is that of a file that is made.
+    /// `mode` applies to a created file.
     fn open(&self, flags: OFlags, mode: Mode, wanted: Sort) -> io::Result<OwnedFd> {
         let no_links = if self.folder.is_some() { OFlags::NOFOLLOW } else { OFlags::empty() };
         let flags = flags | no_links | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -105,7 +103,7 @@ impl At<'_> {
     }
 }
 
-/// What was found instead of what was wanted, or the error if that is not why.
+/// Returns an [`Irregular`] error if the file has another type than `wanted`, otherwise `error`.
 fn instead(found: rustix::io::Result<Stat>, path: &Path, error: Errno, wanted: Sort) -> io::Error {
     match found {
         Ok(stat) if sort(&stat) != wanted => irregular(path, sort(&stat), wanted),
@@ -136,7 +134,7 @@ impl Disk for OsDisk {
             Open::ReadWrite => OFlags::RDWR,
             Open::Create => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
-        // Opening a pipe waits for its other end, unless told not to.
+        // Without `NONBLOCK`, opening a pipe waits for its other end.
         let file = self.at(path)?.open(how | OFlags::NONBLOCK, Mode::from_raw_mode(0o666), Sort::File)?;
         match sort(&fstat(&file)?) {
             Sort::File => Ok(Box::new(OsFile(file.into()))),
@@ -149,7 +147,7 @@ impl Disk for OsDisk {
         match found {
             Ok(stat) => {
                 let (bytes, on_disk) = (stat.st_size as u64, stat.st_blocks as u64 * 512);
-                // Numbers of devices are small.
+                // Device numbers are small.
                 let node = stat.st_ino as u64 ^ (stat.st_dev as u64).rotate_left(40);
                 let changed =
                     (stat.st_ctime as u64).wrapping_mul(1_000_000_000).wrapping_add(stat.st_ctime_nsec as u64);
@@ -169,7 +167,7 @@ impl Disk for OsDisk {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            // Not every file system says in a listing what a name stands for.
+            // Some file systems do not report types in listings.
             let sort = match sort_of(entry.file_type()) {
                 Sort::Unknown => match statat(directory.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(stat) => sort(&stat),
@@ -225,21 +223,21 @@ impl Disk for OsDisk {
     }
 
     fn names_of(&self, path: &Path) -> io::Result<u64> {
-        // Opened, because that asks a file server anew, and a look at the name may not.
+        // Opening asks the file server for current metadata; a lookup of the name may not.
         let file = self.at(path)?.open(OFlags::RDONLY, Mode::empty(), Sort::File)?;
         Ok(fstat(&file)?.st_nlink as u64)
     }
 }
 
-/// The time since this process first asked.
+/// The time since the first call in this process.
 pub(super) fn clock() -> Duration {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     BEGAN.get_or_init(Instant::now).elapsed()
 }
 
-/// File systems that one machine alone has mounted, by the numbers that statfs(2) gives them:
-/// ext2 to ext4, XFS, Btrfs, tmpfs, ramfs, overlayfs, ZFS, F2FS, bcachefs, JFS, FAT, exFAT, NTFS,
-/// eCryptfs. Of another one it is not known who else has it: those of networks and of FUSE.
+/// File systems that only one machine mounts, by their numbers in statfs(2): ext2 to ext4, XFS, Btrfs, tmpfs,
+/// ramfs, overlayfs, ZFS, F2FS, bcachefs, JFS, FAT, exFAT, NTFS, eCryptfs. Others, such as network file
+/// systems and FUSE, may have several users.
 #[cfg(target_os = "linux")]
 const OF_ONE_MACHINE: [u64; 14] = [
     0xef53,
@@ -264,7 +262,7 @@ fn is_of_this_machine(path: &Path) -> io::Result<bool> {
     Ok(OF_ONE_MACHINE.contains(&(found.f_type as u64 & 0xffff_ffff)))
 }
 
-/// Elsewhere the numbers differ: there it is for the user to say.
+/// Other systems use other numbers: there the user decides.
 #[cfg(not(target_os = "linux"))]
 fn is_of_this_machine(_path: &Path) -> io::Result<bool> {
     Ok(true)
@@ -275,14 +273,14 @@ struct OsFile(File);
 
 #[cfg(target_os = "linux")]
 impl OsFile {
-    /// How much the system gives without waiting for the device, if it gives anything.
+    /// Reads without waiting for the device. Returns the number of bytes, or `None` if there are none.
     fn read_now(&self, buffer: &mut [u8], offset: u64) -> Option<usize> {
         let into = &mut [io::IoSliceMut::new(buffer)];
         rustix::io::preadv2(&self.0, into, offset, rustix::io::ReadWriteFlags::NOWAIT).ok()
     }
 }
 
-/// Tells the system what becomes of a range; what it makes of that is its own affair.
+/// Gives the system a hint about a range; errors are ignored.
 #[cfg(target_os = "linux")]
 fn advise(file: &File, range: Range<u64>, advice: rustix::fs::Advice) {
     let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
@@ -292,7 +290,7 @@ fn advise(file: &File, range: Range<u64>, advice: rustix::fs::Advice) {
 impl DiskFile for OsFile {
     fn close(self: Box<Self>) -> io::Result<()> {
         let file = self.0.into_raw_fd();
-        // SAFETY: the descriptor was this file's own, and nobody has it any more.
+        // SAFETY: the descriptor belonged to this file alone, and nothing else uses it after `into_raw_fd`.
         Ok(unsafe { rustix::io::try_close(file) }?)
     }
 
@@ -328,8 +326,8 @@ impl DiskFile for OsFile {
     }
 
     fn start_writeback(&self, range: Range<u64>) {
-        // On Linux this advice starts writing the range's dirty pages without
-        // waiting for them. Pages on their way to the disk stay in the cache.
+        // On Linux this advice starts writing the range's dirty pages without waiting. Pages that are being
+        // written stay in the cache.
         #[cfg(target_os = "linux")]
         advise(&self.0, range, rustix::fs::Advice::DontNeed);
         #[cfg(not(target_os = "linux"))]

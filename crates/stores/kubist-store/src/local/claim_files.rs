@@ -1,11 +1,11 @@
 //! The claim on a log of a shared store: numbered files, of which the last one counts.
 //!
-//! A holder puts a file with its name, and from time to time one with the next number. Whoever
-//! wants the log of a holder on another machine waits until it has seen no new number for
-//! [`LAPSE`] by its own clock, and then puts the next one itself: if the holder is at work after
-//! all, one of the two finds the number taken, and no old listing or name can hide that.
+//! A holder writes a file with its name, and renews the claim by a file with the next number. A process that
+//! wants the log of a holder on another machine waits until it has seen no new number for [`LAPSE`] by its
+//! own clock. Then it writes the next number itself. If the holder is alive after all, one of the two finds
+//! the number taken; no stale listing or name can hide that.
 //!
-//! A claim is a courtesy (see [`claims`](crate::claims)): the fence in the log is what counts.
+//! A claim is advisory (see [`claims`](crate::claims)): the fence in the log decides.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,9 +18,9 @@ use crate::{Error, Result};
 use super::numbered::{self, CLAIMS};
 use super::place::Place;
 
-/// Files before the last one that stay, for machines whose listing is old.
+/// Files before the last one that are kept, for machines with an old listing.
 const KEPT: u64 = 8;
-/// How often somebody else's claim is looked at.
+/// Interval of checks of another holder's claim.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A claim that this process holds.
@@ -36,12 +36,11 @@ pub struct Claim {
 struct State {
     number: u64,
     renewed: Duration,
-    /// It was taken over, or given up.
+    /// It was taken over or released.
     lost: bool,
 }
 
-/// When a number of somebody else's was first seen and last looked at, and whether the holder was
-/// seen to renew it.
+/// When another holder's number was first seen and last checked, and whether the holder was seen to renew it.
 #[derive(Debug, Clone)]
 struct Seen {
     number: u64,
@@ -51,7 +50,7 @@ struct Seen {
     renewed: bool,
 }
 
-/// The claims of a store's handle: its own, and what it has seen of others'.
+/// A handle's own claims, and its observations of others' claims.
 #[derive(Debug, Default)]
 pub struct Claims {
     others: Mutex<HashMap<String, Seen>>,
@@ -59,8 +58,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Claims a writer's log, waiting for a holder on another machine to renew its claim or not, if
-    /// that is wanted.
+    /// Claims a writer's log. If `waits`, waits to see whether a holder on another machine renews its claim.
     pub fn hold(&self, place: &Arc<Place>, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&place.disk.holder());
         let number = self.next(place, writer, &me, waits).inspect_err(|_| me.end())?;
@@ -68,7 +66,7 @@ impl Claims {
         Ok(Claim { place: place.clone(), writer: writer.to_owned(), me, state })
     }
 
-    /// Renews a claim from now on, behind its holder's back where that can be.
+    /// Renews a claim from now on, in a background thread if the disk allows threads.
     pub fn keep(&self, claim: &Arc<Claim>) -> Option<Arc<Renewal>> {
         if !claim.place.disk.has_threads() {
             return None;
@@ -77,7 +75,7 @@ impl Claims {
         let renewal = kept.upgrade().unwrap_or_else(|| {
             let renewal = Arc::new(Renewal::default());
             let shared = renewal.shared.clone();
-            // Without the thread, each append renews what is due.
+            // Without the thread, each append renews a due claim.
             let thread = std::thread::Builder::new().name("kubist-claims".into());
             let _ = thread.spawn(move || renew_all(&shared));
             *kept = Arc::downgrade(&renewal);
@@ -111,12 +109,12 @@ impl Claims {
         }
     }
 
-    /// Has a claim of another machine lapsed? `Busy` if its holder is at work.
+    /// Returns whether a claim of another machine has lapsed. `Busy` if its holder is alive.
     fn has_lapsed(&self, place: &Place, writer: &str, number: u64, holder: String) -> Result<bool> {
         let now = place.disk.clock();
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let before = others.remove(writer);
-        // What was seen long ago says nothing of how the holder is now.
+        // An old observation does not prove that the holder is alive now.
         let before = before.filter(|seen| seen.holder == holder && now.saturating_sub(seen.looked) < LAPSE);
         let seen = match before {
             Some(seen) if seen.number == number => Seen { looked: now, ..seen },
@@ -131,8 +129,8 @@ impl Claims {
     }
 }
 
-/// The newest number, and who holds the log by it. A listing says from where to go on; one that
-/// is so old that its last number is gone says nothing: `Busy`, at once unless `waits`.
+/// Returns the newest number and the holder that it names. The listing gives the start of the search. If the
+/// listing is so old that its last number is gone, the result is `Busy`, at once unless `waits`.
 fn newest(place: &Place, writer: &str, folder: &str, waits: bool) -> Result<(Option<u64>, Option<String>)> {
     let mut attempt = 0;
     loop {
@@ -161,9 +159,9 @@ fn busy(place: &Place, writer: &str) -> Error {
 }
 
 impl Claim {
-    /// Refuses if it was lost; renews it if that is due.
+    /// Returns an error if the claim was lost. Renews it if that is due.
     pub fn check(&self) -> Result<()> {
-        // What counts is the fence; this is tried again the next time.
+        // The fence decides, so a failure is no error; the next call tries again.
         let _ = self.renew();
         match self.state().lost {
             false => Ok(()),
@@ -183,7 +181,7 @@ impl Claim {
         let folder = numbered::folder(&self.writer, CLAIMS);
         let won = numbered::put(&self.place, &folder, number + 1, Says::Held, self.me.text().as_bytes())?;
         let mut state = self.state();
-        // The other of two threads that renew may have won; nobody else has this name.
+        // Another thread of this process may have won; no other process uses this holder.
         let own = won || holds(&self.place, &folder, number + 1, self.me.text())?;
         match own {
             true if state.number <= number => (state.number, state.renewed) = (number + 1, now),
@@ -197,13 +195,13 @@ impl Claim {
         Ok(())
     }
 
-    /// What an owner is told that is not one any more.
+    /// The error for an owner that has lost the log.
     pub fn refused(&self) -> Error {
         let file = format!("{}/{}", self.place.location, numbered::folder(&self.writer, ""));
         Error::Refused { file, cause: "another owner has taken the log".into() }
     }
 
-    /// Gives it back, unless it was lost; if that fails, it lapses.
+    /// Releases the claim, unless it was lost. If that fails, it lapses.
     pub fn give_back(&self) {
         let mut state = self.state();
         if !state.lost {
@@ -227,7 +225,7 @@ fn holds(place: &Place, folder: &str, number: u64, holder: &str) -> Result<bool>
     Ok(found.is_some_and(|(says, payload)| says == Says::Held && payload == holder))
 }
 
-/// The thread that renews the claims of a handle; it ends with the last of them.
+/// The thread that renews the claims of a handle. It ends with the last claim.
 #[derive(Debug, Default)]
 pub struct Renewal {
     shared: Arc<Kept>,
@@ -262,7 +260,7 @@ fn renew_all(kept: &Kept) {
     loop {
         let claims: Vec<Arc<Claim>> = {
             let state = kept.lock();
-            // Looked at often, because a claim that was just made has its own time.
+            // More often than renewals, because each claim has its own due time.
             let (mut state, _) = kept.ended.wait_timeout(state, RENEWAL / 4).unwrap_or_else(PoisonError::into_inner);
             if state.over {
                 return;

@@ -1,21 +1,20 @@
-//! Logs of a shared store: an entry is a file of its own, found by its number.
+//! Logs of a shared store: each entry is a file whose name is its number.
 //!
-//! An entry ends at the position after its number, and begins where the one before ends: the
-//! fences between two belong to the second, so that everybody says the same of the first, whenever
-//! it was read. A log that was one machine's before goes on behind
-//! its last byte: where that is, is decided once, by its seal. Whoever takes a log puts a fence
-//! under the first free number. An earlier owner then finds its next number taken and is
-//! refused for ever; if its entry came first, the fence stands behind it, and the entry is in
-//! the log.
+//! An entry begins where the one before ends, and ends at the position after its number. Fences between two
+//! entries belong to the second one, so the first entry's end is the same for every reader at any time. A log
+//! that was on one machine before continues after its last byte; a seal decides that position once. A new
+//! owner puts a fence at the first free number. An earlier owner then finds its next number taken and is
+//! refused for ever. If the earlier owner's entry came first, the fence follows it and the entry is in the
+//! log.
 //!
-//! # Why nothing that was acknowledged is lost, and nothing comes twice
+//! # Why no acknowledged entry is lost and none appears twice
 //!
-//! - *Acknowledged entries stay*: a file with its name is never changed, replaced or deleted
-//!   while the table is there, and it was durable, with its name, when `append` returned.
-//! - *A doubtful entry is settled*: its number is taken, by it or by a fence.
-//! - *What is seen stays*: who reads an entry makes its name durable before it calls it so.
-//! - *No entry is overlooked by its next owner*: a number is free only if a put says so, which
-//!   whoever keeps the files decides, and no machine's memory of names.
+//! - *Acknowledged entries stay*: a named file is never changed, replaced or deleted while the table exists.
+//!   It was durable, with its name, when `append` returned.
+//! - *Unacknowledged entries are settled*: the number is taken, by the entry or by a fence.
+//! - *Seen entries stay*: a reader makes an entry's name durable before it reports the entry as durable.
+//! - *The next owner misses no entry*: a number is free only if a put succeeds, and the file server decides
+//!   that, not a machine's cache of names.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,20 +29,20 @@ use super::standing::Standing;
 use super::temporary::First;
 use super::{LocalStore, logs};
 
-/// Of files that are missing in a row, so many are told one by one, at most.
+/// The maximum number of missing files in a row that are reported one by one.
 const MOST_MISSING: usize = 1 << 16;
 
-/// What a handle knows of logs that its machine may not see yet.
+/// A handle's knowledge of logs, which this machine may not see yet.
 #[derive(Debug, Default)]
 pub struct Known(Mutex<HashMap<String, Ends>>);
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Ends {
-    /// Files of all numbers before this one are there.
+    /// Files of all numbers before this one exist.
     there: u64,
-    /// The names of those before this one are durable.
+    /// The names before this one are durable.
     durable: u64,
-    /// Where the log begins in files of their own, once that is decided.
+    /// The first number that is a file of its own, once that is decided.
     start: Option<u64>,
 }
 
@@ -60,19 +59,19 @@ impl Known {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets all: the store has ended.
+    /// Forgets everything: the store was erased.
     pub fn clear(&self) {
         self.lock().clear();
     }
 
-    /// The writers of which something is known.
+    /// The known writers.
     pub fn writers(&self) -> Vec<String> {
         self.lock().keys().cloned().collect()
     }
 }
 
-/// Where a log begins in files of their own: behind the last byte of a log of one machine, or at
-/// 0. It is decided once, before the first such file is made.
+/// Returns the first number that is a file of its own: after the last byte of a log of one machine, or 0. It
+/// is decided once, before the first such file is written.
 fn sealed(store: &LocalStore, writer: &str) -> Result<u64> {
     let name = format!("{writer}{SEAL}");
     if let Some(end) = numbered::get_alone(store, &name, Says::Sealed)? {
@@ -83,21 +82,21 @@ fn sealed(store: &LocalStore, writer: &str) -> Result<u64> {
         false => 0,
     };
     numbered::put_alone(store, &name, Says::Sealed, end)?;
-    // Whoever was first has decided.
+    // The first process has decided.
     store.patiently(|| {
         let missing = || Error::damaged(store.root.join(LOGS).join(&name).display().to_string(), 0, "it is missing");
         numbered::get_alone(store, &name, Says::Sealed)?.ok_or_else(missing)
     })
 }
 
-/// Seals the log of a writer of this machine alone.
+/// Seals the log of a writer on one machine.
 pub(super) fn seal(store: &LocalStore, writer: &str) -> Result<()> {
     sealed(store, writer).map(drop)
 }
 
 pub(super) fn own(store: &LocalStore, writer: &str, waits: bool) -> Result<Box<dyn LogOwner>> {
     names::check_part(writer)?;
-    // From here on it is known to be a writer, whether its claim is free or not.
+    // From here on the writer is known, whether its claim is free or not.
     store.known.raise(writer, |_| {});
     store.folders.ensure(&numbered::folder(writer, ENTRIES))?;
     let claim = Arc::new(store.claims.hold(&store.place, writer, waits)?);
@@ -116,8 +115,7 @@ pub(super) fn own(store: &LocalStore, writer: &str, waits: bool) -> Result<Box<d
     }
 }
 
-/// Puts a fence under the first free number, and gives the next number, and where the last entry
-/// ends.
+/// Puts a fence at the first free number. Returns the next number, and the end of the last entry.
 fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
     let (start, folder) = (sealed(store, writer)?, numbered::folder(writer, ENTRIES));
     let mut next = whole(store, &folder, start)?.max(store.known.of(writer).there);
@@ -130,7 +128,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
         }
         next += 1;
     }
-    // All of these are there, whether this machine sees them yet or not.
+    // All of these exist, whether this machine sees them yet or not.
     store.learn();
     let says = |number| {
         let mut attempt = 0;
@@ -151,7 +149,7 @@ fn fence(store: &LocalStore, writer: &str) -> Result<(u64, u64)> {
     Ok((next, end))
 }
 
-/// The number behind the last one of a listing, which must have no hole.
+/// Returns the number after the last one of a listing, which must have no gap.
 fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
     let Some(last) = numbered::listed(store, folder)?.pop() else { return Ok(start) };
     store.learn();
@@ -168,7 +166,7 @@ fn whole(store: &LocalStore, folder: &str, start: u64) -> Result<u64> {
     })
 }
 
-/// The entries from a position on, until they have so many bytes.
+/// Reads entries from a position on, until they have `most` bytes.
 pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     names::check_part(writer)?;
     if start_of(store, writer)?.is_none() && logs::is_there(store, writer)? {
@@ -179,7 +177,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
         return Err(damage);
     }
     let folder = numbered::folder(writer, ENTRIES);
-    // A log that has lost its end says so.
+    // Reports a log that has lost its end.
     if tail.entries.is_empty() && number == from && from > 0 && !ends_at(store, writer, &folder, from)? {
         let end = numbered::listed(store, &folder)?.pop().map_or(0, |last| last + 1);
         tail.next = end.min(from - 1);
@@ -189,7 +187,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     if number > store.known.of(writer).there {
         store.learn();
     }
-    // To be durable is for whoever has put it; until then we can see to it ourselves.
+    // The writer of an entry makes it durable; until then this reader can sync its name.
     if number > store.known.of(writer).durable && store.disk.sync_directory(&store.root.join(&folder)).is_ok() {
         store.known.raise(writer, |ends| ends.durable = ends.durable.max(number));
     }
@@ -198,7 +196,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     Ok(tail)
 }
 
-/// Which file the entry before a position is.
+/// Returns the version mark of the file of the entry before a position.
 pub(super) fn stamp(store: &LocalStore, writer: &str, end: u64) -> Result<Stamp> {
     names::check_part(writer)?;
     match start_of(store, writer)? {
@@ -207,7 +205,7 @@ pub(super) fn stamp(store: &LocalStore, writer: &str, end: u64) -> Result<Stamp>
     }
 }
 
-/// Does the log reach up to a position? Its entry before that is there, or it begins there.
+/// Returns whether the log extends to a position: its entry before that exists, or the log begins there.
 fn ends_at(store: &LocalStore, writer: &str, folder: &str, position: u64) -> Result<bool> {
     match numbered::get(store, folder, position - 1) {
         Ok(Some(_)) | Err(Error::Damaged { .. }) => Ok(true),
@@ -216,8 +214,8 @@ fn ends_at(store: &LocalStore, writer: &str, folder: &str, position: u64) -> Res
     }
 }
 
-/// Where a log begins in files of their own; `None` if that is not decided, as far as this
-/// machine sees.
+/// Returns the first number that is a file of its own; `None` if that is undecided, as far as this machine
+/// sees.
 fn start_of(store: &LocalStore, writer: &str) -> Result<Option<u64>> {
     if let Some(start) = store.known.of(writer).start {
         return Ok(Some(start));
@@ -229,16 +227,16 @@ fn start_of(store: &LocalStore, writer: &str) -> Result<Option<u64>> {
     Ok(start)
 }
 
-/// What was found of a log.
+/// A part of a log.
 struct Followed {
     tail: LogTail,
     /// Files of all numbers before this one were found.
     number: u64,
-    /// What is wrong with the next one, if anything is.
+    /// The damage of the next file, if there is any.
     damage: Option<Error>,
 }
 
-/// The entries from a position on, until they have so many bytes.
+/// Follows a log from a position on, until the entries have `most` bytes.
 fn follow(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<Followed> {
     let folder = numbered::folder(writer, ENTRIES);
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
@@ -274,7 +272,7 @@ fn follow(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<Foll
                     tail.next = number;
                 }
             }
-            // It is there, but not seen from here yet.
+            // It exists, but is not visible here yet.
             Ok(None) if number < there && store.look_again(attempt)? => attempt += 1,
             Ok(None) if number < there => break Some(hole(store, &folder, number)),
             Ok(None) => break None,
@@ -296,7 +294,7 @@ fn is_there(store: &LocalStore, writer: &str) -> Result<bool> {
     Ok(found.is_some() || store.known.of(writer).there > 0)
 }
 
-/// What is whole of a log, before its damage and behind it.
+/// Reads the intact entries of a log, before and after its damage.
 pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<SoundLog> {
     let nothing = |damage| SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) };
     let Followed { tail, number, damage } = match follow(store, writer, from, u64::MAX) {
@@ -313,9 +311,9 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     let folder = numbered::folder(writer, ENTRIES);
     let mut numbers = numbered::listed(store, &folder)?;
     numbers.retain(|found| *found >= number);
-    // The number behind the last file that is known to be of the log, and where the next entry begins.
-    // Numbers that nobody can read count once a whole file follows: a foreign file may have any
-    // number for its name.
+    // The number after the last file that certainly belongs to the log, and the start of the next entry.
+    // Unreadable numbers count only once an intact file follows: a foreign file may have any number as its
+    // name.
     let (mut known, mut begin) = (number, sound.next);
     let broken = |position| BrokenEntry { position, bytes: Default::default() };
     for number in numbers {
@@ -347,15 +345,15 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
 #[derive(Debug)]
 struct SharedLog {
     place: Arc<Place>,
-    /// Of the handle: who reads on there need not make durable what is.
+    /// Shared with the handle, whose readers then need not sync durable entries.
     known: Arc<Known>,
     writer: String,
     claim: Arc<Claim>,
     _renewal: Option<Arc<Renewal>>,
     standing: Standing,
-    /// Of the next entry.
+    /// The number of the next entry.
     number: u64,
-    /// Where the last one ends.
+    /// The end of the last entry.
     position: u64,
 }
 

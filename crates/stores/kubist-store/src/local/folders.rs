@@ -1,12 +1,11 @@
 //! Directories whose names survive a crash.
 //!
-//! A file is only as durable as every directory above it, and another process
-//! may have made one of those a moment ago without having synced its parent
-//! yet. So a handle syncs the path to a folder once, no matter who made it, before it
-//! puts anything in.
+//! A file is only as durable as every directory above it. Another process may have created one of them
+//! without having synced its parent yet. So a handle syncs the path to a folder once, no matter who created
+//! it, before it writes there.
 //!
-//! A failed sync of a directory is remembered: a second one could succeed
-//! without the first one's names being on disk.
+//! A failed sync of a directory is remembered: a second sync could succeed although the names of the first
+//! are not on disk.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -34,8 +33,7 @@ impl Folders {
         Folders { disk, root: root.to_path_buf(), known: Mutex::default() }
     }
 
-    /// The path of a folder ("rewrites", "a/b", or "" for the root), which is
-    /// there and durable from now on.
+    /// Returns the path of a folder ("rewrites", "a/b", or "" for the root), which now exists and is durable.
     pub fn ensure(&self, folder: &str) -> Result<PathBuf> {
         let mut path = self.root.clone();
         for part in folder.split('/').filter(|part| !part.is_empty()) {
@@ -62,7 +60,7 @@ impl Folders {
         })
     }
 
-    /// What is in a folder; nothing if there is no such folder.
+    /// Lists a folder; empty if there is no such folder.
     pub fn list(&self, path: &Path) -> Result<Vec<Listed>> {
         match self.disk.read_directory(path) {
             Ok(listed) => Ok(listed),
@@ -71,8 +69,8 @@ impl Folders {
         }
     }
 
-    /// The sorted names in a folder that end in `suffix`, without it, whatever they stand
-    /// for: a log that is a link must not look like a log that never was.
+    /// Returns the sorted names in a folder that end in `suffix`, without it. The kind of file does not
+    /// matter: a log that is a link must not look like an absent log.
     pub fn names(&self, folder: &str, suffix: &str) -> Result<Vec<String>> {
         let mut names: Vec<String> = self
             .list(&self.root.join(folder))?
@@ -105,15 +103,15 @@ fn create_or_find(disk: &dyn Disk, path: &Path) -> Result<()> {
     outcome.map_err(|error| Error::io("create the directory", path, error))
 }
 
-/// Makes a directory and those above it, durably.
+/// Creates a directory and its parents, durably.
 pub(super) fn create_with_parents(disk: &dyn Disk, path: &Path) -> Result<()> {
     let mut missing = Vec::new();
     for above in path.ancestors().filter(|above| !above.as_os_str().is_empty()) {
         match disk.find(above) {
             Ok(Some(_)) => {
-                // Its maker may have died before it was durable. (Only the
-                // lowest can be such a one, for each is synced before the next
-                // is made.) Where we may not even look, others made it long ago.
+                // Its creator may have died before it was durable. Only the lowest directory can be in this
+                // state, because each is synced before the next is created. A directory that we may not read
+                // is older.
                 match sync(disk, parent(above)) {
                     Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {}
                     outcome => outcome?,
@@ -135,7 +133,7 @@ fn sync(disk: &dyn Disk, path: &Path) -> Result<()> {
     disk.sync_directory(path).map_err(|error| Error::io("sync the directory", path, error))
 }
 
-/// The directory that holds the name of `path`.
+/// The directory that contains the name of `path`.
 fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -28,10 +28,10 @@ impl Scheme for Directories {
     }
 }
 
-/// Names beside a path that are looked at, to say which may be meant.
+/// The maximum number of neighbouring names that are read for a suggestion.
 const MOST_OTHERS: usize = 10_000;
 
-/// A path where a store is, or may come to be.
+/// A path where a store is or can be created.
 struct Directory {
     given: String,
     path: PathBuf,
@@ -60,7 +60,7 @@ impl StoreLocation for Directory {
         Ok(Arc::new(LocalStore::create(&self.path)?))
     }
 
-    /// The folders of a log are there before anything else of a store is.
+    /// The folders of a log exist before anything else of a store.
     fn has_foreign(&self) -> Result<bool> {
         let failed = |error| Error::io("list", &self.path, error);
         for entry in fs::read_dir(&self.path).map_err(failed)? {
@@ -94,7 +94,7 @@ impl StoreLocation for Directory {
     }
 }
 
-/// What is at a path; `None` only if it is certain that nothing is.
+/// Returns the file at a path; `None` only if there is certainly nothing.
 fn look(path: &Path, found: io::Result<Metadata>) -> Result<Option<Metadata>> {
     match found {
         Ok(found) => Ok(Some(found)),

@@ -1,24 +1,20 @@
-//! Logs: one file per writer, appended by the one handle that holds its lock.
+//! Logs of one machine: one file per writer, appended by the handle that holds its lock.
 //!
-//! After an entry is durable, its owner writes the log's length into a second
-//! file, the acknowledgement: one small write, not synced, for it only has to be
-//! right, not to survive. It distinguishes damage from tearing. What lies before the
-//! acknowledged length was durable once, so if it is not whole it is damage; what
-//! lies behind it may be an append in progress, or one that never finished.
+//! After an entry is durable, its owner writes the log's length into a second file, the acknowledgement. This
+//! small write is not synced: it must be correct, but need not survive. It distinguishes damage from a torn
+//! tail. Bytes before the acknowledged length were durable once, so a broken entry there is damage. Bytes
+//! after it may be an append that is in progress or never finished.
 //!
-//! The acknowledgement is always at most what is durable, because it is written
-//! after the sync. It may be less. Its first version is durable before the log gets
-//! its first entry, and it fits a sector of the disk, so no crash takes it away or
-//! makes it unreadable: a log whose end is not whole and has no acknowledgement to
-//! tell whether it ever was is damaged, not torn.
+//! The acknowledged length is never more than the durable length, because it is written after the sync. It
+//! may be less. Its first version is durable before the log gets its first entry, and it fits one disk
+//! sector, so no crash removes it or makes it unreadable. So if the acknowledgement is missing, a log whose
+//! end is broken is damaged, not torn.
 //!
-//! This is the log of one machine. A shared store has others (`entries`), which go on where this
-//! one ends: an owner that finds the store shared after an append is refused, because whoever
-//! made it so may have read the log before.
+//! Logs of a shared store (`entries`) continue where this one ends. An owner that finds the store shared
+//! after an append is refused, because the process that shared it may have read the log before.
 //!
-//! A log's file may be removed or replaced while its owner has it open. An owner
-//! that finds another file, or none, under the log's name after an append refuses:
-//! no reader would see that entry.
+//! A log's file may be removed or replaced while its owner has it open. An owner that finds another file, or
+//! none, at the log's path after an append returns an error: no reader would see the entry.
 
 use std::io;
 use std::ops::Range;
@@ -40,7 +36,7 @@ use super::temporary;
 const FOLDER: &str = "logs";
 const SUFFIX: &str = ".log";
 const ACKNOWLEDGEMENT_SUFFIX: &str = ".ack";
-/// So much of a log is in memory at a time where entries are not kept, unless one is longer.
+/// Size of the part of a log that is in memory when entries are not kept, unless an entry is longer.
 const BUFFER_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -49,7 +45,7 @@ struct LocalLog {
     writer: String,
     path: PathBuf,
     mark: PathBuf,
-    /// Which file it is.
+    /// The file's inode.
     node: u64,
     file: Box<dyn DiskFile>,
     acknowledgement: Box<dyn DiskFile>,
@@ -83,7 +79,7 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     let acknowledgement_path = path_of(store, writer, ACKNOWLEDGEMENT_SUFFIX);
     let acknowledgement = open_acknowledgement(&*store.disk, &acknowledgement_path, is_trusted)?;
     acknowledge(&*acknowledgement, &acknowledgement_path, found.end)?;
-    // The process that made the two files may have died before they, or their names, were durable.
+    // The process that created the two files may have died before they, or their names, were durable.
     acknowledgement.sync_data().map_err(|error| Error::io("sync", &acknowledgement_path, error))?;
     store.folders.sync(&folder)?;
     Ok(Box::new(LocalLog {
@@ -100,16 +96,15 @@ pub(super) fn own(store: &LocalStore, writer: &str) -> Result<Box<dyn LogOwner>>
     }))
 }
 
-/// Cuts off a torn tail and makes all that is before it durable, as all before
-/// `durable` is known to be.
+/// Cuts off a torn tail and makes everything before it durable. Bytes before `durable` are already durable.
 fn settle(file: &dyn DiskFile, path: &Path, found: &Walked, last: Option<LogEntry>, durable: u64) -> Result<()> {
     let at = |operation| move |error| Error::io(operation, path, error);
     if let Some(Rest::Torn { .. }) = found.rest {
         file.truncate(found.end).map_err(at("cut the torn tail of"))?;
     }
-    // The last entry may be readable and yet not be on disk, even if it was
-    // synced: when that sync failed, the system may have called it clean. So it
-    // is written again. Those before it were durable before it was begun.
+    // The last entry may be readable but not on disk, even if it was synced: after a failed sync the system
+    // may have marked its pages clean. So it is written again. Earlier entries were durable before it was
+    // started.
     if let Some(last) = last.filter(|_| durable < found.end) {
         let frame = frame(last.position, &last.bytes).unwrap_or_default();
         write_all(file, &frame, last.position).map_err(at("write"))?;
@@ -117,7 +112,7 @@ fn settle(file: &dyn DiskFile, path: &Path, found: &Walked, last: Option<LogEntr
     file.sync_data().map_err(at("sync"))
 }
 
-/// Logs get their name with their header in them, so there is never half a log.
+/// A log gets its name together with its header, so there is never half a log.
 fn open_or_create(store: &LocalStore, path: &Path) -> Result<Box<dyn DiskFile>> {
     loop {
         match store.disk.open(path, Open::ReadWrite) {
@@ -143,8 +138,8 @@ impl LogOwner for LocalLog {
             .and_then(|()| self.check_name(self.position + frame.len() as u64));
         self.standing.note(result)?;
         self.position += frame.len() as u64;
-        // The entry is durable whatever becomes of its acknowledgement, so a
-        // failure here must not look like one of the entry: the next append tells.
+        // The entry is durable whether or not its acknowledgement is written, so a failure here must not look
+        // like one of the entry. The next append reports it.
         let acknowledged = acknowledge(&*self.acknowledgement, &self.acknowledgement_path, self.position);
         let _ = self.standing.note(acknowledged);
         Ok(self.position)
@@ -160,8 +155,8 @@ impl LogOwner for LocalLog {
 }
 
 impl LocalLog {
-    /// Does the log's name still lead to the file that was written, which now ends at `end`, and
-    /// is that still the log?
+    /// Returns an error unless the log's path still leads to the file that was written, which now ends at
+    /// `end`, and the store is not shared.
     fn check_name(&self, end: u64) -> Result<()> {
         let mark = self.disk.find(&self.mark).map_err(|error| Error::io("look at", &self.mark, error))?;
         if mark.is_some() {
@@ -187,21 +182,21 @@ pub(super) fn writers(store: &LocalStore) -> Result<Vec<String>> {
     Ok(writers)
 }
 
-/// Has the writer a log of this kind?
+/// Returns whether the writer has a log of this kind.
 pub(super) fn is_there(store: &LocalStore, writer: &str) -> Result<bool> {
     let path = path_of(store, writer, SUFFIX);
     let found = store.disk.find(&path).map_err(|error| Error::io("look at", &path, error))?;
     Ok(found.is_some())
 }
 
-/// Which file the log is, and when it was last appended to.
+/// Returns the version mark of a log: its inode and the time of its last change.
 pub(super) fn stamp(store: &LocalStore, writer: &str) -> Result<Stamp> {
     names::check_part(writer)?;
     store.stamp_of(&path_of(store, writer, SUFFIX))
 }
 
-/// The entries from a position on of a log that ends for good at another, until they have so many bytes, and the
-/// position behind them.
+/// Reads entries from a position on of a log that is sealed at `end`, until they have `most` bytes. Also
+/// returns the position after them.
 pub(super) fn read_sealed(
     store: &LocalStore,
     writer: &str,
@@ -238,14 +233,14 @@ pub(super) fn read_sealed(
     })
 }
 
-/// The entries of a log that is to end for good, durable: their owner may have died before it
-/// synced the last one.
+/// Reads all entries of a log that is about to be sealed, and makes them durable: the owner may have died
+/// before it synced the last one.
 pub(super) fn read_for_good(store: &LocalStore, writer: &str) -> Result<LogTail> {
     let tail = read(store, writer, 0, u64::MAX)?;
     let path = path_of(store, writer, SUFFIX);
     let file = store.open(&path, Open::ReadWrite).map_err(|error| Error::io("open", &path, error))?;
     if let Some(last) = tail.entries.last().filter(|_| tail.durable < tail.next) {
-        // Written again, as its next owner would.
+        // Written again, as its next owner would do.
         let frame = frame(last.position, &last.bytes).unwrap_or_default();
         write_all(&*file, &frame, last.position).map_err(|error| Error::io("write", &path, error))?;
     }
@@ -255,7 +250,7 @@ pub(super) fn read_for_good(store: &LocalStore, writer: &str) -> Result<LogTail>
     Ok(tail)
 }
 
-/// The entries from a position on, until they have so many bytes.
+/// Reads entries from a position on, until they have `most` bytes.
 pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     names::check_part(writer)?;
     let path = path_of(store, writer, SUFFIX);
@@ -269,7 +264,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     };
     let mut looked_twice = false;
     loop {
-        // In this order: what is acknowledged now must be in the log later.
+        // In this order: everything that is acknowledged now must be in the log later.
         let durable = read_acknowledgement(store, writer)?;
         let (mut entries, mut bytes) = (Vec::new(), 0);
         let found = walk(&*file, &path, from.max(HEADER_BYTES), most.max(BUFFER_BYTES), &mut |entry| {
@@ -279,7 +274,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
         })?;
         match damage(&found, durable, &path) {
             None => {
-                // A log that ends before `from` says so.
+                // Reports a log that ends before `from`.
                 let next = found.end.min(found.length);
                 return Ok(LogTail { entries, next, durable: durable.length() });
             }
@@ -290,7 +285,7 @@ pub(super) fn read(store: &LocalStore, writer: &str, from: u64, most: u64) -> Re
     }
 }
 
-/// What is whole of a log, before its damage and behind it.
+/// Reads the intact entries of a log, before and after its damage.
 pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<SoundLog> {
     let nothing = |damage| SoundLog { entries: Vec::new(), broken: Vec::new(), next: from, damage: Some(damage) };
     let damage = match read(store, writer, from, u64::MAX) {
@@ -306,7 +301,7 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     let bytes = bytes_of(&*file, &path, from..length)?;
     let Pieces { entries, mut broken, end } = pieces(&bytes, from);
     match read_acknowledgement(store, writer)? {
-        // An append that was never finished is no loss.
+        // An unfinished append is no loss.
         Acknowledged::Up(durable) if durable <= end => broken.retain(|broken| broken.position < end),
         Acknowledged::Up(durable) if durable > length && end == length => {
             broken.push(BrokenEntry { position: end, bytes: Bytes::new() })
@@ -316,7 +311,7 @@ pub(super) fn read_sound(store: &LocalStore, writer: &str, from: u64) -> Result<
     Ok(SoundLog { entries, broken, next: end, damage: Some(damage) })
 }
 
-/// What is to be known about a log, beyond that it can be read.
+/// Describes anomalies of a log.
 pub(super) fn check(store: &LocalStore, writer: &str) -> Result<Vec<String>> {
     names::check_part(writer)?;
     let path = path_of(store, writer, SUFFIX);
@@ -362,17 +357,17 @@ pub(super) fn check(store: &LocalStore, writer: &str) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// What was found on the way along a log.
+/// Result of a walk along a log.
 struct Walked {
     length: u64,
-    /// The position behind the last whole entry that was met.
+    /// The position after the last complete entry.
     end: u64,
-    /// What lies there, if the way led to the log's end.
+    /// The bytes there, if the walk reached the log's end.
     rest: Option<Rest>,
 }
 
-/// Checks a log's header and takes the log apart from `from` on, about `buffer` bytes at a time, until its end, damage,
-/// or until `each` says that it is enough.
+/// Checks a log's header and parses the log from `from` on, about `buffer` bytes at a time. It ends at the
+/// log's end, at damage, or when `each` returns `false`.
 fn walk(
     file: &dyn DiskFile,
     path: &Path,
@@ -392,7 +387,7 @@ fn walk(
         let reached = next + bytes.len() as u64;
         let is_last = reached >= length || reached < wanted.end;
         let Frames { entries, end, rest } = frames(&bytes, next);
-        // The entry is longer, or not whole: what follows tells which.
+        // The entry is longer than the buffer, or incomplete; the following bytes decide.
         most = if entries.is_empty() { most.saturating_mul(2) } else { buffer };
         for entry in entries {
             let behind = behind(&entry);
@@ -407,18 +402,18 @@ fn walk(
     }
 }
 
-/// The position behind an entry.
+/// The position after an entry.
 fn behind(entry: &LogEntry) -> u64 {
     entry.position + (FRAME_HEAD_BYTES + entry.bytes.len()) as u64
 }
 
-/// How long a log is at this moment. A live owner may append meanwhile, and a frame half read must be the last,
-/// so nothing behind it is read.
+/// The current length of a log. A live owner may append during a read, and an incomplete frame must be the
+/// last one, so bytes after this length are not read.
 fn length(file: &dyn DiskFile, path: &Path) -> Result<u64> {
     file.bytes().map_err(|error| Error::io("measure", path, error))
 }
 
-/// The bytes of a range, as far as there are any.
+/// Reads a range, up to the end of the file.
 fn bytes_of(file: &dyn DiskFile, path: &Path, range: Range<u64>) -> Result<Bytes> {
     let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
     let got = read_up_to(file, &mut bytes, range.start).map_err(|error| Error::io("read", path, error))?;
@@ -426,8 +421,7 @@ fn bytes_of(file: &dyn DiskFile, path: &Path, range: Range<u64>) -> Result<Bytes
     Ok(bytes.into())
 }
 
-/// The damage in what was found, knowing that all that was acknowledged was durable
-/// once.
+/// Returns the damage of a log, given that all acknowledged bytes were durable once.
 fn damage(found: &Walked, acknowledged: Acknowledged, path: &Path) -> Option<Error> {
     let Walked { length, end, rest: Some(rest) } = found else { return None };
     let durable = acknowledged.length();
@@ -447,18 +441,18 @@ fn damage(found: &Walked, acknowledged: Acknowledged, path: &Path) -> Option<Err
     Some(Error::damaged(path.display().to_string(), offset, what))
 }
 
-/// What there is of an acknowledgement.
+/// The state of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Acknowledged {
-    /// This many bytes of the log, from its beginning, are durable.
+    /// This many bytes from the log's beginning are durable.
     Up(u64),
-    /// There was one, and it says nothing any more.
+    /// It exists but cannot be read.
     Unreadable,
     Absent,
 }
 
 impl Acknowledged {
-    /// The length that is certain: a log has its name once its header is durable.
+    /// The length that is certain: a log gets its name only after its header is durable.
     fn length(self) -> u64 {
         match self {
             Acknowledged::Up(length) => length,
@@ -481,15 +475,15 @@ fn acknowledgement_bytes(store: &LocalStore, path: &Path) -> Result<Option<Vec<u
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("open", path, error)),
     };
-    // One byte more than there should be, to notice that there is.
+    // One byte more than expected, to detect a longer file.
     let mut bytes = vec![0; format::ACKNOWLEDGEMENT_BYTES + 1];
     let got = read_up_to(&*file, &mut bytes, 0).map_err(|error| Error::io("read", path, error))?;
     bytes.truncate(got);
     Ok(Some(bytes))
 }
 
-/// What is no acknowledgement is not overwritten but replaced: it may be a second name of
-/// a foreign file.
+/// A file that is not a valid acknowledgement is replaced, not overwritten: it may be a second name of a
+/// foreign file.
 fn open_acknowledgement(disk: &dyn Disk, path: &Path, is_trusted: bool) -> Result<Box<dyn DiskFile>> {
     if is_trusted {
         return disk.open(path, Open::ReadWrite).map_err(|error| Error::io("open", path, error));

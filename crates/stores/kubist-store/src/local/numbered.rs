@@ -1,15 +1,14 @@
-//! The files of a shared store that are found by their number: entries of logs, claims on them.
+//! Numbered files of a shared store: entries of logs, and claims on them.
 //!
 //! ```text
-//! logs/kubist.shared.log          the mark: the store is one of several machines
-//! logs/<writer>.entries/<number>  an entry, or the fence of a taking, at that position
-//! logs/<writer>.claims/<number>   who holds the log, renewed by a file with the next number
-//! logs/<writer>.seal              where the log of one machine ends, if there was one
+//! logs/kubist.shared.log          the mark of a shared store
+//! logs/<writer>.entries/<number>  an entry, or the fence of a new owner, at that position
+//! logs/<writer>.claims/<number>   the holder of the log, renewed by a file with the next number
+//! logs/<writer>.seal              the end of the log of one machine, if there was one
 //! ```
 //!
-//! Each gets its name once, whole and durable, and of several that put one number one wins. So
-//! nothing rests on a lock, a length, a listing or a clock. Listings only shorten the way to
-//! the newest number.
+//! Each file gets its name once, complete and durable; of several files with one number one wins. So nothing
+//! depends on a lock, a length, a listing or a clock. Listings only shorten the search for the newest number.
 
 use std::path::{Path, PathBuf};
 
@@ -26,11 +25,11 @@ pub(super) const LOGS: &str = "logs";
 pub(super) const ENTRIES: &str = ".entries";
 pub(super) const CLAIMS: &str = ".claims";
 pub(super) const SEAL: &str = ".seal";
-/// The name of the mark, in the folder of the logs, and the writer's that is not to be had for it.
+/// The name of the mark in the folder of the logs, and the writer's name that is reserved for it.
 pub(super) const MARK: &str = "kubist.shared.log";
 pub(super) const NO_WRITER: &str = "kubist.shared";
 
-/// A folder below `logs/`: its name.
+/// The name of a folder below `logs/`.
 pub(super) fn folder(writer: &str, suffix: &str) -> String {
     format!("{LOGS}/{writer}{suffix}")
 }
@@ -39,12 +38,12 @@ fn path(place: &Place, folder: &str, number: u64) -> PathBuf {
     place.root.join(folder).join(format!("{number:020}"))
 }
 
-/// Puts a file of a folder under its number, durably. `false` if the number is taken.
+/// Writes a file under its number, durably. Returns `false` if the number is taken.
 pub(super) fn put(place: &Place, folder: &str, number: u64, says: Says, payload: &[u8]) -> Result<bool> {
     put_after(place, folder, number, says, payload, None)
 }
 
-/// The same once something else is durable.
+/// [`put`] after `first` is durable.
 pub(super) fn put_after(
     place: &Place,
     folder: &str,
@@ -63,7 +62,7 @@ pub(super) fn put_after(
     Ok(won)
 }
 
-/// What a file of a folder says; `None` if there is none of the number.
+/// Returns the record type and payload of a numbered file; `None` if there is none.
 pub(super) fn get(place: &Place, folder: &str, number: u64) -> Result<Option<(Says, Bytes)>> {
     let path = path(place, folder, number);
     place.patiently(|| {
@@ -75,30 +74,30 @@ pub(super) fn get(place: &Place, folder: &str, number: u64) -> Result<Option<(Sa
     })
 }
 
-/// Which file of a folder has a number.
+/// Returns the version mark of a numbered file.
 pub(super) fn stamp(place: &Place, folder: &str, number: u64) -> Result<Stamp> {
     place.stamp_of(&path(place, folder, number))
 }
 
-/// Makes the mark, durably.
+/// Creates the mark, durably.
 pub(super) fn mark(place: &Place) -> Result<()> {
     let folder = place.folders.ensure(LOGS)?;
     temporary::publish_as(place, true, &header(Kind::Shared), &folder.join(MARK))?;
     place.folders.sync(&folder)
 }
 
-/// Is the mark there?
+/// Returns whether the mark exists.
 pub(super) fn is_marked(place: &Place) -> Result<bool> {
     let path = place.root.join(LOGS).join(MARK);
     match place.whole(&path) {
-        // Whoever uses the folder of the logs is told what stands there.
+        // Other users of the logs' folder report this error.
         Err(Error::Irregular { wanted: Sort::Directory, .. }) | Ok(None) => Ok(false),
         Err(error) => Err(error),
         Ok(Some(bytes)) => check_header(Kind::Shared, &bytes, &path.display().to_string()).map(|()| true),
     }
 }
 
-/// Puts a file that is alone of its kind; `false` if it is there.
+/// Writes a file that has a fixed name; `false` if it exists.
 pub(super) fn put_alone(place: &Place, name: &str, says: Says, number: u64) -> Result<bool> {
     let folder = place.folders.ensure(LOGS)?;
     let won = temporary::publish(place, &numbered(says, number, b""), &folder.join(name))?;
@@ -109,7 +108,7 @@ pub(super) fn put_alone(place: &Place, name: &str, says: Says, number: u64) -> R
     Ok(won)
 }
 
-/// The number in a file that is alone of its kind; `None` if it is not there.
+/// Returns the number in a file that has a fixed name; `None` if there is no such file.
 pub(super) fn get_alone(place: &Place, name: &str, says: Says) -> Result<Option<u64>> {
     let path = place.root.join(LOGS).join(name);
     place.patiently(|| match read(place, &path)? {
@@ -124,7 +123,7 @@ fn read(place: &Place, path: &Path) -> Result<Option<(Says, u64, Bytes)>> {
     numbered_value(&bytes, &path.display().to_string()).map(Some)
 }
 
-/// The numbers that a listing of a folder has, in order. It may be old.
+/// Returns the numbers in a listing of a folder, in order. The listing may be old.
 pub(super) fn listed(place: &Place, folder: &str) -> Result<Vec<u64>> {
     let listed = place.folders.list(&place.root.join(folder))?;
     let number = |name: &String| name.parse::<u64>().ok().filter(|number| format!("{number:020}") == *name);
@@ -133,7 +132,7 @@ pub(super) fn listed(place: &Place, folder: &str) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Takes a number away, as far as that works: nothing rests on it.
+/// Deletes a numbered file, best effort: nothing depends on it.
 pub(super) fn forget(place: &Place, folder: &str, number: u64) {
     let _ = place.disk.unlink(&path(place, folder, number));
 }

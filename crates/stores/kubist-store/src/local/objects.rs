@@ -1,9 +1,8 @@
-//! Objects: small files that appear whole under their name and never change.
+//! Objects: small files that appear under their name completely and never change.
 //!
-//! An object's bytes are synced before link(2) gives them their name, and of
-//! several links to one name exactly one succeeds. Everyone who is told that
-//! the name is there, winner or not, has synced the directory: who loses may
-//! build on the winner's object, and it must not vanish beneath them.
+//! An object's bytes are synced before link(2) gives them their name, and of several links to one name
+//! exactly one succeeds. Each caller that learns that the name exists, winner or not, has synced the
+//! directory. The loser may build on the winner's object, which must not vanish.
 
 use std::io;
 use std::path::Path;
@@ -28,7 +27,7 @@ pub(super) fn put_if_absent(store: &LocalStore, name: &str, value: &[u8]) -> Res
         match sort(store, &path)? {
             None | Some(Sort::File) => {}
             Some(Sort::Directory) => return Err(names::object_and_folder(name)),
-            // The name is taken, but by no object.
+            // The name is taken, but not by an object.
             Some(other) => return Err(Error::io("create", &path, irregular(&path, other, Sort::File))),
         }
     }
@@ -47,13 +46,13 @@ pub(super) fn get(store: &LocalStore, name: &str) -> Result<Option<Bytes>> {
     })
 }
 
-/// Which file has the name of an object.
+/// Returns the version mark of an object.
 pub(super) fn stamp(store: &LocalStore, name: &str) -> Result<Stamp> {
     names::check_object(name)?;
     store.stamp_of(&store.root.join(name))
 }
 
-/// Is there a folder of objects, or an object whose name would be a folder?
+/// Returns whether the error means that there is a folder of objects, or an object at the path of a folder.
 fn is_no_object(error: &Error) -> bool {
     match error {
         Error::Irregular { found, .. } => matches!(found, Sort::Directory | Sort::File),
@@ -75,7 +74,7 @@ pub(super) fn list(store: &LocalStore, prefix: &str) -> Result<Vec<String>> {
 /// Adds the objects in `folder` and below whose names begin with `prefix`.
 fn gather(store: &LocalStore, folder: &str, prefix: &str, found: &mut Vec<String>) -> Result<()> {
     let listed = match store.folders.list(&store.root.join(folder)) {
-        // An object, or below one.
+        // The folder is an object, or below one.
         Err(Error::Irregular { found: Sort::File, .. }) => return Ok(()),
         listed => listed?,
     };
@@ -110,8 +109,8 @@ pub(super) fn delete(store: &LocalStore, name: &str) -> Result<()> {
     }
 }
 
-/// There is no object of the name: nothing is there, or a folder of objects, or an object
-/// whose name would be a folder.
+/// Returns whether there is no object of the name: nothing, a folder of objects, or an object at the path of
+/// a folder.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory)
 }

@@ -1,5 +1,5 @@
-//! Files kept open for reading, so that a query does not open files anew. Their number
-//! is bounded, because the system bounds the files that a process may open.
+//! Cache of open files for reading. Their number is limited, because the system limits the open files of a
+//! process.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,17 +14,17 @@ use crate::disk::{Disk, DiskFile, Open, read_range, read_up_to};
 use crate::format::{HEADER_BYTES, Kind, check_header};
 use crate::{Error, Result};
 
-/// Files that are kept open at most, if the process may have as many. A question for a value reads of every segment of
-/// a table, of which a billion rows have some hundred.
+/// Maximum number of cached files. A lookup of a value reads every segment of a table; a table of a billion
+/// rows has a few hundred.
 const MOST: usize = 2048;
-/// The part of the files that a process may open that these are at most.
+/// The cache uses at most this fraction (1 / 4) of the process's open files.
 const KEPT_SHARE: u64 = 4;
 
-/// The number of ranges read together that are probed to judge whether all are in memory.
+/// Number of ranges that are probed to decide whether all are in memory.
 const LOOKED_AT: usize = 4;
-/// Ranges of so many bytes together are read in the hope that they are in memory; of more it is probed first.
+/// Up to this many bytes are read without a probe, in the expectation that they are in memory.
 const SMALL: u64 = 16 << 10;
-/// Ranges closer than this are asked of the device as one.
+/// Ranges closer than this are requested from the device as one.
 const ASKED_GAP: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// A quarter of them at once, so that few sort for all.
+    /// Closes a quarter at once, so that few calls pay for the sorting.
     fn close_oldest(&mut self) {
         let mut uses: Vec<u64> = self.files.values().map(|(_, last_use)| *last_use).collect();
         let (_, newest, _) = uses.select_nth_unstable(self.files.len() / 4);
@@ -55,7 +55,7 @@ impl Kept {
 pub(super) struct OpenFile {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// The length when last looked at. Files only grow.
+    /// The last known length. Files only grow.
     length: AtomicU64,
 }
 
@@ -66,7 +66,7 @@ impl OpenFiles {
         OpenFiles { disk, most, kept: Mutex::default() }
     }
 
-    /// The file of this kind at `path`; `None` if there is no such file.
+    /// Returns the file of this kind at `path`; `None` if there is no such file.
     pub fn get(&self, path: &Path, kind: Kind) -> Result<Option<Arc<OpenFile>>> {
         {
             let mut kept = self.kept();
@@ -95,7 +95,7 @@ impl OpenFiles {
         Ok(Some(file))
     }
 
-    /// Closes the file once its last reader is done.
+    /// Closes the file after its last reader.
     pub fn forget(&self, path: &Path) {
         self.kept().files.remove(path);
     }
@@ -106,14 +106,14 @@ impl OpenFiles {
 }
 
 impl OpenFile {
-    /// The file's length now, as the system says.
+    /// The file's current length.
     pub fn length(&self) -> Result<u64> {
         let length = self.file.bytes().map_err(|error| Error::io("measure", &self.path, error))?;
         self.length.store(length, Ordering::Relaxed);
         Ok(length)
     }
 
-    /// The bytes of each range, if they are few and in memory.
+    /// Returns the bytes of each range, if they are few and in memory.
     pub fn read_present(&self, ranges: &[Range<u64>]) -> Option<Vec<Bytes>> {
         let lengths = || ranges.iter().map(|range| range.end.checked_sub(range.start).filter(|length| *length > 0));
         lengths().try_fold(SMALL, |left, length| left.checked_sub(length?))?;
@@ -124,7 +124,7 @@ impl OpenFile {
         ranges.iter().zip(lengths()).map(read).collect()
     }
 
-    /// Asks the device for ranges that are not in memory, all at once; says whether there are any.
+    /// Starts reading ranges that are not in memory, all at once. Returns whether there are any.
     pub fn ask_for_absent(&self, ranges: &[Range<u64>]) -> bool {
         let mut looked_at = ranges.iter().step_by(ranges.len().div_ceil(LOOKED_AT).max(1));
         let waits = !looked_at.all(|range| self.file.is_in_memory(range.start));
@@ -134,8 +134,8 @@ impl OpenFile {
         waits
     }
 
-    /// Exactly the bytes of each range, and whether they were waited for. What is not in memory
-    /// is asked for together, before it is waited for one by one.
+    /// Returns exactly the bytes of each range, and whether the read waited. Absent ranges are requested
+    /// together before the first wait.
     pub fn read_all(&self, ranges: &[Range<u64>]) -> Result<(Vec<Bytes>, bool)> {
         if let Some(found) = self.read_present(ranges) {
             return Ok((found, false));
@@ -161,10 +161,10 @@ impl OpenFile {
         together.into_iter().for_each(|one| self.file.start_reading(one));
     }
 
-    /// Exactly the bytes of `range`.
+    /// Returns exactly the bytes of `range`.
     fn read(&self, range: &Range<u64>) -> Result<Bytes> {
         if range.end > self.length.load(Ordering::Relaxed) || range.start > range.end {
-            // Before any memory is asked for: the range may come from damage.
+            // Checked before memory is allocated: the range may come from damaged data.
             check_range(range, self.length()?, &self.path)?;
         }
         let length = (range.end - range.start) as usize;
@@ -177,7 +177,7 @@ impl OpenFile {
     }
 }
 
-/// Accepts a range that lies in a file of `length` bytes.
+/// Checks that a range is within a file of `length` bytes.
 pub(super) fn check_range(range: &Range<u64>, length: u64, path: &Path) -> Result<()> {
     let Range { start, end } = *range;
     let what = if start > end {

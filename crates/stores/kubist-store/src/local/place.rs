@@ -1,15 +1,13 @@
-//! A directory as all parts of its store see it, and how old what is seen may be.
+//! The directory of a store, and how old this machine's view of it may be.
 //!
-//! On a file system of several machines names, lengths and listings are kept by each of them
-//! for a time, and may be older than what another one did meanwhile. What follows from that for
-//! a shared store stands here, in one place:
+//! On a file system of several machines, each machine caches names, lengths and listings, which may be older
+//! than another machine's changes. A shared store follows two rules:
 //!
-//! - that something is there, whole, is believed at once: nothing changes once it has its name;
-//! - that something is absent, too short or wrong is believed once what this machine sees is
-//!   younger than what the handle knows of it. Whatever names something was read later than that
-//!   was there. So it is looked for again until so much time has gone by since the handle last
-//!   [learned](Place::learn) of anything, and from then on not at all: damage makes a handle
-//!   wait once, however much of it there is.
+//! - A complete file that is visible is trusted at once: named files never change.
+//! - A file that is absent, too short or wrong is trusted as such once this machine's view is newer than the
+//!   handle's knowledge. Any name that the handle read later refers to something that existed then. So the
+//!   store looks again until enough time has passed since the handle last [learned](Place::learn) of
+//!   anything. After that it does not retry: damage makes a handle wait once, however much damage there is.
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind};
@@ -25,21 +23,19 @@ use crate::{Error, Result, Stamp, check_stopped};
 
 use super::folders::Folders;
 
-/// For how long a machine may keep what it knows of names, unless the user says otherwise: what
-/// NFS does by default.
+/// How long a machine may cache names by default: the default of NFS.
 const STALENESS: Duration = Duration::from_secs(60);
-/// The variable that says otherwise, in seconds.
+/// The environment variable that overrides it, in seconds.
 pub(super) const STALENESS_VARIABLE: &str = "KUBIST_STALE_SECONDS";
-/// The first of the pauses between looks at something that may be old is this part of the whole
-/// time; they double.
+/// The first pause between retries is 1 / 256 of the total time. Pauses double.
 const FIRST_PAUSE: u32 = 256;
-/// The longest of them.
+/// The longest pause between retries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How often whoever waits asks whether it is to stop.
+/// Interval of cancellation checks while waiting.
 const LOOK: Duration = Duration::from_millis(200);
-/// What is read of a file whose length is not known.
+/// Smallest first read of a file of unknown length.
 const GUESS_BYTES: usize = 64 << 10;
-/// So many are asked for at first, whatever its length is said to be.
+/// Largest first read, whatever length the system reports.
 const MOST_GUESS_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
@@ -48,7 +44,7 @@ pub struct Place {
     pub(super) root: PathBuf,
     pub(super) location: String,
     pub(super) folders: Folders,
-    /// Was `tmp/` looked through for what dead processes left?
+    /// Whether leftovers in `tmp/` were removed.
     pub(super) cleaned: AtomicBool,
     shared: AtomicBool,
     pub(super) staleness: Duration,
@@ -56,7 +52,7 @@ pub struct Place {
     learned: AtomicU64,
     /// The objects that it has read.
     read: Mutex<HashSet<String>>,
-    /// Is the file system one of this machine alone?
+    /// Whether only this machine uses the file system.
     is_ours: OnceLock<bool>,
 }
 
@@ -78,7 +74,7 @@ impl Place {
         }
     }
 
-    /// Is the file system one of this machine alone?
+    /// Returns whether only this machine uses the file system.
     pub fn is_of_this_machine(&self) -> Result<bool> {
         if let Some(known) = self.is_ours.get() {
             return Ok(*known);
@@ -88,29 +84,30 @@ impl Place {
         Ok(*self.is_ours.get_or_init(|| found))
     }
 
-    /// Is the store one of several machines?
+    /// Returns whether several machines use the store.
     pub fn is_shared(&self) -> bool {
         self.shared.load(Ordering::Relaxed)
     }
 
-    /// From now on it is.
+    /// Marks the store as shared.
     pub fn set_shared(&self) {
         self.shared.store(true, Ordering::Relaxed);
     }
 
-    /// How old what is seen may be.
+    /// The maximum age of this machine's view.
     pub fn staleness(&self) -> Duration {
         if self.is_shared() { self.staleness } else { Duration::ZERO }
     }
 
-    /// The handle has learned of something that others did, and may not see all of it yet.
+    /// Records that the handle learned of a change by others, which may not be completely visible here.
     pub fn learn(&self) {
         if self.is_shared() {
             self.learned.fetch_max(millis(self.disk.clock()), Ordering::Relaxed);
         }
     }
 
-    /// The handle has read an object: what it names was there before, if it is the first time.
+    /// Records that the handle read an object. Everything that it names existed before; only the first read
+    /// counts.
     pub fn learn_of(&self, object: &str) {
         if self.is_shared() {
             let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,22 +119,22 @@ impl Place {
         }
     }
 
-    /// A little more than what is seen can be old.
+    /// A little more than the maximum age of this machine's view.
     fn patience(&self) -> Duration {
         self.staleness + self.staleness / 4
     }
 
-    /// Waits a moment, and longer the more often something was looked at in vain; `false` once
-    /// what is seen is younger than all that the handle has learned.
+    /// Waits, longer with each attempt. Returns `false` once this machine's view is newer than everything
+    /// that the handle has learned.
     pub fn look_again(&self, attempt: u32) -> Result<bool> {
         if !self.is_shared() {
             return Ok(false);
         }
-        // At once: what was opened before may be old.
+        // The first retry is immediate: an open file may be old.
         let Some(pauses) = attempt.checked_sub(1) else { return Ok(true) };
         let seen = Duration::from_millis(self.learned.load(Ordering::Relaxed)) + self.patience();
         let left = seen.saturating_sub(self.disk.clock());
-        // Others may make the handle learn again and again.
+        // Bounded, because others may make the handle learn again and again.
         let most = FIRST_PAUSE.ilog2() as u64 + self.patience().as_secs();
         if left.is_zero() || u64::from(attempt) > most + 1 {
             return Ok(false);
@@ -146,7 +143,8 @@ impl Place {
         Ok(true)
     }
 
-    /// Looks until something is seen that was there when this was called; `false` once it would be.
+    /// Calls `look` until it sees something that existed at the time of this call; `false` once it would be
+    /// visible.
     pub fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
         let until = self.disk.clock() + self.patience();
         for pauses in 0.. {
@@ -162,18 +160,18 @@ impl Place {
         Ok(false)
     }
 
-    /// The pause after so many.
+    /// The pause after so many earlier ones.
     fn pause_after(&self, pauses: u32) -> Duration {
         let pause = self.patience() * (1 << pauses.min(FIRST_PAUSE.ilog2())) / FIRST_PAUSE;
         pause.min(LONGEST_PAUSE)
     }
 
-    /// Waits until whatever was there when this was called is seen.
+    /// Waits until everything that existed at the time of this call is visible.
     pub fn catch_up(&self) -> Result<()> {
         if self.is_shared() { self.pause(self.patience()) } else { Ok(()) }
     }
 
-    /// Lets time go by, unless the call is to stop.
+    /// Waits, unless the call is cancelled.
     pub fn pause(&self, mut left: Duration) -> Result<()> {
         while !left.is_zero() {
             check_stopped(&self.location)?;
@@ -184,7 +182,7 @@ impl Place {
         check_stopped(&self.location)
     }
 
-    /// Looks again while what was found may be old.
+    /// Repeats `look` while its result may come from an old view.
     pub fn patiently<T>(&self, mut look: impl FnMut() -> Result<T>) -> Result<T> {
         let mut attempt = 0;
         loop {
@@ -201,7 +199,7 @@ impl Place {
         }
     }
 
-    /// Opens a file, also where this machine remembers another one of its name.
+    /// Opens a file, even if this machine has cached a deleted file of that name.
     pub fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         match self.disk.open(path, how) {
             Err(error) if is_stale(&error) => self.disk.open(path, how),
@@ -209,19 +207,19 @@ impl Place {
         }
     }
 
-    /// Which file is at a path, and when it was last changed.
+    /// Returns the version mark of a file: its inode and the time of its last change.
     pub fn stamp_of(&self, path: &Path) -> Result<Stamp> {
         match self.disk.find(path) {
             Ok(Some(Found { node, changed, .. })) => Ok(Stamp::Of(u128::from(node) << 64 | u128::from(changed))),
             Ok(None) => Ok(Stamp::Absent),
-            // A file is on the way, or a link.
+            // A parent is a file or a link.
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => Ok(Stamp::Absent),
             Err(error) => Err(Error::io("look at", path, error)),
         }
     }
 
-    /// A small file whole; `None` if it is not there. The length that the system gives for it may
-    /// be old: its bytes are read until they end.
+    /// Reads a small file completely; `None` if there is none. The reported length may be old, so it reads
+    /// until the bytes end.
     pub fn whole(&self, path: &Path) -> Result<Option<Bytes>> {
         let file = match self.open(path, Open::Read) {
             Ok(file) => file,
@@ -229,7 +227,7 @@ impl Place {
             Err(error) => return Err(Error::io("open", path, error)),
         };
         let failed = |error| Error::io("read", path, error);
-        // One byte more than there are says that there are no more.
+        // One byte more, to detect the end.
         let length = usize::try_from(file.bytes().map_err(failed)?).unwrap_or(usize::MAX);
         let mut wanted = length.saturating_add(1).clamp(GUESS_BYTES, MOST_GUESS_BYTES);
         let mut bytes: Vec<u8> = Vec::new();
@@ -252,7 +250,7 @@ fn millis(time: Duration) -> u64 {
     time.as_millis() as u64
 }
 
-/// The file was deleted by another machine while this one had it open, or remembered its name.
+/// Returns whether another machine deleted the file while this one had it open or cached its name.
 pub(super) fn is_stale(error: &io::Error) -> bool {
     error.kind() == ErrorKind::StaleNetworkFileHandle
 }

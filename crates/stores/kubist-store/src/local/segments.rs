@@ -1,16 +1,15 @@
-//! Segments: big files written front to back by one owner, read by everyone.
+//! Segments: large files that one owner writes from front to back and all processes read.
 //!
-//! Small appends gather in a buffer, big ones go to the disk as they are. Every
-//! few megabytes the system is asked to begin writing out what it got, so that
-//! the disk works while the owner encodes, and the sync at the end of a commit
-//! waits for the last few megabytes only, not for all of them.
+//! Small appends are buffered, large ones are written directly. Every few megabytes the system is asked to
+//! start writing to the device. The device then works while the owner encodes, and the sync of a commit waits
+//! only for the last megabytes.
 //!
-//! In a shared store a sync closes the file too, because an error may show only then and other
-//! machines may see nothing before; the next append opens it again. Readers open a file again
-//! that seems too short, or that another machine has deleted.
+//! In a shared store a sync also closes the file: errors may appear only then, and other machines may see
+//! nothing before. The next append opens it again. Readers reopen a file that seems too short or that another
+//! machine has deleted.
 //!
-//! Parts of a segment that nobody needs any more are given back as holes in its file. Nothing else
-//! of it changes, so that readers and the owner go on.
+//! Ranges that are no longer needed are freed as holes in the file. Nothing else changes, so readers and the
+//! owner continue.
 
 use std::io;
 use std::ops::Range;
@@ -32,14 +31,13 @@ use super::standing::Standing;
 const FOLDER: &str = "segments";
 const SUFFIX: &str = ".seg";
 
-/// What gathers before it is written.
+/// Size of the write buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A part of this size is written on its own: copying it costs more than the
-/// system call saved.
+/// Parts of this size are written directly: copying them would cost more than the system call saves.
 const BIG_PART_BYTES: usize = 256 << 10;
 
-/// How much is written before the system is asked to begin with it.
+/// Number of written bytes after which write-back starts.
 const WRITEBACK_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -50,7 +48,7 @@ struct LocalSegment {
     /// `None` after a sync of a shared store.
     file: Option<Box<dyn DiskFile>>,
     standing: Standing,
-    /// Bytes given to the disk. The buffer comes after them.
+    /// Bytes written to the file. The buffer comes after them.
     written: u64,
     buffer: Vec<u8>,
     writeback_begun: u64,
@@ -109,8 +107,8 @@ impl Segment for LocalSegment {
     }
 }
 
-/// No entry names a segment that was never synced. It is removed, because its owner often
-/// gave up on a full disk.
+/// No entry names a segment that was never synced. It is removed, because its owner often gave up on a full
+/// disk.
 impl Drop for LocalSegment {
     fn drop(&mut self) {
         if self.synced == 0 && self.standing.is_own(&*self.place.disk) {
@@ -180,14 +178,14 @@ impl LocalSegment {
 pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
     names::check_part(name)?;
     let path = path_of(store, name);
-    // No other look makes sense of these.
+    // A retry cannot make an inverted range valid.
     ranges.iter().filter(|range| range.start > range.end).try_for_each(|range| check_range(range, 0, &path))?;
     let read = || {
         let Some(file) = store.open_files.get(&path, Kind::Segment)? else {
             let file = path.display().to_string();
             return Err(Error::Missing { file });
         };
-        // A file that was opened before others wrote may not show it.
+        // A file that was opened before others wrote may not show their bytes.
         file.read_all(ranges).inspect_err(|_| store.open_files.forget(&path))
     };
     let (found, waited) = store.patiently(read)?;
@@ -195,12 +193,12 @@ pub(super) fn read(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Res
     Ok(found)
 }
 
-/// What is wanted of several segments as far as it is in memory, little of each. For the rest the device is asked,
-/// before it is waited for one by one; says also whether it was.
+/// Returns small ranges of several segments if they are in memory. Starts reading the others, all at once,
+/// and returns whether there are any.
 pub(super) fn read_present(store: &LocalStore, wanted: &[(&str, &[Range<u64>])]) -> (Vec<Option<Vec<Bytes>>>, bool) {
     let (mut present, mut waits) = (Vec::with_capacity(wanted.len()), false);
     for (name, ranges) in wanted {
-        // What is wrong with a segment is said when it is read.
+        // Errors of a segment are reported by the later read.
         let is_name = names::check_part(name).is_ok();
         let open = || store.open_files.get(&path_of(store, name), Kind::Segment).ok().flatten();
         let file = is_name.then(open).flatten();
@@ -215,8 +213,8 @@ pub(super) fn len(store: &LocalStore, name: &str) -> Result<Option<u64>> {
     names::check_part(name)?;
     let path = path_of(store, name);
     if store.is_shared() {
-        // A look at the name may give a length of before; opening asks for that of now. It may be deleted
-        // meanwhile.
+        // A lookup of the name may return an old length; opening gets the current one. The file may be
+        // deleted in between.
         return store.patiently(|| match store.open(&path, Open::Read) {
             Ok(file) => file.bytes().map(Some).map_err(|error| Error::io("measure", &path, error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -262,7 +260,7 @@ pub(super) fn punch(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Re
     let path = path_of(store, name);
     let opened = store.disk.open(&path, Open::ReadWrite).and_then(|file| Ok((file, store.disk.names_of(&path)?)));
     let file = match opened {
-        // Somebody has made a copy of the table by hard links, which has these bytes in common.
+        // A copy of the table by hard links shares these bytes.
         Ok((_, 2..)) => return Ok(()),
         Ok((file, _)) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -271,7 +269,7 @@ pub(super) fn punch(store: &LocalStore, name: &str, ranges: &[Range<u64>]) -> Re
         Err(error) => return Err(Error::io("open", &path, error)),
     };
     for range in ranges {
-        // The header's block is never one of them.
+        // The header's block is never punched.
         let start = range.start.max(1).next_multiple_of(BLOCK_BYTES);
         let blocks = start..range.end / BLOCK_BYTES * BLOCK_BYTES;
         if blocks.is_empty() {

@@ -1,9 +1,8 @@
-//! Whether a handle that writes may go on.
+//! Whether a writing handle may continue.
 //!
-//! After a failed write or sync it is unknown what is on disk: the system may
-//! have dropped the bytes and marked them clean, so that the next sync succeeds
-//! without them. The handle therefore refuses everything from then on. So does
-//! a handle that was copied into a forked process: two would write at one position.
+//! After a failed write or sync the state on disk is unknown: the system may have dropped the bytes and
+//! marked them clean, so that the next sync succeeds without them. So the handle refuses everything from then
+//! on. A handle in a forked process refuses too: two processes would write at one position.
 
 use crate::disk::Disk;
 use crate::{Error, Result};
@@ -20,7 +19,7 @@ impl Standing {
         Standing { file, process: disk.process(), first_failure: None }
     }
 
-    /// Refuses if something failed before.
+    /// Returns an error if an earlier operation failed.
     pub fn check(&self, disk: &dyn Disk) -> Result<()> {
         let refused = |cause: &str| Err(Error::Refused { file: self.file.clone(), cause: cause.to_owned() });
         if let Some(cause) = &self.first_failure {
@@ -32,12 +31,12 @@ impl Standing {
         Ok(())
     }
 
-    /// Is this the process that the handle was made in?
+    /// Returns whether this is the process that created the handle.
     pub fn is_own(&self, disk: &dyn Disk) -> bool {
         self.process == disk.process()
     }
 
-    /// Remembers the failure, if it is one.
+    /// Remembers the error, if there is one.
     pub fn note<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             self.first_failure.get_or_insert_with(|| error.to_string());

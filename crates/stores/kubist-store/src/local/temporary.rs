@@ -1,17 +1,15 @@
-//! Files that are not there yet: written and synced in `tmp/`, then linked to
-//! their name, so that a name never leads to half a file.
+//! Temporary files: written and synced in `tmp/`, then linked to their name, so that a name never leads to
+//! half a file.
 //!
-//! What a dead process left behind is removed by the next handle that makes a
-//! temporary. On one machine a file's maker holds its lock: what is unlocked has no maker any
-//! more. A file can lose that race between its making and its locking; its link then
-//! fails with `NotFound` and it is made again. In a shared store the lock of another machine
-//! is not seen, so the file's name says whose it is, and each machine removes what its own dead
-//! left.
+//! The next handle that creates a temporary file removes those of dead processes. On one machine a file's
+//! creator holds its lock, so an unlocked file has no creator any more. A file can be removed between its
+//! creation and its locking; its link then fails with `NotFound`, and it is created again. In a shared store
+//! the locks of other machines are invisible. There the file's name contains its creator, and each machine
+//! removes the files of its own dead processes.
 //!
-//! In a shared store a file is closed before it gets its name: an error may show only then, and
-//! other machines may see nothing of it before. And an answer may be lost on the network, so
-//! that a link which was made is asked for again and found taken: a file with two names has
-//! got its own.
+//! In a shared store a file is closed before it gets its name: errors may appear only then, and other
+//! machines may see nothing before. A response may also be lost on the network, so that a repeated link finds
+//! the name taken. A file with two names is therefore linked.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -27,26 +25,25 @@ use super::place::Place;
 
 pub(super) const FOLDER: &str = "tmp";
 
-/// How often a file is made again. Each time another handle must begin its
-/// clean-up in the very same moment.
+/// How often a file is created again. Each failure needs another handle that starts its clean-up at the same
+/// time.
 const ATTEMPTS: usize = 16;
 
-/// Gives a file with these bytes, durable, the name `path` in one step. `false`
-/// if the name is taken. Its folder is the caller's to make and to sync.
+/// Gives a durable file with these bytes the name `path` in one step. Returns `false` if the name is taken.
+/// The caller creates and syncs the folder.
 pub(super) fn publish(place: &Place, bytes: &[u8], path: &Path) -> Result<bool> {
     publish_as(place, place.is_shared(), bytes, path)
 }
 
-/// The same as in a shared store, or as in one of a single machine.
+/// [`publish`] by the rules of a shared store or of one machine.
 pub(super) fn publish_as(place: &Place, shared: bool, bytes: &[u8], path: &Path) -> Result<bool> {
     publish_after(place, shared, bytes, path, None)
 }
 
-/// What must be durable before a file gets its name; doing it again does nothing.
+/// Makes something durable before a file gets its name. Repeating it has no effect.
 pub(super) type First<'a> = Option<&'a (dyn Fn() -> Result<()> + Sync)>;
 
-/// The same once something else is durable: both are synced at the same time, so that a disk that
-/// writes for one of them writes for both.
+/// [`publish_as`] after `first` is durable. Both are synced in parallel, so a disk needs one write for both.
 pub(super) fn publish_after(place: &Place, shared: bool, bytes: &[u8], path: &Path, first: First<'_>) -> Result<bool> {
     let mut outcome = Err(Error::io("link", path, io::ErrorKind::NotFound.into()));
     for _ in 0..ATTEMPTS {
@@ -55,7 +52,7 @@ pub(super) fn publish_after(place: &Place, shared: bool, bytes: &[u8], path: &Pa
             true => fill_and_link_shared(place, file, &temporary, bytes, path, first),
             false => fill_and_link(place, &*file, &temporary, bytes, path, first),
         };
-        // It does no harm if it stays: the next handle's clean-up finds it.
+        // If this fails, the next handle's clean-up removes it.
         let _ = place.disk.unlink(&temporary);
         match &outcome {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -73,7 +70,7 @@ fn fill_and_link(
     path: &Path,
     first: First<'_>,
 ) -> Result<bool> {
-    // If the lock is another's, the file is being cleaned away: linking will fail.
+    // If another handle has the lock, it is removing the file, and linking will fail.
     file.try_lock().map_err(|error| Error::io("lock", temporary, error))?;
     fill(place, file, temporary, bytes, first)?;
     match place.disk.link(temporary, path) {
@@ -119,8 +116,7 @@ fn fill(place: &Place, file: &dyn DiskFile, temporary: &Path, bytes: &[u8], firs
     synced.map_err(at("sync"))
 }
 
-/// An empty file without a name, gone when it is closed, and what to call it in
-/// messages.
+/// Returns an unlinked empty file, which disappears when it is closed, and its path for messages.
 pub(super) fn nameless(place: &Place) -> Result<(Box<dyn DiskFile>, PathBuf)> {
     let (file, path) = create(place, place.is_shared())?;
     match place.disk.unlink(&path) {
@@ -145,8 +141,7 @@ fn create(place: &Place, shared: bool) -> Result<(Box<dyn DiskFile>, PathBuf)> {
     }
 }
 
-/// Removes what dead processes left behind. Failing to is no reason not to
-/// write: the files do no harm.
+/// Removes files of dead processes. Failures are ignored: the files do no harm.
 fn clean(place: &Place, folder: &Path) {
     let mut listed = place.folders.list(folder).unwrap_or_default();
     listed.retain(|listed| listed.sort == Sort::File && is_name(&listed.name));
@@ -166,12 +161,12 @@ fn clean(place: &Place, folder: &Path) {
     }
 }
 
-/// The holder whose file has this name, in a shared store.
+/// The holder that created the file of this name, in a shared store.
 fn maker(name: &str) -> Option<String> {
     name.contains('-').then(|| name.replace('-', " "))
 }
 
-/// The same if it is this process, of which another handle may be at work.
+/// The same holder if it is this process, whose other handles may still use it.
 fn own(place: &Place, name: &str) -> String {
     let number = name.rsplit('-').next().unwrap_or_default();
     format!("{} {number}", place.disk.holder())
@@ -181,7 +176,7 @@ fn name(number: u64) -> String {
     format!("{number:016x}")
 }
 
-/// Is it the name of a temporary file? Other files in the folder are foreign.
+/// Returns whether it is the name of a temporary file. Other files in the folder are foreign.
 pub(super) fn is_name(name: &str) -> bool {
     let (maker, number) = name.rsplit_once('-').map_or((None, name), |(maker, number)| (Some(maker), number));
     let is_number = u64::from_str_radix(number, 16).is_ok_and(|found| self::name(found) == number);

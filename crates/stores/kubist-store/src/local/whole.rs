@@ -1,8 +1,7 @@
-//! The store as a whole: what it takes, and its end.
+//! Sizes and deletion of a whole store.
 //!
-//! Only what the engine itself names is counted and removed, and links are never
-//! followed: neither one that stands in for a folder nor one for a file leads out
-//! of the directory. Another machine that has one of the files open finds it gone.
+//! Only files that the engine named are counted and removed. Links are never followed, so nothing outside the
+//! directory is touched. Other machines that have a file open find it gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -14,8 +13,8 @@ use crate::{Error, Kept, Result, Size, names};
 use super::numbered::{CLAIMS, ENTRIES, LOGS, MARK, SEAL};
 use super::{LocalStore, temporary};
 
-/// Folder, ending of a file in it, and what that is. A log comes last: once it
-/// is gone, no segment that it names is there.
+/// Folder, suffix of its files, and their kind. Logs come last: once a log is gone, no segment that it names
+/// exists.
 const FOLDERS: [(&str, &str, Kept); 5] = [
     ("segments", ".seg", Kept::Segment),
     (temporary::FOLDER, "", Kept::Temporary),
@@ -24,7 +23,7 @@ const FOLDERS: [(&str, &str, Kept); 5] = [
     (LOGS, SEAL, Kept::Log),
 ];
 
-/// Folders of a writer's, in that of the logs.
+/// Suffixes of a writer's folders in that of the logs.
 const OF_WRITERS: [&str; 2] = [CLAIMS, ENTRIES];
 
 pub(super) fn sizes(store: &LocalStore) -> Result<Vec<Size>> {
@@ -57,7 +56,7 @@ pub(super) fn sizes(store: &LocalStore) -> Result<Vec<Size>> {
     Ok(sizes)
 }
 
-/// What the logs of a shared store take, and its mark.
+/// The sizes of the logs of a shared store, and of its mark.
 fn sizes_of_numbered(store: &LocalStore) -> Result<Vec<Size>> {
     let bytes = |path: &Path| match store.disk.find(path) {
         Ok(Some(found)) if found.sort == Sort::File => Ok(found.bytes),
@@ -110,12 +109,12 @@ pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
         }
         remove_or_sync(store, &store.root.join(folder))?;
     }
-    // As they are listed, that is, without following links to folders.
+    // From listings, which do not follow links to folders.
     let here: BTreeSet<String> = super::objects::list(store, "")?.into_iter().collect();
     let emptied: Vec<&str> = objects.iter().filter_map(|name| name.strip_suffix('/')).collect();
     let objects: Vec<&String> = objects.iter().filter(|name| here.contains(*name)).collect();
     let Some((last, others)) = objects.split_last() else { return remove_or_sync(store, &store.root) };
-    // Also those of which all objects are gone: perhaps not for good, before a sync.
+    // Also folders whose objects are all gone, perhaps not durably before a sync.
     let mut folders: BTreeSet<_> =
         own.iter().filter(|folder| emptied.contains(&folder.as_str())).map(|folder| store.root.join(folder)).collect();
     for name in others {
@@ -135,7 +134,7 @@ pub(super) fn erase(store: &LocalStore, objects: &[String]) -> Result<()> {
     remove_or_sync(store, &store.root)
 }
 
-/// The mark last: a store that is erased again must find what is shared.
+/// The mark comes last: a repeated erase must still know that the store is shared.
 fn erase_numbered(store: &LocalStore) -> Result<()> {
     let logs = store.root.join(LOGS);
     for (_, folder) in folders_of_writers(store)? {
@@ -149,7 +148,7 @@ fn erase_numbered(store: &LocalStore) -> Result<()> {
     unlink(store, &logs.join(MARK))
 }
 
-/// Real folders of the store, not links to some.
+/// Real folders of the store, not links to folders.
 fn own_folders(store: &LocalStore) -> Result<BTreeSet<String>> {
     let listed = store.folders.list(&store.root)?;
     Ok(listed.into_iter().filter(|listed| listed.sort == Sort::Directory).map(|listed| listed.name).collect())
@@ -174,12 +173,12 @@ fn unlink(store: &LocalStore, path: &Path) -> Result<()> {
     }
 }
 
-/// A folder that holds foreign files stays, without what was deleted.
+/// A folder with foreign files stays, without the deleted ones.
 fn remove_or_sync(store: &LocalStore, path: &Path) -> Result<()> {
     match store.disk.remove_directory(path) {
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => store.folders.sync(path),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        // The current directory, or a mount: empty, but not to be removed.
+        // The current directory or a mount point: empty, but not removable.
         Err(error) if matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::InvalidInput) => Ok(()),
         Err(error) => Err(Error::io("remove the directory", path, error)),
         Ok(()) => Ok(()),

@@ -1,8 +1,8 @@
-//! What some stores can do beside what every [`Store`] does.
+//! Optional operations of stores.
 //!
-//! Each ability is a trait of its own. A store names the ones it has in [`Store::abilities`]; for the others
-//! [`StoreExt`], which every store has, does the same by the store's own calls. So callers ask for a thing and never
-//! for an ability, and a new store needs none.
+//! Each ability is a trait. A store lists its abilities in [`Store::abilities`]. [`StoreExt`], which every
+//! store has, uses an ability if it exists and otherwise does the same by calls that every store has. So
+//! callers never ask for an ability, and a new store needs none.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,88 +15,89 @@ use crate::{
     Watch, local_scratch,
 };
 
-/// The abilities of a store. Those of a store that wraps another one are that one's, but for those that it changes.
+/// The abilities of a store. A store that wraps another one passes on its abilities, except those that it
+/// changes.
 #[derive(Clone, Copy, Default)]
 pub struct Abilities<'a> {
-    /// It reads several things in one call.
+    /// Reads of several things in one call.
     pub reads: Option<&'a dyn Reads>,
-    /// It knows more of logs than their entries.
+    /// More operations on logs.
     pub logs: Option<&'a dyn Logs>,
-    /// It can be one of several machines, which may see late what others wrote.
+    /// Access from several machines, which may see each other's writes late.
     pub sharing: Option<&'a dyn Sharing>,
-    /// It gives space back, and tells the space of a segment from its length.
+    /// Freeing the space of ranges of segments.
     pub space: Option<&'a dyn Space>,
-    /// It asks a service, and knows what was asked.
+    /// A network service that counts its requests.
     pub service: Option<&'a dyn Service>,
-    /// It keeps copies of what it read.
+    /// Copies of bytes that were read.
     pub copies: Option<&'a dyn Copies>,
-    /// It knows which hosts keep its bytes.
+    /// The hosts that store the bytes.
     pub replicas: Option<&'a dyn Replicas>,
-    /// It tells without a read whether stored bytes are those that were read.
+    /// Version marks of stored bytes, without a read.
     pub stamps: Option<&'a dyn Stamps>,
-    /// It has space for spilling where its bytes are.
+    /// Spill space of its own.
     pub spill: Option<&'a dyn Spill>,
 }
 
-/// Reading several things in one call.
+/// Reads of several things in one call.
 pub trait Reads {
     /// See [`StoreExt::read_segments`].
     ///
     /// # Errors
     ///
-    /// Of the engine as a whole: `Unreachable`. Those of one segment are in its answer.
+    /// `Unreachable` if the engine fails as a whole. Errors of one segment are in its result.
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers>;
 
     /// See [`StoreExt::read_short`].
     ///
     /// # Errors
     ///
-    /// As of [`Reads::read_segments`].
+    /// As for [`Reads::read_segments`].
     fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers>;
 
     /// See [`StoreExt::list_after`].
     ///
     /// # Errors
     ///
-    /// As of [`Store::list`].
+    /// As for [`Store::list`].
     fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>>;
 
     /// See [`StoreExt::waited`].
     fn waited(&self) -> bool;
 }
 
-/// More of logs than their entries.
+/// More operations on logs.
 pub trait Logs {
     /// See [`StoreExt::own_free_log`].
     ///
     /// # Errors
     ///
-    /// As of [`Store::own_log`].
+    /// As for [`Store::own_log`].
     fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>>;
 
     /// See [`StoreExt::read_logs`].
     ///
     /// # Errors
     ///
-    /// The first of any of them, as of [`Store::read_log`].
+    /// The first error of any log, as for [`Store::read_log`].
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>>;
 
     /// See [`StoreExt::read_log_piece`].
     ///
     /// # Errors
     ///
-    /// As of [`Store::read_log`], which say nothing of what lies behind the piece.
+    /// As for [`Store::read_log`]. Errors after the returned piece are not reported.
     fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail>;
 
     /// See [`StoreExt::read_sound_log`].
     ///
     /// # Errors
     ///
-    /// `Newer`; `Io` or `Unreachable` if the engine fails. Damage is in the answer.
+    /// `Newer`; `Io` or `Unreachable` if the engine fails. Damage is part of the result.
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog>;
 }
 
-/// A store of several machines, which may see late what others wrote.
+/// A store that several machines use, which may see each other's writes late.
 pub trait Sharing {
     /// See [`StoreExt::share`].
     ///
@@ -119,7 +120,7 @@ pub trait Sharing {
     ///
     /// # Errors
     ///
-    /// Those of `look`; `Stopped`.
+    /// Errors of `look`; `Stopped`.
     fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool>;
 
     /// See [`StoreExt::catch_up`].
@@ -136,19 +137,19 @@ pub trait Space {
     ///
     /// # Errors
     ///
-    /// As of [`Store::segment_len`].
+    /// As for [`Store::segment_len`].
     fn segment_bytes(&self, segment: &str) -> Result<Option<u64>>;
 
     /// See [`StoreExt::punch`].
     ///
     /// # Errors
     ///
-    /// `Missing` if there is no such segment; `InvalidName`; `Io` if the engine fails, and then
-    /// some of the ranges may be given back.
+    /// `Missing` if there is no such segment; `InvalidName`; `Io` if the engine fails; some ranges may then
+    /// be freed already.
     fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()>;
 }
 
-/// A service that is asked over a network.
+/// A service behind a network.
 pub trait Service {
     /// See [`StoreExt::identity`].
     fn identity(&self) -> Option<u128>;
@@ -157,20 +158,20 @@ pub trait Service {
     fn traffic(&self) -> Option<Traffic>;
 }
 
-/// Copies of what was read.
+/// Copies of bytes that were read.
 pub trait Copies {
-    /// The store itself, without the copies.
+    /// The underlying store, without the copies.
     fn uncached(&self) -> Arc<dyn Store>;
 
     /// See [`StoreExt::get_immutable`].
     ///
     /// # Errors
     ///
-    /// As of [`Store::get`].
+    /// As for [`Store::get`].
     fn get_immutable(&self, name: &str) -> Result<Option<Bytes>>;
 }
 
-/// Hosts that keep the bytes of a store.
+/// The hosts that store the bytes.
 pub trait Replicas {
     /// See [`StoreExt::hosts`].
     fn hosts(&self) -> Vec<String>;
@@ -179,17 +180,17 @@ pub trait Replicas {
     ///
     /// # Errors
     ///
-    /// `Unreachable` if the cluster does not answer.
+    /// `Unreachable` if the cluster does not respond.
     fn replica_locations(&self, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>>;
 }
 
-/// Marks of stored bytes.
+/// Version marks of stored bytes.
 pub trait Stamps {
     /// See [`StoreExt::stamp`].
     ///
     /// # Errors
     ///
-    /// As of [`Store::get`].
+    /// As for [`Store::get`].
     fn stamp(&self, name: &str) -> Result<Stamp>;
 
     /// See [`StoreExt::log_stamps`].
@@ -200,7 +201,7 @@ pub trait Stamps {
     fn log_stamps(&self, entries: &[(&str, u64)]) -> Result<Vec<Stamp>>;
 }
 
-/// Space for spilling.
+/// Spill space of the store's own.
 pub trait Spill {
     /// See [`StoreExt::scratch`].
     ///
@@ -210,32 +211,31 @@ pub trait Spill {
     fn scratch(&self) -> Result<Box<dyn Scratch>>;
 }
 
-/// What can be asked of every store: by its abilities, or by its own calls.
+/// Operations on every store, by its abilities or by its required calls.
 pub trait StoreExt: Store {
-    /// A number that tells this store from every other one, also from one that is dropped and made
-    /// anew at its location; `None` if the engine keeps no such number. What was read of a segment of
-    /// it stays right for ever.
+    /// A number that is unique to this store, or `None` if the engine has none. A store that is dropped and
+    /// created again at the same location gets another number. Bytes that were read from a segment of this
+    /// identity stay valid for ever.
     fn identity(&self) -> Option<u128> {
         self.abilities().service?.identity()
     }
 
-    /// What was asked of a service since the handle was opened; `None` of a store that asks none.
+    /// Requests to the service since this handle was opened; `None` if the store uses no service.
     fn traffic(&self) -> Option<Traffic> {
         self.abilities().service?.traffic()
     }
 
-    /// The store itself, if this handle keeps copies of what it read: for who wants to know what
-    /// the store really has.
+    /// The underlying store, if this handle keeps copies. Use it to see the store's true content.
     fn uncached(&self) -> Option<Arc<dyn Store>> {
         Some(self.abilities().copies?.uncached())
     }
 
-    /// [`Store::get`] of an object that is never replaced: a copy of it may be given, also of one that
-    /// was deleted meanwhile.
+    /// [`Store::get`] of an object that never changes. It may return a copy, even if the object was deleted
+    /// since.
     ///
     /// # Errors
     ///
-    /// As of [`Store::get`].
+    /// As for [`Store::get`].
     fn get_immutable(&self, name: &str) -> Result<Option<Bytes>> {
         match self.abilities().copies {
             Some(copies) => copies.get_immutable(name),
@@ -243,17 +243,17 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// A mark of the object that is there now, without its value.
+    /// Returns the version mark of an object, without its value.
     ///
     /// # Errors
     ///
-    /// As of [`Store::get`].
+    /// As for [`Store::get`].
     fn stamp(&self, name: &str) -> Result<Stamp> {
         self.abilities().stamps.map_or(Ok(Stamp::Unknown), |stamps| stamps.stamp(name))
     }
 
-    /// The same of entries, each given by the log's writer and the position behind it: of the entry, or of the
-    /// whole log up to there. An engine on a network asks for all at once.
+    /// Returns the version marks of log entries. Each entry is given by its writer and the position after it.
+    /// The mark may cover the entry or the whole log up to there. Network engines send all requests at once.
     ///
     /// # Errors
     ///
@@ -265,27 +265,27 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Makes it a store of several machines for good, if it is one of this machine alone: the
-    /// owners of its logs are refused with their next entry, and can take them again.
+    /// Turns a store of one machine into a shared store, for good. Current owners of logs are refused at
+    /// their next entry and can take their logs again.
     ///
     /// # Errors
     ///
-    /// `Damaged` if a log is; `NoSpace`; `Io` if the engine fails.
+    /// `Damaged` if a log is damaged; `NoSpace`; `Io` if the engine fails.
     fn share(&self) -> Result<()> {
         self.abilities().sharing.map_or(Ok(()), Sharing::share)
     }
 
-    /// The caller was told by others of something that is in the store, which may not be seen here
-    /// yet: a snapshot's token, say. What this handle reads itself it knows of.
+    /// Reports that another process told the caller of something in the store that may not be visible here
+    /// yet, such as the token of a snapshot. The handle tracks its own reads.
     fn learn(&self) {
         if let Some(sharing) = self.abilities().sharing {
             sharing.learn();
         }
     }
 
-    /// Something was not found as it should be, for the `attempt`-th time in a row, from 0: can
-    /// that be because what is seen here is older than what the handle knows of? Waits for a
-    /// moment if so, longer each time.
+    /// Decides whether a missing thing may only be invisible so far, because this machine's view is late.
+    /// `attempt` counts the failures in a row, from 0. Waits if so, longer with each attempt, and returns
+    /// `true`.
     ///
     /// # Errors
     ///
@@ -294,13 +294,13 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(false), |sharing| sharing.look_again(attempt))
     }
 
-    /// Looks until something is seen of which others say that it is there; `false` once it would be
-    /// seen, if it was there when this was called. That is waited for by this call alone: others do not
-    /// wait longer for what they look for, as after [`StoreExt::learn`].
+    /// Calls `look` until it sees something that others reported. Returns `false` once it would be visible if
+    /// it had existed at the time of this call. Only this call waits; unlike after [`StoreExt::learn`], other
+    /// calls do not.
     ///
     /// # Errors
     ///
-    /// Those of `look`; `Stopped`.
+    /// Errors of `look`; `Stopped`.
     fn await_seen(&self, look: &mut dyn FnMut() -> Result<bool>) -> Result<bool> {
         match self.abilities().sharing {
             Some(sharing) => sharing.await_seen(look),
@@ -308,7 +308,7 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Waits until whatever was there when this was called is seen.
+    /// Waits until everything that existed at the time of this call is visible.
     ///
     /// # Errors
     ///
@@ -317,12 +317,12 @@ pub trait StoreExt: Store {
         self.abilities().sharing.map_or(Ok(()), Sharing::catch_up)
     }
 
-    /// [`Store::list`] of names that sort behind `after` alone: for who knows all up to there. An
-    /// engine that keeps names sorted passes over the others without reading them.
+    /// [`Store::list`] of the names that sort after `after`. An engine that keeps names sorted skips the
+    /// others without reading them.
     ///
     /// # Errors
     ///
-    /// As of [`Store::list`].
+    /// As for [`Store::list`].
     fn list_after(&self, prefix: &str, after: &str) -> Result<Vec<String>> {
         match self.abilities().reads {
             Some(reads) => reads.list_after(prefix, after),
@@ -334,11 +334,11 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`Store::read`] that tells `watch` of each request to whatever keeps the bytes.
+    /// [`Store::read`] that reports each request to `watch`.
     ///
     /// # Errors
     ///
-    /// As of [`Store::read`].
+    /// As for [`Store::read`].
     fn read_watched(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Result<Vec<Bytes>> {
         match self.abilities().reads {
             Some(reads) => {
@@ -349,12 +349,12 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// The same of several segments, one answer for each. An engine on a network asks for all
-    /// at once.
+    /// [`StoreExt::read_watched`] of several segments, one result each. Network engines send all requests at
+    /// once.
     ///
     /// # Errors
     ///
-    /// Of the engine as a whole: `Unreachable`. Those of one segment are in its answer.
+    /// `Unreachable` if the engine fails as a whole. Errors of one segment are in its result.
     fn read_segments(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
         match self.abilities().reads {
             Some(reads) => reads.read_segments(wanted, watch),
@@ -362,13 +362,13 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// The same, for who keeps copies of whole blocks. Of a range that goes on behind what was
-    /// appended before a sync, the bytes up to there are enough; no others may ever follow them.
-    /// An engine with an [`StoreExt::identity`] gives such short answers; others may refuse the range.
+    /// [`StoreExt::read_segments`] for callers that cache whole blocks. A range may extend past the bytes of
+    /// a sync: an engine with an [`StoreExt::identity`] then returns the bytes up to there, if no others can
+    /// ever follow them. Other engines may return an error.
     ///
     /// # Errors
     ///
-    /// As of [`StoreExt::read_segments`].
+    /// As for [`StoreExt::read_segments`].
     fn read_short(&self, wanted: &[(&str, &[Range<u64>])], watch: Watch<'_>) -> Result<Answers> {
         match self.abilities().reads {
             Some(reads) => reads.read_short(wanted, watch),
@@ -376,17 +376,17 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Did the last read wait for a device, instead of finding its bytes in memory?
+    /// Returns whether the last read waited for a device, because its bytes were not in memory.
     fn waited(&self) -> bool {
         self.abilities().reads.is_some_and(Reads::waited)
     }
 
-    /// The bytes that a segment takes; `None` if there is no such segment. Fewer than
-    /// [`Store::segment_len`] where offsets leave some out, or parts were given back.
+    /// Returns the bytes that a segment occupies; `None` if there is no such segment. This is less than
+    /// [`Store::segment_len`] if offsets were skipped or ranges were freed.
     ///
     /// # Errors
     ///
-    /// As of [`Store::segment_len`].
+    /// As for [`Store::segment_len`].
     fn segment_bytes(&self, segment: &str) -> Result<Option<u64>> {
         match self.abilities().space {
             Some(space) => space.segment_bytes(segment),
@@ -394,28 +394,28 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// Gives back the space of ranges of a segment that nobody needs any more, as far as whole
-    /// blocks of [`BLOCK_BYTES`](crate::BLOCK_BYTES) lie in them, if the engine can:
+    /// Frees the space of ranges of a segment that are no longer needed, in whole blocks of
+    /// [`BLOCK_BYTES`](crate::BLOCK_BYTES), if the engine can:
     /// [`Capabilities::punches`](crate::Capabilities::punches).
     ///
-    /// From then on a read of these bytes gives them, zeros or some of both, after a crash too,
-    /// and no error. All other bytes stay as they are, whatever happens meanwhile, and so do
-    /// offsets and the segment's length. The segment may be appended to meanwhile.
+    /// Later reads of these bytes succeed and return the old bytes, zeros, or a mixture, also after a crash.
+    /// All other bytes, the offsets and the length do not change. The segment may be appended to during the
+    /// call.
     ///
     /// # Errors
     ///
-    /// `Missing` if there is no such segment; `InvalidName`; `Io` if the engine fails, and then
-    /// some of the ranges may be given back.
+    /// `Missing` if there is no such segment; `InvalidName`; `Io` if the engine fails; some ranges may then
+    /// be freed already.
     fn punch(&self, segment: &str, ranges: &[Range<u64>]) -> Result<()> {
         self.abilities().space.map_or(Ok(()), |space| space.punch(segment, ranges))
     }
 
-    /// [`Store::own_log`] that never waits to see whether an owner that holds a claim is still at work: its log
-    /// is busy as long as nobody knows it to be dead.
+    /// [`Store::own_log`] that never waits to find out whether the holder of a claim is alive. It returns
+    /// `Busy` unless the holder is known to be dead.
     ///
     /// # Errors
     ///
-    /// As of [`Store::own_log`].
+    /// As for [`Store::own_log`].
     fn own_free_log(&self, writer: &str) -> Result<Box<dyn LogOwner>> {
         match self.abilities().logs {
             Some(logs) => logs.own_free_log(writer),
@@ -423,12 +423,12 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// [`Store::read_log`] of several logs, one answer for each: a writer, and from where on. An engine
-    /// on a network asks for all at once.
+    /// [`Store::read_log`] of several logs, given by writer and start. Network engines send all requests at
+    /// once.
     ///
     /// # Errors
     ///
-    /// The first of any of them, as of [`Store::read_log`].
+    /// The first error of any log, as for [`Store::read_log`].
     fn read_logs(&self, logs: &[(&str, u64)]) -> Result<Vec<LogTail>> {
         match self.abilities().logs {
             Some(of) => of.read_logs(logs),
@@ -436,12 +436,12 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// The first entries of what [`Store::read_log`] gives, of about so many bytes, but one at least if there is any:
-    /// for who reads a long log piece by piece, and goes on at [`LogTail::next`]. An engine may give more.
+    /// Returns the first entries of [`Store::read_log`], about `bytes` of them and at least one entry if
+    /// there is any. Continue at [`LogTail::next`] to read a long log in pieces. An engine may return more.
     ///
     /// # Errors
     ///
-    /// As of [`Store::read_log`], which say nothing of what lies behind the piece.
+    /// As for [`Store::read_log`]. Errors after the returned piece are not reported.
     fn read_log_piece(&self, writer: &str, from: u64, bytes: u64) -> Result<LogTail> {
         match self.abilities().logs {
             Some(logs) => logs.read_log_piece(writer, from, bytes),
@@ -449,12 +449,12 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// What is sound of a damaged log from `from` on, as far as the engine can tell: entries
-    /// behind damage too, if it can find them.
+    /// Returns the intact entries of a damaged log from `from` on, also those after the damage if the engine
+    /// can find them.
     ///
     /// # Errors
     ///
-    /// `Newer`; `Io` or `Unreachable` if the engine fails. Damage is in the answer.
+    /// `Newer`; `Io` or `Unreachable` if the engine fails. Damage is part of the result.
     fn read_sound_log(&self, writer: &str, from: u64) -> Result<SoundLog> {
         match self.abilities().logs {
             Some(logs) => logs.read_sound_log(writer, from),
@@ -462,22 +462,23 @@ pub trait StoreExt: Store {
         }
     }
 
-    /// The hosts that keep the store's bytes; none unless it is on [`Locality::Hosts`](crate::Locality::Hosts).
+    /// The hosts that store the bytes; empty unless the store is on
+    /// [`Locality::Hosts`](crate::Locality::Hosts).
     fn hosts(&self) -> Vec<String> {
         self.abilities().replicas.map(Replicas::hosts).unwrap_or_default()
     }
 
-    /// Which hosts keep bytes of segments, each given by a segment and an offset; empty unless
-    /// the store is on [`Locality::Hosts`](crate::Locality::Hosts).
+    /// The hosts that store bytes of segments, each given by segment and offset; empty unless the store is on
+    /// [`Locality::Hosts`](crate::Locality::Hosts).
     ///
     /// # Errors
     ///
-    /// `Unreachable` if the cluster does not answer.
+    /// `Unreachable` if the cluster does not respond.
     fn replica_locations(&self, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
         self.abilities().replicas.map_or(Ok(Vec::new()), |replicas| replicas.replica_locations(offsets))
     }
 
-    /// Private space for spilling, gone when dropped (or the process dies).
+    /// Returns private spill space, which disappears when it is dropped or the process dies.
     ///
     /// # Errors
     ///
@@ -489,11 +490,11 @@ pub trait StoreExt: Store {
 
 impl<S: Store + ?Sized> StoreExt for S {}
 
-/// What is sound of a log of which an engine can tell no more than what [`Store::read_log`] gave.
+/// Returns the [`SoundLog`] of an engine that has only [`Store::read_log`].
 ///
 /// # Errors
 ///
-/// All but damage, which is in the answer.
+/// All errors except damage, which is part of the result.
 pub fn sound_log(from: u64, read: Result<LogTail>) -> Result<SoundLog> {
     match read {
         Err(damage @ (Error::Damaged { .. } | Error::Missing { .. })) => {
@@ -506,7 +507,7 @@ pub fn sound_log(from: u64, read: Result<LogTail>) -> Result<SoundLog> {
     }
 }
 
-/// [`Store::read`], of which `watch` is told as of one request.
+/// [`Store::read`], reported to `watch` as one request.
 pub(crate) fn read_watched(
     store: &(impl Store + ?Sized),
     segment: &str,

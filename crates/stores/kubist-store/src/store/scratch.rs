@@ -1,5 +1,5 @@
-//! Spill space: a file without a name in `tmp/`, which the system removes when
-//! the handle is dropped, or the process dies.
+//! Spill space: an unlinked file in `tmp/`. The system frees it when the handle is dropped or the process
+//! dies.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -18,18 +18,18 @@ pub(crate) struct LocalScratch {
 }
 
 impl LocalScratch {
-    /// In a file without a name, and the path that messages give it.
+    /// `path` is used in messages only.
     pub fn new(file: Box<dyn DiskFile>, path: PathBuf) -> LocalScratch {
         LocalScratch { file, path, length: Mutex::new(0) }
     }
 }
 
-/// Spill space in the system's folder for temporary files (`TMPDIR`), for engines that keep
-/// their bytes elsewhere.
+/// Returns spill space in the system's temporary folder (`TMPDIR`), for engines that store their bytes
+/// elsewhere.
 ///
 /// # Errors
 ///
-/// `Io` or `NoSpace` if the folder cannot be written to.
+/// `Io` or `NoSpace` if the folder is not writable.
 pub fn local_scratch() -> Result<Box<dyn Scratch>> {
     let folder = std::env::temp_dir();
     let disk = OsDisk::beneath(&folder);
@@ -41,8 +41,8 @@ pub fn local_scratch() -> Result<Box<dyn Scratch>> {
 
 impl Scratch for LocalScratch {
     fn append(&self, bytes: &[u8]) -> Result<u64> {
-        // Space is reserved first, so that threads write side by side. A failed
-        // write leaves a hole, which no caller knows of.
+        // The offset is reserved first, so that threads write in parallel. A failed write leaves a hole that
+        // no caller uses.
         let offset = {
             let mut length = self.length.lock().unwrap_or_else(PoisonError::into_inner);
             let offset = *length;

@@ -1,4 +1,4 @@
-//! What the simulated tests share.
+//! Shared code of the simulated tests.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use kubist_store::{LocalStore, LogTail, Result};
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// Where the simulated machines have their store.
+/// Path of the store on simulated machines.
 pub const STORE: &str = "/data/store";
 
-/// The store on a machine, opened by a fresh process.
+/// Opens the machine's store in a new process.
 pub fn open(machine: &SimDisk) -> Result<LocalStore> {
     LocalStore::on_disk(machine.process(), Path::new(STORE))
 }
@@ -20,8 +20,8 @@ pub fn file(name: &str) -> PathBuf {
     Path::new(STORE).join(name)
 }
 
-/// Runs a test from many seeds and names the one that breaks it. `SEED=n` in
-/// the environment runs that one, `SEEDS=n` the first n.
+/// Runs a test from many seeds and prints the one that fails. `SEED=n` runs only that one, `SEEDS=n` the
+/// first n.
 pub fn for_seeds(usual: u64, test: impl Fn(u64)) {
     let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
     let seeds = match number("SEED") {
@@ -37,7 +37,7 @@ pub fn for_seeds(usual: u64, test: impl Fn(u64)) {
     }
 }
 
-/// Up to `most` bytes; often few, for most entries are small.
+/// Up to `most` bytes, often few, because most entries are small.
 pub fn bytes(random: &mut StdRng, most: usize) -> Vec<u8> {
     let most = if random.random_bool(0.5) { most } else { most.min(40) };
     let mut bytes = vec![0; random.random_range(0..most)];
