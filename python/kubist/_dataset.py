@@ -137,7 +137,9 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
         return sum(batch.num_rows for batch in self.to_batches([], filter, **options))
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise InvalidInput("a Kubist dataset supports scans only: call to_table() first, or use t.query()")
+        raise InvalidInput(
+            "a Kubist dataset supports scans only: call to_table() first, or use t.query()"
+        )
 
     take = filter = replace_schema = sort_by = join = join_asof = _refuse
     get_fragments = _get_fragments = _refuse
