@@ -269,9 +269,7 @@ def number(what: str, value: Any, *, low: float = -math.inf) -> float:
 
 
 def seconds(what: str, value: Any, *, low: float = 0.0) -> float:
-    """A duration in seconds: a number, text such as ``"500 ms"``, or a duration of Python or
-    NumPy.
-    """
+    """The seconds of a number, text such as ``"500 ms"``, or a duration of Python or NumPy."""
     if isinstance(value, str):
         try:
             value = _kubist.seconds(value)

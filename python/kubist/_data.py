@@ -132,8 +132,9 @@ def _column(name: str, values: Any, like: Callable[[], pa.Schema] | None) -> Any
 
 
 def _untyped(pa: Any, values: Any, wanted: Any) -> Any:
-    """Numbers and times in their own type, because pyarrow would truncate them to the table's type.
-    None: pyarrow converts them to ``wanted``.
+    """Numbers and times in their own type; None: pyarrow converts them to ``wanted``.
+
+    With the table's type, pyarrow would truncate them.
     """
     kinds = pa.types
     if wanted is not None and not (kinds.is_primitive(wanted) or kinds.is_decimal(wanted)):

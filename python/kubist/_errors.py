@@ -64,8 +64,9 @@ class NewerFormat(Error):
 
 
 class Busy(Error):
-    """Another process or handle has it open, such as a writer of the same name. Wait, or use
-    another name.
+    """Another process or handle has it open, such as a writer of the same name.
+
+    Wait, or use another name.
     """
 
 
@@ -89,8 +90,9 @@ class Refused(Error, RuntimeError):
 
 
 class StorageError(Error, OSError):
-    """The operating system or the storage reported an error: a full disk, missing permission, a
-    broken device.
+    """The operating system or the storage reported an error.
+
+    For example a full disk, missing permission, or a broken device.
     """
 
 

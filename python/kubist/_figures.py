@@ -88,8 +88,9 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Where the time of a query went. Requests overlap, so their times add up to more than the
-    query's.
+    """The time that each stage of a query took.
+
+    Requests overlap, so their times add up to more than the query's.
     """
 
     planned_seconds: float
@@ -272,8 +273,9 @@ class DeclaredWriters:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The cost of a table on an object store in US dollars, by Amazon's prices or those in
-    ``KUBIST_S3_PRICES`` (docs/where.md).
+    """The cost of a table on an object store, in US dollars.
+
+    The prices are Amazon's, or those in ``KUBIST_S3_PRICES`` (docs/where.md).
     """
 
     storage_a_month: float

@@ -41,8 +41,9 @@ def unmasked(masked: Any) -> Array:
 
 
 def plain(column: pa.ChunkedArray, name: str, what: str) -> Array:
-    """A column as an array without a mask: null becomes NaN in numbers, NaT in times, None in
-    others.
+    """A column as an array without a mask.
+
+    Null becomes NaN in numbers, NaT in times, and None in other types.
 
     Raises
     ------
@@ -107,8 +108,9 @@ def _nullable(column: pa.ChunkedArray) -> Any:
 
 
 def grid(rows: dict[str, Array], axes: Sequence[str], what: str) -> dict[str, Array]:
-    """Columns as arrays over the distinct values of the axes: ``values[i, j]`` belongs to axis
-    values i and j.
+    """Columns as arrays over the distinct values of the axes.
+
+    ``values[i, j]`` belongs to value i of the first axis and value j of the second.
 
     Raises
     ------

@@ -226,9 +226,7 @@ class Looks(Questions):
         )
 
     def _refuse_long_sums(self, query: str, frame: pl.LazyFrame) -> None:
-        """Raises `InvalidInput` if a sum of durations may exceed 64 bits; Polars has no wider
-        durations.
-        """
+        """Raises `InvalidInput` if a sum of durations may exceed the 64 bits that Polars has."""
         polars = need("polars", "sql()")
         for name, kind in frame.collect_schema().items():
             if kind != polars.Duration or name.lower() not in query.lower():

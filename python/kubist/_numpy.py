@@ -1,5 +1,6 @@
-"""NumPy arrays as columns without another library; uses their memory where Arrow has the same
-layout.
+"""NumPy arrays as columns, without another library.
+
+The columns use the memory of the arrays where Arrow has the same layout.
 """
 
 from __future__ import annotations
@@ -18,9 +19,7 @@ _UNITS = {"s", "ms", "us", "ns"}
 
 
 def is_array(values: Any) -> bool:
-    """Whether `from_numpy` accepts a value: a NumPy array without Python objects other than
-    text.
-    """
+    """Whether a value is a NumPy array that `from_numpy` accepts; Python objects must be text."""
     if not is_a(values, "numpy", "ndarray"):
         return False
     return values.dtype.kind not in "OSV" or (values.dtype.kind == "O" and _is_text(values))

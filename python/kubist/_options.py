@@ -67,8 +67,9 @@ def _by_name(name: str, value: Any) -> inspect.Parameter:
 
 
 def group(function: str, name: str, given: object, kind: type) -> dict[str, Any]:
-    """Options that are passed as one dict with the keys of a typed dict; an unknown key raises
-    `TypeError`.
+    """Options that are passed as one dict with the keys of a typed dict.
+
+    An unknown key raises `TypeError`.
     """
     if given is None:
         return {}

@@ -170,8 +170,7 @@ def both(one: str | None, other: str | None) -> str | None:
 def superset(
     condition: Condition, columns: Mapping[str, Kind], nan_true: frozenset[str]
 ) -> str | None:
-    """A condition in Kubist's SQL that holds wherever ``condition`` does; None if no such condition
-    prunes.
+    """A condition in Kubist's SQL that holds wherever ``condition`` does; None if none prunes.
 
     ``nan_true`` has the comparisons that are true for NaN in the other engine.
     """

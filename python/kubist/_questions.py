@@ -195,8 +195,7 @@ class Questions:
         on_result: Callable[[Result], object] | None = None,
         **asked: Unpack[Rest],
     ) -> pa.dataset.Dataset:
-        """Returns the rows as a `pyarrow.dataset.Dataset`, for DuckDB and other readers of
-        datasets.
+        """Returns the rows as a `pyarrow.dataset.Dataset`, which DuckDB and others read.
 
         Columns and conditions that the reader pushes down prune the query. DuckDB does not push
         down lower bounds of float columns: pass those as ``box``. The dataset reads the snapshot

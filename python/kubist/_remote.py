@@ -1,8 +1,7 @@
-"""Tables that `kubist view` serves, queried over HTTP: the same queries and results as in a
-directory.
+"""Tables that `kubist view` serves, with the same queries and results as in a directory.
 
-The engine decodes the responses, so no other library is needed. The connection is not encrypted;
-use ssh for another machine (`kubist._tunnel`).
+The engine decodes the HTTP responses, so no other library is needed. The connection is not
+encrypted; use ssh for another machine (`kubist._tunnel`).
 """
 
 from __future__ import annotations
@@ -471,9 +470,7 @@ class RemoteSnapshot(_Remote):
 
     @property
     def token(self) -> str:
-        """The token of this snapshot, with which `Table.at` reopens it in any process and
-        over HTTP.
-        """
+        """The token with which `Table.at` reopens this snapshot, in any process and over HTTP."""
         return self._pinned().token()
 
     def _pinned(self) -> PinnedSnapshot:

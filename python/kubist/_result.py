@@ -215,13 +215,13 @@ class Result:
     def write(
         self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Writes all rows to a file: .parquet, .arrow, .csv, .fits, .las, .laz, .vtp, or openPMD as
-        .h5 or .bp.
+        """Writes all rows to a file: Parquet, Arrow, CSV, FITS, LAS, LAZ, VTP or openPMD.
 
         Parameters
         ----------
         path
-            The file; its suffix selects the format.
+            The file; its suffix selects the format: .parquet, .arrow, .csv, .fits, .las, .laz,
+            .vtp, or .h5 and .bp for openPMD.
         metadata
             Metadata for the format; None: the table's. The scale and offset of a LAS file restore
             its positions exactly.

@@ -1,5 +1,6 @@
-"""Tables as sources of lazy frames: filters and projections of an engine become a query that
-prunes.
+"""Tables as sources of lazy frames.
+
+An engine's filters and projections become a query that prunes.
 
 `Source` is common to all engines: a snapshot, the user's query, and the columns and conditions
 that may be added to it. `lazy_frame` is for Polars, `kubist._dataset` for pyarrow and DuckDB.
@@ -92,9 +93,7 @@ class Source:
         return self._question(**asked)
 
     def read(self, columns: Sequence[str] | None, where: str | None) -> Result:
-        """The result with some of its columns; ``where`` excludes rows that the engine does
-        not need.
-        """
+        """The result with ``columns``, restricted to rows that meet ``where``."""
         changes: Asked = {}
         if columns is not None:
             wanted = set(columns)
@@ -232,9 +231,7 @@ class _Expression:
         return None if column is None or value is None else Compare(column, sign, value)
 
     def _chain(self, left: Any, right: Any, op: str) -> list[Condition]:
-        """The terms of a chain. Long chains nest to the left, so they are iterated without
-        recursion.
-        """
+        """The terms of a chain, without recursion: long chains nest to the left."""
         parts = [self.read(right)]
         while True:
             match left:

@@ -589,13 +589,17 @@ class Table(InDirectory["Table"]):
         return Regridded.parse(report)
 
     def clean(self, retention: Seconds = 86_400) -> Cleaning:
-        """Deletes files that have been unused for ``retention``: seconds, or text such as ``"2
-        days"``.
+        """Deletes files that have been unused for ``retention``.
 
         The first call records the unused files. A later call deletes them and releases unused
         parts of other files. Older snapshots may then raise `kubist.SnapshotExpired`. It works on
         a full disk too. The newest segment of an open `Writer` stays; the writer of `append` is
         closed first.
+
+        Parameters
+        ----------
+        retention
+            Seconds, or text such as ``"2 days"``.
         """
         self._check()
         # The newest segment of an open writer cannot be deleted; the next append opens another
@@ -689,9 +693,7 @@ class Table(InDirectory["Table"]):
         return Widget(self, height=height)
 
     def close(self) -> None:
-        """Releases the resources of `append` and ``optimize``; later calls raise
-        `kubist.Refused`.
-        """
+        """Releases the resources of the handle; later calls raise `kubist.Refused`."""
         if self._closed:
             return
         self._table.check()
@@ -761,9 +763,7 @@ class Snapshot(InDirectory[Table]):
 
     @property
     def token(self) -> str:
-        """The token of this snapshot, with which `Table.at` reopens it in any process and
-        over HTTP.
-        """
+        """The token with which `Table.at` reopens this snapshot, in any process and over HTTP."""
         return self._pinned().token()
 
     def complete_steps(self) -> list[int]:

@@ -133,9 +133,7 @@ class Widget(anywidget.AnyWidget):  # type: ignore[misc,unused-ignore]
             self._view.stop()
 
     def _take(self, _: Any, message: Mapping[str, Any], __: Any) -> None:
-        """Handles a message of the page. Each request has its own thread, to keep the
-        kernel free.
-        """
+        """Handles a message of the page: each request in a thread, to keep the kernel free."""
         if (stopped := self._answers.get(message.get("stop", ""))) is not None:
             stopped.stop()
         if "ask" in message:
@@ -195,9 +193,7 @@ class _Answer:
             self._widget.send({"id": self.id, **content}, parts)
 
     def stop(self) -> None:
-        """Closes the connection, which stops the server's work; the page has cancelled the
-        request.
-        """
+        """Closes the connection of a cancelled request, which stops the server's work."""
         self._stopped = True
         if self._socket is not None:
             with contextlib.suppress(OSError):  # it has ended already

@@ -107,17 +107,14 @@ class Writer:
         )
 
     def committed(self, token: str) -> int | None:
-        """Returns the number of rows that this writer committed under ``token``; None: it
-        is unused.
+        """Returns the number of rows committed under ``token`` by this writer; None if unused.
 
         A restarted program can skip input that is committed already.
         """
         return self._writer.committed(token)
 
     def abandon(self, step: int) -> None:
-        """Declares that this writer has no rows for ``step``, so that readers do not wait
-        for it.
-        """
+        """Declares that this writer has no rows for ``step``: readers do not wait for it."""
         self._writer.abandon(_box.step("step", step))
 
     def discard(self) -> None:
@@ -154,9 +151,7 @@ class LaidOutBehind:
         self._work: Future[None] | None = None
 
     def append(self, data: Rows) -> None:
-        """Waits for the previous append, then starts this one; ``data`` must not change
-        afterwards.
-        """
+        """Waits for the previous append, then starts this one; ``data`` must not change later."""
         self.wait()
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="kubist-lay-out")

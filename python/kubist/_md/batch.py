@@ -98,9 +98,7 @@ class FrameBatch:
         cell: Array | None,
         step: int | None,
     ) -> list[str]:
-        """Copies a frame. If its vectors differ from the batch's, returns the differing columns
-        instead.
-        """
+        """Copies a frame, or returns the columns by which its vectors differ from the batch's."""
         given = {column for what in vectors for column in layout.VECTORS[what]}
         lacking = self._vectors.keys() - given
         if given - self._vectors.keys() or (lacking and not self._sparse):

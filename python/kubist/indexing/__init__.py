@@ -452,8 +452,7 @@ class FileIndex:
     def to_dataset(
         self, box: Ranges | None = None, **asked: Unpack[Part]
     ) -> pyarrow.dataset.Dataset:
-        """Returns the rows as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and other readers of
-        datasets.
+        """Returns the rows as a `pyarrow.dataset.Dataset`, which DuckDB, Polars and others read.
 
         Columns and conditions that the reader pushes down prune the query.
 

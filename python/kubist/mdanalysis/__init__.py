@@ -1,5 +1,6 @@
-"""Tables as trajectories of MDAnalysis. Importing this module registers reader, writer and topology
-parser.
+"""Tables as trajectories of MDAnalysis.
+
+Importing this module registers its reader, writer and topology parser.
 
 >>> import kubist.mdanalysis
 >>> u = MDAnalysis.Universe("run.kubist")                # the topology is stored with the table

@@ -280,9 +280,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         self._changes = None
 
     def _open(self):
-        """Opens the table. A file of the table stands for its directory, because file
-        dialogs select files.
-        """
+        """Opens the table. Its path may be that of one of its files, as dialogs select files."""
         self._table = self._snapshot = None
         self._drop_answer()
         self._forget_changes()
@@ -374,9 +372,7 @@ class KubistTable(VTKPythonAlgorithmBase):
         return self._answer.take(10.0 if self._in_window() else None)
 
     def _in_window(self):
-        """Whether this is ParaView's window, which calls again, rather than a script or a
-        server.
-        """
+        """Whether this is ParaView's window, which calls again, and no script or server."""
         program = vtkProcessModule.GetProcessModule().GetProgramPath() or ""
         return bool(self._progressive) and Path(program).name.startswith("paraview")
 

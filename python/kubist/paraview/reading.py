@@ -102,8 +102,9 @@ def seconds(values: Array) -> Array:
 
 
 def levels(share: float, first: float) -> list[tuple[float, float]]:
-    """Windows of priority up to ``share``: the first ends at ``first``, each later one at four
-    times the end before.
+    """Windows of priority up to ``share``.
+
+    The first ends at ``first``, each later one at four times the end before.
     """
     ends = [0.0, min(first, share)]
     while ends[-1] < share:
@@ -129,8 +130,9 @@ class Question:
         return (repr(self.box), self.where, tuple(self.columns), self.sample, self.limit)
 
     def share(self, snapshot: Snapshot) -> tuple[float, float]:
-        """The fraction with about ``limit`` matching points, at most ``sample``, and the
-        approximate number of points.
+        """The fraction to read, and about how many points it has.
+
+        It has about ``limit`` matching points, and is at most ``sample``.
         """
         some = [snapshot.columns[0]]
         probe = snapshot.query(box=self.box, where=self.where, columns=some, limit=SAMPLED)
