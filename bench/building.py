@@ -1,5 +1,6 @@
-"""Time to build an index compared with one pass over the file, time to open many indexed files, and
-queries of an index compared with a table of the same data.
+"""Benchmarks of file indexes: building, opening, and queries.
+
+A build is compared with one pass over the file, a query with that of a table of the same data.
 
 One pass reads contiguous files in pieces of 8 MiB; chunks and pages are decoded by the library
 that wrote them. Passes and builds take turns. A row has medians of ``ROUNDS``: cold times, after
@@ -60,9 +61,7 @@ def by_pyarrow(path: Path) -> None:
 
 
 def written(folder: Path, values: np.ndarray) -> dict[str, tuple[Path, Callable[[Path], None]]]:
-    """The same numbers in files of several kinds, each with a function that reads it in one
-    pass.
-    """
+    """The same numbers in files of several kinds, each with a function that reads it once."""
     import h5py
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -145,9 +144,7 @@ def builds(folder: Path, values: np.ndarray) -> dict[str, float]:
 
 
 def ensemble(folder: Path) -> float:
-    """A rare query of 1,000 files, starting with their indexes; returns the seconds of opening,
-    cold.
-    """
+    """Queries 1,000 files for rare rows; returns the seconds of opening their indexes, cold."""
     import kubist
 
     folder.mkdir(exist_ok=True)

@@ -113,8 +113,9 @@ class Truth:
 
 
 def _by_chance(share: float, matching: int, got: int) -> str | None:
-    """Six standard deviations of a binomial count: practically never exceeded by chance, and far
-    below any bug.
+    """The error if a count is over six standard deviations from its binomial mean; else None.
+
+    This is practically never exceeded by chance, and far below the effect of any bug.
     """
     expected = share * matching
     slack = 6 * np.sqrt(expected * (1 - share)) + 6

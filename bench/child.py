@@ -1,5 +1,6 @@
-"""One measurement in its own process: a task as JSON on standard input, its figures as JSON on
-standard output.
+"""One measurement in its own process.
+
+It reads a task as JSON from standard input, and writes figures as JSON to standard output.
 
     python -m bench.child < task.json
 

@@ -59,8 +59,10 @@ def smooth(rows: int) -> np.ndarray:
 
 
 def made(rows: int, name: str) -> np.ndarray:
-    """One of the columns: a smooth field, the same shuffled, and for clustered particles an energy
-    that correlates with the position and a mass that does not.
+    """One of the columns.
+
+    There is a smooth field, the same shuffled, and for clustered particles an energy that
+    correlates with the position and a mass that does not.
     """
     rng = np.random.default_rng(20)
     if name == "smooth":

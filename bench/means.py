@@ -1,5 +1,4 @@
-"""The I/O model compared with measured reads, and the simulated gain of each reading technique
-with 1 to 16 workers.
+"""The I/O model compared with measured reads, and simulated gains of reading techniques.
 
 Blocks, bytes and requests are measured on shuffled values. The techniques (merged requests, a
 balanced schedule, sorted copies) are simulated with the blocks that real queries hit, because this
@@ -46,9 +45,7 @@ class Piece:
 
 
 def hits(files: Any, question: dict[str, Any], in_order: bool) -> list[dict[str, Any]]:
-    """The blocks that a query reads; for blocks with a sorted copy (``in_order``), a part of the
-    copy.
-    """
+    """The blocks that a query reads; with ``in_order``, parts of sorted copies where they exist."""
     found: list[dict[str, Any]] = json.loads(
         files._files.hits(json.dumps(question), json.dumps({"sorted": in_order}))
     )
@@ -112,8 +109,9 @@ def bound_of(values: np.ndarray, share: float) -> float:
 
 
 def line(folder: Path) -> list[dict[str, float]]:
-    """Measured reads of shuffled values and the model's prediction: means over many shuffles,
-    because single queries with few blocks vary.
+    """Measured reads of shuffled values and the model's prediction.
+
+    They are means over many shuffles, because single queries with few blocks vary.
     """
     import kubist
 

@@ -16,8 +16,9 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Cost:
-    """The cost of a piece of work; ``rchar`` is read by system calls, ``read_bytes`` from the
-    device.
+    """The cost of a piece of work.
+
+    System calls read ``rchar`` bytes, and the device ``read_bytes``.
     """
 
     seconds: float = 0.0

@@ -143,9 +143,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 
 def seen_from_above(tile: pd.DataFrame, away: float, size: tuple[int, int]) -> np.ndarray:
-    """The number of rows in each block of an image, seen from a height above the centre of
-    their box.
-    """
+    """The number of rows in each block of an image, seen from above the centre of their box."""
     middle = [(tile[name].min() + tile[name].max()) / 2 for name in ("x", "y", "z")]
     depth = away - (tile.z - middle[2])
     scale = size[1] / 2 / np.tan(np.radians(FIELD / 2)) / depth

@@ -142,9 +142,7 @@ class Node:
 
     @property
     def pid(self) -> int | None:
-        """Its process, if it runs; identified by its command, because process numbers are
-        reused.
-        """
+        """Its process, if it runs: the command is compared, because process numbers are reused."""
         try:
             pid = int((self.folder / "pid").read_text())
             command = Path(f"/proc/{pid}/cmdline").read_text()

@@ -157,9 +157,7 @@ class Cube:
 def tree(
     rows: list[Point], capacity: int, x: float = 0, y: float = 0, size: float = 1, level: int = 0
 ) -> Cube:
-    """Each cube keeps its rows of lowest priority, up to its capacity; its children get the
-    others.
-    """
+    """Each cube keeps the ``capacity`` rows of lowest priority; its children get the others."""
     ordered = sorted(rows, key=lambda p: p.priority)
     kept, rest = ordered[:capacity], ordered[capacity:]
     half, children = size / 2, []

@@ -1,5 +1,6 @@
-"""Counts the instructions of five small tasks, a regression test that is independent of the
-machine's load.
+"""Counts the instructions of five small tasks.
+
+This regression test does not depend on the machine's load.
 
     python scripts/instructions.py [--update]
 

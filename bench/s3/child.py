@@ -1,5 +1,6 @@
-"""One measurement in its own process: a task as JSON on standard input, its figures as JSON on
-standard output.
+"""One measurement in its own process.
+
+It reads a task as JSON from standard input, and writes figures as JSON to standard output.
 
 python -m bench.s3.child < task.json
 """
@@ -83,8 +84,9 @@ def trace(port: int) -> list[Figures]:
 
 
 def counted(requests: list[Figures]) -> Figures:
-    """Summarizes requests. Round trips are the longest chain of requests, each sent after the
-    response to the one before.
+    """Summarizes requests.
+
+    Round trips are the longest chain of requests, each sent after the response to the one before.
     """
     trips, last = 0, None
     for request in sorted(requests, key=lambda each: each["answered"]):

@@ -1,5 +1,6 @@
-"""A proxy for an S3 server that adds 30 ms to each request, limits the bandwidth to 100 MB/s, and
-records each request.
+"""A proxy that records the requests to an S3 server and slows them down.
+
+It adds 30 ms to each request and limits the bandwidth to 100 MB/s.
 
     python -m bench.s3.proxy PORT-OF-THE-SERVER
 

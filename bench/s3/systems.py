@@ -49,8 +49,9 @@ class System:
         raise NotImplementedError
 
     def mean(self, name: str, share: float) -> tuple[float, int]:
-        """The mean of a column to 1 %, and the number of rows read. Other systems get a sufficient
-        fraction.
+        """The mean of a column to 1 %, and the number of rows read.
+
+        Other systems get a sufficient fraction.
         """
         raise NotImplementedError
 

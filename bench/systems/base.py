@@ -67,9 +67,7 @@ class System(ABC):
         raise Unable("stores only in bulk")
 
     def commit(self, batch: pa.RecordBatch) -> None:
-        """Adds rows, which are visible on return; the caller syncs files that the system
-        did not.
-        """
+        """Adds rows, which are visible on return; the caller syncs files if the system did not."""
         raise Unable("stores only in bulk")
 
     def end_stream(self) -> None:
