@@ -102,7 +102,7 @@ class QuerySpec(TypedDict, total=False):
 
 
 class CountRequest(TypedDict, total=False):
-    """A question for the number of records."""
+    """Body of a count."""
 
     box: Mapping[str, Range | End | Sequence[Range]]
     """Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open
@@ -120,8 +120,8 @@ class CountRequest(TypedDict, total=False):
     """Only records of complete steps in this closed range; `null` is an open end."""
 
     version: str
-    """The snapshot to ask: the token that the table's `version` or a snapshot's `token` gave;
-    without it, the newest. It can be asked until the files of that snapshot are cleaned away.
+    """The snapshot to query: the `version` of a table or the `token` of a snapshot; by default
+    the newest. It stays readable until `clean` deletes its files.
     """
 
     where: str
@@ -132,111 +132,111 @@ class CountRequest(TypedDict, total=False):
 
 
 class EstimateRequest(CountRequest, total=False):
-    """A question for aggregates of a sample, with intervals."""
+    """Body of an estimate."""
 
     absolute: float | str
     """Stop when half of each interval is at most this: a number in the unit of the value, or
-    text with a unit of its kind, as 0.1 mm.
+    text with a compatible unit, like 0.1 mm.
     """
 
     aggregates: Required[Sequence[str]]
-    """As mean(ux), p95(diameter), histogram(x, 20): docs/estimates.md."""
+    """For example mean(ux), p95(diameter), histogram(x, 20), see docs/estimates.md."""
 
     confidence: float
-    """How often intervals hold the truth; 0.95 by default. (above 0, below 1)"""
-
-    error: float
-    """Stop when half of each interval is at most this share of its value. (above 0)"""
-
-    format: Literal["json", "arrow"]
-    """JSON by default; or an Arrow IPC stream, a row a figure."""
-
-    group_by: Sequence[str]
-    """Columns and expressions by whose values records are grouped."""
-
-    max_bytes: int
-    """Read about this many bytes at most. (at least 1)"""
-
-    max_rows: int
-    """Read about this many records at most. (at least 1)"""
-
-    progressive: bool
-    """All estimates as they narrow, each as soon as it is there: one JSON text a line, or one
-    Arrow stream after the other.
+    """The fraction of intervals that contain the value of all rows; 0.95 by default. (above 0,
+    below 1)
     """
 
+    error: float
+    """Stop when half of each interval is at most this fraction of its value. (above 0)"""
+
+    format: Literal["json", "arrow"]
+    """JSON by default, or an Arrow IPC stream with one row for each estimate."""
+
+    group_by: Sequence[str]
+    """Columns and expressions to group by."""
+
+    max_bytes: int
+    """Read at most about this many bytes. (at least 1)"""
+
+    max_rows: int
+    """Read at most about this many rows. (at least 1)"""
+
+    progressive: bool
+    """Return each estimate as it improves: one line of JSON, or one Arrow stream, for each."""
+
     tails: float
-    """This share of the records at either end of the values is read whatever its priority.
-    (above 0, at most 0.1)
+    """The fraction of the rows at each end of the values that is read completely, for heavy
+    tails. (above 0, at most 0.1)
     """
 
     within: float
-    """Seconds to answer in. (at least 0)"""
+    """Time limit in seconds. (at least 0)"""
 
 
 class HistogramRequest(CountRequest, total=False):
-    """A question for how columns are distributed."""
+    """Body of a request for histograms."""
 
     bins: int
-    """64 by default. (at least 1, at most 4096)"""
+    """Number of bins; 64 by default. (at least 1, at most 4096)"""
 
     columns: Sequence[str]
-    """All that can be drawn by default. (at most 256)"""
+    """The columns; by default all that can be drawn. (at most 256)"""
 
     limit: int
-    """How many records are counted, those of lowest priority; 20000 by default. (at least 1, at
-    most 1000000)
+    """Number of rows to count, those of lowest priority; 20000 by default. (at least 1, at most
+    1000000)
     """
 
 
 class PointsCell(TypedDict, total=False):
-    """A cell of space and a window of the priorities: the records with low <= position < high
-    and window[0] <= priority < window[1].
+    """A cell of space and a window of priorities: the rows with low <= position < high and
+    window[0] <= priority < window[1].
     """
 
     high: Required[Sequence[float | None]]
-    """position < high; null is open."""
+    """position < high; null is unbounded."""
 
     low: Required[Sequence[float | None]]
-    """low <= position; null is open."""
+    """low <= position; null is unbounded."""
 
     origin: Required[Sequence[float]]
-    """Taken off each position before it becomes a float32."""
+    """Subtracted from each position before the conversion to float32."""
 
     window: Required[tuple[float, float]]
-    """Ends of the priorities: [low, high)."""
+    """The range of priorities: [low, high)."""
 
 
 class PointsColumn(TypedDict, total=False):
-    """A column that comes with each point, as float32."""
+    """A column returned with each point, as float32."""
 
     name: Required[str]
-    """The column's name."""
+    """The name of the column."""
 
     origin: float
-    """Taken off each value before it becomes a float32."""
+    """Subtracted from each value before the conversion to float32."""
 
     values: Sequence[str]
-    """A value is sent as its index in this list, compared as text, and all others as -1. (at
-    most 256)
+    """Send each value as its index in this list, compared as text, and all other values as -1.
+    (at most 256)
     """
 
 
 class PointsRequest(CountRequest, total=False):
-    """A question for points, for a graphics card."""
+    """Body of a request for points."""
 
     cells: Required[Sequence[PointsCell]]
-    """The cells, in the order in which they are answered. (at most 512)"""
+    """The cells, in the order of the response. (at most 512)"""
 
     columns: Sequence[PointsColumn]
-    """What comes with each point beside its position. (at most 64)"""
+    """The columns returned with each point, in addition to its position. (at most 64)"""
 
     position: Required[Sequence[str]]
-    """The columns that position a point. (at most 3)"""
+    """The columns of the position, one for each axis. (at most 3)"""
 
 
 class QueryRequest(QuerySpec, total=False):
-    """A question for records.
+    """Body of a query for rows.
 
     `columns`: The columns to return, in this order; without it all. (at most 4096)
 
@@ -244,33 +244,34 @@ class QueryRequest(QuerySpec, total=False):
     largest or the earliest. Without it they are those of lowest priority, a uniform sample.
     It comes last: `sample`, `window` and `per_cell` choose before it. (at most 5000000)
 
-    `per_cell`: Only the records of lowest priority in each cell of a regular grid, at most a
-    million in all. It applies before `order_by` and `limit`.
+    `per_cell`: Only the rows of lowest priority in each cell of a regular grid, at most a
+    million in total. It applies before `order_by` and `limit`.
     """
 
     format: Literal["arrow", "csv", "parquet"]
-    """An Arrow IPC stream by default."""
+    """The format; by default an Arrow IPC stream."""
 
     version: str
-    """The snapshot to ask: the token that the table's `version` or a snapshot's `token` gave;
-    without it, the newest. It can be asked until the files of that snapshot are cleaned away.
+    """The snapshot to query: the `version` of a table or the `token` of a snapshot; by default
+    the newest. It stays readable until `clean` deletes its files.
     """
 
 
 class TrajectoriesRequest(CountRequest, total=False):
-    """A question for all records of what has a record in a region.
+    """Body of a request for trajectories.
 
-    `sample`: Of the records that come back, only those whose priority is below it.
+    `sample`: Return only rows whose priority is below this fraction. It does not change which
+    trajectories are returned.
     """
 
     by: Required[str]
-    """The column that tells trajectories apart; at most a million of them."""
+    """The column that identifies a trajectory. A query returns at most a million trajectories."""
 
     columns: Sequence[str]
     """The columns to return, in this order; without it all. (at most 4096)"""
 
     format: Literal["arrow", "csv", "parquet"]
-    """An Arrow IPC stream by default."""
+    """The format; by default an Arrow IPC stream."""
 
     limit: int
     """At most this many records. With `order_by` they are the first in that order, the largest

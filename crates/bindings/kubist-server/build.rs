@@ -1,4 +1,4 @@
-//! Finds the built page, which the library carries with it.
+//! Locates the built page, which is embedded in the library.
 
 use std::path::Path;
 

@@ -79,7 +79,7 @@ export interface QuerySpec {
   window?: [number, number];
 }
 
-/** A question for the number of records. */
+/** Body of a count. */
 export interface CountRequest {
   /**
    * Closed ranges, joined by AND, on any columns: column to `[low, high]`, `null` is an open end; a single value is
@@ -93,8 +93,8 @@ export interface CountRequest {
   /** Only records of complete steps in this closed range; `null` is an open end. */
   steps?: [number | null, number | null];
   /**
-   * The snapshot to ask: the token that the table's `version` or a snapshot's `token` gave; without it, the newest.
-   * It can be asked until the files of that snapshot are cleaned away.
+   * The snapshot to query: the `version` of a table or the `token` of a snapshot; by default the newest. It stays
+   * readable until `clean` deletes its files.
    */
   version?: string;
   /** An SQL condition over any columns. */
@@ -103,90 +103,90 @@ export interface CountRequest {
   window?: [number, number];
 }
 
-/** A question for aggregates of a sample, with intervals. */
+/** Body of an estimate. */
 export interface EstimateRequest extends CountRequest {
   /**
-   * Stop when half of each interval is at most this: a number in the unit of the value, or text with a unit of its
-   * kind, as 0.1 mm.
+   * Stop when half of each interval is at most this: a number in the unit of the value, or text with a compatible
+   * unit, like 0.1 mm.
    */
   absolute?: number | string;
-  /** As mean(ux), p95(diameter), histogram(x, 20): docs/estimates.md. */
+  /** For example mean(ux), p95(diameter), histogram(x, 20), see docs/estimates.md. */
   aggregates: string[];
-  /** How often intervals hold the truth; 0.95 by default. (above 0, below 1) */
+  /** The fraction of intervals that contain the value of all rows; 0.95 by default. (above 0, below 1) */
   confidence?: number;
-  /** Stop when half of each interval is at most this share of its value. (above 0) */
+  /** Stop when half of each interval is at most this fraction of its value. (above 0) */
   error?: number;
-  /** JSON by default; or an Arrow IPC stream, a row a figure. */
+  /** JSON by default, or an Arrow IPC stream with one row for each estimate. */
   format?: "json" | "arrow";
-  /** Columns and expressions by whose values records are grouped. */
+  /** Columns and expressions to group by. */
   group_by?: string[];
-  /** Read about this many bytes at most. (at least 1) */
+  /** Read at most about this many bytes. (at least 1) */
   max_bytes?: number;
-  /** Read about this many records at most. (at least 1) */
+  /** Read at most about this many rows. (at least 1) */
   max_rows?: number;
-  /**
-   * All estimates as they narrow, each as soon as it is there: one JSON text a line, or one Arrow stream after the
-   * other.
-   */
+  /** Return each estimate as it improves: one line of JSON, or one Arrow stream, for each. */
   progressive?: boolean;
-  /** This share of the records at either end of the values is read whatever its priority. (above 0, at most 0.1) */
+  /**
+   * The fraction of the rows at each end of the values that is read completely, for heavy tails. (above 0, at most
+   * 0.1)
+   */
   tails?: number;
-  /** Seconds to answer in. (at least 0) */
+  /** Time limit in seconds. (at least 0) */
   within?: number;
 }
 
-/** A question for how columns are distributed. */
+/** Body of a request for histograms. */
 export interface HistogramRequest extends CountRequest {
-  /** 64 by default. (at least 1, at most 4096) */
+  /** Number of bins; 64 by default. (at least 1, at most 4096) */
   bins?: number;
-  /** All that can be drawn by default. (at most 256) */
+  /** The columns; by default all that can be drawn. (at most 256) */
   columns?: string[];
-  /** How many records are counted, those of lowest priority; 20000 by default. (at least 1, at most 1000000) */
+  /** Number of rows to count, those of lowest priority; 20000 by default. (at least 1, at most 1000000) */
   limit?: number;
 }
 
 /**
- * A cell of space and a window of the priorities: the records with low <= position < high and window[0] <=
- * priority < window[1].
+ * A cell of space and a window of priorities: the rows with low <= position < high and window[0] <= priority <
+ * window[1].
  */
 export interface PointsCell {
-  /** position < high; null is open. */
+  /** position < high; null is unbounded. */
   high: (number | null)[];
-  /** low <= position; null is open. */
+  /** low <= position; null is unbounded. */
   low: (number | null)[];
-  /** Taken off each position before it becomes a float32. */
+  /** Subtracted from each position before the conversion to float32. */
   origin: number[];
-  /** Ends of the priorities: [low, high). */
+  /** The range of priorities: [low, high). */
   window: [number, number];
 }
 
-/** A column that comes with each point, as float32. */
+/** A column returned with each point, as float32. */
 export interface PointsColumn {
-  /** The column's name. */
+  /** The name of the column. */
   name: string;
-  /** Taken off each value before it becomes a float32. */
+  /** Subtracted from each value before the conversion to float32. */
   origin?: number;
-  /** A value is sent as its index in this list, compared as text, and all others as -1. (at most 256) */
+  /** Send each value as its index in this list, compared as text, and all other values as -1. (at most 256) */
   values?: string[];
 }
 
-/** A question for points, for a graphics card. */
+/** Body of a request for points. */
 export interface PointsRequest extends CountRequest {
-  /** The cells, in the order in which they are answered. (at most 512) */
+  /** The cells, in the order of the response. (at most 512) */
   cells: PointsCell[];
-  /** What comes with each point beside its position. (at most 64) */
+  /** The columns returned with each point, in addition to its position. (at most 64) */
   columns?: PointsColumn[];
-  /** The columns that position a point. (at most 3) */
+  /** The columns of the position, one for each axis. (at most 3) */
   position: string[];
 }
 
-/** A question for records. */
+/** Body of a query for rows. */
 export interface QueryRequest extends QuerySpec {
-  /** An Arrow IPC stream by default. */
+  /** The format; by default an Arrow IPC stream. */
   format?: "arrow" | "csv" | "parquet";
   /**
-   * The snapshot to ask: the token that the table's `version` or a snapshot's `token` gave; without it, the newest.
-   * It can be asked until the files of that snapshot are cleaned away.
+   * The snapshot to query: the `version` of a table or the `token` of a snapshot; by default the newest. It stays
+   * readable until `clean` deletes its files.
    */
   version?: string;
   /** The columns to return, in this order; without it all. (at most 4096) */
@@ -198,19 +198,19 @@ export interface QueryRequest extends QuerySpec {
    */
   limit?: number;
   /**
-   * Only the records of lowest priority in each cell of a regular grid, at most a million in all. It applies before
+   * Only the rows of lowest priority in each cell of a regular grid, at most a million in total. It applies before
    * `order_by` and `limit`.
    */
   per_cell?: PerCell;
 }
 
-/** A question for all records of what has a record in a region. */
+/** Body of a request for trajectories. */
 export interface TrajectoriesRequest extends CountRequest {
-  /** The column that tells trajectories apart; at most a million of them. */
+  /** The column that identifies a trajectory. A query returns at most a million trajectories. */
   by: string;
   /** The columns to return, in this order; without it all. (at most 4096) */
   columns?: string[];
-  /** An Arrow IPC stream by default. */
+  /** The format; by default an Arrow IPC stream. */
   format?: "arrow" | "csv" | "parquet";
   /**
    * At most this many records. With `order_by` they are the first in that order, the largest or the earliest.
@@ -225,6 +225,6 @@ export interface TrajectoriesRequest extends CountRequest {
    * the other, each in order of time.
    */
   order_by?: string[];
-  /** Of the records that come back, only those whose priority is below it. */
+  /** Return only rows whose priority is below this fraction. It does not change which trajectories are returned. */
   sample?: number;
 }

@@ -1,4 +1,4 @@
-//! Records as they leave: Arrow IPC, CSV or Parquet, written as they come.
+//! Sends rows as Arrow IPC, CSV or Parquet while the query runs.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::ask::Format;
 use crate::problem::{Problem, Result};
 use crate::respond::Out;
 
-/// Rows of a group in a Parquet file: what is held in memory until it is written.
+/// Rows of a Parquet row group, which is held in memory until it is written.
 const GROUP_ROWS: usize = 131_072;
 
 impl Format {
@@ -34,18 +34,18 @@ impl Format {
     }
 }
 
-/// Values that are made ready for the client between two looks whether it is still there.
+/// Values that are encoded between two checks whether the client is still connected.
 const VALUES_A_LOOK: usize = 1 << 20;
 
-/// The rows of a batch in pieces of about `VALUES_A_LOOK` values.
+/// The rows of a batch in parts of about `VALUES_A_LOOK` values.
 fn pieces(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
     let (rows, of_piece) = (batch.num_rows(), (VALUES_A_LOOK / batch.num_columns().max(1)).max(1));
     (0..rows).step_by(of_piece).map(move |first| batch.slice(first, of_piece.min(rows - first)))
 }
 
-/// Sends all records of a stream. `name`: what a browser is to call the file.
+/// Sends all rows of a stream. `name`: the file name for a browser.
 pub fn send(mut stream: QueryStream, format: Format, name: &str, out: &mut Out) -> Result<()> {
-    // With the first batch the fraction is known, and most errors are.
+    // The first batch determines the fraction, and most errors occur before it.
     let first = stream.next().transpose()?;
     out.header("content-type", format.media_type());
     out.header("content-disposition", &format!("attachment; filename=\"{name}.{}\"", format.ending()));

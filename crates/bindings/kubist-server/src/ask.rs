@@ -1,37 +1,37 @@
-//! Request bodies: parsed, checked for shape, and turned into the engine's types.
+//! Parses request bodies, checks their shape and converts them to the engine's types.
 
 use kubist::{Cancel, QuerySpec, Request, RunOptions};
 use serde::Deserialize;
 
 use crate::problem::{Problem, Result};
 
-/// Columns of one answer, cells of one request, names of one column.
+/// Most columns of a response. The constants below limit cells of a request and values of a column.
 pub const MOST_COLUMNS: usize = 4096;
 pub const MOST_CELLS: usize = 512;
 pub const MOST_VALUES: usize = 256;
-/// Rows that are chosen in memory, by `limit`.
+/// Most rows that `limit` selects in memory.
 pub const MOST_CHOSEN: u64 = 5_000_000;
-/// Rows chosen by `per_cell`, which holds more of each, and trajectories of one question.
+/// Most rows of `per_cell`, which needs more memory for each, and most trajectories of a query.
 pub const MOST_HELD: u64 = 1_000_000;
 
-/// Bytes that a question with `order_by` sorts in memory, and those of its scratch file.
+/// Bytes that an `order_by` sorts in memory, and bytes of its scratch file.
 const SORT_MEMORY: usize = 64 << 20;
 const MOST_SCRATCH: u64 = 16 << 30;
 
-/// Which records, and of which moment: part of every question.
+/// The rows and the snapshot: part of every request.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
-    /// The moment to ask; none: the newest.
+    /// The snapshot to query; `None` for the newest.
     pub version: Option<String>,
     pub spec: QuerySpec,
 }
 
-/// The fields by which every question describes its records.
+/// The fields of every request that select rows.
 const OF_ALL: &[&str] = &["spec", "box", "where", "sample", "window", "steps"];
 
-/// The rest of a question, beside its region.
+/// The fields of a request in addition to its region.
 pub trait Asked: serde::de::DeserializeOwned {
-    /// The fields by which it describes its records: those of a [`QuerySpec`].
+    /// The fields that select rows: a subset of [`QuerySpec`].
     const SPEC: &'static [&'static str] = OF_ALL;
 }
 
@@ -49,7 +49,7 @@ impl Asked for Histograms {}
 impl Asked for Estimates {}
 impl Asked for Nothing {}
 
-/// The fields of a question for records alone.
+/// Fields of a query for rows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Records {
@@ -57,18 +57,18 @@ pub struct Records {
     pub format: Format,
 }
 
-/// The fields of a question for trajectories alone. `sample` is of the records that come
-/// back; the rest of the region is what the trajectories pass through.
+/// Fields of a request for trajectories. `sample` applies to the returned rows; the rest of the region
+/// selects the trajectories.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paths {
-    /// The column that tells trajectories apart.
+    /// The column that identifies a trajectory.
     pub by: String,
     #[serde(default)]
     pub format: Format,
 }
 
-/// What the records come as.
+/// The format of the rows.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -79,51 +79,51 @@ pub enum Format {
     Parquet,
 }
 
-/// The fields of a question for points alone.
+/// Fields of a request for points.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Points {
-    /// One to three columns: where a point is drawn.
+    /// One to three columns of the drawn position.
     pub position: Vec<String>,
     #[serde(default)]
     pub columns: Vec<Attribute>,
     pub cells: Vec<Cell>,
 }
 
-/// A column that comes with each point.
+/// A column returned with each point.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attribute {
     pub name: String,
-    /// Taken off each value before it becomes a float32.
+    /// Subtracted from each value before the conversion to float32.
     #[serde(default)]
     pub origin: f64,
-    /// A value is sent as its index in this list, and all others as -1: for text, and for
-    /// numbers that tell records apart and are too large for a float32.
+    /// Each value is sent as its index in this list, and other values as -1. For text, and for identifiers
+    /// too large for a float32.
     pub values: Option<Vec<String>>,
 }
 
-/// One piece of space and of the priorities: `low <= position < high`, `window.0 <=
-/// priority < window.1`. A null end is open.
+/// A cell of space and priorities: `low <= position < high`, `window.0 <= priority < window.1`. A null bound
+/// is open.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
     pub low: Vec<Option<f64>>,
     pub high: Vec<Option<f64>>,
     pub window: (f64, f64),
-    /// Taken off each position before it becomes a float32.
+    /// Subtracted from each position before the conversion to float32.
     pub origin: Vec<f64>,
 }
 
-/// The fields of a question for a histogram alone.
+/// Fields of a request for histograms.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Histograms {
-    /// Without it: the first 256 columns that can be drawn.
+    /// Default: the first 256 columns that can be drawn.
     pub columns: Option<Vec<String>>,
     #[serde(default = "default_bins")]
     pub bins: usize,
-    /// How many records are counted: those of lowest priority.
+    /// Rows to count, those of lowest priority.
     #[serde(default = "default_limit")]
     pub limit: u64,
 }
@@ -136,7 +136,7 @@ fn default_limit() -> u64 {
     20_000
 }
 
-/// The fields of a question for estimates alone.
+/// Fields of a request for estimates.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Estimates {
@@ -145,14 +145,14 @@ pub struct Estimates {
     pub group_by: Vec<String>,
     pub error: Option<f64>,
     pub absolute: Option<kubist::Absolute>,
-    /// Seconds.
+    /// Time limit in seconds.
     pub within: Option<f64>,
     pub max_rows: Option<u64>,
     pub max_bytes: Option<u64>,
     #[serde(default = "default_confidence")]
     pub confidence: f64,
     pub tails: Option<f64>,
-    /// All estimates as they narrow, each as soon as it is there.
+    /// Send each estimate as it improves.
     #[serde(default)]
     pub progressive: bool,
     #[serde(default)]
@@ -168,18 +168,18 @@ fn default_confidence() -> f64 {
 pub enum EstimateFormat {
     #[default]
     Json,
-    /// Arrow IPC stream, a row a figure.
+    /// Arrow IPC stream, one row per estimate.
     Arrow,
 }
 
-/// Nothing more than a region.
+/// No fields besides the region.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-/// The region in a request's body, and its other fields.
+/// Parses a request's body into its region and its other fields.
 pub fn parse<T: Asked>(body: &[u8]) -> Result<(Region, T)> {
-    let wrong = |error: serde_json::Error| Problem::invalid(format!("the request's body: {error}"));
+    let wrong = |error: serde_json::Error| Problem::invalid(format!("wrong body of the request: {error}"));
     let mut rest: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).map_err(wrong)?;
     let version = serde_json::from_value(rest.remove("version").unwrap_or_default()).map_err(wrong)?;
     let spec = T::SPEC.iter().filter_map(|name| rest.remove_entry(*name)).filter(|(_, value)| !value.is_null());
@@ -201,7 +201,7 @@ impl Records {
 }
 
 impl Paths {
-    /// The region that the trajectories lead through, and which of their records come back.
+    /// The query that selects trajectories, and the query for their rows.
     pub fn requests(&self, region: &Region, cancel: &Cancel) -> Result<(Request, Request)> {
         check_size(&region.spec)?;
         let Region { spec, .. } = region.clone();
@@ -212,7 +212,7 @@ impl Paths {
     }
 }
 
-/// How a question is run that may hold many records in memory.
+/// Run options of a query that may hold many rows in memory.
 fn bounded(cancel: &Cancel) -> RunOptions {
     RunOptions {
         most_held: Some(MOST_HELD),
@@ -229,7 +229,7 @@ fn check_size(spec: &QuerySpec) -> Result<()> {
         )));
     }
     if spec.columns.as_ref().is_some_and(|columns| columns.len() > MOST_COLUMNS) {
-        return Err(Problem::invalid(format!("columns: at most {MOST_COLUMNS}")));
+        return Err(Problem::invalid(format!("columns: at most {MOST_COLUMNS} are allowed")));
     }
     Ok(())
 }
@@ -239,10 +239,10 @@ impl Points {
     pub fn check(&self) -> Result<()> {
         let axes = self.position.len();
         if !(1..=3).contains(&axes) {
-            return Err(Problem::invalid(format!("position: one to three columns, not {axes}")));
+            return Err(Problem::invalid(format!("position: expected one to three columns, not {axes}")));
         }
         if self.cells.is_empty() || self.cells.len() > MOST_CELLS {
-            return Err(Problem::invalid(format!("cells: 1 to {MOST_CELLS}, not {}", self.cells.len())));
+            return Err(Problem::invalid(format!("cells: expected 1 to {MOST_CELLS}, not {}", self.cells.len())));
         }
         if self.columns.len() > 64 {
             return Err(Problem::invalid("columns: at most 64 come with points"));
@@ -265,7 +265,10 @@ impl Points {
         }
         for column in &self.columns {
             if column.values.as_ref().is_some_and(|values| values.len() > MOST_VALUES) {
-                return Err(Problem::invalid(format!("columns: {:?}: at most {MOST_VALUES} values", column.name)));
+                return Err(Problem::invalid(format!(
+                    "columns: {:?}: at most {MOST_VALUES} values are allowed",
+                    column.name
+                )));
             }
         }
         Ok(())

@@ -1,10 +1,9 @@
-//! How many connections there are, and which one gives way to a new one.
+//! Limits the number of connections and chooses which one closes for a new one.
 //!
-//! A connection costs memory and a file handle, and a client that holds many could keep
-//! others out. Their number is bounded, and that of one address lower. Where all are taken,
-//! a connection that waits for its client is closed for a new one: first the one that is
-//! silent longest, then the one whose client reads slowest. A connection whose request is
-//! being answered stays.
+//! A connection costs memory and a file handle, and a client with many connections could keep others out. Two
+//! limits apply: for all connections, and for one address. When a limit is reached, a new connection closes
+//! one that waits for its client: first the one that is silent longest, then the one whose client reads
+//! slowest. A connection whose request is running stays.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,36 +13,36 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// A client that leaves the same piece of an answer unread for this time reads slowly.
+/// A client that leaves the same part of a response unread for this time is slow.
 pub const SLOW: Duration = Duration::from_secs(1);
 
-/// All that are open.
+/// All open connections.
 pub struct Connections {
     most: usize,
     most_of_address: usize,
     open: Mutex<HashMap<u64, Arc<Connection>>>,
     next: AtomicU64,
-    /// Notified when one ends.
+    /// Notified when a connection ends.
     left: Notify,
 }
 
-/// An open connection, and what it waits for.
+/// An open connection and the times since when it waits.
 pub struct Connection {
-    /// The client's, or the network that is one client's.
+    /// The client's address, or its IPv6 network.
     address: IpAddr,
     waits: Mutex<Waits>,
-    /// Notified when it is to be closed.
+    /// Notified when the connection must close.
     gives_way: Notify,
 }
 
 struct Waits {
-    /// Since when for the rest of a request, or the next one.
+    /// Since when it waits for a request or the rest of one.
     silent_since: Option<Instant>,
-    /// Since when for the client to take what is sent.
+    /// Since when it waits for the client to read.
     unread_since: Option<Instant>,
 }
 
-/// One of the connections that may be open. Dropping it lets another in.
+/// A counted connection. Dropping it frees its slot.
 pub struct Admitted {
     connections: Arc<Connections>,
     number: u64,
@@ -53,9 +52,9 @@ pub struct Admitted {
 /// Why a connection is not admitted.
 #[derive(Debug, PartialEq)]
 pub enum Full {
-    /// Its address has as many as it may, and all are being answered.
+    /// The address has reached its limit, and all its requests are running.
     OfAddress,
-    /// All addresses together have; one is admitted when one of them ends.
+    /// All addresses together have reached the limit. A slot is free when a connection ends.
     OfAll,
 }
 
@@ -93,7 +92,7 @@ impl Connections {
         Ok(Admitted { connections: self.clone(), number, connection })
     }
 
-    /// Waits until one ends.
+    /// Waits until a connection ends.
     pub async fn one_left(&self) {
         self.left.notified().await;
     }
@@ -106,7 +105,7 @@ impl Drop for Admitted {
     }
 }
 
-/// Of those that wait for their client the one that gives way first.
+/// The connection that closes first, among those that wait for their client.
 fn patient(open: &HashMap<u64, Arc<Connection>>, of: impl Fn(&Connection) -> bool) -> Option<u64> {
     let among = || open.iter().filter(|(_, connection)| of(connection));
     let silent = among().filter_map(|(number, connection)| Some((connection.silent_since()?, *number))).min();
@@ -120,7 +119,7 @@ fn close(open: &mut HashMap<u64, Arc<Connection>>, number: u64) {
     }
 }
 
-/// What counts as one client: networks of IPv6 are given away whole.
+/// The address that counts as one client: IPv6 providers assign whole networks.
 fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
@@ -133,23 +132,23 @@ impl Connection {
         self.waits.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A request is here as a whole: now the client waits.
+    /// The whole request has arrived; the client waits for the response.
     pub fn is_answered(&self) {
         self.waits().silent_since = None;
     }
 
-    /// An answer is sent, or only a part of a request is here.
+    /// A response was sent, or only a part of a request has arrived.
     pub fn is_silent(&self) {
         self.waits().silent_since = Some(Instant::now());
     }
 
-    /// Whether something is to be sent that the client has not taken.
+    /// Records whether the client has unread data.
     pub fn is_unread(&self, is: bool) {
         let mut waits = self.waits();
         waits.unread_since = is.then(Instant::now);
     }
 
-    /// Since when nothing but the client is waited for: its last answer is on its way.
+    /// Since when the connection waits for the client only, with its last response sent.
     fn silent_since(&self) -> Option<Instant> {
         let waits = self.waits();
         waits.silent_since.filter(|_| waits.unread_since.is_none())
@@ -159,7 +158,7 @@ impl Connection {
         self.waits().unread_since.filter(|since| since.elapsed() >= SLOW)
     }
 
-    /// Waits until it is to be closed for another.
+    /// Waits until the connection must close for another one.
     pub async fn gives_way(&self) {
         self.gives_way.notified().await;
     }

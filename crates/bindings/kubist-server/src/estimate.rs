@@ -1,4 +1,4 @@
-//! Estimates with intervals: for people and pages as JSON, for libraries as Arrow.
+//! Sends estimates with intervals, as JSON or Arrow.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,8 +15,8 @@ use crate::ask::{EstimateFormat, Estimates, Region};
 use crate::problem::{Problem, Result};
 use crate::respond::Out;
 
-/// Sends the figures once they are as good as was asked for, or each of the narrowing ones
-/// as soon as it is there: one JSON text a line, or one Arrow stream after the other.
+/// Sends the final estimate, or with `progressive` each one as it improves: one line of JSON or one Arrow
+/// stream for each.
 pub fn send(snapshot: &Snapshot, region: &Region, asked: &Estimates, out: &mut Out) -> Result<()> {
     let options = options(region, asked, &out.cancel)?;
     out.header(
@@ -46,7 +46,7 @@ fn write(estimate: &Estimate, format: EstimateFormat, out: &mut Out) -> Result<(
         }
         EstimateFormat::Arrow => {
             let batch = estimate.to_batch()?;
-            // What holds for all figures travels with the schema.
+            // Properties of the whole estimate are in the schema's metadata.
             let mut about = about(estimate);
             about["own"] = own_texts(estimate);
             let metadata = HashMap::from([("kubist".to_string(), about.to_string())]);
@@ -91,7 +91,7 @@ fn about(estimate: &Estimate) -> Value {
     })
 }
 
-/// The figures in types of their own, as text with all digits; null where a float says it.
+/// Exact values of types that a float cannot represent, as text with all digits; null for others.
 fn own_texts(estimate: &Estimate) -> Value {
     let own = estimate.figures.iter().map(|figure| {
         let own = figure.own.as_ref()?;
@@ -100,7 +100,7 @@ fn own_texts(estimate: &Estimate) -> Value {
     json!(own.collect::<Vec<Option<Value>>>())
 }
 
-/// JSON has no infinity: an end that nothing bounds is null.
+/// JSON has no infinity, so an open bound is null.
 fn figures(estimate: &Estimate) -> Value {
     let finite = |value: f64| if value.is_finite() { json!(value) } else { Value::Null };
     let figures = estimate.figures.iter().map(|figure| {

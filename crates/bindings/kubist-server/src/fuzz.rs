@@ -1,10 +1,10 @@
-//! What reads a request, for the fuzz targets in `fuzz/`. Not part of the interface.
+//! Entry points of the fuzz targets in `fuzz/`. Not part of the interface.
 
 use kubist::Cancel;
 
 use crate::ask::{self, Nothing};
 
-/// Reads a request's body as each kind of question.
+/// Parses a body as each kind of request.
 pub fn body(bytes: &[u8]) {
     if let Ok((region, Nothing {})) = ask::parse(bytes) {
         region.request(&Cancel::default());

@@ -1,9 +1,9 @@
-//! Which requests are answered.
+//! Decides which requests are allowed.
 //!
-//! A page of another site must not read tables through a user's browser. It can send
-//! requests to loopback, also under a name of its own that it lets point there (DNS
-//! rebinding), but it cannot forge the headers `Host` and `Origin`: on loopback only its
-//! own names are answered. Off loopback a token is demanded.
+//! A page of another site must not read tables through a user's browser. Such a page can send requests to
+//! loopback, even under its own host name that points there (DNS rebinding), but it cannot forge the headers
+//! `Host` and `Origin`. On loopback the server therefore accepts loopback names only. On other addresses it
+//! requires a token.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -15,43 +15,45 @@ use crate::problem::{Problem, Result};
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// What a request must show.
+/// The checks that a request must pass.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    /// Whether the server is reached over loopback only.
+    /// Whether the server listens on loopback only.
     pub loopback: bool,
     pub token: Option<String>,
 }
 
 impl Guard {
-    /// Checks the headers of a request; `query` is its address's part after `?`.
+    /// Checks the headers of a request. `query` is the part of its URL after `?`.
     pub fn check(&self, headers: &HeaderMap, query: Option<&str>) -> Result<()> {
         let forbidden = |why: String| Problem::new(StatusCode::FORBIDDEN, "forbidden", why);
         let host = text(headers, HOST).unwrap_or_default();
         if self.loopback && !is_loopback(host) {
-            return Err(forbidden(format!("this server answers on loopback, not as {host:?}")));
+            return Err(forbidden(format!(
+                "the request names the host {host:?}, but this server accepts only localhost and loopback addresses"
+            )));
         }
         if let Some(origin) = text(headers, ORIGIN) {
             let of_host = origin.split_once("://").map(|(_, host)| host);
             if of_host != Some(host) {
-                return Err(forbidden(format!("pages of {origin:?} may not ask")));
+                return Err(forbidden(format!("requests from pages of {origin:?} are not allowed")));
             }
         }
-        // Downloads and pictures have no origin; browsers say this instead.
+        // Downloads and images have no origin, but browsers send this header.
         if matches!(text(headers, FETCH_SITE), Some("cross-site" | "same-site")) && !navigates(headers) {
-            return Err(forbidden("pages of other sites may not ask".into()));
+            return Err(forbidden("requests from pages of other sites are not allowed".into()));
         }
         match &self.token {
             Some(token) if !shown(headers, query, token).any(|shown| same(&shown, token)) => Err(Problem::new(
                 StatusCode::UNAUTHORIZED,
                 "token",
-                "a token is needed: the address that the server printed has it, or send Authorization: Bearer TOKEN",
+                "a token is required: use the address that the server printed, or send Authorization: Bearer TOKEN",
             )),
             _ => Ok(()),
         }
     }
 
-    /// Whether an address carries the token, which then becomes a cookie.
+    /// Returns whether a URL contains the token, which then becomes a cookie.
     pub fn in_address(&self, query: Option<&str>) -> bool {
         let token = self.token.as_deref();
         token.is_some_and(|token| of_query(query).is_some_and(|shown| same(shown, token)))
@@ -66,15 +68,15 @@ fn of_query(query: Option<&str>) -> Option<&str> {
     query?.split('&').find_map(|part| part.strip_prefix("token="))
 }
 
-/// The cookie that carries a token. Browsers send the cookies of one host to all of its
-/// ports, so that servers with other tokens must not share a name.
+/// The name of the cookie for a token. Browsers send cookies to all ports of a host, so servers with
+/// different tokens need different names.
 pub fn cookie_name(token: &str) -> String {
     let mut hasher = DefaultHasher::new();
     token.hash(&mut hasher);
     format!("kubist-token-{:08x}", hasher.finish() as u32)
 }
 
-/// All tokens that a request shows where `token` may be.
+/// All tokens of a request: of its Authorization header, cookie and URL.
 fn shown<'a>(headers: &'a HeaderMap, query: Option<&'a str>, token: &str) -> impl Iterator<Item = String> + use<'a> {
     let bearer = text(headers, AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")).map(str::to_owned);
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
@@ -85,12 +87,12 @@ fn shown<'a>(headers: &'a HeaderMap, query: Option<&'a str>, token: &str) -> imp
     [bearer, cookie, of_query(query).map(str::to_owned)].into_iter().flatten()
 }
 
-/// Whether a person follows a link that opens a page.
+/// Returns whether a user follows a link that opens a page.
 fn navigates(headers: &HeaderMap) -> bool {
     text(headers, FETCH_DEST) == Some("document")
 }
 
-/// Whether two texts are the same, in time that does not tell where they differ.
+/// Compares in constant time, so that the time does not reveal the first difference.
 fn same(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }

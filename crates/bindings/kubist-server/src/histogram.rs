@@ -1,4 +1,4 @@
-//! How the values of columns are distributed, from a sample of a region.
+//! Histograms of columns, from a sample of a region.
 
 use std::collections::HashMap;
 
@@ -17,15 +17,15 @@ use crate::served_table::kind_of;
 const MOST_BINS: usize = 4096;
 const MOST_SAMPLE: u64 = 1_000_000;
 const MOST_COLUMNS: usize = 256;
-/// The most frequent texts are counted one by one; all others together.
+/// The most frequent texts are counted separately, the rest together.
 const MOST_TEXTS: usize = 32;
 
 pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cancel: &Cancel) -> Result<Value> {
     if !(1..=MOST_BINS).contains(&asked.bins) {
-        return Err(Problem::invalid(format!("bins: 1 to {MOST_BINS}, not {}", asked.bins)));
+        return Err(Problem::invalid(format!("bins: expected 1 to {MOST_BINS}, not {}", asked.bins)));
     }
     if !(1..=MOST_SAMPLE).contains(&asked.limit) {
-        return Err(Problem::invalid(format!("limit: 1 to {MOST_SAMPLE} records, not {}", asked.limit)));
+        return Err(Problem::invalid(format!("limit: expected 1 to {MOST_SAMPLE} rows, not {}", asked.limit)));
     }
     let names = match &asked.columns {
         Some(names) => names.clone(),
@@ -36,7 +36,7 @@ pub fn of_sample(snapshot: &Snapshot, region: &Region, asked: &Histograms, cance
         }
     };
     if names.is_empty() || names.len() > MOST_COLUMNS {
-        return Err(Problem::invalid(format!("columns: 1 to {MOST_COLUMNS}, not {}", names.len())));
+        return Err(Problem::invalid(format!("columns: expected 1 to {MOST_COLUMNS}, not {}", names.len())));
     }
     let query = QuerySpec { limit: Some(asked.limit), columns: Some(names.clone()), ..region.spec.clone() };
     let mut stream = snapshot.query(RunOptions::with_cancel(cancel).of(query))?;
@@ -80,7 +80,7 @@ fn of_numbers(parts: &[&ArrayRef], bins: usize, cancel: &Cancel) -> Result<Value
     let quantiles: Vec<f64> = [0.005, 0.02, 0.25, 0.5, 0.75, 0.98, 0.995].into_iter().map(quantile).collect();
     let mut distinct = values.clone();
     distinct.dedup();
-    // A few values only, as output times: they are steps.
+    // A column with few distinct values, such as output times, has steps.
     let distinct = (distinct.len() <= 1024).then_some(distinct);
     Ok(json!({
         "missing": all - values.len(), "low": low, "high": high, "counts": counts,

@@ -1,18 +1,18 @@
-//! Tables over HTTP, and the page that shows them.
+//! Serves tables over HTTP, and the page that shows them.
 //!
-//! One process, HTTP/1.1, JSON in and JSON, Arrow or points out (docs/http.md; the
-//! description that programs read is served at `/v1/openapi.json`). It guarantees:
+//! One process, HTTP/1.1, JSON requests; responses are JSON, Arrow or points (docs/http.md; the OpenAPI
+//! description is at `/v1/openapi.json`). Guarantees:
 //!
-//! - only the tables that it was given are read, and nothing is ever written;
-//! - on loopback only requests that name this machine are answered, so that no page of
-//!   another site reads a table; elsewhere a token is demanded;
-//! - the cost of a client is bounded: bytes of a request, time, memory and number of
-//!   questions, seconds that an answer may stay unread;
-//! - slow, silent or numerous clients keep no others out;
-//! - work ends as soon as its client is gone.
+//! - The server reads only the given tables and never writes.
+//! - On loopback it accepts only requests that name this machine, so no page of another site can read a
+//!   table. On other addresses it requires a token.
+//! - The cost of a client is bounded: request size, time, memory, concurrent queries, and seconds of unread
+//!   response.
+//! - Slow, silent or numerous clients do not keep others out.
+//! - A query stops as soon as its client disconnects.
 //!
-//! The engine's calls are synchronous and run on threads of their own; the connections
-//! share one thread that only waits.
+//! The engine's calls are synchronous and run on threads of their own. All connections share one thread that
+//! never blocks.
 
 mod answer;
 mod ask;

@@ -1,4 +1,4 @@
-//! The page, as it was built into this library, and the interface's own description.
+//! The page that is built into this library, and the OpenAPI description.
 
 use bytes::Bytes;
 use hyper::Response;
@@ -6,7 +6,7 @@ use hyper::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 
 use crate::respond::{Answer, whole};
 
-/// OpenAPI 3.1: what `/v1/openapi.json` says.
+/// OpenAPI 3.1, served at `/v1/openapi.json`.
 pub const DESCRIPTION: &str = include_str!("openapi.json");
 
 const FILES: &[(&str, &str, &[u8])] = &[
@@ -16,15 +16,15 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("/app.css", "text/css; charset=utf-8", include_bytes!(concat!(env!("KUBIST_PAGE"), "/app.css"))),
 ];
 
-/// Nothing from elsewhere, and in no other site's frame.
+/// The page loads nothing from other hosts and cannot be framed by other sites.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The file of this path.
+/// The file at this path.
 pub fn file(path: &str) -> Option<Response<Answer>> {
     let (_, media_type, bytes) = FILES.iter().find(|(name, ..)| *name == path)?;
     let mut response = whole(Bytes::from_static(bytes), media_type);
-    // A new build has the same addresses.
+    // A new build has the same URLs.
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response.headers_mut().insert(HeaderName::from_static("content-security-policy"), HeaderValue::from_static(POLICY));
     Some(response)

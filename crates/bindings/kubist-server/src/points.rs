@@ -1,7 +1,7 @@
 //! Points for a graphics card: positions and columns as float32, cell by cell.
 //!
-//! A view is made of cells, each with a window of the priorities. One request asks for
-//! many of them; the answer is a sequence of frames in the order of the request:
+//! A view consists of cells, each with a window of priorities. One request names many cells; the response is
+//! a sequence of frames in the order of the request:
 //!
 //! ```text
 //! u32 cell    its index in the request
@@ -12,10 +12,9 @@
 //! f32 column    [rows]            for each column, less its origin
 //! ```
 //!
-//! All numbers are little-endian. A cell holds the records with `low <= position <
-//! high`: cells that meet share no record. Positions that are no finite numbers of float32 are
-//! left out, as nothing can be drawn; a null in a column is NaN, and a finite number beyond those
-//! of float32 the nearest one of these.
+//! All numbers are little-endian. A cell contains the rows with `low <= position < high`, so adjacent cells
+//! share no row. Rows with a position that is not a finite float32 are left out. In columns, null becomes
+//! NaN, and a finite number beyond the range of float32 becomes the nearest float32.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -46,7 +45,7 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
             columns.push(name.clone());
         }
     }
-    // Errors of the region come before the first cell is sent.
+    // Errors of the region are reported before the first cell is sent.
     let run = RunOptions::with_cancel(&out.cancel);
     let spec = QuerySpec { columns: Some(columns), ..region.spec.clone() };
     snapshot.query(run.clone().of(spec.clone().limit(0)))?;
@@ -58,13 +57,13 @@ pub fn send(snapshot: &Snapshot, region: &Region, asked: &Points, out: &mut Out)
             }
         }
         header(index, 0, true, out)?;
-        // The first points are on the screen after one cell.
+        // The client can draw after each cell.
         out.hand_over().map_err(Problem::of_sending)?;
     }
     Ok(())
 }
 
-/// The same question with its columns called as the table calls them.
+/// The request with the table's spelling of its column names.
 fn with_own_names(asked: &Points, schema: &Schema) -> Result<Points> {
     let own = |name: &String| match kubist::column_index(schema, name) {
         Ok(column) => Ok(schema.field(column).name().clone()),
@@ -82,19 +81,19 @@ fn check_kind(schema: &Schema, name: &str, drawn: bool) -> Result<()> {
     let field = schema.field_with_name(name).map_err(|error| Problem::invalid(error.to_string()))?;
     match (kind_of(field.data_type()), drawn) {
         ("number" | "time", _) | ("boolean" | "text", false) => Ok(()),
-        (_, true) => Err(Problem::invalid(format!("column {name:?} is {}, which is not an axis", field.data_type()))),
+        (_, true) => Err(Problem::invalid(format!("column {name:?} is {}, which cannot be an axis", field.data_type()))),
         _ => Err(Problem::invalid(format!("column {name:?} is {}, which cannot be drawn", field.data_type()))),
     }
 }
 
-/// The query restricted to a cell; `None` where nothing can be.
+/// The query restricted to a cell; `None` if the cell is empty.
 fn of_cell(mut query: QuerySpec, schema: &Schema, axes: &[String], cell: &Cell) -> Result<Option<QuerySpec>> {
     let mut conditions: Vec<String> = query.filter.iter().map(|filter| format!("({filter})")).collect();
     for (axis, name) in axes.iter().enumerate() {
         let (low, high) = (cell.low[axis], cell.high[axis]);
         let data_type = schema.field_with_name(name).map_err(Problem::of_arrow)?.data_type();
         let whole = data_type.is_integer() || kind_of(data_type) == "time";
-        // v >= low is v >= ceil(low) for whole numbers, and v < high is v <= ceil(high) - 1.
+        // For integers, v >= low is v >= ceil(low), and v < high is v <= ceil(high) - 1.
         let low_end = low.map(|low| if whole { Value::Int(low.ceil() as i128) } else { Value::Float(low) });
         let high_end = high.map(|high| match whole {
             true => Value::Int((high.ceil() as i128).saturating_sub(1)),
@@ -106,7 +105,7 @@ fn of_cell(mut query: QuerySpec, schema: &Schema, axes: &[String], cell: &Cell) 
         if let (Some(Value::Int(low)), Some(Value::Int(high))) = (&low_end, &high_end)
             && low > high
         {
-            // No whole number lies between.
+            // The cell contains no integer.
             return Ok(None);
         }
         query.bounds.push(Bound { column: name.clone(), low: low_end, high: high_end });
@@ -151,11 +150,11 @@ fn frame(index: usize, batch: &RecordBatch, asked: &Points, cell: &Cell, out: &m
     Ok(())
 }
 
-/// A column's values as doubles; null is NaN.
+/// A column's values as f64; null is NaN.
 pub fn numbers(array: &ArrayRef) -> Result<Vec<f64>> {
     let values = match array.data_type() {
         DataType::Float64 => array.clone(),
-        // Dates and times have no cast to floats, their counts do.
+        // Arrow casts dates and times to integers, but not to floats.
         data_type if kind_of(data_type) == "time" => {
             let counts = match data_type.primitive_width() {
                 Some(4) => arrow_cast::cast(array, &DataType::Int32).map_err(Problem::of_arrow)?,

@@ -1,4 +1,4 @@
-//! What went wrong, as a status and a JSON body that says it in words.
+//! Errors as an HTTP status and a JSON body.
 
 use std::io;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use parquet::errors::ParquetError;
 
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
-/// An answer that is an error: `{"error": {"code": ..., "message": ...}}`.
+/// An error response: `{"error": {"code": ..., "message": ...}}`.
 #[derive(Clone, Debug)]
 pub struct Problem {
     pub status: StatusCode,
-    /// One word for programs.
+    /// The kind of error, for programs.
     pub code: &'static str,
     pub message: String,
-    /// The error that was the cause.
+    /// The cause.
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -68,18 +68,18 @@ impl From<kubist::Error> for Problem {
 }
 
 impl Problem {
-    /// Arrow could not encode or cast values that the engine gave, or what it wrote was not taken.
+    /// Arrow could not encode or cast values, or its output could not be sent.
     pub fn of_arrow(error: ArrowError) -> Problem {
         match error {
             ArrowError::IoError(_, error) => Problem::of_sending(error),
             ArrowError::OffsetOverflowError(_) => {
-                Problem::invalid(format!("{error}: ask for fewer records at once")).because(error)
+                Problem::invalid(format!("{error}: request fewer rows at once")).because(error)
             }
             error => Problem::failed(error),
         }
     }
 
-    /// The same of a Parquet file.
+    /// The same for a Parquet file.
     pub fn of_parquet(error: ParquetError) -> Problem {
         match error {
             ParquetError::External(error) => match error.downcast::<io::Error>() {
@@ -90,7 +90,7 @@ impl Problem {
         }
     }
 
-    /// A piece of the answer could not be handed over: the client is gone, or has not read in time.
+    /// A part of the response could not be sent: the client has disconnected or did not read in time.
     pub fn of_sending(error: io::Error) -> Problem {
         match error.kind() {
             io::ErrorKind::TimedOut => {

@@ -1,9 +1,9 @@
-//! Answers that are made on threads of their own and sent as they come.
+//! Responses that worker threads produce and send while they run.
 //!
-//! A worker writes into [`Out`], which hands pieces to the connection, never more than
-//! a few ahead of the client: TCP's back-pressure reaches the query. When the client is
-//! gone, or does not read for too long, or time is up, the worker's next write fails and
-//! its switch is set, which stops the engine's threads.
+//! A worker writes into [`Out`], which hands parts to the connection, at most a few ahead of the client, so
+//! TCP's back-pressure reaches the query. When the client disconnects, does not read for too long, or the
+//! time limit is reached, the worker's next write fails and its cancel switch is set, which stops the
+//! engine's threads.
 
 use std::io::Write;
 use std::pin::Pin;
@@ -23,27 +23,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::connections::{Connection, SLOW};
 use crate::problem::{Problem, Result};
 
-/// Bytes of a piece that is handed over, and how many may wait.
+/// Bytes of a part, and how many parts may wait.
 const PIECE_BYTES: usize = 256 * 1024;
 const PIECES_AHEAD: usize = 3;
-/// How often a worker checks whether the next piece can be handed over.
+/// Interval between a worker's checks whether the next part can be sent.
 const CHECK_CHANNEL: Duration = Duration::from_millis(1);
 
-/// How often a waiting question checks whether that of a slow client gives way.
+/// Interval between a waiting request's checks whether a slow client's request gives way.
 const CHECK_SLOTS: Duration = Duration::from_millis(100);
 
-/// Slots for questions that run at a time. A question whose client reads too slowly gives way to
-/// those that wait, because its unread answer holds memory.
+/// Slots for concurrent requests. A request whose client reads too slowly gives way to waiting ones, because
+/// its unread response holds memory.
 #[derive(Clone)]
 pub struct QuestionSlots {
     free: Arc<Semaphore>,
     taken: Arc<Mutex<Vec<Arc<Question>>>>,
 }
 
-/// A question that runs.
+/// A running request.
 struct Question {
     cancel: Cancel,
-    /// Since when a piece of its answer waits for the client to take it.
+    /// Since when a part of the response waits for the client.
     unread_since: Mutex<Option<Instant>>,
 }
 
@@ -53,7 +53,7 @@ impl Question {
     }
 }
 
-/// The slot of a question. Dropping it frees the slot.
+/// The slot of a request. Dropping it frees the slot.
 struct Taken {
     slots: QuestionSlots,
     question: Arc<Question>,
@@ -71,7 +71,7 @@ impl QuestionSlots {
 
     async fn take(&self, patience: Duration, cancel: &Cancel) -> Option<Taken> {
         let end = Instant::now() + patience;
-        // It keeps its turn in the queue, however often it checks meanwhile.
+        // The request keeps its turn in the queue while it checks.
         let mut free = std::pin::pin!(self.free.clone().acquire_owned());
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -100,15 +100,15 @@ impl Drop for Taken {
     }
 }
 
-/// What questions may cost.
+/// Limits of requests.
 #[derive(Clone)]
 pub struct Work {
     pub slots: QuestionSlots,
-    /// How long a question waits for a slot.
+    /// Longest wait for a slot.
     pub patience: Duration,
-    /// How long it may run.
+    /// Longest run time.
     pub longest: Duration,
-    /// How long a client may not read.
+    /// Longest time that a client may not read.
     pub stall: Duration,
 }
 
@@ -119,28 +119,28 @@ enum Message {
     End,
 }
 
-/// Where a worker writes its answer.
+/// The writer of a worker's response.
 pub struct Out {
     sender: Sender<Message>,
     headers: Option<Vec<(&'static str, String)>>,
     buffer: Vec<u8>,
     stall: Duration,
     deadline: Instant,
-    /// Something could not be sent: nothing more is waited for.
+    /// Sending failed: later writes fail at once.
     broken: bool,
     question: Arc<Question>,
     pub cancel: Cancel,
 }
 
 impl Out {
-    /// Adds a header; before anything was sent.
+    /// Adds a header. Call it before the first byte is sent.
     pub fn header(&mut self, name: &'static str, value: &str) {
         if let Some(headers) = &mut self.headers {
             headers.push((name, value.to_string()));
         }
     }
 
-    /// Hands over what is written so far, so that the client has it at once.
+    /// Sends the bytes written so far.
     pub fn hand_over(&mut self) -> std::io::Result<()> {
         if let Some(headers) = self.headers.take() {
             self.send(Message::Begin(headers))?;
@@ -152,7 +152,8 @@ impl Out {
         Ok(())
     }
 
-    /// Waits, without the connections' thread, which may be ending, until the channel takes it.
+    /// Waits until the channel accepts the message. It does not use the connections' thread, which may be
+    /// ending.
     fn send(&mut self, message: Message) -> std::io::Result<()> {
         let sent = self.send_in_time(message);
         *self.question.unread_since() = None;
@@ -194,7 +195,7 @@ impl Write for Out {
     }
 }
 
-/// Sets the switch of a worker when its answer is not waited for any more.
+/// Sets the switch of a worker when nobody waits for its response.
 struct Waiting(Cancel);
 
 impl Drop for Waiting {
@@ -203,7 +204,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Runs `work` on a thread of its own; answers with what it writes.
+/// Runs `work` on its own thread and responds with the bytes that it writes.
 pub async fn stream(
     limits: &Work,
     work: impl FnOnce(&mut Out) -> Result<()> + Send + 'static,
@@ -230,7 +231,7 @@ pub async fn stream(
             Ok(()) => Message::End,
             Err(problem) => Message::Failed(problem),
         };
-        // If the client is gone, nobody needs the last message.
+        // If the client has disconnected, the last message is not needed.
         let _ = out.send(last);
         timer.abort();
     });
@@ -250,7 +251,7 @@ pub async fn stream(
     }
 }
 
-/// Runs `work` on a thread of its own; answers with the JSON that it gives.
+/// Runs `work` on its own thread and responds with the JSON that it returns.
 pub async fn json(
     limits: &Work,
     work: impl FnOnce(&Cancel) -> Result<serde_json::Value> + Send + 'static,
@@ -270,7 +271,7 @@ pub async fn json(
 
 async fn slot(limits: &Work, cancel: &Cancel) -> Result<Taken> {
     limits.slots.take(limits.patience, cancel).await.ok_or_else(|| {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many questions at once: ask again in a second")
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many requests at once: try again in a second")
     })
 }
 
@@ -280,13 +281,13 @@ async fn stop_after(longest: Duration, cancel: Cancel) {
 }
 
 fn broken() -> Problem {
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the question's thread failed unexpectedly")
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the thread of the request failed unexpectedly")
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub struct Answer {
     content: Content,
-    /// Once all is sent, the connection waits for the client.
+    /// After the last byte, the connection waits for the client.
     _then: Option<Silent>,
 }
 
@@ -295,7 +296,7 @@ impl Answer {
         Answer { content, _then: None }
     }
 
-    /// When it has been sent, its connection waits for the client.
+    /// Makes the connection wait for its client after this response.
     pub fn then_silent(self, connection: Option<Arc<Connection>>) -> Answer {
         Answer { _then: connection.map(Silent), ..self }
     }
@@ -311,7 +312,7 @@ impl Drop for Silent {
 
 enum Content {
     Whole(Option<Bytes>),
-    /// The worker's pieces, and what stops it when the body is let go.
+    /// The worker's parts, and the switch that stops it when the body is dropped.
     Streamed {
         pieces: Receiver<Message>,
         _waiting: Waiting,
@@ -328,7 +329,7 @@ impl Body for Answer {
             Content::Streamed { pieces, .. } => match std::task::ready!(pieces.poll_recv(context)) {
                 Some(Message::Piece(bytes)) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 Some(Message::End) => Poll::Ready(None),
-                // The connection is cut, so that the client notices: the status is sent already.
+                // The status is already sent, so the connection is cut to report the error.
                 Some(Message::Failed(problem)) => Poll::Ready(Some(Err(problem))),
                 Some(Message::Begin(_)) | None => Poll::Ready(Some(Err(broken()))),
             },

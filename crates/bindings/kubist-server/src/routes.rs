@@ -1,4 +1,4 @@
-//! Which address answers what.
+//! Routes each request to its handler.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,25 +17,25 @@ use crate::respond::{Answer, Work, json as answer_json, of_json, of_problem, str
 use crate::served_table::ServedTable;
 use crate::{answer, estimate, histogram, page, points};
 
-/// How often a table is checked while a client waits for changes.
+/// Interval between checks of a table while a client waits for changes.
 const CHECK_TABLE: Duration = Duration::from_millis(150);
 const LONGEST_WAIT: f64 = 30.0;
 
-/// What all requests share.
+/// State that all requests share.
 pub struct ServerState {
     pub tables: Vec<Arc<ServedTable>>,
     pub guard: Guard,
     pub work: Work,
-    /// Requests that wait for changes cost little and take long: they have slots of their own.
+    /// Requests that wait for changes are cheap but long, so they have slots of their own.
     pub watchers: Work,
     pub body_bytes: usize,
     pub body_patience: Duration,
 }
 
-/// Answers any request.
+/// Responds to any request.
 pub async fn answer(state: Arc<ServerState>, request: Request<Incoming>) -> Response<Answer> {
     let connection = request.extensions().get::<Arc<Connection>>().cloned();
-    // Without a body it is here as a whole.
+    // A request without a body is complete.
     if request.body().is_end_stream() {
         connection.iter().for_each(|connection| connection.is_answered());
     }
@@ -89,7 +89,7 @@ async fn route(state: &Arc<ServerState>, request: Request<Incoming>) -> Result<R
                 (["changes"], &Method::GET) => changes(state, table, uri.query()).await,
                 (["query"], &Method::POST | &Method::GET) => {
                     let asked = match *method {
-                        // A browser streams to disk only what it requests with GET.
+                        // Browsers stream only GET responses to disk.
                         Method::GET => Bytes::from(of_query(uri.query(), "ask")?),
                         _ => body(state, request).await?,
                     };
@@ -172,17 +172,17 @@ impl ServerState {
 }
 
 fn nothing_at(path: &str) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "nothing_here", format!("there is nothing at {path:?}"))
+    Problem::new(StatusCode::NOT_FOUND, "nothing_here", format!("there is nothing at {path:?}; /v1/openapi.json lists the addresses"))
 }
 
 fn allowed(methods: &'static str) -> Result<Response<Answer>> {
-    let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", format!("this address takes {methods}"));
+    let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", format!("this address accepts {methods} only"));
     let mut response = of_problem(&problem);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     Ok(response)
 }
 
-/// The token goes from the address, where histories keep it, into a cookie.
+/// Moves the token from the URL, which the browser's history keeps, into a cookie.
 fn with_cookie(state: &ServerState) -> Response<Answer> {
     let mut response = whole(Bytes::new(), "text/plain");
     *response.status_mut() = StatusCode::SEE_OTHER;
@@ -194,8 +194,8 @@ fn with_cookie(state: &ServerState) -> Response<Answer> {
     response
 }
 
-/// The whole body of a request, which must be JSON: other types a page of another site
-/// may send without asking first.
+/// The whole body of a request, which must be JSON: a page of another site can send other types without a
+/// preflight request.
 async fn body(state: &ServerState, request: Request<Incoming>) -> Result<Bytes> {
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if media_type.split(';').next().map(str::trim) != Some("application/json") {
@@ -215,16 +215,16 @@ async fn body(state: &ServerState, request: Request<Incoming>) -> Result<Bytes> 
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "too_large",
-            format!("a request's body has at most {} bytes", state.body_bytes),
+            format!("the body of the request is larger than the limit of {} bytes", state.body_bytes),
         )),
-        Ok(Err(error)) => Err(Problem::invalid(format!("the request's body: {error}"))),
-        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the request's body did not come")),
+        Ok(Err(error)) => Err(Problem::invalid(format!("cannot read the body of the request: {error}"))),
+        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body of the request did not arrive in time")),
     }
 }
 
-/// A value in an address, decoded.
+/// A decoded parameter of the URL.
 fn of_query(query: Option<&str>, name: &str) -> Result<String> {
-    of_query_if_there(query, name)?.ok_or_else(|| Problem::invalid(format!("{name}: it is missing in the address")))
+    of_query_if_there(query, name)?.ok_or_else(|| Problem::invalid(format!("{name}: this parameter is missing in the address")))
 }
 
 fn of_query_if_there(query: Option<&str>, name: &str) -> Result<Option<String>> {
@@ -232,7 +232,7 @@ fn of_query_if_there(query: Option<&str>, name: &str) -> Result<Option<String>> 
     let found = parts.filter_map(|part| part.split_once('=')).find(|(key, _)| *key == name);
     let Some((_, value)) = found else { return Ok(None) };
     let value =
-        decoded(value).ok_or_else(|| Problem::invalid(format!("{name}: {value:?} is not text, percent-encoded")))?;
+        decoded(value).ok_or_else(|| Problem::invalid(format!("{name}: {value:?} is not percent-encoded UTF-8")))?;
     Ok(Some(value))
 }
 
@@ -253,7 +253,7 @@ fn decoded(value: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Answers once the table has another version than the known one, or when `patience` ends.
+/// Responds when the table has another version than the known one, or when `patience` ends.
 async fn changes(state: &Arc<ServerState>, table: Arc<ServedTable>, query: Option<&str>) -> Result<Response<Answer>> {
     let known = of_query(query, "version")?;
     let patience = of_query(query, "patience").unwrap_or("25".into()).parse::<f64>();

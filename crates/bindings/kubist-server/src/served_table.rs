@@ -1,10 +1,9 @@
-//! A table that the server serves, and the snapshots of it that are in use.
+//! A served table and its snapshots in use.
 //!
-//! A client that asks for a region piece by piece must ask one snapshot of the table, or
-//! the pieces would not fit together. So each snapshot has a name, its *version*: the token
-//! that the engine gives it. Views of those that were used last are kept; any other is made
-//! again from its token, for as long as its files are there. A rewrite of the layout changes
-//! no answer and no version.
+//! A client that reads a region in several requests must read one snapshot, or the parts would not be
+//! consistent. Each snapshot therefore has a name, its *version*: the engine's token. The most recently used
+//! snapshots stay open; others are opened again from their token while their files exist. A rewrite of the
+//! layout changes no result and no version.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -16,27 +15,27 @@ use serde_json::{Value, json};
 
 use crate::problem::Result;
 
-/// Snapshots that are kept beside the newest. More can be in use: then views are made anew.
+/// Open snapshots besides the newest.
 const KEPT: usize = 16;
 
-/// One table and the snapshots of it that were shown.
+/// One table and the snapshots served so far.
 pub struct ServedTable {
     pub name: String,
     location: String,
     table: Mutex<Table>,
     shown: Mutex<Shown>,
-    /// Held while the table is checked for changes, so that no snapshot is shown after a newer one.
+    /// Held while the table is checked for changes, so that no snapshot is served after a newer one.
     looking: Mutex<()>,
-    /// Held while a view is made from a token: one at a time.
+    /// Held while a snapshot is opened from a token: one at a time.
     returning: Mutex<()>,
 }
 
-/// A snapshot of a table, with its name.
+/// A snapshot with its name.
 #[derive(Clone)]
 pub struct Pinned {
     pub version: String,
     pub snapshot: Snapshot,
-    /// What it holds, as the interface describes it.
+    /// The description of its contents in the interface.
     pub about: Arc<Value>,
     /// Differs if two snapshots differ.
     mark: Value,
@@ -44,7 +43,7 @@ pub struct Pinned {
 
 struct Shown {
     now: Pinned,
-    /// The last used first.
+    /// Most recently used first.
     kept: VecDeque<Pinned>,
 }
 
@@ -62,8 +61,8 @@ impl Shown {
     }
 }
 
-/// What a table is called in addresses: the last part of its location without `.kubist`
-/// and settings, and with nothing that an address would have to escape.
+/// The name of a table in URLs: the last part of its location without `.kubist` and settings, with characters
+/// that a URL would escape replaced.
 pub fn name_of(location: &str) -> String {
     let location = match location.split_once("://") {
         Some(("file", _)) | None => location,
@@ -91,7 +90,7 @@ impl ServedTable {
         self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    /// Opens what is at the location now, where the table that was served is not to be had any more.
+    /// Opens the table at the location again, because the served one no longer exists there.
     fn open_anew(&self) -> kubist::Result<Pinned> {
         let table = Table::open(&self.location)?;
         let now = Pinned::new(None, table.snapshot()?)?;
@@ -104,8 +103,8 @@ impl ServedTable {
         self.shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The table as it is now. If another one has come to its location, or an earlier state of it from a backup, that
-    /// is served from here on.
+    /// The newest snapshot. If the table was replaced or restored from a backup, the new one is served from
+    /// now on.
     pub fn now(&self) -> Result<Pinned> {
         let _looking = self.looking.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let seen = self.shown().now.snapshot.clone();
@@ -140,7 +139,7 @@ impl ServedTable {
         }
         let token: SnapshotToken = version.parse()?;
         let _returning = self.returning.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // Another thread may have made it meanwhile.
+        // Another thread may have opened it.
         if let Some(pinned) = self.shown().used(version) {
             return Ok(pinned);
         }
@@ -152,7 +151,7 @@ impl ServedTable {
 }
 
 impl Pinned {
-    /// Under its own name, or another that means the same.
+    /// The snapshot under its own version, or under an equivalent one.
     fn new(version: Option<&str>, snapshot: Snapshot) -> kubist::Result<Pinned> {
         let version = version.map_or_else(|| snapshot.token().to_string(), String::from);
         let known = snapshot.about()?;
@@ -177,12 +176,12 @@ impl Pinned {
         let of_step = |(step, known): (i64, Thinned)| json!({"step": step, "below": known.below, "rows": known.rows});
         about["thinned_steps"] = thinned.map(of_step).collect();
         about["commits"] = commits.into();
-        // Clients must not learn the server's paths.
+        // Clients must not see the server's paths.
         about["location"] = Value::Null;
         Ok(Pinned { version, snapshot, about: Arc::new(about), mark })
     }
 
-    /// How it is laid out, as well.
+    /// The description with the layout.
     ///
     /// # Errors
     ///
@@ -198,7 +197,7 @@ impl Pinned {
         Ok(described)
     }
 
-    /// Its description, with its name.
+    /// The description with the table's name.
     pub fn described(&self, name: &str) -> Value {
         let mut described = (*self.about).clone();
         described["name"] = name.into();
@@ -207,7 +206,7 @@ impl Pinned {
     }
 }
 
-/// How a column can be drawn: as numbers, moments in time, names, or not at all.
+/// How a column can be drawn: as numbers, times, text, or not at all.
 pub fn kind_of(data_type: &arrow_schema::DataType) -> &'static str {
     use arrow_schema::DataType::*;
     match data_type {

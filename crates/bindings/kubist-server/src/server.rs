@@ -1,4 +1,4 @@
-//! The server: it listens, admits connections within their limits, and ends them when it stops.
+//! The server: listens, admits connections within limits, and closes them when it stops.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,23 +20,23 @@ use crate::routes::{self, ServerState};
 use crate::served_table::{ServedTable, name_of};
 use crate::stall_timeout::{StallTimeout, hung_up};
 
-/// What clients may cost.
+/// Limits on the cost of clients.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Questions that run at a time; others wait.
+    /// Concurrent requests; others wait.
     pub questions: usize,
-    /// How long they wait, at most.
+    /// Longest wait of a request.
     pub question_patience: Duration,
-    /// How long a question may run.
+    /// Longest run time of a request.
     pub longest: Duration,
-    /// How long a client may leave its answer unread, or the body of its request unsent.
+    /// Longest time that a client may leave its response unread, or the body of its request unsent.
     pub stall: Duration,
-    /// How long it may take for a request's first lines, and between requests.
+    /// Longest time for a request's headers, and between requests.
     pub head: Duration,
     pub body_bytes: usize,
-    /// Where all are taken, one whose client is silent or slow gives way to a new one.
+    /// Open connections. Beyond them, a silent or slow client gives way to a new one.
     pub connections: usize,
-    /// Of one client's address.
+    /// Open connections of one client address.
     pub connections_of_address: usize,
 }
 
@@ -55,15 +55,15 @@ impl Default for Limits {
     }
 }
 
-/// What to serve, and to whom.
+/// Tables, address and token of the server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The tables' directories. Each is served under its directory's name.
+    /// Locations of the tables. Each is served under the name of its directory.
     pub tables: Vec<String>,
     pub address: IpAddr,
-    /// 0: any free one.
+    /// The port; 0 for any free port.
     pub port: u16,
-    /// What clients must show. Off loopback there must be one.
+    /// The token that clients must send. Required off loopback.
     pub token: Option<String>,
     pub limits: Limits,
 }
@@ -80,16 +80,16 @@ impl Default for Options {
     }
 }
 
-/// Requests that wait for changes at a time.
+/// Concurrent requests that wait for changes.
 const WATCHERS: usize = 64;
 
-/// How often to check whether a connection can give way.
+/// Interval between checks whether a connection can close for another.
 const CHECK_CONNECTIONS: Duration = Duration::from_millis(250);
-/// The answer to a client that has too many connections.
+/// The response to a client with too many connections.
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// A server that listens. It stops when it is dropped.
+/// A running server. Dropping it stops it.
 pub struct Server {
     address: SocketAddr,
     tables: Vec<String>,
@@ -102,20 +102,20 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// `Invalid` if an address that others reach has no token, or the token is not plain; as of
-    /// [`kubist::Table::open`] if a table cannot be opened; `Unavailable` or `Permission` if the
-    /// address cannot be listened at.
+    /// `Invalid` if the address is reachable from other machines and there is no token, or the token has
+    /// other characters than letters, digits and `-_.~`; the errors of [`kubist::Table::open`]; `Unavailable`
+    /// or `Permission` if the server cannot listen at the address.
     pub fn start(options: &Options) -> kubist::Result<Server> {
         let io = |what: &str, error: std::io::Error| kubist::Error::io(format!("{what}: {error}"), error);
         if !options.address.is_loopback() && options.token.as_deref().is_none_or(|token| token.len() < 16) {
             return Err(kubist::Error::Invalid(format!(
-                "{} can be reached from elsewhere: a token of at least 16 characters is needed",
+                "{} can be reached from other machines: give a token of at least 16 characters",
                 options.address
             )));
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
         if options.token.as_deref().is_some_and(|token| !token.chars().all(plain)) {
-            return Err(kubist::Error::Invalid("a token has letters, digits and - _ . ~ only".into()));
+            return Err(kubist::Error::Invalid("a token contains only letters, digits and - _ . ~".into()));
         }
         let mut tables: Vec<Arc<ServedTable>> = Vec::new();
         for location in &options.tables {
@@ -172,19 +172,19 @@ impl Server {
         self.address
     }
 
-    /// What the tables are called, in the order they were given.
+    /// The names of the tables, in the given order.
     pub fn tables(&self) -> &[String] {
         &self.tables
     }
 
-    /// Ends all connections.
+    /// Closes all connections.
     pub fn stop(mut self) {
         self.end();
     }
 
     fn end(&mut self) {
         if let Some(stop) = self.stop.take() {
-            // It may have ended by itself.
+            // It may have ended already.
             let _ = stop.send(());
         }
         if let Some(thread) = self.thread.take() {
@@ -203,7 +203,7 @@ async fn accept(listener: TcpListener, state: Arc<ServerState>, limits: Limits) 
     let connections = Connections::new(limits.connections, limits.connections_of_address);
     loop {
         let Ok((socket, client)) = listener.accept().await else {
-            // Out of file handles, say: it passes when connections end.
+            // For example out of file handles: retry after connections end.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -211,20 +211,20 @@ async fn accept(listener: TcpListener, state: Arc<ServerState>, limits: Limits) 
             match connections.admit(client.ip()) {
                 Ok(admitted) => break Some(admitted),
                 Err(Full::OfAddress) => break None,
-                // Until one ends, or is found to be slow.
+                // Until one ends or becomes slow.
                 Err(Full::OfAll) => drop(tokio::time::timeout(CHECK_CONNECTIONS, connections.one_left()).await),
             }
         };
         match admitted {
             Some(admitted) => drop(tokio::spawn(serve(socket, admitted, state.clone(), limits.clone()))),
-            // The socket's buffer holds it: nothing waits for the client.
+            // The socket's buffer holds the response, so nothing waits for the client.
             None => drop(socket.try_write(TOO_MANY)),
         }
     }
 }
 
 async fn serve(socket: TcpStream, admitted: Admitted, state: Arc<ServerState>, limits: Limits) {
-    // Frames are small and wanted at once.
+    // Frames are small and must arrive at once.
     let _ = socket.set_nodelay(true);
     let (socket, connection) = (Arc::new(socket), admitted.connection.clone());
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
@@ -239,7 +239,7 @@ async fn serve(socket: TcpStream, admitted: Admitted, state: Arc<ServerState>, l
         .max_buf_size(64 * 1024)
         .serve_connection(TokioIo::new(StallTimeout::new(socket.clone(), connection.clone(), limits.stall)), service);
     tokio::select! {
-        // An error ends the connection, which its client notices.
+        // An error ends the connection, which the client sees.
         _ = served => {}
         () = hung_up(&socket) => {}
         () = connection.gives_way() => {}

@@ -1,8 +1,8 @@
-//! A connection that ends when its client does not read, or is gone.
+//! Ends a connection whose client does not read or has disconnected.
 //!
-//! With TCP alone, a client that never reads keeps its connection, and the data that waits to be
-//! sent on it, for ever. Here a write that makes no progress for too long fails. A client that
-//! sends more than one request and hangs up is noticed, although the rest is not read.
+//! With TCP alone, a client that never reads would keep its connection and the unsent data forever. Here a
+//! write without progress fails after a time limit. A disconnect is also detected if the client has sent
+//! further requests that the server has not read yet.
 
 use std::future::Future;
 use std::io::{Error, ErrorKind, Result};
@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::connections::Connection;
 
-/// How often to check whether a client that sends more than is read has hung up.
+/// Interval between checks whether a client with unread requests has disconnected.
 const CHECK_CLIENT: Duration = Duration::from_millis(100);
 
 /// A stream whose writes fail once the client has read nothing for `patience`.
@@ -35,7 +35,7 @@ impl StallTimeout {
         StallTimeout { stream, connection, patience, timer: Box::pin(sleep(patience)), waiting: false }
     }
 
-    /// The outcome of a write; an error if it has waited for too long.
+    /// The outcome of a write; an error if it has waited too long.
     fn judge<T>(&mut self, written: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
         if self.waiting == written.is_ready() {
             self.waiting = written.is_pending();
@@ -52,8 +52,8 @@ impl StallTimeout {
     }
 }
 
-/// Waits until the other end has hung up, and a little longer: what it asked for last may be
-/// answered at once, and it may have closed no more than its own direction.
+/// Waits until the other end has closed, plus a short time: its last request may complete at once, and it may
+/// have closed only its sending direction.
 pub async fn hung_up(stream: &TcpStream) {
     loop {
         let gone = stream.ready(Interest::READABLE).await.map_or(true, |ready| ready.is_read_closed());
