@@ -228,7 +228,7 @@ def test_a_pdf_has_the_pixels_of_the_svg_and_text_to_copy(
 def test_only_what_there_is(table: kubist.Table, tmp_path: Path) -> None:
     refused = plot(table, tmp_path / "a.jpeg")
     assert refused.returncode == 2
-    assert "name a file that ends in .png, .svg or .pdf, not .jpeg" in refused.stderr
+    assert "use a file name that ends in .png, .svg or .pdf, not .jpeg" in refused.stderr
     with pytest.raises(kubist.InvalidInput, match=r"mine\.tiff: .* not \.tiff"):
         table.plot("x", "y").save(tmp_path / "mine.tiff")
     with pytest.raises(kubist.InvalidInput, match="theme: expected paper or dark"):

@@ -168,7 +168,7 @@ fn messages_say_what_a_person_would() {
     workdir.run("query run.kubist --limti 3").fails(2, &["--limit"]);
     workdir.run("query run.kubist --columns PID,klnd").fails(2, &["no column `klnd`; did you mean `kind`?"]);
     workdir.run("estimate run.kubist maen(x)").fails(2, &["there is no aggregate \"maen\"; did you mean mean"]);
-    let ending = ["a picture is a PNG, SVG or PDF", "not .jpg"];
+    let ending = ["a plot is a PNG, SVG or PDF", "not .jpg"];
     workdir.run("plot run.kubist --axes x,y -o a.jpg").fails(2, &ending);
     workdir.run("plot run.kubist --axes x,y -o a.gif").fails(2, &["not .gif", "an animation needs --animate COLUMN"]);
     workdir

@@ -1,4 +1,4 @@
-//! A picture in memory: rectangles, blended pixels, PNG.
+//! An RGB image in memory: rectangles, blended pixels, PNG output.
 
 use std::io::Write;
 
@@ -7,17 +7,17 @@ use kubist_types::Cancel;
 use crate::colormap::Color;
 use crate::error::Error;
 
-/// Bytes that are compressed between two looks at the switch.
+/// Bytes compressed between two checks for cancellation.
 pub(crate) const PIECE: usize = 1 << 18;
 
-/// A picture, drawn: rows of pixels from the top.
+/// A drawn image: rows of pixels from the top.
 pub struct Canvas {
     pub(crate) width: usize,
     pub(crate) height: usize,
     pixels: Vec<Color>,
 }
 
-/// Whole pixels: from `x`, `y` on, growing to the right and down.
+/// A rectangle of whole pixels; x grows to the right and y down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rect {
     pub x: i64,
@@ -41,7 +41,7 @@ impl Canvas {
         Canvas { width, height, pixels: vec![background; width * height] }
     }
 
-    /// Mixes `color` into a pixel; outside the canvas nothing happens.
+    /// Blends `color` into a pixel. Pixels outside of the canvas are ignored.
     pub(crate) fn blend(&mut self, x: i64, y: i64, color: Color, opacity: f32) {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
             return;
@@ -62,7 +62,7 @@ impl Canvas {
         }
     }
 
-    /// A frame of `thickness` around the outside of `rect`.
+    /// Draws a frame of `thickness` around the outside of `rect`.
     pub(crate) fn frame(&mut self, rect: Rect, thickness: i64, color: Color) {
         let Rect { x, y, width, height } = rect;
         let t = thickness;
@@ -72,7 +72,7 @@ impl Canvas {
         self.fill(Rect { x: x + width, y, width: t, height }, color);
     }
 
-    /// Is a pixel neither black, white nor grey?
+    /// Returns whether a pixel is neither black, white nor grey.
     pub(crate) fn is_colored(&self, x: i64, y: i64) -> bool {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else {
             return false;
@@ -81,22 +81,22 @@ impl Canvas {
         x < self.width && y < self.height && far(self.pixels[y * self.width + x])
     }
 
-    /// Its width in pixels.
+    /// Width in pixels.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Its height in pixels.
+    /// Height in pixels.
     pub fn height(&self) -> usize {
         self.height
     }
 
-    /// Writes a PNG that carries `texts` (keyword, text) beside the pixels.
+    /// Writes a PNG with `texts` (keyword, text) as metadata.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if `out` fails, [`Error::Encoding`] if there is no PNG of it: no pixel, or a
-    /// keyword that the format does not allow; [`Error::Cancelled`].
+    /// [`Error::Io`] if `out` fails; [`Error::Encoding`] if the image has no pixel or PNG does not allow a
+    /// keyword; [`Error::Cancelled`].
     pub fn write_png(&self, out: impl Write, texts: &[(&str, &str)], cancel: &Cancel) -> Result<(), Error> {
         let size = (self.width as u32, self.height as u32);
         encode(out, size, png::ColorType::Rgb, self.pixels.as_flattened(), texts, cancel)
@@ -113,7 +113,7 @@ impl Canvas {
     }
 }
 
-/// Writes pixels as a PNG that carries `texts` (keyword, text).
+/// Writes pixels as a PNG with `texts` (keyword, text).
 pub(crate) fn encode(
     out: impl Write,
     (width, height): (u32, u32),

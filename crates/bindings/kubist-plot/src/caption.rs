@@ -1,9 +1,9 @@
-//! What a picture says of the records that it shows.
+//! Captions of plots.
 
 use kubist_types::human;
 
-/// `n of N points, fraction p`: how many points there are to draw, and of how many records they are a
-/// sample of this fraction. `rows` is the number of these, where it is known.
+/// `n of N points, fraction p`. `drawn` points are a sample of this fraction of `rows` rows; `None` if the
+/// number is unknown.
 pub fn caption(drawn: u64, fraction: f64, rows: Option<u64>) -> String {
     if drawn == 0 {
         return "no points".to_string();
@@ -14,7 +14,7 @@ pub fn caption(drawn: u64, fraction: f64, rows: Option<u64>) -> String {
     let all = match rows {
         Some(rows) => human::count(rows),
         None => {
-            // What a uniform sample of this fraction says about the whole.
+            // Horvitz-Thompson estimate of the total from a uniform sample.
             let estimate = drawn as f64 / fraction;
             let digits = 10f64.powf((estimate.max(1.0).log10().floor() - 2.0).max(0.0));
             format!("about {}", human::count(((estimate / digits).round() * digits) as u64))

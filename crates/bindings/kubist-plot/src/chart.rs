@@ -1,4 +1,4 @@
-//! Charts: lines, dots and spans over two axes, side by side in one picture.
+//! Charts of lines, dots and spans over two axes, side by side in one image.
 
 use kubist_types::steps::{LEAST, part, share};
 
@@ -8,19 +8,19 @@ use crate::layout::{CAPTION_TEXT, LABEL_TEXT, MARK_TEXT, TITLE_TEXT};
 use crate::text::{Anchor, Text, Typeface};
 use crate::ticks::{Scale, Ticks, ticks};
 
-/// Each chart, in pixels, and the row above them.
+/// Size of a chart, and height of the title row, in pixels.
 const WIDTH: i64 = 620;
 const HEIGHT: i64 = 520;
 const TITLE: i64 = 56;
-/// Around the axes.
+/// Margins around the axes.
 const LEFT: i64 = 92;
 const RIGHT: i64 = 24;
 const ABOVE: i64 = 54;
 const BELOW: i64 = 74;
-/// Half the width of a line, and of a dot.
+/// Half the width of a line, and the radius of a dot.
 const LINE: f64 = 1.4;
 const DOT: f64 = 4.5;
-/// Data keeps this share of an axis from its ends.
+/// Fraction of an axis left empty at each end.
 const MARGIN: f64 = 0.04;
 
 const BACKGROUND: Color = [255, 255, 255];
@@ -28,15 +28,15 @@ const GRID: Color = [233, 235, 238];
 const AXIS: Color = [90, 94, 102];
 const TEXT: Color = [34, 37, 43];
 
-/// One chart: series over two axes, which span all their points.
+/// One chart. Its axes span all points of the series.
 pub struct Chart {
-    /// Above the axes.
+    /// Title above the axes.
     pub title: String,
-    /// Label, and how values are mapped; values that have no logarithm are left out of one.
+    /// Label and scale. A logarithmic axis leaves out values that have no logarithm.
     pub x: (String, Scale),
-    /// The same, upwards.
+    /// Label and scale of the vertical axis.
     pub y: (String, Scale),
-    /// In the order in which they are drawn and listed.
+    /// In the order of drawing and of the legend.
     pub series: Vec<Series>,
 }
 
@@ -50,11 +50,11 @@ pub struct Series {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Mark {
-    /// Through all points.
+    /// A line through all points.
     Line,
-    /// One for each point.
+    /// A dot for each point.
     Dots,
-    /// From each odd point to the even one behind it.
+    /// A line from each odd point to the next.
     Spans,
 }
 
@@ -69,7 +69,7 @@ impl Series {
         Series { name: name.into(), color, mark: Mark::Dots, points: points.into_iter().collect() }
     }
 
-    /// Level stretches: from, to, and how high.
+    /// Horizontal lines: start, end and height.
     pub fn spans(name: &str, color: Color, spans: impl IntoIterator<Item = (f64, f64, f64)>) -> Series {
         let points = spans.into_iter().flat_map(|(from, to, y)| [(from, y), (to, y)]).collect();
         Series { name: name.into(), color, mark: Mark::Spans, points }
@@ -96,7 +96,7 @@ pub fn draw(charts: &[Chart], title: &str) -> Canvas {
     canvas
 }
 
-/// Values on a length.
+/// The mapping of values to pixels.
 struct Axis {
     scale: Scale,
     low: f64,
@@ -117,7 +117,7 @@ impl Axis {
         Axis { scale, low: off((low - margin).max(f64::MIN)), high: off((high + margin).min(f64::MAX)) }
     }
 
-    /// 0 at the low end, 1 at the high end; `None` for a value that is not on the axis.
+    /// The position of a value, from 0 at the low end to 1 at the high end; `None` if it is not on the axis.
     fn share(&self, value: f64) -> Option<f64> {
         let share = match self.scale {
             Scale::Log => share(self.low.ln(), self.high.ln(), value.ln()),
@@ -181,7 +181,7 @@ impl Pen<'_> {
         self.legend(chart);
     }
 
-    /// The names of the series, in the corner that fewest points lie near.
+    /// Draws the legend in the corner with fewest points.
     fn legend(&mut self, chart: &Chart) {
         const LINE_HEIGHT: f64 = 21.0;
         let plot = self.plot;
@@ -213,7 +213,7 @@ impl Pen<'_> {
         self.typeface.write(self.canvas, &Text { text, size, at, anchor, up: false, color: TEXT });
     }
 
-    /// All pixels nearer than `half` to the stretch between two points.
+    /// Fills all pixels within `half` of the line between two points.
     fn stroke(&mut self, from: (f64, f64), to: (f64, f64), half: f64, color: Color) {
         let reach = half + 1.0;
         let (left, right) = (from.0.min(to.0) - reach, from.0.max(to.0) + reach);

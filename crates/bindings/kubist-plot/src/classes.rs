@@ -1,18 +1,17 @@
-//! Colours of values that only tell records apart: truths, and few whole numbers.
+//! Colours for categorical values: booleans, and few integers.
 //!
-//! A class has a colour of its own and no average: a pixel has the colour of the class that covers
-//! most of it.
+//! A class has its own colour and no average. A pixel has the colour of the class that covers most of it.
 
 use crate::colormap::Color;
 use crate::ticks::whole;
 
-/// More of them could not be told from each other.
+/// More colours would be hard to distinguish.
 const MOST: usize = 12;
-/// The largest number up to which floats have each whole one.
+/// The largest integer up to which f64 represents every integer, 2^53 - 1.
 const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
 
-/// Colours that can be told apart: those of Tableau as matplotlib has them (CC0), but for the grey one,
-/// which means that a value is missing, and three darker ones.
+/// Distinct colours: Tableau's palette as in matplotlib (CC0), without grey, which marks missing values, plus
+/// three darker colours.
 const PALETTE: [Color; MOST] = [
     [0x1f, 0x77, 0xb4],
     [0xff, 0x7f, 0x0e],
@@ -28,19 +27,19 @@ const PALETTE: [Color; MOST] = [
     [0xad, 0x49, 0x4a],
 ];
 
-/// Of what kind the values are that colour points.
+/// The kind of the values that colour points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// Numbers, of which two have one between them.
+    /// Continuous numbers.
     #[default]
     Measured,
-    /// Whole numbers: classes, where they are few.
+    /// Integers: classes if there are few.
     Whole,
-    /// 0 and 1 are false and true.
+    /// 0 is false and 1 is true.
     Truths,
 }
 
-/// The classes of a picture, ascending.
+/// The classes of a plot, ascending.
 #[derive(Clone, Debug)]
 pub(crate) struct Classes {
     values: Vec<f64>,
@@ -48,9 +47,9 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// `None` where the values are no classes, or too many.
+    /// `None` if the values are not classes or there are too many.
     pub(crate) fn of(kind: Kind, values: &[f64]) -> Option<Classes> {
-        // Of larger ones several are one float.
+        // Several larger integers are the same f64.
         let are_told_apart = values.iter().all(|value| !(value.abs() > MOST_EXACT && value.is_finite()));
         if kind == Kind::Measured || !are_told_apart {
             return None;
@@ -71,18 +70,18 @@ impl Classes {
         self.values.len()
     }
 
-    /// Where its part of the colours has its middle; `None` for a value that is none of them.
+    /// The middle of the value's segment of the colour bar, in [0, 1]; `None` for other values.
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         let place = self.values.binary_search_by(|known| known.total_cmp(&value)).ok()?;
         Some((place as f64 + 0.5) / self.count() as f64)
     }
 
-    /// The colour of the class in whose part of the colours a share lies.
+    /// The colour of the class whose segment contains this position.
     pub(crate) fn color(&self, share: f64) -> Color {
         PALETTE[((share * self.count() as f64) as usize).min(self.count() - 1)]
     }
 
-    /// Each with its name, or where there is room for fewer every second, third and so on.
+    /// Positions and labels, thinned to at most `most`.
     pub(crate) fn marks(&self, most: usize) -> Vec<(f64, String)> {
         let every = self.count().div_ceil(most.max(1));
         let name = |value: &f64| match self.kind {
@@ -92,7 +91,7 @@ impl Classes {
         self.values.iter().step_by(every).map(|value| (*value, name(value))).collect()
     }
 
-    /// The values, one after the other.
+    /// The values, ascending.
     pub(crate) fn values(&self) -> &[f64] {
         &self.values
     }

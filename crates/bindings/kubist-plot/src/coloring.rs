@@ -1,4 +1,4 @@
-//! Which colour a pixel gets, and what the colour bar says.
+//! The colour of each pixel, and the marks of the colour bar.
 
 use kubist_types::Cancel;
 use kubist_types::steps::{self, LEAST};
@@ -11,28 +11,27 @@ use crate::spec::{Ends, Picture};
 use crate::splat::{Splat, Splats};
 use crate::ticks::{Scale, Ticks, ticks};
 
-/// A map from values, or from density, to colours.
+/// A mapping from values, or from density, to colours.
 #[derive(Clone)]
 pub(crate) struct Colors {
     pub label: String,
     pub scale: Scale,
-    /// In the scale's terms: exponents of ten if it is logarithmic. `None`: there
-    /// is nothing to colour.
+    /// The ends in the scale's terms: exponents of ten on a logarithmic scale. `None` if nothing is coloured.
     pub ends: Option<Ends>,
-    /// Whether there are values below or above the ends.
+    /// Whether values are below or above the ends.
     pub beyond: (bool, bool),
     ramp: Ramp,
     /// The values that have a colour each.
     pub classes: Option<Classes>,
-    /// `None`: colours are values.
+    /// `None` if colours show values.
     density: Option<Density>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Density {
-    /// Records for each pixel, of weight 1.
+    /// Rows per pixel for a weight of 1.
     per_weight: f64,
-    /// The greatest of all pixels so far, in the same unit; 0 before any.
+    /// The greatest density of all pixels so far, in the same unit; 0 before any.
     densest: f64,
 }
 
@@ -41,7 +40,7 @@ impl Colors {
         let density = Colors {
             label: "points per pixel".to_string(),
             scale: Scale::Log,
-            // Settled when the points have fallen on their pixels.
+            // The final ends follow from the drawn points.
             ends: (!picture.points.is_empty()).then_some(Ends { low: 0.0, high: 1.0 }),
             beyond: (false, false),
             ramp: Ramp::of_density(picture.color.map, background),
@@ -65,7 +64,7 @@ impl Colors {
             return Ok(nothing);
         };
         let (mut chosen_low, mut chosen_high) = (low, high);
-        // A few extreme values must not take the colours from all others.
+        // A few extreme values must not use up the whole colour range.
         if let Some([bottom, top]) = quantiles(|| mapped.iter().copied(), [0.005, 0.995], cancel)?
             && top > bottom
             && steps::part(low, high, 1.5) > top - bottom
@@ -76,7 +75,7 @@ impl Colors {
         let low_end = given(picture.color.ends.0).unwrap_or(chosen_low);
         let high_end = given(picture.color.ends.1).unwrap_or(chosen_high).max(low_end);
         let ends = Ends::apart(low_end, high_end, 1.0);
-        // Exponents of numbers that there are.
+        // Exponents of finite numbers.
         let ends = match scale {
             Scale::Log => Ends { low: ends.low.max(LEAST.log10()), high: ends.high.min(f64::MAX.log10()) },
             _ => ends,
@@ -89,8 +88,8 @@ impl Colors {
         if self.scale == Scale::Log { value.log10() } else { value }
     }
 
-    /// The share of the colours at which a point's value lies: what splats
-    /// average. Clamped, so that one extreme value does not drown its neighbours.
+    /// The position of a value in the colour range, which pixels average. Clamped to [0, 1], so that an
+    /// extreme value does not dominate its neighbours.
     pub(crate) fn share(&self, value: f64) -> f32 {
         if let Some(classes) = &self.classes {
             return classes.share(value).map_or(f32::NAN, |share| share as f32);
@@ -101,14 +100,14 @@ impl Colors {
         }
     }
 
-    /// Settles the ends of a density, once all points have fallen; of several pictures, one after
-    /// the other, they are those of all.
+    /// Determines the ends of a density after all points are drawn. For several frames, call it with each;
+    /// the ends cover all.
     pub(crate) fn settle(&mut self, splats: &Splats, fraction: f64, cancel: &Cancel) -> Result<(), Error> {
         let (Some(density), Some(former)) = (self.density, self.ends) else {
             return Ok(());
         };
         let per_weight = 1.0 / (splats.disc_pixels() * fraction);
-        // From one lone point to nearly the densest pixel.
+        // From the density of a single point to nearly the densest pixel.
         let weights = || splats.pixels().map(|(.., splat)| f64::from(splat.weight));
         let densest = weights().fold(0.0, f64::max);
         let most = quantiles(weights, [0.999], cancel)?
@@ -124,7 +123,7 @@ impl Colors {
         Ok(())
     }
 
-    /// The colour of a pixel; `None` where no point has a value.
+    /// The colour of a pixel; `None` if no point on it has a value.
     pub(crate) fn color(&self, splat: &Splat) -> Option<Color> {
         match (self.density, self.ends, splat.value) {
             (Some(density), Some(ends), _) => {
@@ -135,7 +134,7 @@ impl Colors {
         }
     }
 
-    /// The marks of a colour bar that has room for `most`.
+    /// At most about `most` marks of the colour bar.
     pub(crate) fn marks(&self, most: usize) -> Ticks {
         if let Some(classes) = &self.classes {
             return Ticks { major: classes.marks(most), ..Ticks::default() };
@@ -149,13 +148,13 @@ impl Colors {
         ticks(self.scale, value(ends.low), value(ends.high), most)
     }
 
-    /// Where a value lies on the colour bar: 0 at its foot, 1 at its head.
+    /// The position of a value on the colour bar, from 0 at the bottom to 1 at the top.
     pub(crate) fn height(&self, value: f64) -> f64 {
         let of_class = self.classes.as_ref().and_then(|classes| classes.share(value));
         of_class.unwrap_or_else(|| self.ends.map_or(0.0, |ends| ends.share(self.mapped(value))))
     }
 
-    /// The colour at a share of the colour bar.
+    /// The colour at a position of the colour bar.
     pub(crate) fn at(&self, share: f64) -> Color {
         self.classes.as_ref().map_or_else(|| self.ramp.color(share), |classes| classes.color(share))
     }

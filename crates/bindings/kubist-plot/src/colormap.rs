@@ -1,18 +1,17 @@
-//! Colours for numbers: 0 to 1 along a path of sRGB colours.
+//! Colormaps from [0, 1] to sRGB colours.
 //!
-//! The perceptually even maps of matplotlib (viridis, magma, inferno, plasma;
-//! CC0) and cividis, Google's turbo (Apache-2.0), Moreland's coolwarm, and grey,
-//! each by its equidistant stops.
+//! The perceptually uniform maps of matplotlib (viridis, magma, inferno, plasma; CC0) and cividis, Google's
+//! turbo (Apache-2.0), Moreland's coolwarm, and grey. Each is given by equidistant stops.
 
 use std::str::FromStr;
 
 /// Red, green, blue.
 pub type Color = [u8; 3];
 
-/// A path of colours.
+/// A colormap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Colormap {
-    /// Purple over green to yellow, as light as it is high.
+    /// Purple over green to yellow, with increasing lightness.
     Viridis,
     /// Black over red to pale yellow.
     Magma,
@@ -20,11 +19,11 @@ pub enum Colormap {
     Inferno,
     /// Blue over red to yellow.
     Plasma,
-    /// Blue to yellow, alike for those who see no red or green.
+    /// Blue to yellow, suitable for colour vision deficiency.
     Cividis,
-    /// A rainbow: more steps to tell apart, uneven in lightness.
+    /// A rainbow: more distinct colours, but uneven lightness.
     Turbo,
-    /// Blue over grey to red, for values around a middle.
+    /// Blue over grey to red, for diverging values.
     Coolwarm,
     /// Black to white.
     Gray,
@@ -83,7 +82,7 @@ impl Colormap {
         }
     }
 
-    /// The colour of `t`; below 0 as 0, above 1 as 1.
+    /// The colour of `t`, clamped to [0, 1].
     pub fn color(self, t: f64) -> Color {
         let stops = self.stops();
         let position = t.clamp(0.0, 1.0) * (stops.len() - 1) as f64;
@@ -96,12 +95,12 @@ impl Colormap {
     }
 }
 
-/// How light a colour looks, of 255 (Rec. 709).
+/// The luminance of a colour, from 0 to 255 (Rec. 709).
 fn lightness([red, green, blue]: Color) -> f64 {
     0.2126 * f64::from(red) + 0.7152 * f64::from(green) + 0.0722 * f64::from(blue)
 }
 
-/// The part of a map that can be told from the background.
+/// The part of a colormap that contrasts with the background.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ramp {
     map: Colormap,
@@ -110,9 +109,9 @@ pub(crate) struct Ramp {
 }
 
 impl Ramp {
-    /// Leaves out an end of the map that would vanish in `background`.
+    /// Leaves out an end of the map that is too close to `background`.
     pub fn on(map: Colormap, background: Color) -> Ramp {
-        /// How much lighter or darker than the background a colour must be, of 255.
+        /// Smallest difference of luminance to the background, of 255.
         const APART: f64 = 30.0;
         const STEP: f64 = 0.01;
         const MOST: usize = 32;
@@ -124,7 +123,7 @@ impl Ramp {
         Ramp { map, from: first(&apart), to: 1.0 - first(&|less| apart(1.0 - less)) }
     }
 
-    /// For densities: what is more stands out more from `background`, dark on paper and light on a dark ground.
+    /// The ramp for densities: higher density has more contrast to `background`.
     pub fn of_density(map: Colormap, background: Color) -> Ramp {
         let Ramp { from, to, .. } = Ramp::on(map, background);
         let away = |t: f64| (lightness(map.color(t)) - lightness(background)).abs();
@@ -132,7 +131,7 @@ impl Ramp {
         Ramp { map, from, to }
     }
 
-    /// The colour at a share of the ramp.
+    /// The colour at a position of the ramp, from 0 to 1.
     pub fn color(&self, share: f64) -> Color {
         self.map.color(self.from + (self.to - self.from) * share.clamp(0.0, 1.0))
     }

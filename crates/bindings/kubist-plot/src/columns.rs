@@ -1,4 +1,4 @@
-//! What a column's type and metadata say about how it is drawn.
+//! Derives scale, unit and label from a column's type and metadata.
 
 use arrow_schema::{DataType, Field};
 
@@ -10,11 +10,11 @@ use crate::error::Error;
 use crate::points::{Points, extent};
 use crate::ticks::Scale;
 
-/// How a column is drawn along an axis.
+/// The scale of a column along an axis.
 ///
 /// # Errors
 ///
-/// [`Error::NotDrawable`] if its values are no numbers, dates or times.
+/// [`Error::NotDrawable`] if its values are not numbers, dates or times.
 pub fn scale(field: &Field) -> Result<Scale, Error> {
     let mut data_type = field.data_type();
     if let DataType::Dictionary(_, values) = data_type {
@@ -28,7 +28,7 @@ pub fn scale(field: &Field) -> Result<Scale, Error> {
     }
 }
 
-/// What the values of a column are where they colour points.
+/// The kind of a column's values for colours.
 pub fn kind(field: &Field) -> Kind {
     match field.data_type() {
         DataType::Boolean => Kind::Truths,
@@ -37,7 +37,7 @@ pub fn kind(field: &Field) -> Kind {
     }
 }
 
-/// The column's unit: its metadata's, or seconds for times.
+/// The unit of a column: from its metadata, or seconds for times.
 pub fn unit(field: &Field) -> Option<String> {
     let unit = ["unit", "units"].into_iter().find_map(|key| field.metadata().get(key));
     match field.data_type() {
@@ -46,7 +46,7 @@ pub fn unit(field: &Field) -> Option<String> {
     }
 }
 
-/// A column's name with its unit.
+/// The name of a column with its unit.
 pub fn label(field: &Field) -> String {
     match unit(field) {
         Some(unit) => format!("{} [{unit}]", field.name()),
@@ -54,8 +54,8 @@ pub fn label(field: &Field) -> String {
     }
 }
 
-/// Whether one unit should be as long across as up: for two components of one thing, unless a
-/// faithful picture would be a line.
+/// Returns whether both axes should have the same scale: for two components of one vector, unless the plot
+/// would be nearly a line.
 pub fn suits_equal_aspect(x: &Field, y: &Field, points: &Points) -> bool {
     const MOST_UNEQUAL: f64 = 12.0;
     let span = |numbers: &[f64]| extent(numbers).map_or(0.0, |(low, high)| part(low, high, 2.0));
@@ -63,8 +63,8 @@ pub fn suits_equal_aspect(x: &Field, y: &Field, points: &Points) -> bool {
     same_unit(x, y) && (1.0 / MOST_UNEQUAL..=MOST_UNEQUAL).contains(&ratio)
 }
 
-/// The unit of two columns, where a length in it is the same along both; angles on a sphere are not, and what has no
-/// direction is none.
+/// The common unit of two columns, if a length in it is the same along both axes. Angles on a sphere and
+/// quantities without a direction have none.
 pub fn scale_bar(x: &Field, y: &Field) -> Option<String> {
     const ANGLES: [&str; 13] = [
         "deg",
@@ -86,8 +86,8 @@ pub fn scale_bar(x: &Field, y: &Field) -> Option<String> {
     (!is_angle && same_unit(x, y)).then_some(length)
 }
 
-/// Whether two columns are components of one thing: by their units, if these have a direction, or by
-/// names that differ in x, y, z or a digit alone. Two magnitudes, or two masses, are none.
+/// Returns whether two columns are components of one vector: by their units, if these have a direction, or by
+/// names that differ only in x, y, z or a digit. Two magnitudes or two masses are not.
 fn same_unit(x: &Field, y: &Field) -> bool {
     match (unit(x), unit(y)) {
         (Some(one), Some(other)) if one != other => return false,
@@ -115,7 +115,10 @@ mod tests {
         let of = |data_type: DataType| scale(&Field::new("s", data_type, true));
         assert_eq!(of(DataType::Timestamp(TimeUnit::Millisecond, None)).unwrap(), Scale::Calendar);
         assert_eq!(of(DataType::Float32).unwrap(), Scale::Linear);
-        assert_eq!(of(DataType::Utf8).unwrap_err().to_string(), "column \"s\" (Utf8) cannot be drawn");
+        assert_eq!(
+            of(DataType::Utf8).unwrap_err().to_string(),
+            "column \"s\" (Utf8) cannot be drawn: it must contain numbers, dates or times"
+        );
     }
 
     #[test]
@@ -132,7 +135,7 @@ mod tests {
         for unit in ["m", "deg", "m/s"] {
             assert!(same_unit(&measured("ra", unit), &measured("dec", unit)), "{unit}");
         }
-        // A colour and a brightness, and whatever else has no direction.
+        // Units of quantities without a direction, such as magnitude and temperature.
         for unit in ["mag", "kg", "K"] {
             let (one, other) = (measured("bv", unit), measured("brightness", unit));
             assert!(!same_unit(&one, &other) && scale_bar(&one, &other).is_none(), "{unit}");

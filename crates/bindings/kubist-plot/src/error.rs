@@ -1,50 +1,50 @@
-//! Why there is no picture.
+//! Errors of drawing.
 
 use arrow_schema::{ArrowError, DataType};
 use kubist_types::Cancel;
 
-/// Looks at a switch once in a few thousand steps.
+/// Checks for cancellation once in a few thousand steps.
 pub(crate) type Steps<'a> = kubist_index::gradual::Steps<'a, Cancel>;
 
-/// Why there is no picture.
+/// An error of drawing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A batch lacks a column: name another one.
-    #[error("no column {column:?}")]
+    /// A batch lacks a column.
+    #[error("the result has no column {column:?}")]
     Missing {
-        /// Its name.
+        /// The column.
         column: String,
     },
-    /// A column's values are no numbers, dates or times: name another one.
-    #[error("column {column:?} ({data_type}) cannot be drawn")]
+    /// The values of a column are not numbers, dates or times.
+    #[error("column {column:?} ({data_type}) cannot be drawn: it must contain numbers, dates or times")]
     NotDrawable {
-        /// Its name.
+        /// The column.
         column: String,
-        /// What it holds.
+        /// Its type.
         data_type: DataType,
     },
-    /// A column's values do not become numbers.
+    /// The values of a column cannot be converted to numbers.
     #[error("column {column:?}: {source}")]
     Values {
-        /// Its name.
+        /// The column.
         column: String,
-        /// What Arrow said.
+        /// Arrow's error.
         source: ArrowError,
     },
-    /// The picture's bytes could not be written.
-    #[error("the picture: {0}")]
+    /// The output could not be written.
+    #[error("cannot write the plot: {0}")]
     Io(#[source] std::io::Error),
-    /// The switch was set that stops drawing.
+    /// The cancel switch was set.
     #[error("cancelled")]
     Cancelled,
-    /// There is no PNG of this picture.
-    #[error("the picture: {0}")]
+    /// The image cannot be encoded in this format.
+    #[error("cannot write the plot: {0}")]
     Encoding(String),
 }
 
 impl From<kubist_types::Error> for Error {
-    /// Drawing asks the engine for nothing but whether to go on.
+    /// The engine's only error while drawing is a cancellation.
     fn from(_: kubist_types::Error) -> Error {
         Error::Cancelled
     }

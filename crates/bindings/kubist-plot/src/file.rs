@@ -1,4 +1,4 @@
-//! Pictures as files.
+//! Plots as files.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,23 +9,23 @@ use crate::error::Error;
 use crate::scene::Scene;
 use crate::{pdf, svg};
 
-/// A kind of file.
+/// A file format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Format {
     /// Pixels.
     Png,
-    /// Lines and text as such, the data as pixels.
+    /// Vector lines and text; the points are pixels.
     Svg,
-    /// The same on a page; it carries its font.
+    /// The same on a page, with its font embedded.
     Pdf,
 }
 
 impl Format {
-    /// The format that a file's ending names; PNG where there is none.
+    /// The format of a file's extension; PNG if there is none.
     ///
     /// # Errors
     ///
-    /// A sentence that names the ending, if pictures have no such format.
+    /// A message that names the extension if it is not supported.
     pub fn of(path: &Path) -> Result<Format, String> {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {
@@ -33,18 +33,19 @@ impl Format {
             Some("svg") => Ok(Format::Svg),
             Some("pdf") => Ok(Format::Pdf),
             Some(ending) => Err(format!(
-                "a picture is a PNG, SVG or PDF: name a file that ends in .png, .svg or .pdf, not .{ending}"
+                "a plot is a PNG, SVG or PDF: use a file name that ends in .png, .svg or .pdf, not .{ending}"
             )),
         }
     }
 }
 
 impl Scene {
-    /// Writes it with a title and a description, which readers of such files show or search.
+    /// Writes the plot with a title and a description as metadata.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if `out` fails, [`Error::Encoding`] if there is no such file of it; [`Error::Cancelled`].
+    /// [`Error::Io`] if `out` fails; [`Error::Encoding`] if the format cannot encode it;
+    /// [`Error::Cancelled`].
     pub fn write(
         &self,
         format: Format,

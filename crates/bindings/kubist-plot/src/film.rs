@@ -1,7 +1,6 @@
-//! Pictures one after the other, as an animated GIF.
+//! Animated GIFs.
 //!
-//! A GIF has 256 colours. They are those that such pictures are made of, whatever the data: each
-//! frame has the same, so none flickers.
+//! All frames share one palette of 256 colours that does not depend on the data, so colours do not flicker.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,24 +14,24 @@ use crate::colormap::Color;
 use crate::error::Error;
 use crate::picture::Stage;
 
-/// An animated GIF that is being written. It is whole after [`Film::finish`].
+/// An animated GIF that is being written. Call [`Film::finish`] at the end.
 pub struct Film<W: Write> {
     encoder: Encoder<W>,
     palette: Vec<Color>,
-    /// The nearest of the palette, where it was looked for.
+    /// Nearest palette entries found so far.
     nearest: HashMap<Color, u8>,
     size: (u16, u16),
-    /// Of each frame, in hundredths of a second.
+    /// Delay of each frame in hundredths of a second.
     delay: u16,
 }
 
 impl Film<Vec<u8>> {
-    /// Browsers show what is shorter than two hundredths of a second at their own pace.
+    /// Browsers do not honour delays below two hundredths of a second.
     pub const MOST_PER_SECOND: f64 = 50.0;
 }
 
 impl<W: Write> Film<W> {
-    /// A film of frames of `stage`, so many a second, that begins again at its end.
+    /// Starts a GIF of frames of `stage` that repeats forever.
     ///
     /// # Errors
     ///
@@ -51,7 +50,8 @@ impl<W: Write> Film<W> {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the output fails, [`Error::Encoding`] if the frame is of another size; [`Error::Cancelled`].
+    /// [`Error::Io`] if the output fails; [`Error::Encoding`] if the frame has another size;
+    /// [`Error::Cancelled`].
     pub fn add(&mut self, canvas: &Canvas, cancel: &Cancel) -> Result<(), Error> {
         if (canvas.width, canvas.height) != (self.size.0.into(), self.size.1.into()) {
             return Err(Error::Encoding("frames are of one size".to_string()));
@@ -126,7 +126,7 @@ mod tests {
                 };
                 let differing: Vec<i32> =
                     frame.buffer.chunks_exact(4).zip(canvas.rgb().chunks_exact(3)).map(apart).collect();
-                // Where points lie across lines or each other's edges; elsewhere nearly the colour.
+                // Pixels differ where points cross lines or each other's edges. The mean difference is small.
                 let mean = f64::from(differing.iter().sum::<i32>()) / differing.len() as f64;
                 assert!(mean < 1.0 && *differing.iter().max().unwrap() < 48, "{style:?}: {mean}");
             }

@@ -1,15 +1,14 @@
-//! Pictures of points and charts: a specification in, PNG, SVG, PDF or GIF out.
+//! Plots of points and charts, as PNG, SVG, PDF or GIF.
 //!
-//! [`draw_picture`] draws a [`Picture`]: [`Points`] in two axes, coloured by a value or by their
-//! density. It makes a [`Scene`], which is written as pixels, or with lines and text as such around
-//! the pixels of the points. A [`Stage`] draws several with the same axes and colours: the frames of
-//! an animation. [`draw_charts`] draws lines, dots and spans side by side, on a [`Canvas`] of pixels.
+//! [`draw_picture`] draws a [`Picture`]: [`Points`] on two axes, coloured by a value or by their density. The
+//! result is a [`Scene`], which can be written as pixels or as vector graphics around the pixels of the
+//! points. A [`Stage`] draws several plots with the same axes and colours: the frames of an animation.
+//! [`draw_charts`] draws lines, dots and spans side by side on a [`Canvas`].
 //!
-//! The same specification gives the same bytes, whatever the order of the points (up to rounding).
-//! Any numbers can be drawn, those that are not finite are left out, and texts cannot bring control
-//! characters into a picture.
+//! The same specification gives the same bytes for any order of the points, up to rounding. Any numbers can
+//! be drawn; those that are not finite are left out. Control characters in texts do not reach the output.
 //!
-//! This crate knows Arrow's types and batches, and nothing of tables, files or commands.
+//! This crate depends on Arrow's types and batches, not on tables, files or commands.
 
 #![deny(missing_docs)]
 
@@ -60,13 +59,13 @@ mod tests {
 
     use super::*;
 
-    /// Its pixels.
+    /// The pixels of a plot.
     fn drawn(picture: &Picture) -> Canvas {
         let go_on = Cancel::default();
         draw_picture(picture, &go_on).unwrap().canvas(&go_on).unwrap()
     }
 
-    /// `count` points on a line.
+    /// A plot of `count` points on a line.
     pub fn picture(count: usize) -> Picture {
         let numbers: Vec<f64> = (0..count).map(|index| index as f64 / count as f64).collect();
         let mut points = Points::new(["x", "y"], None);
@@ -112,7 +111,7 @@ mod tests {
         }
     }
 
-    /// Numbers of which pictures are hard to draw.
+    /// Numbers that are hard to draw.
     fn extremes() -> impl Strategy<Value = f64> {
         const EXTREMES: [f64; 16] = [
             0.0,
@@ -161,7 +160,7 @@ mod tests {
             (picture.equal_aspect, picture.size) = (equal_aspect, Some((300, 260)));
             picture.scale_bar = Some("m".to_string());
             drawn(&picture);
-            // All points that are finite lie within the axes, unless these are fixed.
+            // All finite points are within the axes, unless the axes are fixed.
             let (x, y) = (&picture.points.x, &picture.points.y);
             let finite: Vec<usize> = (0..x.len()).filter(|row| x[*row].is_finite() && y[*row].is_finite()).collect();
             for (axis, numbers) in [(&picture.x, x), (&picture.y, y)] {
@@ -193,7 +192,7 @@ mod tests {
             let written = scene.write(format, Vec::new(), "", "", &stopped);
             assert!(matches!(written, Err(Error::Cancelled)), "{format:?}");
         }
-        // Of many points each few thousand are a place to stop at.
+        // With many points, drawing checks for cancellation every few thousand points.
         picture.points = self::picture(200_000).points;
         let looks = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let count = looks.clone();
@@ -219,7 +218,7 @@ mod tests {
         let two = Stage::new(&picture, &picture.points, &Cancel::default()).unwrap();
         let colors: std::collections::HashSet<Color> = two.palette().into_iter().collect();
         assert!(colors.contains(&[0x1f, 0x77, 0xb4]) && colors.contains(&[0xff, 0x7f, 0x0e]));
-        // The same bytes, whatever the order of the points.
+        // The same bytes for any order of the points.
         let forward = drawn(&picture);
         for numbers in [&mut picture.points.x, &mut picture.points.y] {
             numbers.reverse();

@@ -1,5 +1,4 @@
-//! A picture as PDF: one page, axes and words as lines and text in a font that it carries, the data
-//! as an image.
+//! A plot as PDF: one page with vector lines and text in an embedded font; the points are an image.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,15 +16,15 @@ use crate::error::Error;
 use crate::scene::{Mark, Scene};
 use crate::text::{FONT, Text, Typeface, shift};
 
-/// Points of a pixel, as on the web: 96 pixels are an inch.
+/// Typographic points per pixel, as on the web: 96 pixels per inch.
 const POINTS: f32 = 0.75;
 const FONT_NAME: Name = Name(b"KUBIST+DejaVuSans");
-/// All its glyphs lie in it, in thousandths of an em.
+/// The bounding box of all glyphs, in thousandths of an em.
 const FONT_BOX: Area = Area { x1: -1021.0, y1: -463.0, x2: 1793.0, y2: 1232.0 };
 const GLYPHS: SystemInfo = SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"Identity"), supplement: 0 };
 const UNICODE: SystemInfo = SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"UCS"), supplement: 0 };
 
-/// Numbers of the objects; images follow, two each.
+/// Object numbers. Images follow, two objects each.
 const CATALOG: i32 = 1;
 const PAGES: i32 = 2;
 const PAGE: i32 = 3;
@@ -81,7 +80,7 @@ fn image_name(image: i32) -> String {
 struct Page {
     content: Content,
     typeface: Typeface,
-    /// The glyphs that occur, with a character that each stands for.
+    /// The glyphs in use, with a character for each.
     glyphs: BTreeMap<u16, char>,
     images: i32,
 }
@@ -91,7 +90,7 @@ impl Page {
         let (content, typeface) = (Content::new(), Typeface::new());
         let mut page = Page { content, typeface, glyphs: BTreeMap::new(), images: 0 };
         let (width, height) = (scene.width as i64, scene.height as i64);
-        // From here on lengths are pixels, and go down from the top, as in the scene.
+        // From here on lengths are pixels and y grows down, as in the scene.
         page.content.transform([POINTS, 0.0, 0.0, -POINTS, 0.0, height as f32 * POINTS]);
         page.fill(Rect { x: 0, y: 0, width, height }, scene.background);
         for mark in &scene.marks {
@@ -105,7 +104,7 @@ impl Page {
             Mark::Fill(rect, color) => self.fill(*rect, *color),
             Mark::Frame { around, thickness, color } => {
                 let [red, green, blue] = shares(*color);
-                // A stroke lies on both sides of its path.
+                // PDF strokes both sides of a path.
                 let (x, y) = (around.x as f32 - *thickness as f32 / 2.0, around.y as f32 - *thickness as f32 / 2.0);
                 let (width, height) = ((around.width + thickness) as f32, (around.height + thickness) as f32);
                 self.content.set_stroke_rgb(red, green, blue).set_line_width(*thickness as f32);
@@ -137,7 +136,7 @@ impl Page {
         self.content.rect(rect.x as f32, rect.y as f32, rect.width as f32, rect.height as f32).fill_nonzero();
     }
 
-    /// Pixels that fill a rectangle; how opaque they are is an image of its own.
+    /// Draws pixels that fill a rectangle. Their opacity is an image of its own.
     fn image(
         &mut self,
         pdf: &mut Pdf,
@@ -175,7 +174,7 @@ impl Page {
         let (x, y) = text.at;
         let [red, green, blue] = shares(text.color);
         self.content.begin_text().set_font(Name(b"F"), text.size).set_fill_rgb(red, green, blue);
-        // The page is upside down, so letters are too; the second stand on their left side.
+        // The page is flipped, so text must be too; vertical text is rotated.
         self.content.set_text_matrix(match text.up {
             false => [1.0, 0.0, 0.0, -1.0, x - shift, y],
             true => [0.0, -1.0, -1.0, 0.0, x, y + shift],
@@ -185,7 +184,7 @@ impl Page {
         let mut items = line.items();
         let mut pen = 0.0;
         for (glyph, character) in glyphs.iter().zip(shown.chars()) {
-            // Where kerning moves a letter; the unit is a thousandth of an em, to the left.
+            // Horizontal shift by kerning, in thousandths of an em to the left.
             let moved = (glyph.position.x - pen) / text.size * 1000.0;
             if moved.abs() > 0.1 {
                 items.adjust(-moved);
@@ -200,7 +199,7 @@ impl Page {
     }
 }
 
-/// The font with what readers need to know of it to show, search and copy text.
+/// Embeds the font with the data that readers need to show, search and copy text.
 fn font(pdf: &mut Pdf, typeface: &Typeface, glyphs: &BTreeMap<u16, char>, cancel: &Cancel) -> Result<(), Error> {
     let mut type0 = pdf.type0_font(Ref::new(TYPE0));
     type0.base_font(FONT_NAME).encoding_predefined(Name(b"Identity-H"));

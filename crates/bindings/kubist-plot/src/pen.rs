@@ -1,4 +1,4 @@
-//! Everything around the points of a picture: grid, axes, colour bar, scale bar, words.
+//! Draws everything around the points: grid, axes, colour bar, scale bar and text.
 
 use crate::canvas::Rect;
 use crate::coloring::Colors;
@@ -89,7 +89,7 @@ impl Pen<'_> {
         let layout = self.layout;
         let (line, tick, scale) = (layout.pixels(1.0), layout.pixels(5.0), layout.scale);
         let plot = layout.plot;
-        // A bar is left between both, however low the plot is.
+        // On a low plot the arrows are smaller, so that a bar remains between them.
         let arrow = layout.pixels(16.0).min(plot.height / 4);
         let (above, below) = (if colors.beyond.1 { arrow } else { 0 }, if colors.beyond.0 { arrow } else { 0 });
         let bar = Rect {
@@ -101,7 +101,7 @@ impl Pen<'_> {
         let rows = (0..bar.height).map(|row| colors.at(1.0 - (row as f64 + 0.5) / bar.height as f64));
         self.marks.push(Mark::Ramp(bar, rows.collect()));
         self.frame(bar, line);
-        // Arrows: there are values beyond.
+        // Arrows mark values beyond the ends.
         if colors.beyond.1 {
             let base = Rect { y: bar.y - line - arrow, height: arrow, ..bar };
             self.marks.push(Mark::Arrow { base, up: true, color: colors.at(1.0) });
@@ -136,7 +136,7 @@ impl Pen<'_> {
         );
     }
 
-    /// A length in the axes' common unit, in the row of the x axis' label.
+    /// Draws a length in the axes' common unit, in the row of the x axis' label.
     pub(crate) fn scale_bar(&mut self, picture: &Picture) {
         let Some(unit) = &picture.scale_bar else { return };
         let layout = self.layout;

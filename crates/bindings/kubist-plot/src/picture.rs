@@ -1,4 +1,4 @@
-//! A picture of points: what is settled before they are drawn, and the drawing.
+//! Draws plots of points.
 
 use kubist_types::Cancel;
 
@@ -14,7 +14,7 @@ use crate::splat::{Splats, disc_pixels};
 use crate::text::Typeface;
 use crate::theme::Theme;
 
-/// Draws points in their axes, with the colours' meaning and the words around them.
+/// Draws points with their axes, colour bar and text.
 ///
 /// # Errors
 ///
@@ -26,8 +26,7 @@ pub fn draw(picture: &Picture, cancel: &Cancel) -> Result<Scene, Error> {
     Ok(stage.compose(splats, &picture.caption))
 }
 
-/// What pictures of the same axes, colours and kind of points have in common: the frames of an
-/// animation.
+/// The common axes, colours and point style of several plots: the frames of an animation.
 pub struct Stage<'a> {
     picture: &'a Picture,
     theme: &'static Theme,
@@ -35,32 +34,31 @@ pub struct Stage<'a> {
     layout: Layout,
     colors: Colors,
     radius: f32,
-    /// Of one point on a pixel.
+    /// Opacity of one point on a pixel.
     opacity: f32,
     cancel: Cancel,
 }
 
 impl<'a> Stage<'a> {
-    /// Axes and colours span the points of `picture`, where it does not fix their ends. How large
-    /// and how solid a point is suits as many as `fullest`, the most that one picture will show.
+    /// Axes and colours span the points of `picture`, unless it fixes their ends. `fullest` are the points of
+    /// the frame with most points; they determine the radius and opacity.
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`], as of all that it does.
+    /// [`Error::Cancelled`].
     pub fn new(picture: &'a Picture, fullest: &Points, cancel: &Cancel) -> Result<Stage<'a>, Error> {
         let (theme, typeface) = (picture.style.theme(), Typeface::new());
         let colors = Colors::new(picture, theme.background, cancel)?;
         let layout = Layout::new(picture, &typeface, &colors);
         let given = picture.radius.map(|radius| radius.clamp(*RADII.start(), *RADII.end()));
         let radius = given.map_or_else(|| layout.radius(fullest, cancel), Ok)?;
-        // Where points stand apart, solid ones say more; where they pile up,
-        // thinner ones leave it to be seen where there are many.
+        // Separate points are opaque. Overlapping points are transparent, so that dense regions stay visible.
         let layers = fullest.len() as f64 * disc_pixels(radius) / (layout.plot.width * layout.plot.height) as f64;
         let opacity = (0.95 - 0.12 * layers.max(1.0).log2()).clamp(0.6, 0.95) as f32;
         Ok(Stage { picture, theme, typeface, layout, colors, radius, opacity, cancel: cancel.clone() })
     }
 
-    /// Widens the colours to the density of these points, if they mean density.
+    /// Extends a density's colours to these points.
     ///
     /// # Errors
     ///
@@ -70,7 +68,7 @@ impl<'a> Stage<'a> {
         self.colors.settle(&splats, self.picture.fraction, &self.cancel)
     }
 
-    /// The picture of these points.
+    /// The plot of these points.
     ///
     /// # Errors
     ///
@@ -79,18 +77,18 @@ impl<'a> Stage<'a> {
         Ok(self.compose(self.fall(points)?, caption))
     }
 
-    /// Width and height of its pictures in pixels.
+    /// Width and height in pixels.
     pub fn size(&self) -> (usize, usize) {
         (self.layout.width, self.layout.height)
     }
 
-    /// The colour of its pictures where nothing is drawn.
+    /// The background colour.
     pub fn background(&self) -> Color {
         self.theme.background
     }
 
-    /// 256 colours that its pictures are made of, nearly: words and lines, and points of all values
-    /// as opaque as they come.
+    /// A palette of 256 colours that approximates all frames: lines and text, and points of all values and
+    /// opacities.
     pub(crate) fn palette(&self) -> Vec<Color> {
         const OPACITIES: [f32; 6] = [1.0, 0.85, 0.68, 0.5, 0.32, 0.15];
         let Theme { background, grid, line, text, quiet, missing } = *self.theme;
@@ -108,7 +106,7 @@ impl<'a> Stage<'a> {
         palette
     }
 
-    /// The points on their pixels: averaged, or of classes each by itself.
+    /// Draws the points onto pixels: averaged, or for classes each class separately.
     fn fall(&self, points: &Points) -> Result<Splats, Error> {
         let (Some(classes), Some(values)) = (&self.colors.classes, &points.value) else {
             return self.splats(points, |_| true);
@@ -120,7 +118,7 @@ impl<'a> Stage<'a> {
         Ok(splats)
     }
 
-    /// Some of the points on their pixels.
+    /// Draws the wanted points onto pixels.
     fn splats(&self, points: &Points, wanted: impl Fn(usize) -> bool) -> Result<Splats, Error> {
         let (layout, colors) = (&self.layout, &self.colors);
         let (width, height) = (layout.plot.width as usize, layout.plot.height as usize);

@@ -1,4 +1,4 @@
-//! Columns of an answer as numbers that can be drawn.
+//! Columns of a query result as numbers to draw.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -9,19 +9,19 @@ use kubist_types::Cancel;
 
 use crate::error::{Error, Steps};
 
-/// Where the points are and what colours them; missing numbers are NaN.
+/// Positions and values of points; missing numbers are NaN.
 #[derive(Clone, Debug, Default)]
 pub struct Points {
     pub(crate) axes: [String; 2],
     pub(crate) color: Option<String>,
     pub(crate) x: Vec<f64>,
     pub(crate) y: Vec<f64>,
-    /// As long as the others, if a column colours the points.
+    /// As long as x and y; `None` if no column colours the points.
     pub(crate) value: Option<Vec<f64>>,
 }
 
 impl Points {
-    /// No points yet, of the columns of these names: across, up, and what colours them.
+    /// An empty set of points for these columns: horizontal, vertical, colour.
     pub fn new(axes: [&str; 2], color: Option<&str>) -> Points {
         Points {
             axes: axes.map(str::to_owned),
@@ -31,12 +31,12 @@ impl Points {
         }
     }
 
-    /// Adds the rows of a batch, whose columns are found by name.
+    /// Adds the rows of a batch. Columns are found by name.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] if the batch lacks a column, [`Error::Values`] if its values are no
-    /// numbers; then no row is added.
+    /// [`Error::Missing`] if the batch lacks a column; [`Error::Values`] if its values are not numbers. Then
+    /// no row is added.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         let column = |name: &str| {
             let array = batch.column_by_name(name).ok_or_else(|| Error::Missing { column: name.to_owned() })?;
@@ -52,23 +52,23 @@ impl Points {
         Ok(())
     }
 
-    /// Whether there is no point.
+    /// Returns whether there are no points.
     pub fn is_empty(&self) -> bool {
         self.x.is_empty()
     }
 
-    /// How many of them cannot be drawn, because x or y is missing or infinite.
+    /// Number of points that cannot be drawn, because x or y is missing or infinite.
     pub fn nowhere(&self) -> usize {
         self.x.iter().zip(&self.y).filter(|(x, y)| !(x.is_finite() && y.is_finite())).count()
     }
 
-    /// How many points there are.
+    /// Number of points.
     pub fn len(&self) -> usize {
         self.x.len()
     }
 }
 
-/// The least and greatest x and y of points that need not be kept.
+/// Minimum and maximum of x and y.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extents {
     pub(crate) x: Option<(f64, f64)>,
@@ -76,7 +76,7 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// Widens them to these points.
+    /// Extends them to these points.
     pub fn include(&mut self, points: &Points) {
         let wider = |known: Option<(f64, f64)>, numbers: &[f64]| match (known, extent(numbers)) {
             (Some((low, high)), Some((least, most))) => Some((low.min(least), high.max(most))),
@@ -87,7 +87,7 @@ impl Extents {
     }
 }
 
-/// Dates and times in seconds; what is missing as NaN.
+/// Numbers of a column; dates and times in seconds, missing values as NaN.
 fn numbers(name: &str, array: &dyn Array) -> Result<Vec<f64>, Error> {
     let failed = |source| Error::Values { column: name.to_owned(), source };
     const DAY: f64 = 86_400.0;
@@ -117,7 +117,7 @@ fn numbers(name: &str, array: &dyn Array) -> Result<Vec<f64>, Error> {
     Ok(floats.iter().map(|value| value.map_or(f64::NAN, |value| value * seconds / per_second)).collect())
 }
 
-/// The least and greatest finite number.
+/// The smallest and the largest finite number.
 pub(crate) fn extent(numbers: &[f64]) -> Option<(f64, f64)> {
     numbers.iter().filter(|number| number.is_finite()).fold(None, |extent, &number| match extent {
         None => Some((number, number)),
@@ -125,9 +125,9 @@ pub(crate) fn extent(numbers: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// The numbers at these shares of the ascending finite ones, which `numbers` gives anew each time.
+/// The quantiles of the finite numbers. `numbers` returns a new iterator on each call.
 ///
-/// They are found digit by digit, so that finding them can be stopped, and needs no copy.
+/// A search digit by digit needs no copy and can be cancelled.
 pub(crate) fn quantiles<const N: usize, I: Iterator<Item = f64>>(
     numbers: impl Fn() -> I,
     shares: [f64; N],
@@ -165,7 +165,7 @@ pub(crate) fn quantiles<const N: usize, I: Iterator<Item = f64>>(
     Ok(Some(found))
 }
 
-/// Numbers in the order of numbers.
+/// An integer key with the order of f64.
 fn ascending_key(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits >> 63 == 1 { !bits } else { bits ^ (1 << 63) }

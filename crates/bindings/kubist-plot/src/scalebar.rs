@@ -1,4 +1,4 @@
-//! How long a scale bar is, and where it has room.
+//! Length and position of a scale bar.
 
 use kubist_types::steps::{MARKS, Step};
 
@@ -8,22 +8,22 @@ use crate::text::Typeface;
 use crate::ticks::shown;
 
 pub(crate) struct ScaleBar {
-    /// The pixel where it begins, and how many it is long.
+    /// The first pixel column, and the length in pixels.
     pub left: i64,
     pub length: i64,
-    /// The same length in the axes' unit.
+    /// The length in the axes' unit.
     pub text: String,
 }
 
 impl ScaleBar {
-    /// Between the bar and its text, at scale 1.
+    /// Gap between the bar and its text, at scale 1.
     pub(crate) const GAP: f64 = 8.0;
-    /// It is no longer than this share of the plot, and no shorter than these pixels at scale 1.
+    /// Greatest length as a fraction of the plot, and smallest length in pixels at scale 1.
     const SHARE: f64 = 0.25;
     const SHORTEST: f64 = 20.0;
 
-    /// The longest round length that has room left of the x axis' label; `None`: there is no room,
-    /// or no length that both axes share.
+    /// The longest round length that fits left of the x axis' label. `None` if there is no space or the axes
+    /// have different scales.
     pub(crate) fn new(picture: &Picture, unit: &str, layout: &Layout, typeface: &Typeface) -> Option<ScaleBar> {
         if !picture.equal_aspect {
             return None;
@@ -35,7 +35,7 @@ impl ScaleBar {
         let width = |text: &str, size: f32| f64::from(typeface.width(text, size * scale as f32));
         let middle = layout.plot.x as f64 + layout.plot.width as f64 / 2.0;
         let end = middle - width(&picture.x.label, LABEL_TEXT) / 2.0 - 16.0 * scale;
-        // Below the plot's corner, or from the picture's edge where it is narrow.
+        // Below the plot's corner, or from the image's edge if it is narrow.
         for left in [layout.plot.x as f64, 12.0 * scale] {
             let mut length = Step::at_least(layout.x.part(2.5 / Self::SHARE), MARKS);
             let mut found = None;

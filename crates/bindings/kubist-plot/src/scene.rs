@@ -1,4 +1,4 @@
-//! A picture before it is pixels or paths: what is drawn where, in the order of drawing.
+//! A plot as a list of marks in drawing order, before it becomes pixels or paths.
 
 use kubist_types::Cancel;
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Steps};
 use crate::splat::Splats;
 use crate::text::{Text, Typeface};
 
-/// A drawn picture, to be written as PNG, SVG or PDF. Lengths are in pixels, from the top left.
+/// A drawn plot, to be written as PNG, SVG or PDF. Lengths are pixels from the top left corner.
 pub struct Scene {
     pub(crate) width: usize,
     pub(crate) height: usize,
@@ -25,11 +25,11 @@ pub(crate) enum Mark {
         thickness: i64,
         color: Color,
     },
-    /// The data: pixels in all formats.
+    /// The points, as pixels in all formats.
     Points(Rect, Layer),
-    /// Colours from the top of the rectangle to its bottom, equally high.
+    /// Colours from top to bottom of the rectangle, of equal height.
     Ramp(Rect, Vec<Color>),
-    /// A triangle on `base`, whose tip is above or below.
+    /// A triangle on `base` with its tip above or below.
     Arrow {
         base: Rect,
         up: bool,
@@ -38,18 +38,18 @@ pub(crate) enum Mark {
     Text(Text),
 }
 
-/// Points that have fallen on their pixels, and what these look like.
+/// The points on their pixels, with their colours.
 pub(crate) struct Layer {
     pub splats: Splats,
     pub colors: Colors,
-    /// Of one point that covers a pixel.
+    /// Opacity of one point that covers a pixel.
     pub opacity: f32,
-    /// The colour of points without a value.
+    /// Colour of points without a value.
     pub missing: Color,
 }
 
 impl Layer {
-    /// Column, row, colour and opacity of the pixels that something fell on.
+    /// Column, row, colour and opacity of each covered pixel.
     pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize, Color, f32)> + '_ {
         let one = self.opacity;
         self.splats.pixels().map(move |(column, row, splat)| {
@@ -73,17 +73,17 @@ impl Layer {
 }
 
 impl Scene {
-    /// Its width in pixels.
+    /// Width in pixels.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Its height in pixels.
+    /// Height in pixels.
     pub fn height(&self) -> usize {
         self.height
     }
 
-    /// Its pixels.
+    /// The plot as pixels.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a picture shows: handed in, never looked up.
+//! The specification of a plot.
 
 use std::ops::RangeInclusive;
 
@@ -10,25 +10,25 @@ use crate::points::{Extents, Points, extent};
 use crate::theme::Style;
 use crate::ticks::Scale;
 
-/// Pixels that a picture may be wide, and high.
+/// Allowed width and height in pixels.
 pub const SIDES: RangeInclusive<u32> = 200..=16_384;
 
-/// Pixels that a point's radius may have.
+/// Allowed radius of a point in pixels.
 pub const RADII: RangeInclusive<f32> = 0.1..=100.0;
 
 /// One of the two axes.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What stands beside it.
+    /// The label.
     pub label: String,
     /// `Linear` or `Calendar`.
     pub scale: Scale,
-    /// Fixed ends; an open one follows the data.
+    /// Fixed ends; a missing one follows the data.
     pub ends: (Option<f64>, Option<f64>),
 }
 
 impl Axis {
-    /// The ends: given, or the data's with a margin.
+    /// The fixed ends, or those of the data with a margin.
     pub(crate) fn ends_of(&self, numbers: &[f64]) -> Ends {
         const MARGIN: f64 = 0.025;
         let (low, high) = extent(numbers).unwrap_or((0.0, 1.0));
@@ -48,60 +48,59 @@ impl Axis {
     }
 }
 
-/// What the colours mean.
+/// The meaning of colours.
 #[derive(Clone, Debug)]
 pub struct Coloring {
-    /// What stands beside the colour bar.
+    /// The label of the colour bar.
     pub label: String,
-    /// How values spread over the colours.
+    /// The scale from values to colours.
     pub scale: Scale,
-    /// Fixed ends; an open one follows the data.
+    /// Fixed ends; a missing one follows the data.
     pub ends: (Option<f64>, Option<f64>),
-    /// The colours of numbers.
+    /// The colormap.
     pub map: Colormap,
-    /// What the values are: few whole numbers and truths have a colour each, unless ends are given.
+    /// The kind of values. Booleans and few integers have a colour each, unless ends are fixed.
     pub kind: Kind,
 }
 
-/// All that is drawn.
+/// A plot of points.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// Across.
+    /// Horizontal axis.
     pub x: Axis,
-    /// Up.
+    /// Vertical axis.
     pub y: Axis,
-    /// Of the points, if they have values.
+    /// Colouring of the points by their values.
     pub color: Coloring,
-    /// Without values the colour is the density of the points.
+    /// The points. Without values, the colour is their density.
     pub points: Points,
-    /// The share of the records that the points are: the density is divided by
-    /// it, to be that of all records.
+    /// The sample fraction of the points. Densities are divided by it to estimate those of all rows.
     pub fraction: f64,
-    /// Above the plot.
+    /// Title above the plot.
     pub title: Option<String>,
-    /// Between title and plot.
+    /// Caption between title and plot.
     pub caption: String,
-    /// Width and height in pixels, each brought within [`SIDES`]; `None`: as high as the axes ask.
+    /// Width and height in pixels, clamped to [`SIDES`]. With `None` the height follows from the axes.
     pub size: Option<(u32, u32)>,
-    /// One unit is as long across as up.
+    /// Whether both axes have the same scale.
     pub equal_aspect: bool,
-    /// Of a point, in pixels, brought within [`RADII`]; `None`: smaller the more points.
+    /// Radius of a point in pixels, clamped to [`RADII`]. With `None` it is smaller for more points.
     pub radius: Option<f32>,
-    /// On what it is drawn.
+    /// Colours of background, lines and text.
     pub style: Style,
-    /// The unit of both axes, if a bar is to show a length in it; drawn where units are equally long.
+    /// The common unit of both axes for a scale bar. It is drawn if both axes have the same scale.
     pub scale_bar: Option<String>,
 }
 
 impl Picture {
-    /// Fixes the ends of both axes, open ones at these of the data with a margin.
+    /// Fixes the ends of both axes. Missing ends are those of `data` with a margin.
     pub fn fix_axes(&mut self, data: &Extents) {
         self.x.fixed(data.x);
         self.y.fixed(data.y);
     }
 }
 
-/// Ends of an axis or of the colours, low below high.
+/// Ends of an axis or of colours, low below high.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ends {
     pub low: f64,
@@ -109,17 +108,17 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// How far they lie apart, divided: the distance itself need not be a number.
+    /// The distance of the ends divided by `count`. The distance itself may overflow.
     pub(crate) fn part(&self, count: f64) -> f64 {
         steps::part(self.low, self.high, count)
     }
 
-    /// Where a value lies: 0 at the low end, 1 at the high end.
+    /// The position of a value, from 0 at the low end to 1 at the high end.
     pub(crate) fn share(&self, value: f64) -> f64 {
         steps::share(self.low, self.high, value)
     }
 
-    /// These ends, or ones around them if they are too close to tell apart.
+    /// These ends, widened if they are too close to distinguish.
     pub(crate) fn apart(low: f64, high: f64, least: f64) -> Ends {
         let magnitude = low.abs().max(high.abs());
         if high - low > magnitude * 1e-12 {

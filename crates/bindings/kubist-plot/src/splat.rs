@@ -1,15 +1,15 @@
-//! Many points on few pixels: every point adds a small soft disc, and a pixel
-//! knows how much fell on it and what the mean value was.
+//! Draws many points onto few pixels: each point adds a small disc with a soft edge, and each pixel keeps the
+//! total weight and the mean value.
 //!
-//! Sums do not depend on the order of the points, so neither does the picture.
+//! Sums do not depend on the order of the points, so the plot does not either.
 
-/// What fell on the pixels of a plot, row by row from the top.
+/// Weights and values of all pixels, row by row from the top.
 pub(crate) struct Splats {
     pub width: usize,
     height: usize,
-    /// Discs that cover the pixel.
+    /// Number of discs that cover each pixel.
     weight: Vec<f32>,
-    /// The part of them that has a value, and its sum.
+    /// Weight of the discs that have a value, and their sum.
     valued: Vec<(f32, f32)>,
     radius: f32,
 }
@@ -17,7 +17,7 @@ pub(crate) struct Splats {
 /// One pixel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Splat {
-    /// Discs that cover it.
+    /// Number of discs that cover it.
     pub weight: f32,
     /// Their mean value, if any has one.
     pub value: Option<f32>,
@@ -28,8 +28,8 @@ impl Splats {
         Splats { width, height, weight: vec![0.0; width * height], valued: vec![(0.0, 0.0); width * height], radius }
     }
 
-    /// A disc around `x`, `y` (pixels from the plot's top left corner). Its edge
-    /// is one pixel soft. NaN is a point without a value.
+    /// Adds a disc around `x`, `y` (pixels from the plot's top left corner). Its edge is soft over one pixel.
+    /// NaN is a point without a value.
     pub(crate) fn add(&mut self, x: f64, y: f64, value: f32) {
         let reach = f64::from(self.radius) + 0.5;
         let span = |center: f64, length: usize| {
@@ -52,8 +52,8 @@ impl Splats {
         }
     }
 
-    /// Adds what fell on the same pixels; where it covers more of one than what has a value there so
-    /// far, its value is the pixel's. As much but for rounding is not more, whatever the order of the sums.
+    /// Merges another layer of the same pixels. The layer that covers more of a pixel gives its value.
+    /// Equality up to rounding counts as equal, so the order of sums does not matter.
     pub(crate) fn outdo(&mut self, other: &Splats) {
         let pixels = self.weight.iter_mut().zip(&mut self.valued);
         for ((weight, valued), (more, theirs)) in pixels.zip(other.weight.iter().zip(&other.valued)) {
@@ -64,7 +64,7 @@ impl Splats {
         }
     }
 
-    /// The pixels that something fell on: column, row, splat.
+    /// The covered pixels: column, row, splat.
     pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize, Splat)> + '_ {
         let covered = self.weight.iter().zip(&self.valued).enumerate().filter(|(_, (weight, _))| **weight > 0.0);
         covered.map(|(pixel, (weight, (valued, sum)))| {
@@ -73,16 +73,16 @@ impl Splats {
         })
     }
 
-    /// How many pixels one disc covers.
+    /// Number of pixels that one disc covers.
     pub(crate) fn disc_pixels(&self) -> f64 {
         disc_pixels(self.radius)
     }
 }
 
-/// How many pixels a disc of this radius covers.
+/// Number of pixels that a disc of this radius covers.
 pub(crate) fn disc_pixels(radius: f32) -> f64 {
     let radius = f64::from(radius);
-    // The cone of the soft edge: the disc of radius r + 1/2 less what it lacks.
+    // The integral of a weight that is 1 up to r - 1/2 and falls linearly to 0 at r + 1/2.
     let (inner, outer) = ((radius - 0.5).max(0.0), radius + 0.5);
     let soft = (outer.powi(3) - inner.powi(3)) / 3.0;
     std::f64::consts::TAU * (inner * inner / 2.0 + outer * (outer * outer - inner * inner) / 2.0 - soft)

@@ -1,4 +1,4 @@
-//! A picture as SVG: axes and words stay lines and text, the data is a PNG within.
+//! A plot as SVG: axes and text are vector graphics, the points an embedded PNG.
 
 use std::fmt::Write;
 
@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::scene::{Mark, Scene};
 use crate::text::{Anchor, Text};
 
-/// Verdana has nearly the widths of DejaVu Sans, by which everything is placed.
+/// The layout uses the widths of DejaVu Sans. Verdana is nearly as wide.
 const FONTS: &str = "DejaVu Sans, Verdana, Geneva, sans-serif";
 
-/// The whole document; `title` and `description` are what viewers show of it.
+/// The whole document. Viewers show `title` and `description`.
 pub(crate) fn document(scene: &Scene, title: &str, description: &str, cancel: &Cancel) -> Result<String, Error> {
     let Scene { width, height, .. } = *scene;
     let mut body = String::new();
@@ -40,7 +40,7 @@ fn element(mark: &Mark, cancel: &Cancel) -> Result<String, Error> {
     Ok(match mark {
         Mark::Fill(rect, color) => format!("<rect {} fill=\"{}\"/>", place(*rect), hex(*color)),
         Mark::Frame { around, thickness, color } => {
-            // A stroke lies on both sides of its path.
+            // SVG strokes both sides of a path.
             let half = *thickness as f64 / 2.0;
             format!(
                 "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{thickness}\"/>",
@@ -82,11 +82,11 @@ fn words(text: &Text) -> String {
     )
 }
 
-/// Pixels that fill a rectangle.
+/// An image that fills a rectangle.
 fn image(rect: Rect, (width, height): (i64, i64), rgba: &[u8], cancel: &Cancel) -> Result<String, Error> {
     let mut png = Vec::new();
     encode(&mut png, (width as u32, height as u32), png::ColorType::Rgba, rgba, &[], cancel)?;
-    // `xlink:href` for readers of SVG 1.1.
+    // `xlink:href` is for readers of SVG 1.1.
     Ok(format!(
         "<image {} preserveAspectRatio=\"none\" xlink:href=\"data:image/png;base64,{}\"/>",
         place(rect),
@@ -103,7 +103,7 @@ fn hex([red, green, blue]: Color) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Text in an element: no markup, and no character that XML forbids.
+/// Escapes markup and removes characters that XML forbids.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in printable(text).chars() {

@@ -1,4 +1,4 @@
-//! Words in a picture, in a font that the program carries.
+//! Text in an embedded font.
 
 use ab_glyph::{Font, FontRef, Glyph, GlyphId, PxScale, ScaleFont, point};
 
@@ -8,7 +8,7 @@ use crate::colormap::Color;
 /// A subset of DejaVu Sans: Latin, Greek, super- and subscripts, signs.
 pub(crate) const FONT: &[u8] = include_bytes!("../assets/DejaVuSans-subset.ttf");
 
-/// Which part of a text stands at its position.
+/// The part of a text that is at its position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Anchor {
     Start,
@@ -16,14 +16,14 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// One line, and where it stands.
+/// One line of text and its position.
 pub(crate) struct Text {
     pub text: String,
-    /// Pixels of the em square.
+    /// Font size: pixels of the em square.
     pub size: f32,
     pub at: (f32, f32),
     pub anchor: Anchor,
-    /// From bottom to top.
+    /// Whether the text runs from bottom to top.
     pub up: bool,
     pub color: Color,
 }
@@ -37,9 +37,9 @@ impl Typeface {
         Typeface { font: FontRef::try_from_slice(FONT).expect("the font that the program carries is sound") }
     }
 
-    /// The glyphs of one line from 0 on, and where the line ends.
+    /// The glyphs of one line from x = 0, and the x where the line ends.
     pub(crate) fn line(&self, text: &str, pixels: f32) -> (Vec<Glyph>, f32) {
-        // ab_glyph scales by the height of a line, people by the em square.
+        // ab_glyph scales by the line height, but font sizes mean the em square.
         let em = self.font.units_per_em().unwrap_or(1.0);
         let scale = PxScale::from(pixels * self.font.height_unscaled() / em);
         let font = self.font.as_scaled(scale);
@@ -60,7 +60,7 @@ impl Typeface {
         self.line(text, pixels).1
     }
 
-    /// The text, or as much of it as `width` allows with an ellipsis.
+    /// The text, shortened with an ellipsis to fit `width`.
     pub(crate) fn shortened(&self, text: &str, pixels: f32, width: f32) -> String {
         if self.width(text, pixels) <= width {
             return text.to_string();
@@ -75,18 +75,18 @@ impl Typeface {
         String::new()
     }
 
-    /// How far a glyph moves the pen, in ems.
+    /// The advance width of a glyph in ems.
     pub(crate) fn advance(&self, glyph: GlyphId) -> f32 {
         self.font.h_advance_unscaled(glyph) / self.font.units_per_em().unwrap_or(1.0)
     }
 
-    /// How far letters rise above the baseline, and fall below it (negative), in ems.
+    /// Ascent and descent (negative) of the font in ems.
     pub(crate) fn reach(&self) -> (f32, f32) {
         let em = self.font.units_per_em().unwrap_or(1.0);
         (self.font.ascent_unscaled() / em, self.font.descent_unscaled() / em)
     }
 
-    /// Writes along a baseline that begins, is centred or ends at the text's place.
+    /// Draws a line of text at its position and anchor.
     pub(crate) fn write(&self, canvas: &mut Canvas, text: &Text) {
         let (glyphs, width) = self.line(&text.text, text.size);
         let ((x, y), color) = (text.at, text.color);
@@ -113,7 +113,7 @@ impl Typeface {
     }
 }
 
-/// From where a line begins to the place that it is anchored at.
+/// The distance from the start of a line to its anchor.
 pub(crate) fn shift(anchor: Anchor, width: f32) -> f32 {
     match anchor {
         Anchor::Start => 0.0,

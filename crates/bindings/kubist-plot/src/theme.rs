@@ -1,10 +1,10 @@
-//! The colours of everything but the points.
+//! Colours of everything except the points.
 
 use std::str::FromStr;
 
 use crate::colormap::Color;
 
-/// On what a picture is drawn.
+/// The theme of a plot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Style {
     /// Dark axes and text on white.

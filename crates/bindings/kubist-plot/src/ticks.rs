@@ -1,17 +1,17 @@
-//! Where an axis has its marks, and what stands beside them.
+//! Marks of an axis and their labels.
 //!
-//! Of any two numbers there are a few marks at most, and none that is not finite.
+//! For any two numbers there are only a few marks, and all are finite.
 
 use kubist_types::steps::{LEAST, MARKS, Step, marks, resolution};
 
-/// How an axis maps values to its length.
+/// The mapping from values to an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// In proportion.
+    /// Linear.
     Linear,
-    /// Values are positive.
+    /// Logarithmic, for positive values.
     Log,
-    /// Values are seconds since 1970-01-01, shown as dates and times.
+    /// Seconds since 1970-01-01, shown as dates and times.
     Calendar,
 }
 
@@ -21,11 +21,11 @@ pub(crate) struct Ticks {
     /// Value and label.
     pub major: Vec<(f64, String)>,
     pub minor: Vec<f64>,
-    /// What all labels have in common: a power of ten, a date.
+    /// The common part of all labels: a power of ten or a date.
     pub common: Option<String>,
 }
 
-/// About `most` marks between `low` and `high`; none where these are not finite and ascending.
+/// About `most` marks between `low` and `high`; none if these are not finite and ascending.
 pub(crate) fn ticks(scale: Scale, low: f64, high: f64, most: usize) -> Ticks {
     if !(low.is_finite() && high.is_finite() && low < high) {
         return Ticks::default();
@@ -37,13 +37,13 @@ pub(crate) fn ticks(scale: Scale, low: f64, high: f64, most: usize) -> Ticks {
     }
 }
 
-/// A round length as text.
+/// The text of a round length.
 pub(crate) fn shown(step: Step) -> String {
     let (digits, power) = step.shortest();
     power_text(digits.into(), power, (-3..=4).contains(&power))
 }
 
-/// Digits times a power of ten, plain or with the power.
+/// Digits times a power of ten, as a plain number or with the power.
 fn power_text(digits: i64, power: i32, is_plain: bool) -> String {
     match (is_plain, power, digits) {
         (true, 0.., _) => format!("{digits}{}", "0".repeat(power as usize)),
@@ -101,12 +101,12 @@ const DAY: f64 = 86_400.0;
 const MONTH: f64 = 30.44 * DAY;
 const YEAR: f64 = 365.25 * DAY;
 
-/// Beyond these seconds no type has a time.
+/// No timestamp type exceeds these seconds.
 const LAST: f64 = 9.2e18;
-/// No type tells more of a second.
+/// No timestamp type is finer.
 const NANOSECOND: f64 = 1e-9;
 
-/// A round moment: its whole second, and nanoseconds.
+/// A round time: seconds and nanoseconds.
 #[derive(Clone, Copy)]
 struct Moment {
     value: f64,
@@ -220,8 +220,8 @@ fn months(low: f64, high: f64, rough: f64) -> Ticks {
     Ticks { major: within.map(|(value, month)| (value, label(month))).collect(), minor: Vec::new(), common: None }
 }
 
-/// Year, month and day of the proleptic Gregorian calendar from days since 1970
-/// (Hinnant, "chrono-compatible low-level date algorithms").
+/// Year, month and day of the proleptic Gregorian calendar from days since 1970 (Hinnant, "chrono-compatible
+/// low-level date algorithms").
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -243,13 +243,12 @@ fn days(year: i64, month: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// A whole number as text.
+/// The text of an integer.
 pub(crate) fn whole(value: f64) -> String {
     grouped(&format!("{value:.0}"))
 }
 
-/// With commas between groups of three digits where there are five and more before the point, and
-/// a true minus sign.
+/// Groups digits by commas if the integer part has five or more, and uses a true minus sign.
 fn grouped(number: &str) -> String {
     let digits = number.bytes().take_while(|byte| matches!(byte, b'-' | b'0'..=b'9')).count();
     let (whole, rest) = number.split_at(digits);
@@ -265,7 +264,7 @@ fn grouped(number: &str) -> String {
     minus(&(text + rest))
 }
 
-/// With a true minus sign.
+/// Uses a true minus sign.
 fn minus(number: &str) -> String {
     number.replace('-', "−")
 }
@@ -300,7 +299,7 @@ mod tests {
         assert_eq!((large.common.as_deref(), large.major[1].1.as_str()), (Some("×10⁶"), "0.5"));
     }
 
-    /// Finite numbers, extreme ones often.
+    /// Finite numbers, often extreme ones.
     fn numbers() -> impl Strategy<Value = f64> {
         const EXTREMES: [f64; 9] =
             [0.0, LEAST, -LEAST, f64::MAX, f64::MIN, 9.3e18, -9.3e18, 9_007_199_254_740_992.0, 1.7e9];
@@ -350,7 +349,7 @@ mod tests {
         assert_eq!(labels(Scale::Log, LEAST, f64::MAX)[0], "10⁻³¹⁸");
         let ends = ticks(Scale::Calendar, -9.223e18, 9.223e18, 5);
         assert_eq!(ends.major[0].1, "−200000000000");
-        // Labels tell marks apart, however near they are.
+        // Labels of close marks differ.
         assert_eq!(labels(Scale::Linear, 1.0, 1.0 + 2e-12)[1], "1.0000000000005");
     }
 
