@@ -1,5 +1,4 @@
-//! Records into accumulators: one for each group and aggregate, in parts that are filled
-//! side by side and joined.
+//! Accumulators for each group and aggregate. Parallel tasks fill parts of the sample, which are merged.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,42 +18,41 @@ use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::human::count;
 
-/// Groups of an answer, at most.
+/// Limit of groups in a result.
 pub const MOST_GROUPS: usize = 10_000;
 
-/// Numbers that the accumulators of all groups hold, at most: 128 MB.
+/// Limit of stored numbers in all accumulators: 128 MB.
 const MOST_NUMBERS: usize = 1 << 24;
-/// Figures of one answer, at most.
+/// Limit of figures in a result.
 const MOST_FIGURES: usize = 1 << 18;
-/// Stands for the only group where there is nothing to group by.
+/// The key of the only group without `group_by`.
 const ONE_GROUP: u64 = 0;
 
-/// One aggregate that was asked for.
+/// One requested aggregate.
 pub struct Asked {
-    /// As it was written.
+    /// Its text as the caller wrote it.
     pub name: String,
     pub bound: Bound,
 }
 
-/// What is asked of each record, and what is needed to answer.
+/// The aggregates and grouping keys to evaluate for each record.
 pub struct Task {
     pub aggregates: Vec<Asked>,
     pub group_by: Vec<GroupBy>,
-    /// The asked columns that `count_distinct` is of, by aggregate.
+    /// By aggregate: the column whose distinct values are counted.
     pub distinct: Vec<Option<String>>,
 }
 
-/// What scans bring.
+/// The columns that scans return.
 pub struct Brought {
     pub schema: SchemaRef,
-    /// Of the records that scans bring only those that meet it are asked for; the others are
-    /// counted.
+    /// A condition on the scanned records. Records that do not match only count as drawn from the frame.
     pub condition: Option<Expression>,
-    /// Which of the columns say where a record lies, if that is asked for.
+    /// Indexes of the position columns, if positions are needed.
     pub places: Vec<usize>,
 }
 
-/// What the pilot's records show of all of them.
+/// Statistics of the pilot's records.
 #[derive(Clone, Debug, Default)]
 pub struct PilotFindings {
     /// By aggregate and argument.
@@ -63,58 +61,57 @@ pub struct PilotFindings {
     ends: Vec<Vec<Option<(f64, f64)>>>,
     /// By aggregate and argument: the smallest finite value above 0.
     positive: Vec<Vec<Option<f64>>>,
-    /// Records of one identity come together.
+    /// Records of one identity form clusters.
     pub clustered: bool,
-    /// How many there are of each, about.
+    /// The mean number of records of an identity.
     pub together: f64,
 }
 
-/// Records with the values of all arguments.
+/// Scanned records with the values of all arguments.
 pub struct Values {
     rows: usize,
     /// By aggregate and argument.
     arguments: Vec<Vec<Vec<f64>>>,
-    /// By aggregate: the whole numbers of its first argument, where it takes them.
+    /// By aggregate: the exact integers of its first argument, if used.
     wholes: Vec<Option<Wholes>>,
-    /// By aggregate: hashes of the values that `count_distinct` counts, and which are null.
+    /// By aggregate: hashes of the values for `count_distinct`, and the column for nulls.
     hashes: Vec<Option<(Vec<u64>, ArrayRef)>>,
-    /// The group of each record; empty if there is one group.
+    /// The group key of each record; empty without `group_by`.
     keys: Vec<u64>,
     labels: Vec<ArrayRef>,
     pub priorities: Vec<u64>,
-    /// Priorities of all records that were brought, where the condition leaves some of them out.
+    /// Priorities of all scanned records, if the condition excluded some.
     all: Option<Vec<u64>>,
-    /// What says where they lie.
+    /// The position columns.
     places: Vec<ArrayRef>,
 }
 
 impl Values {
-    /// How many records were brought.
+    /// The number of scanned records.
     pub fn drawn(&self) -> usize {
         self.of_drawn().len()
     }
 
-    /// Priorities of all that were brought.
+    /// The priorities of all scanned records.
     pub fn of_drawn(&self) -> &[u64] {
         self.all.as_ref().unwrap_or(&self.priorities)
     }
 
-    /// What stands for the group of each record.
+    /// The group key of each record.
     pub fn groups(&self) -> Vec<u64> {
         if self.keys.is_empty() { vec![ONE_GROUP; self.rows] } else { self.keys.clone() }
     }
 }
 
-/// All accumulators.
+/// All accumulators of an estimate.
 #[derive(Default)]
 pub struct Accumulated {
-    /// The index of a group, by the hash of its label.
+    /// The index of a group, by hash of its label.
     index: HashMap<u64, usize>,
     pub groups: Vec<Group>,
-    /// How many records were drawn from the frame: from all records of known number, among
-    /// which a condition and groups find theirs.
+    /// Counts of the records drawn from the frame, whose number is known.
     pub frame: Option<Sums>,
-    /// What was expected of the records that were drawn.
+    /// Predictions of the sampled records, for regression.
     pub expected: Option<Expected>,
 }
 
@@ -127,7 +124,7 @@ pub struct Group {
 }
 
 impl Task {
-    /// The values of all arguments for scanned columns.
+    /// Evaluates the arguments on scanned columns.
     pub fn values(
         &self,
         brought: &Brought,
@@ -178,7 +175,7 @@ impl Task {
         })
     }
 
-    /// What one of the aggregates adds up of records; nothing where these are no sums.
+    /// The features of one aggregate; empty if it is not a function of totals.
     pub fn features(&self, aggregate: usize, pilot: &PilotFindings, values: &Values) -> Vec<Vec<f64>> {
         let bound = &self.aggregates[aggregate].bound;
         let arguments: Vec<&[f64]> = values.arguments[aggregate].iter().map(Vec::as_slice).collect();
@@ -186,12 +183,12 @@ impl Task {
         made.filter(|_| bound.properties.takes_certain).unwrap_or_default()
     }
 
-    /// Random groups of identities, which take memory in each group of records.
+    /// The number of random groups. Fewer with `group_by`, because each group needs memory for all of them.
     pub fn random_groups(&self) -> usize {
         if self.group_by.is_empty() { 1024 } else { 256 }
     }
 
-    /// Accumulators of a group that holds nothing yet.
+    /// Empty accumulators of a group.
     pub fn empty(&self, pilot: &PilotFindings) -> Vec<Box<dyn Accumulator>> {
         let accumulator = |(number, asked): (usize, &Asked)| {
             asked.bound.aggregate.accumulator(&Pilot {
@@ -207,7 +204,7 @@ impl Task {
 }
 
 impl Task {
-    /// What records are grouped by, for messages.
+    /// The grouping keys, for messages.
     fn grouped_by(&self) -> String {
         self.group_by.iter().map(|group| group.field.name().as_str()).collect::<Vec<_>>().join(", ")
     }
@@ -225,8 +222,8 @@ impl Values {
 }
 
 impl PilotFindings {
-    /// From the records of a pilot; `identified`: the table says which records belong together, `is_all`: no others will
-    /// be read.
+    /// Computes statistics of a pilot. `identified`: the table has identity columns. `is_all`: no more
+    /// records will be read.
     pub fn new(task: &Task, sample: &[Values], identified: bool, is_all: bool) -> PilotFindings {
         let known = |aggregate: usize, argument: usize| {
             let values = sample.iter().flat_map(move |part| part.arguments[aggregate][argument].iter().copied());
@@ -238,7 +235,7 @@ impl PilotFindings {
             match count {
                 0 => 0.0,
                 _ if sum.is_finite() => sum / f64::from(count),
-                // Of values whose sum is none.
+                // Used if the sum overflows.
                 _ => known(aggregate, argument).map(|value| value / f64::from(count)).sum(),
             }
         };
@@ -249,10 +246,10 @@ impl PilotFindings {
         };
         let shift = |aggregate: usize, argument: usize| {
             let (low, high) = ends(aggregate, argument).unwrap_or((0.0, 0.0));
-            // Values that are all this one are 0 beside it.
+            // With the constant value as shift, all differences are exactly 0.
             let by = if low == high { low } else { short(mean(aggregate, argument)) };
             let largest = low.abs().max(high.abs());
-            // Values that are yet to be read may be larger.
+            // Values that are read later may be larger.
             Shift::new(by, if is_all { largest } else { largest.max(1.0) })
         };
         let positive = |aggregate: usize, argument: usize| {
@@ -276,13 +273,12 @@ impl PilotFindings {
     }
 }
 
-/// A number near this one of half as many binary digits: sums of it are exact, so that values
-/// that are all 0 have the mean 0.
+/// The number with half of its binary digits. Sums of it are exact, so values that are all 0 have the mean 0.
 fn short(number: f64) -> f64 {
     f64::from_bits(number.to_bits() & !((1 << 27) - 1))
 }
 
-/// Refuses so many groups like this one, if they would hold too much.
+/// Checks that this many groups of this size fit the memory limits.
 fn check_size(group: &Group, groups: usize, task: &Task) -> Result<()> {
     let numbers: usize = group.accumulators.iter().map(|accumulator| accumulator.numbers()).sum();
     let figures: usize = group.accumulators.iter().map(|accumulator| accumulator.size()).sum();
@@ -300,7 +296,7 @@ fn check_size(group: &Group, groups: usize, task: &Task) -> Result<()> {
 }
 
 impl Accumulated {
-    /// Nothing yet, of records that are drawn from a frame, or of which something is expected.
+    /// An empty state, with a frame or auxiliary variables if given.
     pub fn nothing(task: &Task, is_framed: bool, expected: Option<Arc<Auxiliary>>) -> Accumulated {
         Accumulated {
             frame: is_framed.then(|| Sums::new(1, task.random_groups())),
@@ -309,14 +305,14 @@ impl Accumulated {
         }
     }
 
-    /// What stands for each group.
+    /// The key of each group.
     pub fn keys(&self) -> Vec<u64> {
         let mut keys = vec![ONE_GROUP; self.groups.len()];
         self.index.iter().for_each(|(key, group)| keys[*group] = *key);
         keys
     }
 
-    /// Adds records: drawn by chance, or (`certain`) there in any case.
+    /// Adds sampled records, or records of the certainty stratum if `certain`.
     pub fn add(&mut self, task: &Task, pilot: &PilotFindings, values: &Values, certain: bool) -> Result<()> {
         let priorities = (!certain).then_some(&values.priorities[..]);
         if let Some(frame) = self.frame.as_mut().filter(|_| !certain) {
@@ -346,7 +342,7 @@ impl Accumulated {
         Ok(())
     }
 
-    /// The group of each record, as lists of rows by group; `None`: all of them.
+    /// Lists of rows by group; `None` means all rows.
     fn rows_by_group(
         &mut self,
         task: &Task,
@@ -366,7 +362,7 @@ impl Accumulated {
             let group = match self.index.get(key) {
                 Some(group) => *group,
                 None => {
-                    // A copy: a slice would keep all rows.
+                    // A copy, because a slice would keep the whole array in memory.
                     let only = UInt64Array::from(vec![row as u64]);
                     let label = values.labels.iter().map(|array| take(array, &only, None).map_err(Error::kernel));
                     let label = label.collect::<Result<Vec<ArrayRef>>>()?;
@@ -427,7 +423,7 @@ impl Accumulated {
         Ok(())
     }
 
-    /// The same groups with nothing in them.
+    /// The same groups, empty.
     pub fn hollow(&self) -> Accumulated {
         let groups = self.groups.iter().map(|group| Group {
             label: group.label.clone(),
@@ -439,14 +435,14 @@ impl Accumulated {
         Accumulated { index: self.index.clone(), groups: groups.collect(), frame, expected }
     }
 
-    /// Lets go of what no answer needs; what was added must be a sample of all.
+    /// Discards values that no result needs. The records must be a uniform sample.
     pub fn thin(&mut self) {
         let groups = self.groups.len();
         let accumulators = self.groups.iter_mut().flat_map(|group| &mut group.accumulators);
         accumulators.for_each(|accumulator| accumulator.thin(groups));
     }
 
-    /// Are there accumulators that keep every value yet?
+    /// True if an accumulator still stores every value.
     pub fn keeps_all(&self) -> bool {
         self.accumulators().any(|accumulator| accumulator.keeps_all())
     }
@@ -459,12 +455,12 @@ impl Accumulated {
         self.groups.iter().map(|group| group.rows).sum()
     }
 
-    /// The part that is held of what may be.
+    /// The used fraction of the memory limit.
     pub fn fullness(&self) -> f64 {
         self.accumulators().map(|accumulator| accumulator.fullness()).sum()
     }
 
-    /// The columns of `group_by`, a row a group.
+    /// The columns of `group_by`, one row for each group.
     pub fn labels(&self, fields: &Schema) -> Result<RecordBatch> {
         let columns = (0..fields.fields().len()).map(|column| {
             let parts: Vec<&dyn Array> = self.groups.iter().map(|group| group.label[column].as_ref()).collect();

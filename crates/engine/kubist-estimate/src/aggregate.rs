@@ -1,9 +1,7 @@
-//! What an aggregate is: how it is written, what it adds up of each record, and which figures
-//! with which intervals follow from that.
+//! The interface of aggregates: parsing, features of each record, accumulation, and figures with intervals.
 //!
-//! Each aggregate has a file in `aggregates/` with all of this and its row of the
-//! documentation. Nothing outside that file knows it by name: the others ask for its
-//! [`Properties`].
+//! Each aggregate has one file in `aggregates/`, with its documentation. Other code never names an aggregate;
+//! it uses its [`Properties`].
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -18,15 +16,15 @@ use crate::call::Call;
 use crate::interval::{Conditions, Interval};
 use crate::unit::UnitRule;
 
-/// How an aggregate is written and documented: one entry of the table of aggregates.
+/// The syntax and documentation of an aggregate.
 pub struct Definition {
-    /// Its calls as messages list them, between commas.
+    /// Its calls in error messages, separated by commas.
     pub listed: &'static str,
-    /// Its row in docs/estimates.md: calls, of what they are, and where the interval comes from.
+    /// Its row in docs/estimates.md: calls, meaning, source of the interval.
     pub documented: [&'static str; 3],
-    /// Whether this is a name of it; the name is in lower case.
+    /// True for its names, in lower case.
     pub is_named: fn(&str) -> bool,
-    /// Understands a call by one of its names, or says what is wrong with it.
+    /// Binds a call, or returns the error message.
     pub bind: fn(&Call) -> Result<Bound, String>,
 }
 
@@ -36,13 +34,13 @@ pub struct Bound {
     pub aggregate: Box<dyn Aggregate>,
     pub properties: Properties,
     pub arguments: Vec<Expression>,
-    /// The asked column whose values are told apart, instead of arguments.
+    /// The column whose distinct values are counted, instead of arguments.
     pub column: Option<usize>,
-    /// The type in which it is exact, where that is no float.
+    /// The exact type, if it is not a float.
     pub own: Option<DataType>,
-    /// It takes the whole numbers of its first argument, which has them.
+    /// It uses the exact integers of its first argument.
     pub takes_wholes: bool,
-    /// Its unit, where no rule gives it.
+    /// The unit, if no rule gives it.
     pub unit: Option<String>,
 }
 
@@ -59,136 +57,133 @@ impl Bound {
         }
     }
 
-    /// The same, exact in this type.
     pub fn exact_in(self, own: DataType) -> Bound {
         Bound { own: Some(own), ..self }
     }
 
-    /// The same, which is exact in the type `own` by the whole numbers of its first argument.
+    /// Makes it exact in the type `own`, by the integers of its first argument.
     pub fn of_wholes(self, own: DataType) -> Bound {
         Bound { own: Some(own), takes_wholes: true, ..self }
     }
 }
 
-/// What others must know of an aggregate. By default it has none of these.
+/// Properties of an aggregate that the estimation uses; all off by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Properties {
-    /// Its interval leans on the bell curve of large samples: few records, skewed values and
-    /// values that are all alike are warned of, and tails of its arguments can be read apart.
+    /// Its interval assumes a normal distribution: few records, skewed values and constant samples cause
+    /// warnings, and tails can be read separately.
     pub bell_curve: bool,
-    /// It is exact or narrower where the number of records is known.
+    /// A known number of records makes it exact or narrower.
     pub uses_number_of_records: bool,
     /// It is the number of records.
     pub is_number_of_records: bool,
     /// It is the number of records in which its argument, a column, has a value.
     pub is_number_of_values: bool,
-    /// It follows from the number of records alone, and is exact where that is known.
+    /// It is a function of the number of records alone.
     pub follows_from_number_of_records: bool,
-    /// It lies between the smallest and the largest value of its first argument.
+    /// It lies between the minimum and the maximum of its first argument.
     pub lies_among_values: bool,
-    /// Where all values that were drawn are alike its interval has no width, until zone maps
-    /// say how far the others may lie.
+    /// If all sampled values are equal, zone maps bound the others.
     pub alike_asks_zones: bool,
-    /// It is the smallest or largest value: zone maps find it, and no sample narrows it.
+    /// It is a minimum or maximum; zone maps find it.
     pub end: Option<End>,
-    /// It is a histogram: zone maps know how far its outer bins reach.
+    /// It is a histogram; zone maps bound its outer bins.
     pub outer_bins: bool,
-    /// Nothing bounds it until all is read.
+    /// It has no bounds until all records were read.
     pub unbounded: bool,
-    /// Some of the records that it adds up may be there for certain, and the others by chance.
+    /// It supports a certainty stratum.
     pub takes_certain: bool,
-    /// It follows from what writers say of all records of steps that they thinned.
+    /// Totals of subsampled steps give it exactly.
     pub total: Option<Total>,
-    /// In which unit it is.
+    /// The rule of its unit.
     pub unit: UnitRule,
 }
 
-/// What it is of the values of its argument, a column.
+/// The kind of total.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Total {
     Sum,
     Mean,
 }
 
-/// A bound aggregate: what it adds up, and in which accumulator.
+/// A bound aggregate.
 ///
 /// Functions of totals implement [`crate::totals::Smooth`] instead.
 pub trait Aggregate: Debug + Send + Sync {
     fn properties(&self) -> Properties;
 
-    /// What is added up of each record, computed from the values of its arguments beside `shifts`;
-    /// `None` for the values of the arguments themselves.
+    /// The features of each record, computed from argument values and shifts; `None` if the values themselves
+    /// are accumulated.
     fn features(&self, _values: &[&[f64]], _shifts: &[Shift], _rows: usize) -> Option<Vec<Vec<f64>>> {
         None
     }
 
-    /// An accumulator that holds nothing yet.
+    /// An empty accumulator.
     fn accumulator(&self, pilot: &Pilot) -> Box<dyn Accumulator>;
 }
 
-/// Beside which number values are added up, and how much smaller than they are.
+/// The shift and scale of accumulated values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
-    /// Near the mean, so that squares of what is left stay small.
+    /// Near the mean, so that squares of differences stay small.
     pub by: f64,
-    /// What values are multiplied by: 1, or the power of two for which squares of extreme values are numbers.
+    /// 1, or a power of two that keeps squares of extreme values finite.
     pub scale: f64,
 }
 
 impl Shift {
     pub const NONE: Shift = Shift { by: 0.0, scale: 1.0 };
 
-    /// Of values of which this one is the largest in size.
+    /// `largest` is the largest absolute value.
     pub fn new(by: f64, largest: f64) -> Shift {
-        // Fourth powers of such values, and sums of these, are numbers.
+        // The range of exponents for which sums of fourth powers are finite and normal.
         const PLAIN: std::ops::RangeInclusive<i32> = -100..=100;
         let power = if largest > 0.0 { largest.min(f64::MAX).log2().floor() as i32 } else { 0 };
         let scale = if PLAIN.contains(&power) { 1.0 } else { 2f64.powi(-power.clamp(-1000, 1000)) };
         Shift { by, scale }
     }
 
-    /// What is added up of a value.
+    /// The shifted and scaled value.
     pub fn of(&self, value: f64) -> f64 {
         value * self.scale - self.by * self.scale
     }
 
-    /// A value itself, as large as it is added up.
+    /// The scaled value.
     pub fn scaled(&self, value: f64) -> f64 {
         value * self.scale
     }
 
-    /// From what was added up to values.
+    /// The factor from scaled numbers back to values.
     pub fn back(&self) -> f64 {
         1.0 / self.scale
     }
 }
 
-/// What a pilot says of one aggregate's arguments.
+/// Statistics of one aggregate's arguments in the pilot.
 #[derive(Clone, Copy, Debug)]
 pub struct Pilot<'a> {
-    /// By argument.
     pub shifts: &'a [Shift],
-    /// By argument: the smallest and the largest finite value, if there is one.
+    /// By argument: the smallest and the largest finite value.
     pub ends: &'a [Option<(f64, f64)>],
-    /// By argument: the smallest finite value above 0, if there is one.
+    /// By argument: the smallest finite value above 0.
     pub positive: &'a [Option<f64>],
-    /// Records of one identity come together.
+    /// Records of one identity form clusters.
     pub clustered: bool,
-    /// Random groups of identities that spreads are measured between; a power of two.
+    /// The number of random groups for variances; a power of two.
     pub groups: usize,
 }
 
-/// What an accumulator is given of some records.
+/// The input of an accumulator.
 pub struct Records<'a> {
-    /// The aggregate's features, each a column.
+    /// The aggregate's features, by column.
     pub features: Vec<&'a [f64]>,
-    /// The whole numbers of the first argument, for aggregates that take them.
+    /// The exact integers of the first argument, if the aggregate uses them.
     pub wholes: Option<&'a Wholes>,
-    /// Hashes of the values of the column that is told apart, and the column itself.
+    /// Hashes of the values to count as distinct, and their column.
     pub distinct: Option<(&'a [u64], &'a dyn Array)>,
 }
 
-/// Which records of a batch belong to a group.
+/// The rows of a batch that belong to a group.
 pub enum Rows<'a> {
     All(std::ops::Range<usize>),
     Some(std::slice::Iter<'a, usize>),
@@ -205,45 +200,44 @@ impl Iterator for Rows<'_> {
     }
 }
 
-/// What is kept of the records of one group for one aggregate. Parts are filled side by side
-/// and merged.
+/// The accumulated state of one group and aggregate. Parallel tasks fill parts, which are merged.
 pub trait Accumulator: Any + Debug + Send + Sync {
-    /// Adds records: drawn by chance where `priorities` are given, there for certain otherwise.
+    /// Adds sampled records if `priorities` are given, otherwise records of the certainty stratum.
     fn add(&mut self, records: &Records, rows: Rows, priorities: Option<&[u64]>);
 
-    /// Adds what another one of the same aggregate holds; see [`same`].
+    /// Adds the content of another accumulator of the same aggregate; see [`same`].
     fn merge(&mut self, other: Box<dyn Accumulator>);
 
-    /// For more of the same, with nothing in it.
+    /// An empty accumulator of the same kind.
     fn hollow(&self) -> Box<dyn Accumulator>;
 
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found>;
 
-    /// What must be said of its figures: why there is none, or what bins leave out.
+    /// A warning about its figures: why one is missing, or what bins leave out.
     fn remark(&self, _conditions: &Conditions) -> Option<String> {
         None
     }
 
-    /// Lets go of what no answer needs, as one of `groups`; what was added must be a sample of
-    /// all.
+    /// Discards values that no result needs, with `groups` groups in total. The values must be a sample of
+    /// all records.
     fn thin(&mut self, _groups: usize) {}
 
-    /// Keeps every value, until it is thinned.
+    /// True if it keeps every value until it is thinned.
     fn keeps_all(&self) -> bool {
         false
     }
 
-    /// How many numbers it holds, as far as that is known beforehand.
+    /// The number of stored numbers, if known in advance.
     fn numbers(&self) -> usize {
         0
     }
 
-    /// How many figures it gives.
+    /// The number of figures.
     fn size(&self) -> usize {
         1
     }
 
-    /// The part that it holds of what all accumulators of its aggregate may hold.
+    /// Its fraction of the memory limit of all accumulators of the aggregate.
     fn fullness(&self) -> f64 {
         0.0
     }
@@ -255,15 +249,14 @@ pub fn same<A: Accumulator>(other: Box<dyn Accumulator>) -> A {
     *other.downcast().expect("accumulators of one aggregate are of one type")
 }
 
-/// A value with its interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// Of a histogram: the ends of the bin in each direction.
+    /// For a histogram, the ends of the bin in each dimension.
     pub bin: Vec<(f64, f64)>,
     pub interval: Interval,
-    /// The value and its ends in the aggregate's own type, as far as they are known in it.
+    /// Value and ends in the exact type, if known.
     pub own: Option<[Option<i256>; 3]>,
-    /// Records that it comes from.
+    /// The number of records that it was computed from.
     pub records: f64,
 }
 
@@ -272,7 +265,7 @@ impl Found {
         vec![Found { bin: vec![], interval, own: None, records }]
     }
 
-    /// The same with a value and ends in the aggregate's own type.
+    /// With value and ends in the exact type.
     pub fn exactly(interval: Interval, own: [Option<i256>; 3], records: f64) -> Vec<Found> {
         vec![Found { bin: vec![], interval, own: Some(own), records }]
     }

@@ -1,7 +1,7 @@
-//! The table of aggregates, each of which has a file.
+//! The table of aggregates; each has its own file.
 //!
-//! To add one, write its file and register it here; docs/estimates.md repeats the rows, and a
-//! test prints what must stand there.
+//! To add an aggregate, write its file and list it here. docs/estimates.md repeats the rows, and a test
+//! prints the expected text.
 
 mod correlation;
 mod count;
@@ -26,7 +26,7 @@ use kubist_types::error::{Error, Result};
 use crate::aggregate::{Bound, Definition};
 use crate::call::{Call, split};
 
-/// In the order in which messages and the documentation list them.
+/// In the order of messages and documentation.
 const TABLE: [Definition; 13] = [
     count::DEFINITION,
     sum::DEFINITION,
@@ -59,7 +59,7 @@ pub fn bind(text: &str, schema: &Schema) -> Result<Bound> {
     let call = Call { name: name.to_ascii_lowercase(), arguments, schema };
     match definition(name) {
         Some(definition) => (definition.bind)(&call).map_err(at_fault),
-        // A function of aggregates, as sqrt(mean(x * x)).
+        // A function of aggregates, such as sqrt(mean(x * x)).
         None => match formula::bind(text, schema, |name| definition(name).is_some()).map_err(at_fault)? {
             Some(formula) => Ok(formula),
             None => {
@@ -81,7 +81,7 @@ fn only_call(text: &str) -> Option<(&str, Vec<&str>)> {
     is_word.then_some((name, arguments))
 }
 
-/// The table of aggregates as docs/estimates.md has it, in Markdown.
+/// The table in docs/estimates.md, in Markdown.
 pub fn documentation() -> String {
     let row =
         |cells: [&str; 3]| format!("{} |\n", cells.map(|cell| format!("| {cell}")).join(" ").replace("|  ", "| "));
@@ -115,7 +115,7 @@ mod tests {
         bind(text, &schema()).unwrap_err().to_string()
     }
 
-    /// An accumulator of records with these values of the arguments.
+    /// An accumulator with records of these argument values.
     fn accumulated(text: &str, values: &[&[f64]], shifts: &[f64], priorities: Option<&[u64]>) -> Box<dyn Accumulator> {
         let shifts: Vec<Shift> = shifts.iter().map(|by| Shift { by: *by, scale: 1.0 }).collect();
         accumulated_beside(text, values, &shifts, priorities)
@@ -257,12 +257,12 @@ mod tests {
         }
     }
 
-    /// Values near the ends of floats have figures all the same: powers of two scale them without rounding.
+    /// Scaling by powers of two keeps figures of extreme values finite without rounding.
     #[test]
     fn extreme_populations_have_the_values_of_plain_ones() {
         let plain: [&[f64]; 2] = [&[1.0, 2.0, -3.0, 1.75], &[3.0, -1.0, 2.0, 5.0]];
         for power in [1021, 600, 101, -101, -600, -1000] {
-            // Two steps, as one power alone may be none of a float.
+            // In two steps, because one power alone may not be representable.
             let size = |value: f64| value * 2f64.powi(power / 2) * 2f64.powi(power - power / 2);
             let values: Vec<Vec<f64>> = plain.iter().map(|values| values.iter().map(|v| size(*v)).collect()).collect();
             let values: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
@@ -292,14 +292,14 @@ mod tests {
                 let priorities = [0, 1, 2, 3];
                 let accumulated = &mut *accumulated_beside(text, &values[..of], &shifts[..of], Some(&priorities));
                 let interval = found(accumulated, &drawn);
-                // Of the largest values it may reach beyond floats.
+                // The interval of the largest values may exceed the range of floats.
                 let is_bounded = interval.low.is_finite() && interval.high.is_finite();
                 assert!(power > 1000 || is_bounded, "{text} of 2^{power}: {interval:?}");
             }
         }
     }
 
-    /// Gradients are those of the functions themselves, seen by small changes of weights.
+    /// The gradients match the change of the value under small changes of weights.
     #[test]
     fn gradients_are_derivatives() {
         let x = [1.0, 2.5, -4.0, 7.0, 3.0, 0.5];
@@ -326,7 +326,7 @@ mod tests {
                 (scale(found.high) - scale(found.low))
                     / (bent(quantile, found.skewness) - bent(-quantile, found.skewness))
             };
-            // The same by the jackknife over weights: each record weighs a little more.
+            // The infinitesimal jackknife: each record in turn weighs a little more.
             let value_with = |heavier: Option<usize>| {
                 let rows: Vec<usize> =
                     (0..6).flat_map(|row| vec![row; if Some(row) == heavier { 10_001 } else { 10_000 }]).collect();
@@ -367,7 +367,7 @@ mod tests {
         assert!(sampled.low < 0.2 && sampled.high > 0.2, "{sampled:?}");
         let counted = Conditions { p: 0.1, rows: Some(Number::exact(250)), ..EXACT };
         assert_eq!(found(&mut *sums, &counted), Interval::exact(0.25));
-        // A number that is an estimate has its own error, and the formula no other.
+        // An estimated number contributes its own error, and there is no other.
         let about = Conditions { p: 0.1, rows: Some(Number { rows: 250.0, error: 5.0 }), ..EXACT };
         let interval = found(&mut *sums, &about);
         let half = student(about.alpha, 19.0) * 0.005;
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(found(&mut *sums, &EXACT), Interval::unknown());
     }
 
-    /// Of what is alike in the sample an interval has no end where nothing bounds the rest.
+    /// A constant sample gives no bounds where nothing else bounds the other records.
     #[test]
     fn alike_values_bound_nothing() {
         let alike = [3.0; 50];

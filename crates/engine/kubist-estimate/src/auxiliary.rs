@@ -1,12 +1,11 @@
-//! Auxiliary variables: what records are expected to be like where they lie.
+//! Auxiliary variables: predictions of each record's features from its position.
 //!
-//! The list of runs tells of parts of space how many records they have and between which ends the values of these lie
-//! ([`Parcels`]). Some records between these ends, made up, stand for those of a parcel: what aggregates add up of them
-//! is, on average, expected of each record there. Sums of what is expected are known of all records, and found of
-//! those that were drawn; what these are off by tells what figures are off by, as far as both go together (the regression
-//! estimator: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, chapter 6; in Monte Carlo methods a
-//! control variate). What is expected need not be right: what it is wrong in stays in the error, which is measured as
-//! always.
+//! The manifest stores, for regions of space ([`Parcels`]), the number of records and the bounds of each
+//! column. A few representative records between these bounds give the predicted features of each record of a
+//! parcel. The total of the predictions is known for all records and for the sample. Their difference
+//! corrects the estimate (regression estimator: Särndal, Swensson and Wretman, Model Assisted Survey
+//! Sampling, 1992, chapter 6; in Monte Carlo methods a control variate). Predictions may be wrong: the
+//! residuals then widen the measured interval.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,61 +16,61 @@ use kubist_population::{LIKE, Parcels, Places};
 
 use crate::control::Control;
 
-/// Numbers that are added up in one place, at most.
+/// Limit of accumulated numbers.
 const MOST_CELLS: usize = 1 << 18;
 
-/// What one of the records that stand for those of a parcel counts.
+/// The weight of one representative record of a parcel.
 const EACH: f64 = 1.0 / LIKE as f64;
 
-/// What is expected of records.
+/// Predicted features of records, by parcel and group.
 pub struct Auxiliary {
     places: Arc<dyn Places>,
-    /// Of each parcel the first of its entries, and one more.
+    /// The first entry of each parcel, and the end.
     firsts: Vec<u32>,
     /// By entry: the group.
     groups: Vec<u32>,
-    /// By entry: all features of all aggregates, `width` of them.
+    /// By entry: `width` features, over all aggregates.
     features: Vec<f64>,
     width: usize,
-    /// By aggregate: its features among these.
+    /// By aggregate: the range of its features.
     of: Vec<Range<usize>>,
-    /// The number of a group, by the hash of its label.
+    /// The number of a group, by hash of its label.
     index: HashMap<u64, u32>,
     /// By group: the mean of each feature over all records in parcels.
     centers: Vec<f64>,
-    /// Records in parcels.
+    /// The number of records in parcels.
     rows: f64,
-    /// How far that number may be off: its variance.
+    /// The variance of that number, which the manifest knows only approximately.
     loose: f64,
-    /// By group: how it varies together with each feature's sum about its mean, and by group and aggregate how these sums
-    /// vary with each other.
+    /// By group: its covariance with each feature's total about the mean. By group and aggregate: the
+    /// covariances of these totals.
     loose_features: Vec<f64>,
     loose_pairs: Vec<Vec<Vec<f64>>>,
     random_groups: usize,
 }
 
-/// Records that stand for those of parcels, as far as they are asked for, [`LIKE`] of each at most.
+/// Representative records of parcels that meet the condition, at most [`LIKE`] of each.
 pub struct Like<'a> {
-    /// Their numbers, ascending: the first are those of the first parcel.
+    /// Their numbers, ascending; parcel i has [`LIKE`] numbers from i * LIKE.
     pub numbers: &'a [u64],
     /// By aggregate and feature.
     pub features: Vec<Vec<Vec<f64>>>,
-    /// What stands for the group of each.
+    /// The hash of the group of each.
     pub keys: Vec<u64>,
 }
 
-/// What is expected of the records that were drawn.
+/// Sums of the predictions over the sampled records.
 pub struct Expected {
     pub of: Arc<Auxiliary>,
-    /// By group: by random group and feature; empty until something of the group is expected.
+    /// By group: sums by random group and feature; empty until the group has a prediction.
     cells: Vec<Vec<f64>>,
-    /// By random group: the records that lie in parcels.
+    /// By random group: the sampled records in parcels.
     inside: Vec<f64>,
 }
 
 impl Auxiliary {
-    /// Of `like`, with totals in so many random groups; about so many records of each lie `together` with it under one
-    /// priority. `None` if there would be too much to add up.
+    /// Builds predictions from `like`. `together` is the mean number of records that share a priority. `None`
+    /// if there are too many cells or a feature is not finite.
     pub fn new(parcels: Parcels, like: &Like, random_groups: usize, together: f64) -> Option<Auxiliary> {
         let mut of: Vec<Range<usize>> = Vec::new();
         for made in &like.features {
@@ -132,7 +131,7 @@ impl Auxiliary {
         Some(found)
     }
 
-    /// The means of features, and how well sums of features are known.
+    /// Computes the means of features and the covariances of their totals.
     fn center(&mut self, rows: &[f64], variances: &[f64], together: f64) {
         let width = self.width;
         let loose: Vec<f64> = rows.iter().zip(variances).map(|(rows, variance)| rows * variance * together).collect();
@@ -155,7 +154,7 @@ impl Auxiliary {
                 }
             }
         }
-        // About the means.
+        // Centers the moments at the means.
         for (group, pairs) in pairs.iter_mut().enumerate() {
             for (of, pairs) in self.of.iter().zip(pairs) {
                 let of_group = |numbers: &[f64], feature: usize| numbers[group * width + of.start + feature];
@@ -172,12 +171,11 @@ impl Auxiliary {
 }
 
 impl Expected {
-    /// Of records of which none was drawn yet.
     pub fn nothing(of: Arc<Auxiliary>) -> Expected {
         Expected { of, cells: Vec::new(), inside: Vec::new() }
     }
 
-    /// Adds records that were drawn, by the columns that say where they lie.
+    /// Adds sampled records, located by their position columns.
     pub fn add(&mut self, columns: &[ArrayRef], priorities: &[u64]) {
         let of = &*self.of;
         let (width, random_groups) = (of.width, of.random_groups);
@@ -215,7 +213,7 @@ impl Expected {
         self.inside.iter_mut().zip(&other.inside).for_each(|(sum, more)| *sum += more);
     }
 
-    /// Of records alone, whatever they have.
+    /// The control variate of the number of records alone.
     pub fn of_rows(&self) -> Option<Control<'_>> {
         (!self.inside.is_empty()).then_some(Control {
             cells: &[],
@@ -230,7 +228,7 @@ impl Expected {
         })
     }
 
-    /// Of the group with a label of this hash.
+    /// The control variate of an aggregate in the group with this label hash.
     pub fn control(&self, key: u64, aggregate: usize) -> Option<Control<'_>> {
         let of = &*self.of;
         let (group, features) = (*of.index.get(&key)? as usize, &of.of[aggregate]);

@@ -1,4 +1,4 @@
-//! The bins of a histogram in one direction: how they are asked for, and where their edges are.
+//! The bins of a histogram in one dimension: their specification and their edges.
 
 use crate::aggregate::Pilot;
 use crate::call::Call;
@@ -6,32 +6,32 @@ use kubist_expr::Meant;
 use kubist_types::human::{grouped, number};
 use kubist_types::steps::{self, LEAST};
 
-/// Bins, at most.
+/// Limit of bins.
 pub const MOST_BINS: f64 = 65_536.0;
 
-/// Bins in one direction, as they are asked for.
+/// The specification of bins in one dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins {
     pub count: usize,
-    /// How wide they are, where that is given and the range is not: then `count` bounds them.
+    /// Bin width if given without a range; then `count` is the limit.
     pub width: Option<f64>,
-    /// Where the first begins and the last ends; without it the ends of the pilot's values.
+    /// First and last edge; by default the range of the pilot's values.
     pub range: Option<(f64, f64)>,
     pub form: Form,
 }
 
-/// How edges follow each other.
+/// The spacing of edges.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Form {
     /// Equal ratios instead of equal differences.
     pub log: bool,
-    /// Edges are round numbers, and about as many bins as are asked for.
+    /// Round edges; the number of bins is approximate.
     pub round: bool,
 }
 
 impl Form {
-    /// From the words behind the other arguments, of which so many are no numbers; and how many
-    /// arguments stand before the words.
+    /// Parses the trailing words `log` and `round`. Returns the form and the number of arguments before them.
+    /// The first `directions` arguments are always values.
     pub fn of(call: &Call, directions: usize) -> (Form, usize) {
         let (mut form, mut count) = (Form::default(), call.arguments.len());
         while count > directions {
@@ -47,8 +47,7 @@ impl Form {
 }
 
 impl Bins {
-    /// The number of bins is this argument, or with a unit their width, in that of the argument
-    /// that they are `of`.
+    /// Parses `argument` as a number of bins, or with a unit as their width, in the unit of argument `of`.
     pub fn of(call: &Call, argument: usize, of: usize, range: Option<(f64, f64)>, form: Form) -> Result<Bins, String> {
         if let Some(width) = call.with_unit(argument, of, Meant::Distance)? {
             return Bins::wide(width, range, form);
@@ -66,7 +65,7 @@ impl Bins {
         }
     }
 
-    /// Bins of a width: from end to end, or where the values are.
+    /// Bins of a width, over `range` or over the values.
     fn wide(width: f64, range: Option<(f64, f64)>, form: Form) -> Result<Bins, String> {
         if !(width.is_finite() && width > 0.0) {
             return Err(format!("the width of a bin is above 0, found {width}"));
@@ -86,7 +85,7 @@ impl Bins {
         Ok(Bins { count: bins.round() as usize, width: None, range, form })
     }
 
-    /// Where they are, by what a pilot knows of an argument.
+    /// Chooses the edges, if necessary from the range of the pilot.
     pub fn axis(&self, pilot: &Pilot, argument: usize) -> Axis {
         let known = pilot.ends.get(argument).copied().flatten();
         let positive = pilot.positive.get(argument).copied().flatten();
@@ -112,11 +111,11 @@ impl Bins {
     }
 }
 
-/// The edges of bins, ascending; what lies beyond them is in the outer bins.
+/// Bin edges, ascending. The outer bins also hold the values beyond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     edges: Vec<f64>,
-    /// Bins of the width that was asked for would go on behind the last one.
+    /// Further bins of the requested width were cut off.
     of_more: bool,
 }
 
@@ -125,7 +124,7 @@ impl Axis {
         self.edges.len() - 1
     }
 
-    /// That the last bin holds what further ones would, if it does.
+    /// Warns that the last bin also holds the values of the cut-off bins.
     pub fn cut_off(&self) -> Option<String> {
         let [.., begin, _] = self.edges[..] else { return None };
         self.of_more.then(|| {
@@ -142,7 +141,7 @@ impl Axis {
         self.edges.partition_point(|edge| *edge <= value).saturating_sub(1).min(self.bins() - 1)
     }
 
-    /// The ends of a bin, if all values lie between these.
+    /// The ends of a bin, extended to `all` for outer bins.
     pub fn ends(&self, bin: usize, all: (f64, f64)) -> (f64, f64) {
         let (low, high) = (self.edges[bin], self.edges[bin + 1]);
         let low = if bin == 0 { low.min(all.0) } else { low };

@@ -1,12 +1,10 @@
-//! The text of an aggregate, such as `quantile(ux, 0.95)`: its name and its arguments, which
-//! the file of the aggregate then understands.
+//! The text of one aggregate, such as `quantile(ux, 0.95)`, split into name and arguments.
 
 use std::ops::RangeInclusive;
 
 use arrow_schema::Schema;
 use kubist_expr::{Expression, Meant};
 
-/// One aggregate as it was written.
 pub struct Call<'a> {
     /// In lower case.
     pub name: String,
@@ -16,7 +14,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Refuses other numbers of arguments; `what` says what is taken.
+    /// Checks the number of arguments; `what` describes the accepted ones.
     pub fn takes(&self, counts: RangeInclusive<usize>, what: &str) -> Result<(), String> {
         let count = self.arguments.len();
         match counts.contains(&count) {
@@ -25,13 +23,14 @@ impl Call<'_> {
         }
     }
 
-    /// An argument that is a number.
+    /// The numeric value of an argument.
     pub fn number(&self, index: usize) -> Result<f64, String> {
         let text = self.arguments[index];
         text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| format!("{text:?} is not a number"))
     }
 
-    /// An argument that is a number, or one with a unit, as `20um`, beside the argument `of`.
+    /// The numeric value of an argument, which may have a unit such as `20um`; it is converted to the unit of
+    /// the argument `of`.
     pub fn number_beside(&self, index: usize, of: usize) -> Result<f64, String> {
         Ok(match self.with_unit(index, of, Meant::Value)? {
             Some(number) => number,
@@ -39,7 +38,8 @@ impl Call<'_> {
         })
     }
 
-    /// An argument with a unit, as a number in that of the argument `of`; `None` if it has none.
+    /// The value of an argument with a unit, converted to the unit of the argument `of`; `None` if it has no
+    /// unit.
     pub fn with_unit(&self, index: usize, of: usize, meant: Meant) -> Result<Option<f64>, String> {
         let text = self.arguments[index];
         let text = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')).unwrap_or(text);
@@ -50,20 +50,19 @@ impl Call<'_> {
         of.in_its_unit(text, meant).map_err(|error| error.to_string())
     }
 
-    /// The first arguments, which are expressions over columns.
+    /// The first `count` arguments as expressions over columns.
     pub fn expressions(&self, count: usize) -> Result<Vec<Expression>, String> {
         let parse = |sql: &&str| Expression::parse(sql, self.schema).map_err(|error| error.to_string());
         self.arguments[..count].iter().map(parse).collect()
     }
 }
 
-/// Several aggregates in one text, between commas.
+/// The aggregates in a comma-separated text.
 pub fn several(text: &str) -> Vec<&str> {
     split(text).filter(|parts| !parts.is_empty()).unwrap_or_else(|| vec![text])
 }
 
-/// Arguments between commas that are in no parentheses and no quotes; `None` if those do
-/// not match.
+/// Splits at commas outside parentheses and quotes; `None` if those are unbalanced or an argument is empty.
 pub fn split(inner: &str) -> Option<Vec<&str>> {
     if inner.trim().is_empty() {
         return Some(vec![]);
@@ -77,7 +76,7 @@ pub fn split(inner: &str) -> Option<Vec<&str>> {
                 parts.push(inner[begin..index].trim());
                 begin = index + 1;
             }
-            // A quote that is never closed.
+            // An unclosed quote.
             '"' | '\'' | '`' => return None,
             _ => {}
         }
@@ -89,7 +88,7 @@ pub fn split(inner: &str) -> Option<Vec<&str>> {
     (depth == 0 && parts.iter().all(|part| !part.is_empty())).then_some(parts)
 }
 
-/// The letters that are in no quotes; a quote that is never closed comes as itself.
+/// The characters outside quotes. An unclosed quote is returned as itself.
 pub fn unquoted(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut after = 0;
     text.char_indices().filter(move |(index, letter)| {

@@ -1,14 +1,14 @@
-//! Quantiles and intervals of the distributions that error bars are made of.
+//! Quantiles and confidence intervals of the distributions in use.
 //!
-//! Exact where numbers are small, and the usual score intervals where they are large
-//! and the difference is too small to be measured.
+//! Intervals are exact for small numbers. For large numbers they are score intervals, whose difference from
+//! the exact ones is negligible.
 
 use statrs::distribution::{Beta, ContinuousCDF, Normal, StudentsT};
 use statrs::function::beta::beta_reg;
 
-/// Beyond this number, binomial tails come from the score interval.
+/// Above this number of trials, binomial intervals are score intervals.
 const EXACT_TRIALS: f64 = 1000.0;
-/// Beyond this number of degrees of freedom Student's t is normal to five digits.
+/// Above this number of degrees of freedom, Student's t equals the normal distribution to five digits.
 const NORMAL_DEGREES: f64 = 1e5;
 
 /// The two-sided quantile of Student's t: `P(|T| <= t) = 1 - alpha`.
@@ -27,9 +27,8 @@ pub fn normal(alpha: f64) -> f64 {
     Normal::standard().inverse_cdf(1.0 - alpha / 2.0)
 }
 
-/// The interval of a share, from `successes` in `trials`, which need not be whole (an
-/// effective number of trials): Clopper and Pearson (Biometrika 26, 1934), and for many
-/// trials Wilson's score interval (JASA 22, 1927).
+/// The interval of a proportion: Clopper and Pearson (Biometrika 26, 1934), for many trials Wilson's score
+/// interval (JASA 22, 1927). `trials` may be fractional (an effective number of trials).
 pub fn share(successes: f64, trials: f64, alpha: f64) -> (f64, f64) {
     if trials <= 0.0 {
         return (0.0, 1.0);
@@ -47,15 +46,14 @@ pub fn share(successes: f64, trials: f64, alpha: f64) -> (f64, f64) {
     (low, high)
 }
 
-/// The interval of how many there are, when each was found with probability `p` and `found`
-/// were: all numbers N for which neither tail of Binomial(N, p) beyond `found` is below
-/// `alpha / 2`.
+/// The interval of a population size N, of which each record was found with probability `p`: all N for which
+/// neither tail of Binomial(N, p) beyond `found` is below `alpha / 2`.
 pub fn population(found: f64, p: f64, alpha: f64) -> (f64, f64) {
     if p >= 1.0 {
         return (found, found);
     }
     if found > EXACT_TRIALS {
-        // (found - N p)^2 = z^2 N p (1 - p), half a record further out on either side.
+        // Solves (found - N p)^2 = z^2 N p (1 - p) for N, with a continuity correction of half a record.
         let z = normal(alpha);
         let root = |found: f64, sign: f64| {
             let b = 2.0 * found * p + z * z * p * (1.0 - p);
@@ -65,7 +63,7 @@ pub fn population(found: f64, p: f64, alpha: f64) -> (f64, f64) {
         return (root(found - 0.5, -1.0).max(found).floor(), root(found + 0.5, 1.0).ceil());
     }
     let q = 1.0 - p;
-    // P(X <= found) and P(X >= found) among n.
+    // P(X <= found) and P(X >= found) for X ~ Binomial(n, p).
     let at_most = |n: f64| if n <= found { 1.0 } else { beta_reg(n - found, found + 1.0, q) };
     let at_least = |n: f64| if found <= 0.0 { 1.0 } else { beta_reg(found, n - found + 1.0, p) };
     let low = if found <= 0.0 { 0.0 } else { crossing(found, |n| at_least(n) > alpha / 2.0) };
@@ -73,7 +71,7 @@ pub fn population(found: f64, p: f64, alpha: f64) -> (f64, f64) {
     (low, high)
 }
 
-/// The first whole number from `begin` on where `holds` becomes true.
+/// The first integer at or above `begin` for which `holds` is true.
 fn crossing(begin: f64, holds: impl Fn(f64) -> bool) -> f64 {
     if holds(begin) {
         return begin;
@@ -93,15 +91,14 @@ fn crossing(begin: f64, holds: impl Fn(f64) -> bool) -> f64 {
     high
 }
 
-/// The largest share of values that a sample of `n` may well have missed altogether:
-/// `(1 - share)^n = alpha` ("rule of three").
+/// The largest proportion of values that a sample of `n` may have missed: `(1 - share)^n = alpha` ("rule of
+/// three").
 pub fn unseen_share(n: f64, alpha: f64) -> f64 {
     1.0 - alpha.powf(1.0 / n.max(1.0))
 }
 
-/// With confidence `1 - alpha` a sample of share `p` misses no group larger than this, of
-/// groups that together hold `rows`: there are at most `rows / m` of size m, and each is
-/// missed with probability `(1 - p)^m`.
+/// The largest group that a sample of fraction `p` may have missed, with confidence `1 - alpha`. `rows`
+/// records contain at most `rows / m` groups of size m, and each is missed with probability `(1 - p)^m`.
 pub fn missed_group(rows: f64, p: f64, alpha: f64) -> f64 {
     if p >= 1.0 || rows <= 0.0 {
         return 0.0;
@@ -139,12 +136,12 @@ mod tests {
         close(high, 0.1157033);
         assert_eq!(share(30.0, 30.0, 0.05).1, 1.0);
         assert_eq!(share(0.0, 0.0, 0.05), (0.0, 1.0));
-        // Both ways meet.
+        // Both methods agree at the limit.
         let (exact, score) = (share(300.0, 1000.0, 0.05), share(300.3, 1001.0, 0.05));
         assert!((exact.0 - score.0).abs() < 1e-3 && (exact.1 - score.1).abs() < 1e-3);
     }
 
-    /// Binomial tails by their sums, for small numbers.
+    /// Binomial tails by direct summation.
     fn tail(n: u32, p: f64, accepts: impl Fn(u32) -> bool) -> f64 {
         let mut mass = (1.0 - p).powi(n as i32);
         let mut sum = 0.0;

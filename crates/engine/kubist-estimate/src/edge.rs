@@ -1,56 +1,56 @@
-//! The number of records of a region, from some of the runs that lie across its edge.
+//! Estimates the number of records in a region from a sample of the runs that cross its boundary.
 //!
-//! Runs inside the region are counted by the list of runs. Of those across its edge the list says how many records they
-//! have and around which box, so about how many lie inside: as much as the region covers of that box. Some of these
-//! runs are drawn and counted, and what they have for each record that was expected stands for all (the ratio
-//! estimator: Cochran, Sampling Techniques, 1977, chapter 6). Each is drawn by itself (Poisson sampling: Särndal, Swensson
-//! and Wretman, Model Assisted Survey Sampling, 1992, 3.5), with a probability that goes with how much it may be off, so
-//! that none that is not drawn weighs much. Where records lie evenly some thirty runs tell the number of a box of
-//! millions to a tenth of a percent; where they do not, the error says so.
+//! The manifest counts the runs inside the region exactly. For a boundary run it has the number of records
+//! and their bounding box, so the expected number inside is proportional to the covered fraction of that box.
+//! A sample of these runs is counted, and the ratio of counted to expected records is applied to all (ratio
+//! estimator: Cochran, Sampling Techniques, 1977, chapter 6). Runs are drawn independently (Poisson sampling:
+//! Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 3.5) with a probability proportional
+//! to their uncertainty. For evenly distributed records, about thirty runs give the count of a box of
+//! millions to 0.1 %. Otherwise the interval is wider.
 
 use kubist_population::{MOST_PART, Number, Worth};
 
-/// So many runs tell whether it is worth to go on, and so many what the error is.
+/// Runs for the decision whether to continue, and for a first error estimate.
 const FIRST_RUNS: f64 = 16.0;
 const LEAST_RUNS: f64 = 32.0;
-/// The least variance of a record's being inside that is reckoned with, however little the region covers or leaves of
-/// the box around a run: records may all lie there.
+/// Lower bound for the variance of one record being inside, because records may cluster in the covered part
+/// of the box.
 const LEAST_VARIANCE: f64 = 0.05;
-/// Where runs that were counted agree with what was expected of them, the others may be off by this part of what they
-/// would be if records lay evenly.
+/// If the counted runs agree with the expectation, the others may still deviate by this fraction of the
+/// deviation of evenly distributed records.
 const LEAST_PART: f64 = 0.1;
-/// Where more than this part of them would be drawn all are: then the number is exact.
+/// If more than this fraction would be drawn, all are drawn and the number is exact.
 const MOST_RUNS: f64 = 0.5;
-/// As much more is drawn as what was counted calls for, because that is an estimate itself.
+/// Extra runs to draw, because the required number is an estimate.
 const MARGIN: f64 = 1.2;
-/// So many times as many runs are counted at once: what few of them say of the error is often too much.
+/// Largest growth in one stage; errors from few runs are often too large.
 const MOST_GROWTH: f64 = 2.5;
-/// What counting a run takes besides, in records that are looked at.
+/// Fixed cost of counting a run, in examined records.
 const RUN_ROWS: f64 = 48.0;
-/// What is looked at for the number must leave no more to look at than this part of what it would be without.
+/// Counting must reduce the total of examined records to this fraction.
 const WORTH: f64 = 0.9;
 
-/// A run across the edge, as the list of runs knows it.
+/// A boundary run as the manifest describes it.
 pub struct Crossing {
     pub rows: f64,
-    /// How many of these lie inside, about.
+    /// The expected number of records inside.
     pub expected: f64,
-    /// Of what it is, as good as chance.
+    /// A hash that decides whether it is drawn.
     pub hash: u64,
 }
 
-/// Runs across the edge of a region, and how many records were found in some of them.
+/// Boundary runs of a region, some of them counted.
 pub struct Edge {
-    /// Records that are in none of them.
+    /// Records in runs entirely inside.
     inside: f64,
     runs: Vec<Run>,
-    /// What runs are off by in all, about.
+    /// The sum of the runs' sizes (uncertainties).
     size: f64,
-    /// Runs are drawn by this times their size.
+    /// The inclusion probability of a run is this times its size.
     rate: f64,
 }
 
-/// Runs to be counted.
+/// Runs to count next.
 pub struct Drawn {
     /// By position.
     pub runs: Vec<usize>,
@@ -60,15 +60,15 @@ pub struct Drawn {
 struct Run {
     rows: f64,
     expected: f64,
-    /// About how much the expected number is off.
+    /// The approximate standard deviation of the expected number.
     size: f64,
-    /// Uniform in [0, 1): it is drawn if its probability is higher.
+    /// Uniform in [0, 1); the run is drawn if its probability is higher.
     chance: f64,
     counted: Option<f64>,
 }
 
 impl Edge {
-    /// Of a region with so many records in runs that lie inside it.
+    /// `inside` is the number of records in runs entirely inside the region.
     pub fn new(inside: u64, runs: impl Iterator<Item = Crossing>) -> Edge {
         let run = |Crossing { rows, expected, hash }: Crossing| {
             let share = expected / rows;
@@ -84,20 +84,22 @@ impl Edge {
         Edge { inside: inside as f64, size: runs.iter().map(|run| run.size).sum(), runs, rate: 0.0 }
     }
 
-    /// The runs to count next, so that all that is looked at is least: for the number, of which runs a part is looked at,
-    /// and for figures, whose error it must not fill. `None` once it is well enough known, or never will be.
+    /// Chooses the next runs to count so that the total number of examined records is minimal: for the number
+    /// itself, and for the figures that use it. `None` once the number is accurate enough, or if counting is
+    /// not worth it.
     ///
-    /// With an error of the part `t` of that of the figures `spent / t^2` records are looked at for the number, and
-    /// `known / (1 - t^2)` for the figures.
+    /// If the number's error is the fraction `t` of the figures' error, the number takes `spent / t^2`
+    /// examined records and the figures `known / (1 - t^2)`.
     pub fn draw(&self, worth: &Worth, part_looked_at: f64) -> Option<Drawn> {
         if self.runs.is_empty() || self.rate.is_infinite() {
             return None;
         }
         let wanted = (worth.error * self.number().rows).powi(2);
         let looked_at = |rate: f64| self.cost(rate, part_looked_at);
-        // With a number whose error has such a part of the square of theirs, figures take so many.
+        // The records that figures need if the number contributes `part` of their variance.
         let figures = |part: f64| if worth.known > 0.0 { worth.known / (1.0 - part) } else { 0.0 };
-        // What was not counted yet is as much off as if records lay evenly. The variance goes with the rate.
+        // Runs not counted yet are assumed to be evenly filled. The variance is inversely proportional to the
+        // rate.
         let (first, least) = (FIRST_RUNS / self.size, LEAST_RUNS / self.size);
         let (rate, variance) = match self.rate == 0.0 {
             true => (first, self.size / first),
@@ -116,7 +118,7 @@ impl Edge {
         let now = self.error().powi(2) / wanted;
         let serves = self.rate >= least && now <= MOST_PART;
         let without = if serves { figures(now).min(worth.unknown) } else { worth.unknown };
-        // No error can be told of very few runs: then neither can what more of them are worth.
+        // Very few runs give no error, so more of them cannot be judged either.
         let is_worth = ahead < WORTH * without;
         if !is_worth {
             return None;
@@ -128,19 +130,19 @@ impl Edge {
         Some(Drawn { rate, runs: (0..self.runs.len()).filter(|run| open(&self.runs[*run])).collect() })
     }
 
-    /// About what it takes to count the runs that are drawn at a rate, in records that are looked at.
+    /// The expected cost of counting the runs drawn at a rate, in examined records.
     fn cost(&self, rate: f64, part_looked_at: f64) -> f64 {
         let of_run = |run: &Run| (part_looked_at * run.rows + RUN_ROWS) * run.probability(rate);
         self.runs.iter().map(of_run).sum()
     }
 
-    /// Takes how many records each of the runs that were drawn has inside.
+    /// Stores the counts of the drawn runs.
     pub fn count(&mut self, drawn: Drawn, rows: impl IntoIterator<Item = u64>) {
         self.rate = drawn.rate;
         drawn.runs.into_iter().zip(rows).for_each(|(run, rows)| self.runs[run].counted = Some(rows as f64));
     }
 
-    /// The number of records of the region; without an error that can be told until enough runs were counted.
+    /// The estimated number of records in the region; its error is infinite until enough runs were counted.
     pub fn number(&self) -> Number {
         if self.rate.is_infinite() {
             let counted = self.runs.iter().filter_map(|run| run.counted);
@@ -150,8 +152,7 @@ impl Edge {
         Number { rows: self.inside + expected * self.ratio(), error: self.error() }
     }
 
-    /// Its standard error by what was counted, as much wider as the tails of Student's t are than those of the normal
-    /// distribution.
+    /// The standard error, widened by the ratio of the tails of Student's t to the normal distribution.
     fn error(&self) -> f64 {
         if self.rate.is_infinite() || self.runs.is_empty() {
             return 0.0;
@@ -175,7 +176,7 @@ impl Edge {
         }
     }
 
-    /// How many records the runs have for each that was expected.
+    /// The ratio of counted to expected records.
     fn ratio(&self) -> f64 {
         let counted = self.runs.iter().filter_map(|run| Some((run, run.counted?, run.probability(self.rate))));
         let (found, expected) = counted.fold((0.0, 0.0), |(found, expected), (run, rows, probability)| {
@@ -197,7 +198,7 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
-    /// Runs, in half of which records are denser inside and in half outside. How many each has inside.
+    /// Runs with their true counts. Half of them are denser inside the region, half outside.
     fn runs(random: &mut SmallRng, count: usize, uneven: f64) -> Vec<(Crossing, u64)> {
         let run = |number: usize| {
             let (rows, share): (u64, f64) = (random.random_range(50..2000), random.random_range(0.02..0.98));
@@ -209,7 +210,7 @@ mod tests {
         (0..count).map(run).collect()
     }
 
-    /// Draws and counts until nothing is left to draw; how many rows the counted runs have besides.
+    /// Draws and counts until no run is left to draw; also returns the rows of the counted runs.
     fn told(runs: &[(Crossing, u64)], worth: &Worth, random: &mut SmallRng) -> (Number, f64) {
         let crossing = |(run, _): &(Crossing, u64)| Crossing { hash: random.random(), ..*run };
         let mut edge = Edge::new(1_000_000, runs.iter().map(crossing));
@@ -275,7 +276,7 @@ mod tests {
         for unknown in [10_000.0, 40_000.0, 150_000.0, 1e7] {
             let worth = Worth { error: 30_000.0 / inside(&runs), known: 0.2 * unknown, unknown };
             let (number, rows) = told(&runs, &worth, &mut random);
-            // Which runs are drawn is chance, and what they tell of the error.
+            // Which runs are drawn is random, and so is the measured error.
             assert!(rows <= 1.5 * unknown, "{rows} of {unknown}");
             assert!(number.error < 33_000.0 || unknown < 1e7, "{rows} {number:?}");
             read.push(rows);
@@ -283,7 +284,7 @@ mod tests {
         assert!(read[0] == 0.0 && read[3] > 0.0, "{read:?}");
     }
 
-    /// Runs that have just what was expected say little of those that were not counted.
+    /// Runs that match the expectation exactly prove little about runs that were not counted.
     #[test]
     fn agreement_is_no_proof() {
         let mut random = SmallRng::seed_from_u64(4);

@@ -1,14 +1,12 @@
-//! Estimates: aggregates of a sample, with intervals that hold the truth as often as they
-//! say.
+//! The stages of an estimate.
 //!
-//! Reading goes from low priorities up, each record once. A **pilot** of about a thousand
-//! records says how far to read for the error that was asked for; then it is read that far,
-//! with a margin, and rarely a second time a little further. So there are few stages, at
-//! fractions that the pilot fixed, and stopping at one of them costs next to no confidence
-//! (two-stage sampling: Stein, Annals of Mathematical Statistics 16, 1945; Cox, Biometrika
-//! 39, 1952). A caller that watches the estimates as they come may stop at any of them. Its
-//! intervals are wide enough for that: stage k spends `alpha / (k (k + 1))` of the error
-//! probability, so that with probability `1 - alpha` all intervals of all stages hold.
+//! Records are read in order of priority, each once. A **pilot** of about 1,000 records measures the
+//! variance. It determines the sample fraction for the requested error; that fraction is read with a margin,
+//! and rarely a little more afterwards. Because the pilot fixes the stages, stopping at one of them costs
+//! almost no confidence (two-stage sampling: Stein, Annals of Mathematical Statistics 16, 1945; Cox,
+//! Biometrika 39, 1952). A caller that watches the estimates may stop at any stage, so its intervals are
+//! wider: stage k spends `alpha / (k (k + 1))` of the error probability. All intervals of all stages then
+//! hold with probability `1 - alpha`.
 
 mod figures;
 mod frame;
@@ -40,63 +38,63 @@ use kubist_types::error::{Error, Result};
 use kubist_types::stats::Stats;
 use tails::Tails;
 
-/// Records of the pilot, about.
+/// Approximate number of records in the pilot.
 const PILOT_ROWS: f64 = 1024.0;
-/// The fewest records that a pilot has, unless there are fewer.
+/// The smallest pilot, if there are as many records.
 const LEAST_PILOT_ROWS: u64 = 200;
-/// Fewer records than this are read all at once.
+/// Fewer records are read at once.
 const FEW_ROWS: f64 = 16_384.0;
-/// Where records share priorities, as many of these are looked at by a pilot, and at least.
+/// Wanted and smallest number of distinct priorities in the pilot, for clustered samples.
 const PILOT_PRIORITIES: f64 = 64.0;
 const LEAST_PILOT_PRIORITIES: f64 = 16.0;
-/// The most records at the box's faces that are read to count those inside.
+/// Limit of records in boundary runs that are read for an exact count.
 const COUNTED_ROWS: u64 = 2_000_000;
-/// Records that are looked at for each that is drawn, about.
+/// Approximate number of examined records for each sampled one.
 const LOOKED_AT: f64 = 1.3;
-/// The part of the time left that may be spent on it: one in so many.
+/// The count may take one in this many parts of the remaining time.
 const TIME_FOR_NUMBER: u32 = 4;
-/// What it saves where nothing says when to stop.
+/// The assumed saving if there is no goal.
 const SAVED: f64 = 0.5;
 
-/// Aggregates of one estimate, at most.
+/// Limit of aggregates in one estimate.
 const MOST_AGGREGATES: usize = 64;
 
-/// Estimates from coarse to fine; the last one says why it is the last.
+/// Iterator of estimates, from coarse to fine; the last one has the reason to stop.
 ///
-/// Each comes from the sample so far: a **pilot**, then the **plan** of how far to read, what is **read**, and the
-/// **result**. These are functions of the values below, of which none is changed to see what would be if.
+/// Each stage is a chain of functions over the values below: **pilot**, **plan**, **read**, **result**.
+/// Predictions use copies, so no state changes.
 pub struct Estimation<P = Records> {
     question: Question<P>,
-    /// The sample so far and what is known besides, while it goes on.
+    /// The sample and the facts so far; `None` after the end.
     so_far: Option<(Sample<P>, Facts)>,
 }
 
-/// What is asked, and of which records. It stays the same from the first stage to the last.
+/// The request and its population; constant over all stages.
 struct Question<P> {
     options: EstimateOptions,
-    /// All that is asked for.
+    /// All selected records.
     whole: P,
     visible: Schema,
     task: Arc<Task>,
     groups: SchemaRef,
     units: BTreeMap<String, String>,
     bin_units: BTreeMap<String, Vec<Option<String>>>,
-    /// By aggregate: what half of its intervals may be at most, in its own unit.
+    /// By aggregate: the largest half-width of its interval, in its unit.
     absolute: Vec<Option<f64>>,
     tails: Option<Tails>,
-    /// Where steps were thinned as they were written.
+    /// Totals of subsampled steps.
     known: Option<Known>,
-    /// Priorities are read up to here.
+    /// Upper limit of the priorities to read.
     end: f64,
-    /// Records that a share of 1 holds, about.
+    /// Approximate number of selected records.
     expected: f64,
-    /// The caller sees every stage, and may stop at any.
+    /// The caller sees every stage and may stop at any.
     watched: bool,
     begin: Instant,
     deadline: Option<Instant>,
 }
 
-/// Where records are drawn from, and what is read of them.
+/// The records to sample from, and the columns to read.
 #[derive(Clone)]
 struct Source<P> {
     records: P,
@@ -104,47 +102,47 @@ struct Source<P> {
     brought: Arc<Brought>,
 }
 
-/// Records that were drawn, added up, and where the next ones come from.
+/// The accumulated sample and the source of further records.
 struct Sample<P> {
     source: Source<P>,
-    /// Where those that are asked for are drawn alone, while `source` is the frame in which they lie.
+    /// The source of the selected records alone, while `source` is the frame.
     own: Option<frame::Own<P>>,
-    /// The same source without where records lie, while that is brought along.
+    /// The same source without position columns, while those are read.
     plain: Option<Source<P>>,
     pilot: Option<Arc<PilotFindings>>,
     accumulated: Accumulated,
-    /// Priorities from `low` to `at` were read.
+    /// Priorities in [low, at) were read.
     low: f64,
     at: f64,
     stages: u32,
     stats: Stats,
-    /// Of the last step: seconds, and the share that it read.
+    /// Of the last stage: seconds and sample fraction.
     pace: (f64, f64),
 }
 
-/// What is known of records besides a sample of them.
+/// Knowledge about the population besides the sample.
 #[derive(Clone, Default)]
 struct Facts {
-    /// How many there are.
+    /// The number of selected records.
     rows: Option<Number>,
-    /// How many there are in the frame, where records are drawn from it.
+    /// The number of records in the frame, if the sample is drawn from it.
     framed: Option<Number>,
-    /// Which part of the error that figures are to have comes from that of the number of records.
+    /// The error of the number of records as a fraction of the wanted error of figures.
     of_number: f64,
-    /// By aggregate: each record has a value of its argument, where that was asked of zone maps.
+    /// By aggregate: every record has a value of its argument, according to zone maps.
     complete: Vec<bool>,
-    /// Of stored columns the ends of their values, where that was asked of zone maps.
+    /// Bounds of stored columns from zone maps.
     bounds: BTreeMap<usize, Option<(f64, f64)>>,
 }
 
 impl Facts {
-    /// The ends of a stored column, if they are known.
+    /// The bounds of a stored column, if known.
     fn bounds_of(&self, column: usize) -> Option<(f64, f64)> {
         self.bounds.get(&column).copied().flatten()
     }
 }
 
-/// A sample after some reading, which may have ended before all was read that was to be.
+/// A sample after a stage; `in_time` is false if the deadline ended it early.
 struct Read<P> {
     sample: Sample<P>,
     in_time: bool,
@@ -161,12 +159,12 @@ impl<P> Read<P> {
 }
 
 impl<P> Sample<P> {
-    /// The share of identities that has been read.
+    /// The fraction of identities that was read.
     fn share(&self) -> f64 {
         self.at - self.low
     }
 
-    /// The same after so much more was spent on it.
+    /// Adds costs.
     fn after(mut self, stats: &Stats) -> Sample<P> {
         self.stats.add(stats);
         self
@@ -174,13 +172,11 @@ impl<P> Sample<P> {
 }
 
 impl<P: Population> Estimation<P> {
-    /// Begins an estimate of these records, of which `options.query` says the priorities; `watched` if the caller
-    /// sees every stage.
+    /// Starts an estimate of these records; `watched` if the caller sees every stage.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the option, the aggregate or the column that makes no sense; `Damaged`; `Cancelled`; a storage
-    /// error.
+    /// `Invalid` names the wrong option, aggregate or column; `Damaged`; `Cancelled`; a storage error.
     pub fn new(records: P, options: &EstimateOptions, watched: bool) -> Result<Estimation<P>> {
         let begin = Instant::now();
         check(options)?;
@@ -223,7 +219,7 @@ impl<P: Population> Estimation<P> {
         });
         let absolute = absolute.collect::<Result<Vec<Option<f64>>>>()?;
         let parts = options.group_by.iter().flat_map(|text| match records.find(text) {
-            // A name may have commas.
+            // A column name may contain commas.
             Ok(_) => vec![text.as_str()],
             Err(_) => several(text),
         });
@@ -253,7 +249,7 @@ impl<P: Population> Estimation<P> {
         let known = Known::of(&records, &options, &task)?;
         let kept = known.as_ref().map_or(1.0, Known::below);
         let end = end.min(kept);
-        // All of them lie below that priority.
+        // Of subsampled steps, only records below this priority exist.
         let expected = records.rough_rows()? / kept;
         let tails = options.tails.map(|share| Tails::new(&task, share, &visible)).transpose()?;
         let facts = Facts { rows: known.as_ref().and_then(Known::rows), ..Facts::default() };
@@ -322,7 +318,7 @@ impl<P: Population> Question<P> {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Does its work unless the deadline passes meanwhile: then what it did does not count.
+    /// Runs `work`; `None` if the deadline passed.
     fn in_time<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
         if self.late() {
             return Ok(None);
@@ -333,7 +329,7 @@ impl<P: Population> Question<P> {
         }
     }
 
-    /// The sample after its pilot, or after the next step.
+    /// Reads the pilot or the next stage.
     fn advanced(&self, mut sample: Sample<P>, facts: &Facts) -> Result<Read<P>> {
         if sample.pilot.is_none() {
             return self.pilot(sample, facts);
@@ -344,7 +340,7 @@ impl<P: Population> Question<P> {
         }
     }
 
-    /// Reads the pilot, and learns from it.
+    /// Reads the pilot and its statistics.
     fn pilot(&self, mut sample: Sample<P>, facts: &Facts) -> Result<Read<P>> {
         let width = self.end - sample.low;
         let wanted = PILOT_ROWS * if self.groups.fields().is_empty() { 1.0 } else { 4.0 };
@@ -352,7 +348,7 @@ impl<P: Population> Question<P> {
         let together = sample.source.records.together()?;
         let (wanted, few) = (wanted.max(PILOT_PRIORITIES * together), FEW_ROWS.max(PILOT_PRIORITIES * together));
         let least = LEAST_PILOT_ROWS.max((LEAST_PILOT_PRIORITIES * together) as u64);
-        // Few rows are read all at once, unless `max_rows` forbids it.
+        // Few rows are read at once, unless `max_rows` forbids it.
         let most = self.options.max_rows.map_or(f64::INFINITY, |rows| rows as f64);
         let wanted = wanted.min(most);
         let mut share = match self.expected * width <= few.min(most) {
@@ -378,7 +374,7 @@ impl<P: Population> Question<P> {
             parts.extend(more);
             sample = sample.after(&stats).where_worth_it(rows, drawn);
             sample.at = target;
-            // How often as many there may be.
+            // How many times as many rows `max_rows` permits.
             let room = most / (rows as f64).max(1.0);
             if rows >= least || target >= self.end || (rows > 0 && room < 2.0) {
                 break;
@@ -400,7 +396,7 @@ impl<P: Population> Question<P> {
         Ok(Read { sample, in_time: in_time && !late })
     }
 
-    /// The values of records with priorities from `low` to `high`.
+    /// The values of records with priorities in [low, high).
     fn values(&self, source: &Source<P>, low: f64, high: f64) -> Result<(Vec<Values>, Stats)> {
         let Some(scan) = self.scan(source.wanted.clone(), low, high) else { return Ok((vec![], Stats::default())) };
         let (task, brought, cancel) = (self.task.clone(), source.brought.clone(), source.records.cancel());
@@ -419,12 +415,12 @@ impl<P: Population> Question<P> {
         Ok((parts, stats))
     }
 
-    /// What to read of the records with priorities from `low` to `high`; `None` if there are none.
+    /// The scan of priorities in [low, high); `None` if the range is empty.
     fn scan(&self, wanted: Wanted, low: f64, high: f64) -> Option<Scan> {
         range(low, high).map(|range| Scan { wanted, range, seek: None, deadline: self.deadline })
     }
 
-    /// The sample with the records of priorities up to `target`.
+    /// Reads the records with priorities up to `target`.
     fn read(&self, mut sample: Sample<P>, target: f64) -> Result<Read<P>> {
         let begin = Instant::now();
         let whole = sample.low == 0.0 && target >= 1.0;
@@ -441,7 +437,7 @@ impl<P: Population> Question<P> {
         Ok(Read::all(sample.after(&stats)))
     }
 
-    /// Adds up the records with priorities from `low` to `high`, in accumulators that hold nothing yet.
+    /// Accumulates the records with priorities in [low, high) into empty accumulators.
     fn accumulate(
         &self,
         source: &Source<P>,
@@ -451,7 +447,7 @@ impl<P: Population> Question<P> {
         certain: bool,
     ) -> Result<(Accumulated, Stats)> {
         let (framed, expected) = (all.frame.is_some(), all.expected.as_ref().map(|expected| expected.of.clone()));
-        // Chance plays no part where everything is read.
+        // Priorities are not needed for a complete read.
         let wanted = Wanted { priorities: !certain, ..source.wanted.clone() };
         let Some(scan) = self.scan(wanted, low, high) else { return Ok((all, Stats::default())) };
         let (task, pilot, cancel) = (self.task.clone(), pilot.clone(), source.records.cancel());
@@ -473,14 +469,14 @@ impl<P: Population> Question<P> {
         Ok((all, stats))
     }
 
-    /// What a stage teaches besides its records: how many there are, if that is worth it.
+    /// Determines the number of records after a stage, if that is worth it.
     fn learned(&self, sample: Sample<P>, facts: Facts) -> Result<(Sample<P>, Facts)> {
         let (sample, facts) = self.counted(sample, facts)?;
         if sample.stages == 1 { self.judged(sample, facts) } else { Ok((sample, facts)) }
     }
 
-    /// Learns the number of records, if that is known or few must be read for it: exactly where it is asked for or
-    /// nothing says how exact is enough, else as well as the other figures need it.
+    /// Determines the number of records from the manifest and a few runs. Exactly if the number itself is
+    /// requested or no goal is set; otherwise as accurately as the figures need it.
     fn counted(&self, mut sample: Sample<P>, mut facts: Facts) -> Result<(Sample<P>, Facts)> {
         let needed = |asked: &Asked| asked.bound.properties.uses_number_of_records;
         let is_asked = |Asked { bound: Bound { properties, .. }, .. }: &Asked| {
@@ -499,7 +495,7 @@ impl<P: Population> Question<P> {
         }
         let is_exact = !self.has_goal() || self.task.aggregates.iter().any(is_asked);
         if sample.source.records.filter().is_none() && is_exact {
-            // If few must be read for it, and there is time for that.
+            // Only if few records must be read, and in time.
             let counted = self.in_time(|| sample.source.records.counted(COUNTED_ROWS, self.deadline))?;
             if let Some((rows, stats)) = counted.flatten() {
                 (facts.rows, sample) = (Some(Number::exact(rows)), sample.after(&stats));
@@ -507,7 +503,7 @@ impl<P: Population> Question<P> {
         }
         if facts.rows.is_none() && sample.share() < 1.0 {
             let figures = self.figures(&mut sample, &facts);
-            // What figures would be if the number were known.
+            // The figures if the number were known.
             let rows = Some(Number::exact(self.expected as u64));
             let known = self.figures(&mut sample, &Facts { rows, ..facts.clone() });
             let ahead = |figures: &[Figure]| self.rows_ahead(&sample, &facts, figures);
@@ -525,7 +521,7 @@ impl<P: Population> Question<P> {
         Ok((sample, facts))
     }
 
-    /// Whether an aggregate counts the values of a column that all records have.
+    /// True if the aggregate counts values of a column that every record has.
     fn is_complete(&self, asked: &Asked) -> Result<bool> {
         let column = asked.bound.arguments.first().and_then(|argument| argument.column());
         let Some(column) = column.filter(|_| asked.bound.properties.is_number_of_values) else { return Ok(false) };
@@ -533,8 +529,9 @@ impl<P: Population> Question<P> {
         Ok(self.in_time(|| self.whole.is_complete(column, self.deadline))?.unwrap_or(false))
     }
 
-    /// The number of the records that are drawn from, if there is time for it, and it is told by less reading than it
-    /// saves: of what is ahead a part is `saved`. Then the part of the figures' error that comes from it, and what it took.
+    /// Estimates the number of records in the source, if that costs less than it saves. `saved` is the
+    /// fraction of the remaining reading that a known number saves. Also returns the error of the number as a
+    /// fraction of the figures' error, and the cost.
     fn number(
         &self,
         sample: &Sample<P>,
@@ -548,7 +545,7 @@ impl<P: Population> Question<P> {
         let now = Instant::now();
         let deadline = self.deadline.map(|deadline| now + deadline.saturating_duration_since(now) / TIME_FOR_NUMBER);
         let found = match self.in_time(|| sample.source.records.number(&worth, deadline)) {
-            // It took too long: figures do without.
+            // The count ran out of its time; figures do without it.
             Err(Error::Cancelled) if !self.whole.cancel().is_set() => None,
             found => found?,
         };
@@ -567,21 +564,21 @@ impl<P: Population> Iterator for Estimation<P> {
     }
 }
 
-/// The figures of a table, once they are as good as was asked for.
+/// Computes the figures of a table once they reach the goal or a limit.
 ///
 /// # Errors
 ///
-/// As of [`Estimation::new`].
+/// As [`Estimation::new`].
 pub fn estimate(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estimate> {
     estimate_telling(snapshot, options, &mut |_| {})
 }
 
-/// The same; `tell` is called with coarser figures on the way. They must not decide when to
-/// stop; [`estimates`] is for that.
+/// Like [`estimate()`], and calls `tell` with each coarser estimate. The caller must not stop by them; use
+/// [`estimates`] for that.
 ///
 /// # Errors
 ///
-/// As of [`Estimation::new`].
+/// As [`Estimation::new`].
 pub fn estimate_telling(
     snapshot: &Snapshot,
     options: &EstimateOptions,
@@ -591,11 +588,11 @@ pub fn estimate_telling(
     estimate_of(Records::new(snapshot, &options.query, &options.run)?, options, tell)
 }
 
-/// The same of any records.
+/// Like [`estimate_telling`], for any population.
 ///
 /// # Errors
 ///
-/// As of [`Estimation::new`].
+/// As [`Estimation::new`].
 pub fn estimate_of(
     records: impl Population,
     options: &EstimateOptions,
@@ -611,27 +608,27 @@ pub fn estimate_of(
     Err(Error::internal("an estimate ended without a last stage; please report this"))
 }
 
-/// The figures of a table while they narrow, each record read once. Intervals are wider than those
-/// of [`estimate()`], so that all of them hold together, whenever it is stopped.
+/// Iterator of estimates of a table that narrow, each record read once. Intervals are wider than those of
+/// [`estimate()`], because all of them hold together: the caller may stop at any.
 ///
 /// # Errors
 ///
-/// As of [`Estimation::new`], now or with a stage.
+/// As [`Estimation::new`], now or with a stage.
 pub fn estimates(snapshot: &Snapshot, options: &EstimateOptions) -> Result<Estimation> {
     check(options)?;
     estimates_of(Records::new(snapshot, &options.query, &options.run)?, options)
 }
 
-/// The same of any records.
+/// Like [`estimates`], for any population.
 ///
 /// # Errors
 ///
-/// As of [`Estimation::new`], now or with a stage.
+/// As [`Estimation::new`], now or with a stage.
 pub fn estimates_of<P: Population>(records: P, options: &EstimateOptions) -> Result<Estimation<P>> {
     Estimation::new(records, options, true)
 }
 
-/// Some of the columns that scans bring.
+/// The schema of the scanned columns.
 fn part(stored: &Schema, columns: &[usize]) -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(|column| stored.fields()[*column].clone()).collect::<Vec<_>>()))
 }

@@ -1,4 +1,4 @@
-//! The answer: one figure an aggregate and group, and what they cost.
+//! The result of an estimate: one figure for each aggregate and group, with the cost.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use kubist_types::error::{Error, Result};
 use kubist_types::human::count;
 use kubist_types::stats::Stats;
 
-/// Columns of the answer besides the group's own.
+/// Column names of the result besides the grouping columns.
 const COLUMNS: [&str; 13] = [
     "aggregate",
     "bin_low",
@@ -33,30 +33,30 @@ const COLUMNS: [&str; 13] = [
     "exact",
 ];
 
-/// One number with its interval.
+/// One value with its interval.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Figure {
-    /// As it was asked for.
+    /// The aggregate as the caller wrote it.
     pub aggregate: String,
-    /// The row of [`Estimate::groups`].
+    /// The row in [`Estimate::groups`].
     pub group: usize,
-    /// Of a histogram: the bin's ends in each direction. What it holds lies between them, of
-    /// outer bins too: their outer end is infinite where nothing is known of what lies beyond.
+    /// For a histogram, the ends of the bin in each dimension. The outer end of an outer bin is infinite if
+    /// unknown.
     pub bin: Vec<(f64, f64)>,
-    /// `None` where no record says anything about it.
+    /// `None` if no record determines it.
     pub value: Option<f64>,
-    /// The ends of the interval; infinite where nothing bounds them.
+    /// The ends of the interval; infinite if unbounded.
     pub low: f64,
     pub high: f64,
-    /// The same in the type of what it is of, with all digits: of extremes and quantiles of
-    /// integers, decimals, dates and times, and of exact counts and sums.
+    /// The same with all digits in the exact type: for extremes and quantiles of integers, decimals, dates
+    /// and times, and for exact counts and sums.
     #[serde(skip)]
     pub own: Option<Own>,
-    /// The share of the identities that it was computed from.
+    /// The fraction of identities that it was computed from.
     pub fraction: f64,
-    /// The records that it was computed from.
+    /// The number of records that it was computed from.
     pub rows: u64,
-    /// The value is that of all records, and both ends are the value.
+    /// The value is exact, and both ends equal it.
     pub exact: bool,
 }
 
@@ -64,57 +64,54 @@ pub struct Figure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
-    /// It goes on: a finer estimate follows.
+    /// It continues; a better estimate follows.
     Progress,
-    /// Every figure is as narrow as was asked for.
+    /// All goals are reached.
     Goal,
-    /// All that was asked to be read has been.
+    /// The requested sample was read.
     Sample,
     Time,
     Rows,
     Bytes,
-    /// Telling more values apart would take too much memory.
+    /// More distinct values would not fit the memory limit.
     Memory,
     /// All records were read.
     Exact,
 }
 
-/// Figures with their intervals, as of one fraction.
+/// Figures with their intervals, at one sample fraction.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     pub figures: Vec<Figure>,
-    /// A row a group: the columns of `group_by`, in ascending order of their values.
+    /// One row for each group: the columns of `group_by`, sorted ascending.
     pub groups: RecordBatch,
-    /// The share of identities that was read.
+    /// The fraction of identities that was read.
     pub fraction: f64,
     pub confidence: f64,
-    /// Of aggregates that have one, by the aggregate as it was asked for.
+    /// The units of aggregates that have one, by the text of the aggregate.
     pub units: BTreeMap<String, String>,
-    /// Of histograms those of their directions.
+    /// The units of histogram dimensions.
     pub bin_units: BTreeMap<String, Vec<Option<String>>>,
-    /// What it cost so far.
+    /// The cost so far.
     pub stats: Stats,
     pub stopped: Stop,
-    /// With this confidence every group of more identities than that was seen; `None`
-    /// without groups.
+    /// With the given confidence, every group with more identities than this was seen; `None` without groups.
     pub missed_group: Option<u64>,
-    /// What the reader of the figures should know.
     pub warnings: Vec<String>,
-    /// What the pilot says of the way to the goal; with the first estimate that is not the last,
-    /// where the goal takes much reading.
+    /// The predicted cost of the goal. Set in the first of several estimates, if the goal needs many records.
     pub outlook: Option<Outlook>,
 }
 
-/// What it takes to reach a goal, as far as a pilot can tell.
+/// The predicted cost of the goal, from the pilot.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Outlook {
-    /// About how many records are going to be read.
+    /// Approximate number of records to read.
     pub rows: u64,
-    /// Of about so many.
+    /// Approximate number of all records.
     pub of: u64,
-    /// The aggregate that needs most.
+    /// The aggregate that needs the most records.
     pub aggregate: String,
-    /// It may be 0, of which no error is a small share.
+    /// The interval contains 0, so a relative error may be unreachable.
     pub around_zero: bool,
 }
 
@@ -129,13 +126,13 @@ impl fmt::Display for Outlook {
     }
 }
 
-/// A number of which two digits are certain.
+/// A number rounded to two digits.
 fn about(rows: u64) -> String {
     let unit = 10u64.pow(rows.max(1).ilog10().saturating_sub(1));
     format!("about {}", count((rows + unit / 2) / unit * unit))
 }
 
-/// Refuses names that the answer has for itself.
+/// Refuses grouping columns that have a name of a result column.
 pub fn check_groups(groups: &Schema) -> Result<()> {
     match groups.fields().iter().find(|field| COLUMNS.contains(&field.name().as_str())) {
         Some(field) => Err(Error::invalid(format!(
@@ -147,11 +144,11 @@ pub fn check_groups(groups: &Schema) -> Result<()> {
 }
 
 impl Estimate {
-    /// One of its figures as people read it, with its unit.
+    /// A figure as text, with its unit.
     pub fn in_words(&self, figure: &Figure) -> String {
         let unit = self.units.get(&figure.aggregate).filter(|_| figure.bin.is_empty()).map(String::as_str);
         match &figure.own {
-            // Of an integer that is not known exactly no digits are shown that are not known.
+            // Integers that are not exact are shown with significant digits only.
             Some(own) if figure.exact || !own.is_integer() => {
                 let texts = own.texts();
                 texts_in_words(texts.each_ref().map(Option::as_deref), figure.exact, unit)
@@ -160,7 +157,7 @@ impl Estimate {
         }
     }
 
-    /// The bin of a figure as people read it, with its unit; `None` if it has none.
+    /// The bin of a figure as text, with its unit; `None` without a bin.
     pub fn bin_in_words(&self, figure: &Figure) -> Option<String> {
         let units = self.bin_units.get(&figure.aggregate);
         let unit = |direction: usize| units?.get(direction)?.as_deref();
@@ -168,8 +165,8 @@ impl Estimate {
         (!figure.bin.is_empty()).then(|| ends.collect::<Vec<_>>().join(" × "))
     }
 
-    /// Value, low and high of all figures: of one type of their own if they have one in common,
-    /// in which what nothing bounds is null, or else as floats.
+    /// Value, low and high of all figures, as floats or in the exact type that all figures share. Unbounded
+    /// ends are null in an exact type.
     ///
     /// # Errors
     ///
@@ -193,7 +190,6 @@ impl Estimate {
         Ok([0, 1, 2].map(|part| all.slice(part * count, count)))
     }
 
-    /// The type that all figures have in common.
     fn common_type(&self) -> Option<DataType> {
         let mut types = self.figures.iter().map(|figure| figure.own.as_ref().map(|own| &own.data_type));
         let first = types.next()??.clone();
@@ -204,10 +200,9 @@ impl Estimate {
         })
     }
 
-    /// One row a figure: aggregate, the group's columns, for histograms the ends of the bin
-    /// (`bin_low`, `bin_high`, in two directions `bin2_low`, `bin2_high` too), then value,
-    /// low, high, confidence, fraction, rows, rows_read, exact. Value, low and high are those
-    /// of [`Estimate::values`].
+    /// One row for each figure: aggregate, grouping columns, for histograms the bin (`bin_low`, `bin_high`;
+    /// in two dimensions also `bin2_low`, `bin2_high`), then value, low, high, confidence, fraction, rows,
+    /// rows_read, exact. Value, low and high are as in [`Estimate::values`].
     ///
     /// # Errors
     ///
@@ -258,7 +253,7 @@ impl Estimate {
     fn schema(&self, directions: usize, values: DataType) -> SchemaRef {
         let field = |name: &str, kind: DataType, nullable: bool| Arc::new(Field::new(name, kind, nullable));
         let mut fields = vec![field(COLUMNS[0], DataType::Utf8, false)];
-        // Where time was too short to see a group, it is null.
+        // Null if time ran out before any group was seen.
         fields.extend(
             self.groups.schema().fields().iter().map(|group| Arc::new(Field::clone(group).with_nullable(true))),
         );

@@ -1,25 +1,25 @@
-//! The absolute goal of an estimate: how far figures may be from the truth, in their own units.
+//! The absolute goal of an estimate: the largest half-width of an interval, in the figure's unit.
 
 use kubist_expr::error_in;
 use kubist_types::error::{Error, Result};
 use serde::Deserialize;
 
-/// Half of each interval is at most this.
+/// An upper limit on half the width of each interval.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Absolute {
     /// In the unit of the value.
     Number(f64),
-    /// With a unit, as `0.1 mas`: of values that are in one of its kind.
+    /// With a unit, such as `0.1 mas`; converted to the unit of the value.
     Quantity(String),
 }
 
 impl Absolute {
-    /// In the unit of the figures of `aggregate`, which is `unit`.
+    /// The goal in `unit`, the unit of the figures of `aggregate`.
     ///
     /// # Errors
     ///
-    /// `Invalid`: it is not above 0, or of another kind than the figures.
+    /// `Invalid` if the goal is not above 0 or its dimension differs from that of the figures.
     pub fn of(&self, aggregate: &str, unit: Option<&str>) -> Result<f64> {
         let refused = |what: String| Err(Error::invalid(what));
         let (size, text) = match (self, unit) {

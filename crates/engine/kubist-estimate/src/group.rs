@@ -1,4 +1,4 @@
-//! What records are grouped by: columns, and expressions over them.
+//! Grouping keys: columns, and expressions over them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,23 +13,21 @@ use kubist_types::Cancel;
 use kubist_types::error::{Error, Result};
 use kubist_types::metadata::UNIT;
 
-/// One part of `group_by`.
+/// One key of `group_by`.
 pub struct GroupBy {
-    /// A column as it is stored, or an expression as it was written, with the type that groups
-    /// are told apart by.
+    /// The stored column, or the text of the expression with the type of its labels.
     pub field: Arc<Field>,
     of: Of,
 }
 
 enum Of {
-    /// By its name.
     Column(String),
     Expression(Grouping),
 }
 
 impl GroupBy {
-    /// A column by its name, or else an expression over the columns of `visible`. Says which
-    /// stored columns it reads.
+    /// Resolves a column name, or parses an expression over the columns of `visible`. Also returns the stored
+    /// columns that it reads.
     pub fn bind(text: &str, of: &impl Population, visible: &Schema) -> Result<(GroupBy, Vec<usize>)> {
         let (group, columns) = match of.find(text) {
             Ok(column) => {
@@ -43,7 +41,7 @@ impl GroupBy {
                 let grouping = Grouping::parse(text, visible)
                     .map_err(|mistake| Error::invalid(format!("group_by {text}: {mistake}")))?;
                 let columns = grouping.columns().into_iter().map(|column| of.place(column)).collect();
-                // What is no number has no unit.
+                // Only numeric labels have a unit.
                 let unit = Expression::parse(text, visible).ok().and_then(|number| number.unit().map(str::to_owned));
                 let field = in_unit(Field::new(text.trim(), grouping.data_type().clone(), true), unit);
                 (GroupBy { of: Of::Expression(grouping), field }, columns)
@@ -56,7 +54,7 @@ impl GroupBy {
         }
     }
 
-    /// The group of each row.
+    /// The label of each row.
     pub fn labels(&self, batch: &RecordBatch, cancel: &Cancel) -> Result<ArrayRef> {
         match &self.of {
             Of::Column(name) => Ok(batch.column_by_name(name).cloned().expect("it was asked for")),
@@ -64,8 +62,8 @@ impl GroupBy {
         }
     }
 
-    /// The labels of all groups as an answer has them: computed integers of 64 bits if all fit,
-    /// plain text.
+    /// The labels of all groups as a result returns them: computed integers in 64 bits if all fit, and plain
+    /// text.
     pub fn answered(&self, labels: &ArrayRef) -> Result<ArrayRef> {
         match (&self.of, labels.data_type()) {
             (Of::Expression(_), DataType::Decimal128(38, 0)) => {
@@ -82,13 +80,12 @@ impl GroupBy {
     }
 }
 
-/// The field with a unit in its metadata, where answers have it.
 fn in_unit(field: Field, unit: Option<String>) -> Arc<Field> {
     let metadata = unit.map(|unit| (UNIT.to_owned(), unit));
     Arc::new(field.with_metadata(metadata.into_iter().collect::<HashMap<_, _>>()))
 }
 
-/// Can it be no more than a column's name?
+/// True if the text can only be a column name.
 fn is_name(text: &str) -> bool {
     text.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.'))
 }

@@ -1,10 +1,10 @@
-//! Values and their intervals.
+//! Values and their confidence intervals.
 //!
-//! Ends are those of Student's t with as many degrees of freedom as there are random groups
-//! with records, less one, or less three where sums are corrected by what was expected, bent by skewness; some aggregates are treated on another
-//! scale, variances on a logarithmic one and correlations on Fisher's. Where records of one
-//! identity come together samples may be of few identities, however many records they have:
-//! then the degrees of freedom are those of the error's own spread.
+//! Intervals use Student's t and a correction for skewness. The degrees of freedom are the number of nonempty
+//! random groups minus 1, or minus 3 for regression estimators. Variances use a logarithmic scale and
+//! correlations Fisher's z. Records of one identity form a cluster. A sample then can have few independent
+//! units although it has many records, so the degrees of freedom follow from the kurtosis of the error
+//! instead.
 
 use std::borrow::Cow;
 
@@ -14,67 +14,66 @@ use crate::control::Control;
 use crate::distribution::student;
 use crate::sums::{Spread, Sums};
 
-/// An interval is trusted while the estimate's distribution is no more skewed than this:
-/// Cochran's rule, n > 25 G^2 for records of skewness G (Sampling Techniques, 1977, 2.15).
+/// An interval is reliable up to this skewness of the estimator: Cochran's rule n > 25 G^2, with G the
+/// skewness of the records (Sampling Techniques, 1977, 2.15).
 const MOST_SKEWNESS: f64 = 0.2;
-/// With fewer degrees of freedom the error itself may well be off by a quarter.
+/// With fewer degrees of freedom the standard error itself can be wrong by a quarter.
 const LEAST_DEGREES: f64 = 10.0;
 
-/// A value and the ends of its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     pub value: Option<f64>,
     pub low: f64,
     pub high: f64,
-    /// Of the estimate's distribution.
+    /// The skewness of the estimator.
     pub skewness: f64,
-    /// A few identities decide it, so that it may hold the truth less often than it says.
+    /// A few identities dominate the error, so the coverage may be below the confidence.
     pub decided_by_few: bool,
-    /// About how many identities it comes from, where that matters to it.
+    /// The effective number of identities, where it matters.
     pub identities: f64,
-    /// All records that were drawn are alike, so that the sample knows no spread.
+    /// All sampled records have the same value, so the sample shows no variance.
     pub constant: bool,
 }
 
-/// What an interval depends on besides what was added up.
+/// The inputs of an interval besides the sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions<'a> {
-    /// The share of identities that were drawn.
+    /// The fraction of identities that was sampled.
     pub p: f64,
     pub alpha: f64,
-    /// How many records there are, where that is known.
+    /// The number of records, if known.
     pub rows: Option<Number>,
-    /// The frame in which they lie, where only that is known.
+    /// The frame, if only its number of records is known.
     pub frame: Option<Frame<'a>>,
-    /// Records of one identity come together.
+    /// Records of one identity form clusters.
     pub clustered: bool,
-    /// Some records are there for certain.
+    /// Some records are in a certainty stratum.
     pub stratified: bool,
-    /// What was expected of the records that were drawn.
+    /// The control variate of the sampled records.
     pub control: Option<Control<'a>>,
 }
 
 impl Conditions<'_> {
-    /// Sums, corrected by what was expected.
+    /// The sums after regression on the control variate, if there is one.
     pub fn corrected<'a>(&self, sums: &'a Sums) -> Cow<'a, Sums> {
         let corrected = self.control.as_ref().and_then(|control| sums.corrected(self.p, control));
         corrected.map_or(Cow::Borrowed(sums), Cow::Owned)
     }
 }
 
-/// Records of known number, among which those that are asked for are some: the records of a
-/// box, of which a condition or a group has its part.
+/// Records of known number that contain the selected ones: a box, of which a condition or group selects a
+/// proportion.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     pub rows: Number,
-    /// How many of them were drawn.
+    /// Counts of the sampled frame records.
     pub drawn: &'a Sums,
-    /// The same, corrected by what was expected.
+    /// The same after regression.
     pub corrected: &'a Sums,
 }
 
 impl<'a> Frame<'a> {
-    /// How many were drawn, for a ratio with some of these.
+    /// The denominator of a ratio with `sums`: both use regression, or neither.
     pub fn drawn_with(&self, sums: &Sums) -> &'a Sums {
         if sums.is_corrected() { self.corrected } else { self.drawn }
     }
@@ -98,13 +97,13 @@ impl Interval {
         }
     }
 
-    /// The value, and to either side what the spread says: Student's interval, bent by the
-    /// skewness of the estimate (Hall, JRSS B 54, 1992: the cubic transformation).
+    /// Student's interval around the value, corrected for the skewness of the estimator by Hall's cubic
+    /// transformation (Hall, JRSS B 54, 1992).
     pub fn around(value: f64, spread: Spread, conditions: &Conditions) -> Interval {
         let Spread { identities, .. } = spread;
         let (error, skewness) = spread.whole();
         if !value.is_finite() || error.is_nan() {
-            // Infinite values have no error that could be told.
+            // The error of an infinite value is undefined.
             return Interval { value: Some(value), identities, ..Interval::unknown() };
         }
         let quantile = student(conditions.alpha, degrees(&spread, conditions));
@@ -120,8 +119,8 @@ impl Interval {
         }
     }
 
-    /// The same on another scale: `from` and `to` are each other's inverse, `slope` is that
-    /// of `from` at the value.
+    /// The interval on a transformed scale: `to` is the inverse of `from`, and `slope` is the derivative of
+    /// `from` at the value.
     pub fn scaled(
         value: f64,
         spread: Spread,
@@ -141,30 +140,30 @@ impl Interval {
         Interval { value: Some(value), low: to(found.low), high: to(found.high), ..found }
     }
 
-    /// The same of values that are all so many times as large; `factor` is above 0.
+    /// Multiplies value and ends by `factor`, which is above 0.
     pub fn times(self, factor: f64) -> Interval {
         let value = self.value.map(|value| value * factor);
         Interval { value, low: self.low * factor, high: self.high * factor, ..self }
     }
 
-    /// The same of values that are all more by `by`.
+    /// Adds `by` to value and ends.
     pub fn moved(self, by: f64) -> Interval {
         Interval { value: self.value.map(|value| value + by), low: self.low + by, high: self.high + by, ..self }
     }
 }
 
-/// Of Student's t.
+/// The degrees of freedom of Student's t.
 fn degrees(spread: &Spread, conditions: &Conditions) -> f64 {
     if conditions.clustered { spread.degrees_by_kurtosis } else { spread.degrees }
 }
 
-/// Do a few of the identities whose records come together make up most of the error?
+/// True if a few clusters dominate the error.
 pub fn has_few_degrees(spread: &Spread, conditions: &Conditions) -> bool {
     conditions.clustered && degrees(spread, conditions) < LEAST_DEGREES
 }
 
-/// The quantile of (estimate - truth) / error that belongs to one of Student's t, where the
-/// estimate is skewed.
+/// The quantile of (estimate - truth) / error for a skewed estimator that corresponds to Student's quantile
+/// `x`.
 pub fn bent(x: f64, skewness: f64) -> f64 {
     match skewness.abs() < 1e-9 || !x.is_finite() {
         true => x,

@@ -1,9 +1,7 @@
-//! Estimates: aggregates of a sample, each with an interval that holds the truth as often as
-//! it says.
+//! Estimates: aggregates computed from a sample, each with a confidence interval.
 //!
-//! They are of any records of which a sample can be read ([`kubist_population::Population`]): of a table, through the
-//! same questions as all other readers ([`records`]), or of files. They know nothing of how rows are stored or where
-//! they lie.
+//! The sample comes from a [`kubist_population::Population`]: the rows of a table ([`records`]) or of files.
+//! This crate does not know how rows are stored.
 
 mod accumulate;
 mod aggregate;

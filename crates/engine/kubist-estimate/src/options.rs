@@ -1,4 +1,4 @@
-//! What a caller asks of an estimate.
+//! Options of an estimate.
 
 use std::time::Duration;
 
@@ -8,40 +8,38 @@ use kubist_types::QuerySpec;
 use kubist_types::error::{Error, Result};
 use kubist_types::human;
 
-/// What to estimate, of which records, and how well.
+/// The aggregates, the records, and the goals.
 ///
-/// Reading stops as soon as the goals (`error`, `absolute`) are reached, or one of the
-/// bounds (`query.sample`, `within`, `max_rows`, `max_bytes`). Without any of them the goal is a
-/// relative error of 1 %.
+/// Reading stops as soon as the goals (`error`, `absolute`) are reached, or one of the limits
+/// (`query.sample`, `within`, `max_rows`, `max_bytes`). Without any of them the goal is a relative error of 1
+/// %.
 #[derive(Clone, Debug)]
 pub struct EstimateOptions {
-    /// As `mean(ux)`, `p95(diameter)`, `histogram(x, 20)`, or several between commas; see
-    /// docs/estimates.md.
+    /// Calls such as `mean(ux)`, `p95(diameter)` or `histogram(x, 20)`; one text can hold several, separated
+    /// by commas. See docs/estimates.md.
     pub aggregates: Vec<String>,
-    /// Columns and expressions by whose values records are grouped, as `kind` or
-    /// `bin(diameter, 1e-6)`, or several between commas; see docs/expressions.md.
+    /// Columns and expressions to group by, such as `kind` or `bin(diameter, 1e-6)`; one text can hold
+    /// several, separated by commas. See docs/expressions.md.
     pub group_by: Vec<String>,
-    /// Which records: box, filter, steps; `window` and `sample` bound the priorities that
-    /// are read, and figures are of all records.
-    /// It takes no limit, no cells and no columns.
+    /// Box, filter and steps. `window` and `sample` limit the priorities that are read; figures still
+    /// describe all records. `limit`, `per_cell`, `order_by` and `columns` are refused.
     pub query: QuerySpec,
-    /// How they are read; `part` makes figures of that part.
+    /// Execution options. With `part`, figures describe that part only.
     pub run: RunOptions,
-    /// Half of each interval is at most this share of its value.
+    /// Largest half-width of an interval, relative to its value.
     pub error: Option<f64>,
-    /// Half of each interval is at most this, in the unit of the value or in another of its kind.
+    /// Largest half-width of an interval, in the unit of the value or in a unit of the same dimension.
     pub absolute: Option<Absolute>,
-    /// Time to answer in.
+    /// Time limit.
     pub within: Option<Duration>,
-    /// About how many records are read at most.
+    /// Approximate limit of records to read.
     pub max_rows: Option<u64>,
-    /// About how many bytes are read at most.
+    /// Approximate limit of bytes to read.
     pub max_bytes: Option<u64>,
-    /// How often intervals hold the truth.
+    /// Coverage probability of the intervals, in (0, 1).
     pub confidence: f64,
-    /// This share of the records at either end of each argument's values is read whatever
-    /// its priority, so that a heavy tail adds no chance. For sums, means, ratios and
-    /// variances of columns.
+    /// Fraction of records in each tail that is read completely, in (0, 0.1]. For sums, means, ratios and
+    /// variances of columns with heavy tails.
     pub tails: Option<f64>,
 }
 
@@ -63,7 +61,7 @@ impl Default for EstimateOptions {
     }
 }
 
-/// Refuses options that make no sense.
+/// Checks that the options are in range and consistent.
 pub fn check(options: &EstimateOptions) -> Result<()> {
     let EstimateOptions { query, confidence, error, tails, .. } = options;
     if options.aggregates.is_empty() {

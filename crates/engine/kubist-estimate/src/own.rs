@@ -1,7 +1,7 @@
-//! Figures in the type of what they are of, with all digits: integers, decimals, dates, times.
+//! Figures in the exact type of their column: integers, decimals, dates and times with all digits.
 //!
-//! Each value of these types is a whole number of the type's unit: a decimal without its point,
-//! a timestamp in its unit.
+//! Each value is an integer number of the type's units: a decimal without its point, or a timestamp in its
+//! time unit.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use arrow_schema::{DataType, TimeUnit};
 
 use kubist_types::error::{Error, Result};
 
-/// Integers of any size that 128 bits hold.
+/// Integers of up to 128 bits.
 pub const HUGE: DataType = DataType::Decimal128(38, 0);
 
-/// A value and the ends of its interval; none where nothing is known, or nothing bounds it.
+/// A value and the ends of its interval; `None` if unknown or unbounded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Own {
     pub data_type: DataType,
@@ -25,7 +25,7 @@ pub struct Own {
     pub high: Option<i256>,
 }
 
-/// A value with all digits in JSON: an integer of 64 bits as a number, all else as text.
+/// A value with all digits in JSON: a 64-bit integer as a number, others as text.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(untagged)]
 pub enum Told {
@@ -34,7 +34,7 @@ pub enum Told {
 }
 
 impl Own {
-    /// The whole numbers nearest to a value, and beyond the ends of its interval.
+    /// The nearest integer of the value, and the interval rounded outwards.
     pub fn rounded(data_type: &DataType, value: Option<f64>, low: f64, high: f64) -> Own {
         let unit = unit(data_type);
         let whole = |number: f64| i256::from_f64(number).filter(|_| number.is_finite());
@@ -46,9 +46,9 @@ impl Own {
         }
     }
 
-    /// Where it has no ends, those that numbers give it.
+    /// Fills missing ends from float bounds.
     pub fn bounded(&mut self, low: f64, high: f64) {
-        // Of more than 53 bits it may have been rounded on its way here.
+        // Above 2^53 the float may have been rounded, so the bound moves outwards.
         let unit = unit(&self.data_type);
         let is_rounded = |end: f64| (end * unit).abs() >= 2f64.powi(53);
         let low = if is_rounded(low) { low.next_down() } else { low };
@@ -58,19 +58,19 @@ impl Own {
         self.high = self.high.or(wider.high);
     }
 
-    /// A value as text, with all its digits.
+    /// A value as text with all digits.
     pub fn text(&self, value: i256) -> String {
         let array = array(&[Some(value)], &self.data_type);
         array.ok().and_then(|array| array_value_to_string(&array, 0).ok()).unwrap_or_else(|| value.to_string())
     }
 
-    /// The value and the ends as text.
+    /// Value and ends as text.
     pub fn texts(&self) -> [Option<String>; 3] {
         [self.value, self.low, self.high].map(|value| value.map(|value| self.text(value)))
     }
 
-    /// What kind of value it is: `integer`, `decimal`, `date`, `timestamp`, `time`, and of
-    /// nanoseconds `timestamp_ns`, `time_ns`.
+    /// The kind of value: `integer`, `decimal`, `date`, `timestamp`, `time`; with nanoseconds `timestamp_ns`,
+    /// `time_ns`.
     pub fn kind(&self) -> &'static str {
         match &self.data_type {
             kind if is_integer(kind) => "integer",
@@ -90,18 +90,17 @@ impl Own {
         [self.value, self.low, self.high].map(|value| value.map(told))
     }
 
-    /// Is it an integer, and no decimal or time?
     pub fn is_integer(&self) -> bool {
         is_integer(&self.data_type)
     }
 }
 
-/// The type in which figures of this type are exact: durations are integers, in their unit.
+/// The type in which figures are exact: durations become integers in their unit.
 pub fn of(data_type: DataType) -> DataType {
     if matches!(data_type, DataType::Duration(_)) { HUGE } else { data_type }
 }
 
-/// Do its values fit 128 bits, so that expressions give them with all digits?
+/// True if values fit 128 bits, so that expressions keep all digits.
 pub fn is_narrow(data_type: &DataType) -> bool {
     !matches!(data_type, DataType::Decimal256(39.., _))
 }
@@ -110,7 +109,7 @@ pub fn is_integer(data_type: &DataType) -> bool {
     data_type.is_integer() || *data_type == HUGE
 }
 
-/// The number of units that make 1.
+/// The number of units in 1.
 pub fn unit(data_type: &DataType) -> f64 {
     match data_type {
         DataType::Decimal32(_, scale)
@@ -121,7 +120,7 @@ pub fn unit(data_type: &DataType) -> f64 {
     }
 }
 
-/// The type of sums of a type; none for times, whose sums are no times.
+/// The type of sums; `None` for times, which have no sums.
 pub fn of_sums(data_type: &DataType) -> Option<DataType> {
     match data_type {
         kind if is_integer(kind) => Some(HUGE),
@@ -133,8 +132,8 @@ pub fn of_sums(data_type: &DataType) -> Option<DataType> {
     }
 }
 
-/// Values of a type as an array: integers that may be huge as such of 64 bits if all fit,
-/// decimals of 128 bits as wider ones if one does not.
+/// Values as an array. [`HUGE`] integers become 64-bit ones if all fit; 128-bit decimals become 256-bit ones
+/// if one does not fit.
 pub fn array(values: &[Option<i256>], data_type: &DataType) -> Result<ArrayRef> {
     let small: Option<Vec<Option<i64>>> = values
         .iter()
@@ -146,7 +145,7 @@ pub fn array(values: &[Option<i256>], data_type: &DataType) -> Result<ArrayRef> 
     match (data_type, small) {
         (kind, Some(small)) if *kind == HUGE => Ok(Arc::new(Int64Array::from(small))),
         (DataType::Decimal128(_, scale), _) => {
-            // Of 38 digits at most.
+            // Decimal128 has at most 38 digits.
             let most = 10i128.pow(38);
             let fit: Option<Vec<Option<i128>>> = values
                 .iter()
@@ -166,7 +165,7 @@ pub fn array(values: &[Option<i256>], data_type: &DataType) -> Result<ArrayRef> 
             let values = values.iter().map(|each| each.and_then(value));
             Ok(Arc::new(values.collect::<UInt64Array>()))
         }
-        // Days and times of 32 bits come from integers of 32 bits.
+        // 32-bit dates and times are cast from 32-bit integers.
         (DataType::Date32 | DataType::Time32(_), Some(small)) => {
             let days = cast(&Int64Array::from(small), &DataType::Int32).map_err(Error::kernel)?;
             cast(&days, data_type).map_err(Error::kernel)

@@ -1,4 +1,4 @@
-//! Records of a table, as an estimate reads them: through the same questions as all other readers.
+//! The rows of a table as a population for estimates.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,22 +27,23 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::edge::{Crossing, Edge};
 use crate::like;
 
-/// To read a run of a list that is not held takes as long as so many records of a sample: 2 µs beside 20 ns.
+/// Reading the manifest entry of a run that is not in memory takes as long as this many sampled records: 2 µs
+/// compared with 20 ns.
 const UNHELD_RUN: u64 = 100;
-/// The part of a run's records that are looked at to count those inside, as far as is known beforehand: those of zones
-/// that the edge cuts.
+/// Fraction of a boundary run's records that are examined to count those inside; the first guess, before any
+/// run was counted.
 const PART_READ: f64 = 0.35;
 
-/// What it takes to arrange a run of the list, and to expect something of a parcel, in records that are looked at.
+/// Costs in examined records: of arranging one manifest entry, and of predicting one parcel.
 const RUN_ROWS: u64 = 2;
 const PARCEL_ROWS: u64 = 25;
-/// As much is spent on parcels as one in so many records that would be looked at without.
+/// At most one of this many records that would be examined without parcels is spent on parcels.
 const PART_FOR_PARCELS: u64 = 4;
-/// Of fewer parcels hardly anything is expected, and of more hardly more.
+/// Fewer parcels predict too little; more do not improve the prediction.
 const LEAST_PARCELS: u64 = 64;
 const MOST_PARCELS: u64 = 1 << 14;
 
-/// The records of a snapshot that answer a question, whatever their priorities.
+/// The records that a query selects, at all priorities.
 #[derive(Clone)]
 pub struct Records {
     snapshot: Snapshot,
@@ -54,19 +55,20 @@ pub struct Records {
 impl Records {
     /// # Errors
     ///
-    /// As of [`LogicalPlan::new`].
+    /// As [`LogicalPlan::new`].
     pub fn new(snapshot: &Snapshot, spec: &QuerySpec, run: &RunOptions) -> Result<Records> {
         let spec = QuerySpec { sample: None, columns: Some(vec![]), ..spec.clone() };
         let plan = Arc::new(LogicalPlan::new(snapshot, &run.clone().of(spec.clone()))?);
         Ok(Records { snapshot: snapshot.clone(), run: run.clone(), spec, plan })
     }
 
-    /// Would it take longer to read the list of runs than to look at `most` records?
+    /// True if reading the manifest takes longer than examining `most` records.
     fn is_long(&self, most: u64) -> bool {
         !self.plan.query.predicate.is_always() && self.plan.unheld_runs().saturating_mul(UNHELD_RUN) > most
     }
 
-    /// What a search passes by, and what it has read already.
+    /// What a search for extremes skips: runs that were read or cannot improve the result, and zones that
+    /// cannot.
     fn skipping(&self, seek: &Arc<Seek>, done: SpreadSet<RunId>) -> Skips {
         let (schema, query) = (self.snapshot.view.schema.clone(), self.plan.query.clone());
         let (of_runs, of_zones) = (seek.clone(), seek.clone());
@@ -79,7 +81,7 @@ impl Records {
     }
 }
 
-/// What a zone of a run holds of a column, which the run may be older than.
+/// The zone statistics of a column. A run that is older than the column has the default value.
 fn zone_of(schema: &TableSchema, map: &ZoneMap, zone: usize, column: usize) -> Zone {
     match map.columns.get(column) {
         Some(zones) => map.zone(zone, zones),
@@ -127,7 +129,7 @@ impl Population for Records {
     }
 
     fn counted(&self, most: u64, deadline: Option<Instant>) -> Result<Option<(u64, Stats)>> {
-        // Of a condition on values it may be all records that have to be looked at.
+        // A condition on other columns could require a full scan.
         if !self.plan.query.only_dimensions() || self.is_long(most) {
             return Ok(None);
         }
@@ -202,7 +204,8 @@ impl Population for Records {
         if let Some(known) = self.plan.all_have(column, deadline)? {
             return Ok(known);
         }
-        // Runs that are older than the column do not tell. Of very many it is not worth their zone maps.
+        // Runs older than the column have no statistics. Reading the zone maps of very many runs is not worth
+        // it.
         if self.plan.unheld_runs() > 0 {
             return Ok(false);
         }

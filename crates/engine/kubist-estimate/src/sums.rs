@@ -1,63 +1,62 @@
-//! Totals of a sample, and how far they may be from the truth.
+//! Estimated totals and their variance.
 //!
-//! A record is in the sample if its priority is below p, so each identity is drawn by
-//! itself with probability p: a Bernoulli (Poisson) sample, whose totals divided by p are
-//! unbiased (Horvitz and Thompson, JASA 47, 1952). Records of one identity come together,
-//! so the spread is measured between identities, not records: each identity falls, by the
-//! lowest bits of its priority, into one of many random groups, and the spread of the
-//! groups' totals gives the variance of any smooth function of totals (random groups and
-//! linearisation: Wolter, Introduction to Variance Estimation, 2007, chapters 2 and 6).
-//! With groups g and totals t_g of a linear combination the estimate is
-//! `(1 - p) / p^2 * sum (t_g - mean t)^2`, times m / (m - 1) for the m groups that hold
-//! records; its expectation is that of Horvitz and Thompson's estimate over identities.
+//! A record is in the sample if its priority is below p. Each identity is therefore included independently
+//! with probability p (Bernoulli sampling), and totals divided by p are unbiased (Horvitz and Thompson, JASA
+//! 47, 1952). Records of one identity form a cluster, so the variance is measured between identities. The
+//! lowest bits of the priority assign each identity to a random group. The variance between group totals
+//! gives the variance of any smooth function of totals (random groups and linearization: Wolter, Introduction
+//! to Variance Estimation, 2007, chapters 2 and 6). For the totals t_g of a linear combination in group g,
+//! the variance estimate is `(1 - p) / p^2 * sum (t_g - mean t)^2 * m / (m - 1)`, with m nonempty groups. Its
+//! expectation is that of the Horvitz-Thompson variance estimator over identities.
 
 use crate::control::Control;
 
-/// In so many random groups, and of so many records, there must be something for a correction by what was expected:
-/// it is told by them, too.
+/// Regression needs at least this many nonempty random groups and sampled records, because it estimates its
+/// coefficients from them.
 const LEAST_CORRECTED: f64 = 100.0;
-/// Corrections are made if one of them leaves at most this part of the variance.
+/// Regression is used if it reduces the variance of a total to at most this fraction.
 const WORTH: f64 = 0.9;
-/// A correction that one random group decides is none: the most that one may weigh in it.
+/// Largest leverage of one random group in the regression.
 const MOST_LEVERAGE: f64 = 0.2;
-/// What should be 0 is off by at most so many of its errors.
+/// A quantity with expectation 0 counts as plausible within this many standard errors.
 const MOST_OFF: f64 = 5.0;
-/// Fourth powers of such numbers are numbers.
+/// The range of numbers whose fourth powers are normal floats.
 const LEAST_PLAIN: f64 = 1e-70;
 const MOST_PLAIN: f64 = 1e70;
-/// Two variables whose correlation has a square beyond 1 less this are one.
+/// Two predictors are collinear if 1 minus their squared correlation is below this.
 const LEAST_APART: f64 = 1e-3;
 
-/// Totals of some features of records; the first feature counts records.
+/// Totals of features; the first feature counts records.
 #[derive(Clone, Debug)]
 pub struct Sums {
     width: usize,
     groups: usize,
-    /// `cells[group * width + feature]`; empty until a record is drawn by chance.
+    /// `cells[group * width + feature]`; empty until a sampled record was added.
     cells: Vec<f64>,
-    /// Of records that are there for certain.
+    /// Totals of the certainty stratum.
     certain: Vec<f64>,
     corrected: Option<Corrected>,
 }
 
-/// The same by what was expected of the drawn records.
+/// Totals after regression on the auxiliary variables.
 #[derive(Clone, Debug)]
 struct Corrected {
-    /// As `Sums::cells`, less what is known to be chance in them.
+    /// As `Sums::cells`, minus the part that the auxiliary variables explain.
     cells: Vec<f64>,
-    /// The same, of which the spread is that of the corrected totals: a group that decides its own correction is nearer
-    /// to the others than it would be without it.
+    /// Residuals by random group for the variance, divided by 1 minus the leverage of the group (HC3:
+    /// MacKinnon and White, Journal of Econometrics 29, 1985). Without the division, a group that influences
+    /// its own fit would have too small a residual.
     spread: Vec<f64>,
-    /// How totals, not of drawn records but of all, vary together because what is known of all records is not quite known;
-    /// and how they vary together with the known number of records.
+    /// Covariances of the totals that come from uncertainty of the known population totals, and their
+    /// covariances with the known number of records.
     loose: Vec<f64>,
     with_rows: Vec<f64>,
     slopes: Vec<[f64; 2]>,
 }
 
 impl Corrected {
-    /// The variance of a linear combination of totals less `by` times the first total of others that comes from what is not
-    /// quite known.
+    /// The variance of a linear combination from uncertain population totals. The combination is reduced by
+    /// `by` times the first total of `other`.
     fn loose(&self, coefficients: &[f64], by: f64, other: Option<&Corrected>) -> f64 {
         let products = coefficients.iter().flat_map(|a| coefficients.iter().map(move |b| a * b));
         let own: f64 = products.zip(&self.loose).map(|(by, loose)| by * loose).sum();
@@ -69,34 +68,32 @@ impl Corrected {
     }
 }
 
-/// How far an estimate may be from the truth.
+/// The standard error of an estimate and its distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
     pub error: f64,
-    /// About how many identities were drawn.
+    /// The approximate number of sampled identities.
     pub identities: f64,
-    /// Degrees of freedom of the error: random groups with records, less one, or less three where it is corrected.
+    /// Degrees of freedom: nonempty random groups minus 1, or minus 3 after regression.
     pub degrees: f64,
-    /// The same by the groups' fourth moment: fewer, where a few groups make up most of the
-    /// error. They are 2 V^2 / var V for an estimated variance V (Satterthwaite, Biometrics
-    /// Bulletin 2, 1946), which depends on the kurtosis of the identities' totals (Valliant and
-    /// Rust, Journal of Official Statistics 26, 2010).
+    /// The same from the groups' fourth moment; lower if a few groups dominate. It is 2 V^2 / var V for an
+    /// estimated variance V (Satterthwaite, Biometrics Bulletin 2, 1946), and depends on the kurtosis of the
+    /// identities' totals (Valliant and Rust, Journal of Official Statistics 26, 2010).
     pub degrees_by_kurtosis: f64,
-    /// Of the estimate's own distribution: that of a record, divided by the root of their
-    /// number.
+    /// The skewness of the estimator: that of a record divided by the square root of their number.
     pub skewness: f64,
-    /// What is added to the error because the number of records that it rests on has one of its own,
-    /// which comes from other records.
+    /// The error that an estimated number of records adds. It is independent, because that number comes from
+    /// other records.
     pub of_number: f64,
 }
 
 impl Spread {
-    /// The same, with an error that comes from the number of records.
+    /// Sets the error from the number of records.
     pub fn with_number(self, of_number: f64) -> Spread {
         Spread { of_number, ..self }
     }
 
-    /// The error in all, and the skewness that belongs to it.
+    /// The total error, and the skewness that belongs to it.
     pub fn whole(&self) -> (f64, f64) {
         let all = self.error.hypot(self.of_number);
         let part = if all > 0.0 && all.is_finite() { self.error / all } else { 1.0 };
@@ -105,13 +102,13 @@ impl Spread {
 }
 
 impl Sums {
-    /// `groups` is a power of two.
+    /// `groups` must be a power of two.
     pub fn new(width: usize, groups: usize) -> Sums {
         Sums { width, groups, cells: Vec::new(), certain: vec![0.0; width], corrected: None }
     }
 
-    /// Adds records with a feature each a column: where `priorities` are given they were
-    /// drawn by chance, otherwise they are certain. Records that are not `kept` are left out.
+    /// Adds the rows' features (one slice for each feature): to the sample if `priorities` are given,
+    /// otherwise to the certainty stratum.
     pub fn add(&mut self, features: &[&[f64]], rows: impl Iterator<Item = usize>, priorities: Option<&[u64]>) {
         let Some(priorities) = priorities else {
             for row in rows {
@@ -143,7 +140,7 @@ impl Sums {
         }
     }
 
-    /// Estimates of the totals, from a sample of share `p`.
+    /// Estimated totals from a sample of fraction `p`.
     pub fn totals(&self, p: f64) -> Vec<f64> {
         self.totals_of(self.corrected.as_ref().map_or(&self.cells, |corrected| &corrected.cells), p)
     }
@@ -156,35 +153,34 @@ impl Sums {
         self.certain.iter().enumerate().map(|(feature, certain)| certain + drawn(feature) / p).collect()
     }
 
-    /// Records that are there for certain.
+    /// The number of records in the certainty stratum.
     pub fn certain(&self) -> f64 {
         self.certain[0]
     }
 
-    /// Totals of the records that were read, whatever was expected of them.
+    /// Totals of the records that were read, without regression.
     pub fn read(&self) -> Vec<f64> {
         self.totals_of(&self.cells, 1.0)
     }
 
-    /// Records that were read.
+    /// The number of records that were read.
     pub fn records(&self) -> f64 {
         self.read()[0]
     }
 
-    /// How many independent records the drawn ones stand for at least: as many as there are
-    /// random groups, weighed by their records.
+    /// A lower bound of the effective number of independent records: random groups weighted by their records.
     pub fn independent(&self) -> f64 {
         let counts = self.cells.chunks_exact(self.width).map(|cell| cell[0]);
         let (sum, squares) = counts.fold((0.0, 0.0), |(sum, squares), n| (sum + n, squares + n * n));
         if squares > 0.0 { sum * sum / squares } else { 0.0 }
     }
 
-    /// Random groups that hold records.
+    /// The number of nonempty random groups.
     fn occupied(&self) -> f64 {
         self.cells.chunks_exact(self.width).filter(|cell| cell[0] != 0.0).count() as f64
     }
 
-    /// The totals of random groups, as they are to be compared.
+    /// Totals by random group for the variance.
     fn spread_cells(&self) -> std::slice::ChunksExact<'_, f64> {
         let cells = self.corrected.as_ref().map_or(&self.cells, |corrected| &corrected.spread);
         cells.chunks_exact(self.width)
@@ -194,20 +190,20 @@ impl Sums {
         self.corrected.is_some()
     }
 
-    /// The same as they were drawn.
+    /// The same without regression.
     pub fn as_drawn(&self) -> Sums {
         Sums { corrected: None, ..self.clone() }
     }
 
-    /// The same, of a sample of share `p`, less what was expected of the drawn records beyond what is expected of all (the
-    /// regression estimator: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 6.4), where that leaves
-    /// much less spread; `None` where it does not.
+    /// The sums after regression on the control variate, for a sample of fraction `p` (regression estimator:
+    /// Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 6.4). `None` if it does not
+    /// reduce the variance enough.
     pub fn corrected(&self, p: f64, control: &Control) -> Option<Sums> {
         if p >= 1.0 || self.occupied() < LEAST_CORRECTED || self.records() < LEAST_CORRECTED {
             return None;
         }
-        // What was drawn of what is expected may be off by chance, and not by more: what of rare parcels none was drawn has no
-        // say, and neither has anything that is not as it was thought to be.
+        // A predictor whose sample total deviates implausibly from its expectation is not used: for example
+        // if none of a few rare parcels was drawn, or if a prediction is invalid.
         let likely = |numbers: Vec<f64>, loose: f64| match is_likely(&numbers, p * p * loose) {
             true => numbers,
             false => vec![0.0; numbers.len()],
@@ -223,7 +219,7 @@ impl Sums {
             Some((fit.left + loose, fit))
         });
         let fits: Vec<Option<(f64, Fit)>> = fits.collect();
-        // Ratios are worse off if one of their sums is corrected and the other one is not.
+        // Ratios get worse if only one of their totals uses regression, so all totals do if one benefits.
         if !fits.iter().flatten().any(|(left, fit)| *left < WORTH * fit.squares) {
             return None;
         }
@@ -246,30 +242,31 @@ impl Sums {
         Some(Sums { corrected: Some(Corrected { cells, spread, loose, with_rows, slopes }), ..self.clone() })
     }
 
-    /// How many numbers it holds, once records are drawn.
+    /// The number of stored numbers, once records were sampled.
     pub fn numbers(&self) -> usize {
         self.width * self.groups
     }
 
-    /// The same features and groups, with nothing in them.
+    /// The same features and groups, empty.
     pub fn hollow(&self) -> Sums {
         Sums::new(self.width, self.groups)
     }
 
-    /// The spread of the linear combination `sum of coefficients * totals`.
+    /// The error of the linear combination `sum of coefficients * totals`.
     pub fn spread(&self, p: f64, coefficients: &[f64]) -> Spread {
         self.spread_less(p, coefficients, 0.0, self)
     }
 
-    /// The same less `by` times the first total of other sums over the same random groups.
+    /// The error of the combination minus `by` times the first total of `other`, which has the same random
+    /// groups.
     pub fn spread_less(&self, p: f64, coefficients: &[f64], by: f64, other: &Sums) -> Spread {
         let occupied = self.occupied();
         if p >= 1.0 {
             let endless = f64::INFINITY;
             return Spread { identities: endless, degrees: endless, degrees_by_kurtosis: endless, ..Spread::default() };
         }
-        // By the share of groups that are empty (linear counting: Whang, Vander-Zanden and
-        // Taylor, ACM Transactions on Database Systems 15, 1990).
+        // The number of identities from the fraction of empty groups (linear counting: Whang, Vander-Zanden
+        // and Taylor, ACM Transactions on Database Systems 15, 1990).
         let groups = self.groups as f64;
         let identities = groups * -(1.0 - occupied / groups).ln();
         if occupied < 2.0 {
@@ -280,7 +277,7 @@ impl Sums {
         };
         let combined: Vec<f64> = self.spread_cells().zip(other.spread_cells()).map(combine).collect();
         let mean = combined.iter().sum::<f64>() / groups;
-        // Powers of what is extreme are not numbers, and powers of parts of it are.
+        // Scale extreme values so that their powers stay finite.
         let largest = combined.iter().fold(0.0, |most: f64, total| most.max((total - mean).abs()));
         let is_extreme = largest > 0.0 && largest.is_finite() && !(LEAST_PLAIN..MOST_PLAIN).contains(&largest);
         let unit = if is_extreme { largest } else { 1.0 };
@@ -300,7 +297,7 @@ impl Sums {
         let variance = sampled + loose;
         let part = if variance > 0.0 { sampled / variance } else { 1.0 };
         let skewness = if second > 0.0 { third / second.powf(1.5) * part.powf(1.5) } else { 0.0 };
-        // Two slopes are told by the same groups.
+        // Regression estimates two more coefficients from the same groups.
         let degrees = occupied - if self.is_corrected() { 3.0 } else { 1.0 };
         let by_kurtosis = 2.0 / (fourth / (second * second) - 1.0 / occupied);
         Spread {
@@ -314,7 +311,8 @@ impl Sums {
     }
 }
 
-/// Is the sum of these, of random groups, as near to 0 as chance has it, if the variance of that is more by `loose`?
+/// True if the sum over random groups is within [`MOST_OFF`] standard errors of 0, with `loose` added to its
+/// variance.
 fn is_likely(numbers: &[f64], loose: f64) -> bool {
     let sum: f64 = numbers.iter().sum();
     let mean = sum / numbers.len() as f64;
@@ -322,21 +320,21 @@ fn is_likely(numbers: &[f64], loose: f64) -> bool {
     sum * sum <= MOST_OFF * MOST_OFF * (squares + loose)
 }
 
-/// Numbers of random groups by two others, as least squares have it.
+/// A least-squares fit of group totals on two predictors.
 struct Fit {
     slopes: [f64; 2],
     expected: Vec<f64>,
     means: [f64; 2],
     mean: f64,
-    /// The sum of squares about the mean, and what is left of it.
+    /// The sum of squares about the mean, and of the residuals.
     squares: f64,
     left: f64,
-    /// How much each group weighs in what is said of it.
+    /// The leverage of each group.
     leverages: Vec<f64>,
 }
 
 impl Fit {
-    /// `None` if nothing is told, or one group tells it alone.
+    /// `None` if there is no finite, nonzero slope, or if one group has too much leverage.
     fn of(found: &[f64], expected: Vec<f64>, of_rows: &[f64]) -> Option<Fit> {
         let groups = found.len() as f64;
         let mean = |numbers: &[f64]| numbers.iter().sum::<f64>() / groups;
@@ -350,7 +348,7 @@ impl Fit {
         }
         let inverse = |square: f64| if square > 0.0 { 1.0 / square } else { 0.0 };
         let determinant = aa * bb - ab * ab;
-        // The inverse of their squares and products. Of two that say the same one is enough.
+        // The inverse of the normal matrix. Of two collinear predictors only the better one is used.
         let [aa, ab, bb] = match determinant > LEAST_APART * aa * bb {
             true => [bb / determinant, -ab / determinant, aa / determinant],
             false if with_a * with_a * inverse(aa) > with_b * with_b * inverse(bb) => [inverse(aa), 0.0, 0.0],
@@ -375,8 +373,8 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
-    /// Draws identities of `size` records each and compares the estimated variance of their
-    /// total with Horvitz and Thompson's own, over many draws.
+    /// The mean of the estimated variances over many draws matches the exact Horvitz-Thompson variance, for
+    /// identities of `size` records.
     #[test]
     fn variances_are_those_between_identities() {
         let mut random = SmallRng::seed_from_u64(7);
@@ -399,7 +397,7 @@ mod tests {
         }
     }
 
-    /// The spread of one value for each of some identities of five records.
+    /// The error for identities of five equal records each.
     fn spread_of(values: &[f64]) -> Spread {
         let mut random = SmallRng::seed_from_u64(5);
         let mut sums = Sums::new(2, 256);
@@ -426,7 +424,7 @@ mod tests {
         assert!(decided.degrees > 30.0 && decided.degrees_by_kurtosis < 3.0, "{decided:?}");
     }
 
-    /// What is taken from a combination can be a part of it.
+    /// Subtracting a total equals changing its coefficient.
     #[test]
     fn a_ratio_is_a_combination() {
         let mut random = SmallRng::seed_from_u64(9);
@@ -447,11 +445,11 @@ mod tests {
             );
             assert!((one / other - 1.0).abs() < 1e-9, "{one} {other} by {by}");
         }
-        // All of the chance that was known is gone.
+        // Regression removes the explained variance.
         assert!(corrected.spread(0.02, &[0.0, 1.0]).error < 0.4 * sums.spread(0.02, &[0.0, 1.0]).error);
     }
 
-    /// Where none was drawn of the few records of which something is expected, nothing is said of the others by that.
+    /// If no record of the predicted parcels was drawn, the prediction is not used.
     #[test]
     fn what_was_not_drawn_has_no_say() {
         let (mut random, mut sums) = (SmallRng::seed_from_u64(10), Sums::new(2, 256));

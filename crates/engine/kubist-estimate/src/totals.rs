@@ -1,9 +1,8 @@
-//! Aggregates that are smooth functions of totals: of sums over records of a few features.
+//! Aggregates that are smooth functions of totals, each the sum of one feature over all records.
 //!
-//! They share one accumulator. What differs stands in the file of each: the features, and the
-//! value with its gradient, which gives the linear combination of totals whose spread is that
-//! of the aggregate (the delta method: Särndal, Swensson and Wretman, Model Assisted Survey
-//! Sampling, 1992, chapter 5).
+//! They share one accumulator. Each aggregate defines its features, and its value with the gradient. The
+//! gradient gives the linear combination of totals that has the same variance as the aggregate (delta method,
+//! or Taylor linearization: Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, chapter 5).
 
 use std::fmt::Debug;
 
@@ -11,26 +10,24 @@ use crate::aggregate::{Accumulator, Aggregate, Found, Pilot, Properties, Records
 use crate::interval::{Conditions, Interval};
 use crate::sums::Sums;
 
-/// A function of totals.
+/// A smooth function of totals.
 pub trait Smooth: Clone + Debug + Send + Sync + 'static {
-    /// How many features of a record are added up.
+    /// The number of features of a record.
     const WIDTH: usize;
 
-    /// The least value that it can have.
+    /// The smallest possible value.
     const LEAST: f64 = f64::NEG_INFINITY;
 
     fn properties(&self) -> Properties;
 
-    /// The features of records, `WIDTH` columns of which the first counts records. Squares and
-    /// products are of values beside a shift for each argument, so that they stay small.
+    /// The `WIDTH` features of each record; the first one counts records. Values are reduced by a shift for
+    /// each argument, so that their squares stay small.
     fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>>;
 
-    /// The value and its interval.
     fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval;
 }
 
-/// The values of the arguments, by argument and record. A record has features only where all
-/// its arguments have values.
+/// The values by argument and record. A record has features only if all its arguments have values.
 pub struct Complete<'a> {
     values: &'a [&'a [f64]],
     present: Vec<f64>,
@@ -47,7 +44,7 @@ impl<'a> Complete<'a> {
         self.present.len()
     }
 
-    /// 1 for each record that has all its values.
+    /// 1 for each record in which all arguments have values, otherwise 0.
     pub fn present(&self) -> Vec<f64> {
         self.present.clone()
     }
@@ -106,7 +103,7 @@ impl<S: Smooth> Accumulator for Totals<S> {
     fn figures(&mut self, conditions: &Conditions) -> Vec<Found> {
         let sums = conditions.corrected(&self.sums);
         let found = self.function.interval(&sums, &self.shifts, conditions);
-        // Of a sample in which all is alike nothing bounds the rest, unless zone maps do.
+        // A constant sample does not bound the other records; only zone maps can.
         let interval = match found.constant && !Smooth::properties(&self.function).alike_asks_zones {
             true => Interval { low: S::LEAST, high: f64::INFINITY, ..found },
             false => found,

@@ -1,26 +1,26 @@
-//! The unit of a figure, from the units of the columns that it is of.
+//! The unit of a figure, derived from the units of its columns.
 //!
-//! An expression has the unit that its columns make: metres times metres are `m^2`.
+//! An expression combines the units of its columns: metres times metres are `m^2`.
 
 use kubist_expr::Expression;
 
-/// How the unit of an aggregate follows from those of its arguments.
+/// How the unit of an aggregate follows from the units of its arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnitRule {
-    /// It is a number without one: a count, a share, a correlation.
+    /// No unit: a count, a proportion or a correlation.
     #[default]
     Plain,
-    /// That of the first argument.
+    /// The unit of the first argument.
     First,
-    /// The square of the first argument's.
+    /// The square of the first argument's unit.
     Square,
-    /// The product of both.
+    /// The product of both units.
     Product,
-    /// The first over the second.
+    /// The first unit divided by the second.
     Quotient,
 }
 
-/// In which unit an aggregate of these arguments is.
+/// The unit of an aggregate with these arguments.
 pub fn of(rule: UnitRule, arguments: &[Expression]) -> Option<String> {
     let unit = |argument: usize| arguments.get(argument)?.unit().map(str::to_owned);
     match rule {
@@ -42,7 +42,7 @@ fn squared(unit: &str) -> String {
     format!("{}^2", factor(unit))
 }
 
-/// A unit that other signs may follow: one of several parts is put into parentheses.
+/// Puts a compound unit into parentheses, so that an operator can follow.
 fn factor(unit: &str) -> String {
     match unit.chars().all(char::is_alphabetic) {
         true => unit.into(),

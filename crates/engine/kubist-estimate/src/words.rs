@@ -1,5 +1,4 @@
-//! A figure as people read it: the same words on the command line, in Python and for whoever
-//! else shows one.
+//! Text of figures for people, the same in the command, in Python and in the page.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -9,8 +8,8 @@ use arrow_cast::display::array_value_to_string;
 use arrow_schema::{ArrowError, DataType};
 use kubist_types::human::{alike, grouped, number};
 
-/// `3.02e-7 ± 0.26e-7 m`, both ends of the interval where they are not equally far, and a figure
-/// of all records as itself.
+/// Text such as `3.02e-7 ± 0.26e-7 m`; both ends if the interval is asymmetric; the value alone if it is
+/// exact.
 pub fn in_words(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Option<&str>) -> String {
     let unit = unit.map_or(String::new(), |unit| format!(" {unit}"));
     let Some(value) = value else {
@@ -35,8 +34,7 @@ pub fn in_words(value: Option<f64>, low: f64, high: f64, exact: bool, unit: Opti
     format!("{}, {} to {}{unit}", texts[0], texts[1], texts[2])
 }
 
-/// The same of a figure in a type of its own: of its value and the ends of its interval as text
-/// with all digits.
+/// The same for a figure with an exact type: value and ends as text with all digits.
 pub fn texts_in_words([value, low, high]: [Option<&str>; 3], exact: bool, unit: Option<&str>) -> String {
     let unit = unit.map_or(String::new(), |unit| format!(" {unit}"));
     let ends = format!("{} to {}", low.map_or("-inf".into(), grouped), high.map_or("inf".into(), grouped));
@@ -49,7 +47,7 @@ pub fn texts_in_words([value, low, high]: [Option<&str>; 3], exact: bool, unit: 
     }
 }
 
-/// `0.5:1 m`, and of an outer bin whose outer end is not known `below 0.5 m`.
+/// Text such as `0.5:1 m`, or `below 0.5 m` for an outer bin with an unknown end.
 pub fn bin_in_words((low, high): (f64, f64), unit: Option<&str>) -> String {
     let ends = match (low.is_finite(), high.is_finite()) {
         (false, true) => format!("below {}", number(high)),
@@ -59,12 +57,12 @@ pub fn bin_in_words((low, high): (f64, f64), unit: Option<&str>) -> String {
     unit.map_or(ends.clone(), |unit| format!("{ends} {unit}"))
 }
 
-/// The first values of a column, as labels of groups or cells of a table: floats with the digits that people read,
-/// all others whole; `None` is null.
+/// The first `most` values of a column as labels: floats with readable digits, other values in full, `None`
+/// for null.
 ///
 /// # Errors
 ///
-/// A value that Arrow cannot write.
+/// Arrow cannot format a value.
 pub fn values_in_words(column: &ArrayRef, most: usize) -> Result<Vec<Option<String>>, ArrowError> {
     let floats = column.data_type().is_floating().then(|| cast(column, &DataType::Float64)).transpose()?;
     let text = |row| match (column.is_null(row), &floats) {

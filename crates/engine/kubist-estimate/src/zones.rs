@@ -1,5 +1,5 @@
-//! What zone maps say about a column's values: between which ends they lie, and, with a
-//! look into the few zones that may hold it, the smallest and the largest of all.
+//! Bounds of a column from zone maps, and its exact minimum and maximum from the few zones that can hold
+//! them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use kubist_population::{Population, Scan, Scanned, Wanted};
 use kubist_types::error::Result;
 use kubist_types::stats::Stats;
 
-/// The type of a column's values, without its dictionary.
+/// The value type of a column; for a dictionary, the type of its values.
 fn plain(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => plain(values),
@@ -27,7 +27,7 @@ fn plain(data_type: &DataType) -> &DataType {
     }
 }
 
-/// The number that a key found at an end stands for; infinite for keys that stand for no values.
+/// The value of an order key; infinite if keys of the type are not exact.
 fn number(data_type: &DataType, end: End, turned: u64) -> f64 {
     match (order::is_exact(data_type), end) {
         (true, _) => order::number(data_type, end.turned(turned)),
@@ -36,8 +36,8 @@ fn number(data_type: &DataType, end: End, turned: u64) -> f64 {
     }
 }
 
-/// Of stored columns the ends between which all their values lie, without reading these; infinite ones where NaN
-/// hides them, `None` if there are no values.
+/// The bounds of each column from zone maps alone. They are infinite where NaN hides them; `None` without
+/// values.
 pub fn bounds(
     records: &impl Population,
     columns: &[usize],
@@ -62,30 +62,27 @@ fn type_of(records: &impl Population, column: usize) -> DataType {
     plain(records.stored().field(column).data_type()).clone()
 }
 
-/// The smallest or the largest value.
 #[derive(Clone, Copy, Debug)]
 pub struct Extreme {
     pub number: f64,
-    /// In the type's units, where the type is one of whole numbers.
+    /// In units of the type, for integer types.
     pub whole: Option<i256>,
 }
 
-/// The best value of some. Values are compared by their order keys, turned round for the
-/// largest; those of wide decimals share keys, and are compared as they are.
+/// The best value so far. Values are compared by order keys, reversed for the maximum. Wide decimals share
+/// keys, so they are compared directly.
 #[derive(Clone, Copy, Debug, Default)]
 struct Best {
     key: Option<u64>,
     wide: Option<i256>,
 }
 
-/// The better of two wide decimals.
 fn better(end: End, one: Option<i256>, other: Option<i256>) -> Option<i256> {
     let both = one.into_iter().chain(other);
     if end == End::Least { both.min() } else { both.max() }
 }
 
 impl Best {
-    /// The best of an array.
     fn of(array: &dyn Array, end: End) -> Best {
         let (first, last) = order::number_keys(array.data_type());
         let keys = order::keys(array).unwrap_or_default();
@@ -102,12 +99,12 @@ impl Best {
         Best { key, wide: wides.fold(None, |best, wide| better(end, best, Some(wide))) }
     }
 
-    /// The best of values of the type that are known already.
+    /// The best of a value that is already known.
     fn seen(extreme: &Extreme, data_type: &DataType, end: End) -> Best {
         let array = match extreme.whole {
             Some(whole) => own::array(&[Some(whole)], data_type).ok(),
             None if order::is_exact(data_type) => cast(&Float64Array::from(vec![extreme.number]), data_type).ok(),
-            // Rounded to a float it may be better than all.
+            // As a rounded float it could wrongly beat all stored values.
             None => None,
         };
         let array = array.filter(|array| array.data_type() == data_type);
@@ -120,7 +117,7 @@ impl Best {
             return Some(Extreme { number, whole: Some(wide) });
         }
         let key = end.turned(self.key?);
-        // The one zero of numbers.
+        // Adding 0.0 turns -0 into 0.
         Some(Extreme {
             number: order::number(data_type, key) + 0.0,
             whole: order::whole(data_type, key).map(i256::from_i128),
@@ -128,15 +125,14 @@ impl Best {
     }
 }
 
-/// An end that is asked for: of a stored column, with a value of one of its records if one is known. What cannot beat
-/// that is not read.
+/// One extreme to find: of a stored column, with a known value that lets the search skip runs and zones.
 pub struct Sought {
     pub column: usize,
     pub end: End,
     pub seen: Option<Extreme>,
 }
 
-/// The smallest or largest values of all records, `None` where there are none, and what it cost.
+/// The exact extremes of all records, `None` without values, and the cost.
 pub fn exact(
     records: &impl Population,
     sought: &[Sought],

@@ -1,4 +1,4 @@
-//! The correlation of two numbers (Pearson's).
+//! Pearson's correlation coefficient of two variables.
 
 use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;
@@ -49,7 +49,7 @@ impl Smooth for Correlation {
         if r.abs() >= 1.0 {
             return Interval { constant: p < 1.0, ..Interval::exact(r) };
         }
-        // r = covariance / sqrt(vx * vy): by the covariance, and by either variance.
+        // The chain rule for r = covariance / sqrt(vx vy): its derivatives with respect to vx and vy.
         let (by_x, by_y) = (r / (2.0 * vx), r / (2.0 * vy));
         let [of_n, of_products, of_y, of_x] = joint.gradient().map(|of| of / root);
         let gradient = [

@@ -1,4 +1,4 @@
-//! The number of records, or of those whose argument has a value.
+//! The number of records, or of records in which the argument has a value.
 
 use arrow_schema::DataType;
 
@@ -36,7 +36,7 @@ fn bind(call: &Call) -> Result<Bound, String> {
 
 #[derive(Clone, Debug)]
 struct Count {
-    /// Not only of records with a value.
+    /// Counts all records, not only those with a value.
     of_all: bool,
 }
 
@@ -78,11 +78,12 @@ impl Smooth for Count {
     }
 }
 
-/// The part of so many records that is the part of those that were `drawn`, at least as many as
-/// were found and at most all but those that were found not to be (the ratio estimator: Cochran,
-/// Sampling Techniques, 1977, 3.2 and 6.2).
+/// The count as a known number of records times a proportion of the sample `drawn` (ratio estimator: Cochran,
+/// Sampling Techniques, 1977, 3.2 and 6.2). It is at least the number found, and at most the known number
+/// minus the records found not to match.
 ///
-/// The number may be an estimate itself, of other records: the errors of number and part add up by their squares.
+/// The known number may be an estimate from other records. Its error and that of the proportion are
+/// independent, so their squares add.
 fn of_frame(sums: &Sums, frame: &Frame, conditions: &Conditions) -> Interval {
     let (p, number, rows) = (conditions.p, frame.rows, frame.rows.rows);
     let (found, all) = (sums.records(), frame.drawn.records());

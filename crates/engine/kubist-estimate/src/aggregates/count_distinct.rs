@@ -1,12 +1,10 @@
-//! How many different values there are.
+//! The number of distinct values.
 //!
-//! What a sample has seen is there for certain. Of the values that it has not seen it
-//! knows little: those met once hint at how many were met never. Value and upper end follow
-//! Charikar, Chaudhuri, Motwani and Narasayya (PODS 2000): with `f` values met in one
-//! identity and `m` in several, by a sample of share p, there are about `f / sqrt(p) + m`
-//! (no estimator is better by more than a constant in the worst case), and `f / p + m` is
-//! on average no less than the truth; the upper end adds what `f` and `m` may deviate by.
-//! All values are hashed to 64 bits.
+//! Each value in the sample exists, which gives the lower end. Value and upper end follow Charikar,
+//! Chaudhuri, Motwani and Narasayya (PODS 2000). Let `f` be the number of values seen in one identity, `m` in
+//! several, and p the sample fraction. The estimate is `f / sqrt(p) + m`; in the worst case no estimator is
+//! better by more than a constant factor. The expectation of `f / p + m` is at least the true number. The
+//! upper end adds the deviations of `f` and `m` to it. Values are hashed to 64 bits.
 
 use std::collections::HashMap;
 
@@ -33,7 +31,7 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// How many different values a column has, by its name.
+/// Binds the number of distinct values of a column.
 pub fn of(name: &str, call: &Call) -> Result<Bound, String> {
     let fields = call.schema.fields();
     let plain = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
@@ -58,15 +56,15 @@ impl Aggregate for CountDistinct {
     }
 }
 
-/// Of one identity, of several, or of records that were not drawn by chance.
+/// Marks a value of several identities, or of records that were not drawn by chance.
 const SEVERAL: u64 = u64::MAX;
 
-/// The most different values that are kept, of all groups together.
+/// Limit of distinct values in memory, over all groups.
 const MOST_VALUES: usize = 1 << 23;
 
 #[derive(Clone, Debug, Default)]
 struct Distinct {
-    /// By the value's hash: the priority of the only identity that has it, or `SEVERAL`.
+    /// By hash of the value: the priority of its only identity, or `SEVERAL`.
     seen: HashMap<u64, u64>,
 }
 
@@ -86,8 +84,7 @@ impl Distinct {
         self.seen.len()
     }
 
-    /// About how many there are, and between how many, from a sample of share `p` of
-    /// `rows` records at most.
+    /// The estimate and both ends, from a sample of fraction `p` of at most `rows` records.
     fn estimate(&self, p: f64, alpha: f64, rows: f64) -> (f64, f64, f64) {
         let seen = self.seen.len() as f64;
         if p >= 1.0 {

@@ -1,4 +1,4 @@
-//! The covariance of two numbers.
+//! The covariance of two variables.
 
 use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;

@@ -1,18 +1,18 @@
-//! Sums of whole numbers, digit for digit: beside the totals of a sample, what was added up in
-//! all, which is the answer once everything has been read.
+//! Exact sums of integers, next to the estimated total. The exact sum is the result once every record was
+//! read.
 
 use arrow_buffer::i256;
 
 use crate::aggregate::{Accumulator, Found, Records, Rows, same};
 use crate::interval::{Conditions, Interval};
 
-/// An accumulator of estimates, and the sum of all that it was given.
+/// An estimating accumulator and the exact sum of its input.
 #[derive(Debug)]
 pub struct ExactSum {
     estimated: Box<dyn Accumulator>,
-    /// Of 256 bits: no number of rows makes it overflow.
+    /// 256 bits cannot overflow for any number of rows.
     total: i256,
-    /// Of whole numbers, to make values of them.
+    /// Number of units in 1; converts integers to values.
     divisor: f64,
 }
 

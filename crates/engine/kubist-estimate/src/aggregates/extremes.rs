@@ -1,5 +1,4 @@
-//! The smallest and the largest value. A sample bounds them on one side only; zone maps say
-//! where to look for them.
+//! The minimum and the maximum. A sample bounds each on one side only; zone maps locate the exact value.
 
 use arrow_buffer::i256;
 
@@ -28,21 +27,21 @@ pub const DEFINITION: Definition = Definition {
         let bound = Bound::new(arguments, Extreme { end, divisor, seen: None, whole: None });
         Ok(match own {
             Some(own) if own::is_narrow(&own) => bound.of_wholes(own),
-            // Zone maps find it with all its digits; among records it is a float.
+            // The zone-map search returns all digits; the sample has a float.
             Some(own) => bound.exact_in(own),
             None => bound,
         })
     },
 };
 
-/// The aggregate, and its accumulator.
+/// Both the aggregate and its accumulator.
 #[derive(Clone, Debug)]
 struct Extreme {
     end: End,
-    /// Of whole numbers, to make values of them.
+    /// Number of units in 1; converts integers to values.
     divisor: f64,
     seen: Option<f64>,
-    /// In place of `seen`, where there are whole numbers.
+    /// The best integer; used instead of `seen` for integer types.
     whole: Option<i128>,
 }
 
@@ -79,7 +78,7 @@ impl Accumulator for Extreme {
         if let Some(wholes) = records.wholes {
             return rows.filter_map(|row| wholes.get(row)).for_each(|value| self.put_whole(value));
         }
-        // NaN is neither.
+        // NaN is neither minimum nor maximum.
         rows.map(|row| records.features[0][row]).filter(|value| !value.is_nan()).for_each(|value| self.put(value));
     }
 

@@ -1,11 +1,9 @@
-//! Arithmetic over sums, counts, means and shares: `sum(a * b) / sum(b)`.
+//! Arithmetic over sums, counts, means and proportions, such as `sum(a * b) / sum(b)`.
 //!
-//! Each of them is a function of totals, and so is what is made of them. The error follows by
-//! the delta method: the formula's slopes, in each of its aggregates, make one linear
-//! combination of totals, whose spread between random groups is that of the formula. Slopes are
-//! differences over a hundredth of each aggregate's own error, where the formula is as good as
-//! straight. Where it rounds it has no slopes: then the interval is that of what is rounded, gone
-//! through the rounding.
+//! Each term is a function of totals, so the formula is one too, and the delta method gives its error.
+//! Derivatives with respect to the terms are central differences over 1 % of each term's standard error,
+//! where the formula is practically linear. A formula that rounds has no derivative. If a smooth part is
+//! rounded, its interval is mapped through the rounding.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,14 +20,14 @@ use crate::call::{Call, split, unquoted};
 use crate::interval::{Conditions, Interval};
 use crate::sums::{Spread, Sums};
 
-/// What can be combined.
+/// The aggregates that formulas accept.
 pub const COMBINED: &str = "sum, count, mean (avg) and share";
 
-/// Aggregates of one formula, at most: each takes work for every record.
+/// Limit of aggregates in one formula; each costs work for every record.
 const MOST_TERMS: usize = 32;
-/// The error of an aggregate, over what a slope is measured along.
+/// Step of the numerical derivative, in standard errors of the term.
 const STEP: f64 = 1e-2;
-/// The least step, relative to the value: less would be rounding.
+/// Smallest step relative to the value; below it, rounding dominates.
 const LEAST_STEP: f64 = 1e-7;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,23 +46,23 @@ struct Term {
     argument: usize,
 }
 
-/// What a term is of a sample.
+/// The estimate of a term.
 struct Told {
     value: f64,
-    /// In each total.
+    /// Partial derivatives with respect to each total.
     slopes: Vec<f64>,
-    /// In the number of records, where that is known.
+    /// The derivative with respect to the number of records, if that is known.
     of_number: f64,
 }
 
-/// How the interval of a formula comes about.
+/// The method for the interval of a formula.
 #[derive(Clone, Debug)]
 enum Way {
-    /// By the formula's slopes.
+    /// Derivatives of the formula.
     Slopes,
-    /// By those of a part of it, whose interval goes through the steps around that part.
+    /// Derivatives of the smooth inner part; its interval is mapped through the outer steps.
     Through(Expression, Steps),
-    /// It has none until all is known.
+    /// No interval until all records were read.
     Unknown,
 }
 
@@ -72,17 +70,16 @@ enum Way {
 struct Formula {
     /// Over one column for each term.
     expression: Expression,
-    /// How an interval comes about.
     interval: Way,
     schema: SchemaRef,
     terms: Vec<Term>,
     arguments: usize,
 }
 
-/// The formula that a text is; `None` if there is no aggregate in it.
+/// Parses a formula; `None` if the text has no aggregate.
 pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) -> Result<Option<Bound>, String> {
     let (mut terms, mut arguments): (Vec<Term>, Vec<Expression>) = Default::default();
-    // What arguments are written as, each of which is read once.
+    // Texts of the arguments; equal ones are read once.
     let mut written: Vec<&str> = Vec::new();
     let (mut rest, mut names, mut at) = (String::new(), Vec::new(), 0);
     while let Some((name, inner)) = next_call(text, at, &is_aggregate)? {
@@ -108,7 +105,7 @@ pub fn bind(text: &str, schema: &Schema, is_aggregate: impl Fn(&str) -> bool) ->
                 arguments.extend(bound);
             }
         }
-        // Several of one text are several columns, which say the same.
+        // The number makes the column name unique if a call occurs twice.
         let column = format!("{} {}", &text[begin..inner.end + 1], terms.len());
         rest.push_str(&text[at..begin]);
         rest.push_str(&format!("\"{}\"", column.replace('"', "\"\"")));
@@ -149,13 +146,13 @@ fn kind(call: &Call) -> Result<Kind, String> {
     }
 }
 
-/// The next call of an aggregate from `at` on: where its name and its arguments stand.
+/// The next aggregate call from `at` on, as the ranges of its name and its arguments.
 fn next_call(
     text: &str,
     at: usize,
     is_aggregate: &impl Fn(&str) -> bool,
 ) -> Result<Option<(Range<usize>, Range<usize>)>, String> {
-    // The last word, while nothing but spaces follows it.
+    // The last word, as long as only spaces follow.
     let mut word: Option<Range<usize>> = None;
     let mut letters = text[at..].char_indices().map(|(index, letter)| (at + index, letter));
     while let Some((index, letter)) = letters.next() {
@@ -178,12 +175,12 @@ fn next_call(
     Ok(None)
 }
 
-/// Can it stand in a name, behind its first letter?
+/// True for characters that can follow the first one of a name.
 fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '.'
 }
 
-/// Where the parenthesis closes that opened before `begin`.
+/// The position of the parenthesis that closes the one before `begin`.
 fn closing(text: &str, begin: usize) -> Option<usize> {
     let mut depth = 1;
     unquoted(&text[begin..]).find_map(|(index, letter)| {
@@ -197,23 +194,23 @@ fn closing(text: &str, begin: usize) -> Option<usize> {
 }
 
 impl Formula {
-    /// Records, then the sum and the number of values of each argument.
+    /// The number of features: one for records, then sum and number of values for each argument.
     fn width(&self) -> usize {
         1 + 2 * self.arguments
     }
 
-    /// Is it of the number of records alone?
+    /// True if it depends on the number of records alone.
     fn is_of_records(&self) -> bool {
         self.terms.iter().all(|term| term.kind == Kind::Records)
     }
 
-    /// The value of the formula for the terms' values; NaN where there is none.
+    /// The value of the formula at these term values; NaN if undefined.
     fn value(&self, at: &[f64]) -> Result<f64, ExprError> {
         let found = self.values(&self.expression, &[at.to_vec()])?;
         Ok(found.first().copied().unwrap_or(f64::NAN))
     }
 
-    /// The values of the formula, or of a part of it, for rows of the terms' values.
+    /// The values of the formula, or of a part, for rows of term values.
     fn values(&self, of: &Expression, rows: &[Vec<f64>]) -> Result<Vec<f64>, ExprError> {
         let column = |term: usize| Arc::new(rows.iter().map(|row| row[term]).collect::<Float64Array>()) as ArrayRef;
         let columns = (0..self.terms.len()).map(column).collect();
@@ -260,11 +257,11 @@ struct Totals {
 }
 
 impl Totals {
-    /// Each term's value, its slopes in the totals, and the one in the number of records.
+    /// The value and the derivatives of each term.
     fn terms(&self, sums: &Sums, conditions: &Conditions) -> Vec<Told> {
         let totals = sums.totals(conditions.p);
         let all = totals[0];
-        // Where the number of records is known, totals are shares of it.
+        // A known number of records turns totals into ratio estimates.
         let known = conditions.rows.filter(|_| conditions.p < 1.0 && all > 0.0);
         let by = known.map_or(1.0, |number| number.rows / all);
         let term = |term: &Term| {
@@ -324,8 +321,7 @@ impl Totals {
         }
     }
 
-    /// The interval of an expression over the terms by its slopes in them; `None` where it has no
-    /// value.
+    /// The interval of an expression by the delta method; `None` without a value.
     fn by_slopes(&self, of: &Expression, sums: &Sums, terms: &[Told], conditions: &Conditions) -> Option<Interval> {
         let at: Vec<f64> = terms.iter().map(|term| term.value).collect();
         let error_of_number = conditions.rows.map_or(0.0, |number| number.error);
@@ -361,7 +357,8 @@ impl Totals {
             false => Spread { error: f64::NAN, identities: f64::INFINITY, ..Spread::default() },
         };
         let interval = Interval::around(value, spread, conditions);
-        // Of a sample in which all is alike nothing bounds the rest, unless it is of the number of records alone.
+        // A constant sample does not bound the other records. A function of the number of records alone is an
+        // exception.
         let is_known = self.formula.is_of_records() && conditions.rows.is_some();
         let constant = interval.constant && !is_known;
         Some(match constant {

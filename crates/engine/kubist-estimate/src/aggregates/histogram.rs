@@ -1,9 +1,9 @@
-//! Histograms: how many records lie in each of many bins, in one or two directions.
+//! Histograms in one or two dimensions.
 //!
-//! The outermost bins hold what lies beyond them, so that bins add up to all records whose
-//! values are there. Their outer ends say how far that goes: to the smallest and largest value
-//! where all were read, else as far as zone maps know, or without end. Each bin is a count like any other; where records of one identity come
-//! together its spread is measured between random groups of identities.
+//! The outer bins also count the values beyond their edges, so the bins add up to all records with values.
+//! Their outer ends are the minimum and maximum if all records were read, else the bounds from zone maps, or
+//! infinite. Each bin is a count. For clustered samples its variance is measured between random groups of
+//! identities.
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Found, Pilot, Properties, Records, Rows, same};
 use crate::axis::{Axis, Bins, Form, MOST_BINS};
@@ -74,7 +74,7 @@ impl Aggregate for Binned {
     }
 }
 
-/// Between which values none lie.
+/// The empty range.
 const NONE: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
 
 /// Random groups of identities in each bin.
@@ -83,7 +83,7 @@ const GROUPS: usize = 32;
 #[derive(Clone, Debug)]
 struct Histogram {
     axes: Vec<Axis>,
-    /// In each direction, between which values those lie that it has met.
+    /// By dimension: the range of the values that were added.
     met: Vec<(f64, f64)>,
     groups: usize,
     /// `cells[bin * groups + group]` records.
@@ -113,9 +113,8 @@ impl Histogram {
         }
     }
 
-    /// The ends of each bin, by direction, and its number of records: value, low, high, and
-    /// how many were read. Outer bins reach to the last values once all records were met, else
-    /// to their edges.
+    /// By bin: its ends in each dimension, and value, low, high and the number of sampled records. Outer bins
+    /// reach to the extreme values once all records were read, else to their edges.
     fn bins(&self, p: f64, alpha: f64) -> impl Iterator<Item = (Vec<(f64, f64)>, [f64; 4])> + '_ {
         self.cells.chunks_exact(self.groups).enumerate().map(move |(bin, cells)| {
             let mut ends = Vec::with_capacity(self.axes.len());
@@ -135,7 +134,7 @@ impl Histogram {
                 let half = student(alpha, occupied - 1.0) * error;
                 (low, high) = ((found / p - half).max(found), found / p + half);
             } else if self.groups > 1 && p < 1.0 {
-                // Of none or one identity: how many records others have is not known.
+                // With at most one identity the variance is unknown.
                 high = f64::INFINITY;
             }
             (ends, [found / p, low, high, found])
@@ -155,7 +154,6 @@ impl Accumulator for Histogram {
         both.for_each(|(met, more)| *met = (met.0.min(more.0), met.1.max(more.1)));
     }
 
-    /// The same bins, with nothing in them.
     fn hollow(&self) -> Box<dyn Accumulator> {
         let (cells, met) = (vec![0.0; self.cells.len()], vec![NONE; self.axes.len()]);
         Box::new(Histogram { cells, met, axes: self.axes.clone(), ..*self })
@@ -180,7 +178,6 @@ impl Accumulator for Histogram {
         self.cells.len()
     }
 
-    /// How many bins it has.
     fn size(&self) -> usize {
         self.cells.len() / self.groups
     }

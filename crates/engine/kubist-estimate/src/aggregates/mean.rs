@@ -1,4 +1,4 @@
-//! The mean of a number; of a condition it is the share of records that meet it.
+//! The mean; of a condition, the proportion of records that meet it.
 
 use crate::aggregate::{Bound, Definition, Properties, Shift, Total};
 use crate::aggregates::share;
@@ -44,7 +44,8 @@ impl Smooth for Mean {
     }
 
     fn interval(&self, sums: &Sums, shifts: &[Shift], conditions: &Conditions) -> Interval {
-        // Where all records were drawn alike the share cancels out, and does not round.
+        // If all records have the same inclusion probability it cancels. Totals at fraction 1 avoid its
+        // rounding error.
         let totals = sums.totals(conditions.p);
         let weighed = if sums.certain() > 0.0 { totals.clone() } else { sums.totals(1.0) };
         let (n, mean) = (totals[0], weighed[1] / weighed[0]);

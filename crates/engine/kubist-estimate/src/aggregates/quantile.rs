@@ -1,12 +1,9 @@
-//! Quantiles, the median among them: the values of a sample, of which only those near the
-//! quantile are kept.
+//! Quantiles and the median, from the sampled values near the quantile.
 //!
-//! The interval comes from order statistics: the share of values below the quantile is a
-//! share like any other, its interval is one of ranks, and the values at those ranks are
-//! the ends (Woodruff, JASA 47, 1952; for independent records these are the exact
-//! binomial intervals). Where records of one identity come together the number of records
-//! is replaced by the number of independent ones that would spread as much (Korn and
-//! Graubard, Survey Methodology 24, 1998).
+//! The interval comes from order statistics: the proportion of values below the quantile has a confidence
+//! interval, and the values at its two ranks are the ends (Woodruff, JASA 47, 1952; exact binomial intervals
+//! for independent records). For clustered samples, an effective sample size replaces the number of records
+//! (Korn and Graubard, Survey Methodology 24, 1998).
 
 use std::cmp::Ordering;
 
@@ -56,7 +53,7 @@ fn bind(call: &Call) -> Result<Bound, String> {
     })
 }
 
-/// 95 of `p95`; the median has none.
+/// 95 for `p95`; `None` for the median.
 fn percent(name: &str) -> Option<f64> {
     let percent = name.strip_prefix('p')?.parse::<f64>().ok()?;
     (0.0..=100.0).contains(&percent).then_some(percent)
@@ -65,18 +62,18 @@ fn percent(name: &str) -> Option<f64> {
 #[derive(Clone, Debug)]
 struct Quantile {
     share: f64,
-    /// Of whole numbers, to make values of them.
+    /// Number of units in 1; converts integers to values.
     divisor: f64,
     values: Values,
 }
 
-/// What the values are kept as.
+/// The representation of stored values.
 #[derive(Clone, Copy, Debug)]
 enum Values {
     Floats,
-    /// Whole numbers of 64 bits.
+    /// 64-bit integers.
     Wholes,
-    /// Of 128 bits.
+    /// 128-bit integers.
     Wide,
 }
 
@@ -105,20 +102,20 @@ impl Aggregate for Quantile {
     }
 }
 
-/// The most values that are kept, of all groups together, and the least of each group.
+/// Limits of stored values: over all groups, and at least this many in each group.
 const KEPT: usize = 1 << 20;
 const KEPT_OF_GROUP: usize = 1 << 14;
-/// Beyond that number, values within this many standard errors of the quantile are kept.
+/// Above the limit, only values within this many standard errors of the quantile are stored.
 const SAFE: f64 = 10.0;
 
-/// A value among others.
+/// A value with a total order.
 trait Ranked: Copy + std::fmt::Debug + Send + Sync + 'static {
-    /// The value of a record; none if it is missing.
+    /// The value of a record; `None` if it is missing.
     fn of(records: &Records, row: usize) -> Option<Self>;
 
     fn order(&self, other: &Self) -> Ordering;
 
-    /// From this one a part of the way to the next, whole numbers to the nearest.
+    /// Interpolates between this value and the next; integers round to the nearest.
     fn towards(self, next: Self, part: f64) -> Self;
 
     fn number(self) -> f64;
@@ -139,7 +136,7 @@ impl Ranked for f64 {
         let distance = next - self;
         match distance.is_finite() {
             true => self + part * distance,
-            // Of what is too far apart, or infinite itself.
+            // The difference overflows, or a value is infinite.
             false if self == next => self,
             false => self * (1.0 - part) + next * part,
         }
@@ -166,10 +163,10 @@ macro_rules! ranked_wholes {
             }
 
             fn towards(self, next: $whole, part: f64) -> $whole {
-                // The distance of two large numbers has digits that floats of them have not.
+                // The difference of two large integers has fewer digits than they, so a float holds it.
                 let way = part * next.abs_diff(self) as f64;
                 let (down, rest) = (self.saturating_add_unsigned(way.floor() as $distance), way.fract());
-                // Of two that are equally near the even one.
+                // Ties round to even.
                 let up = rest > 0.5 || (rest == 0.5 && down % 2 != 0);
                 down.saturating_add(up.into()).min(next)
             }
@@ -190,20 +187,19 @@ ranked_wholes!(i64, u64; i128, u128);
 struct Ordered<T> {
     share: f64,
     groups: usize,
-    /// Of whole numbers, to make values of them.
+    /// Number of units in 1.
     divisor: f64,
     /// Value and random group.
     values: Vec<(T, u16)>,
-    /// Once there are too many: only values inside are kept, the others counted by group.
+    /// The range of stored values, once there are too many; values outside are only counted by random group.
     bracket: Option<(T, T)>,
     below: Vec<f64>,
     above: Vec<f64>,
-    /// How many were kept when they were thinned last.
+    /// The number of values left by the last thinning.
     left: usize,
 }
 
-/// A quantile of a sample, and the ends of its interval; infinite where the sample is too
-/// small to say.
+/// A quantile and the ends of its interval; `None` if the sample is too small.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Rank<T> {
     pub value: Option<T>,
@@ -216,7 +212,7 @@ impl<T: Ranked> Ordered<T> {
         Ordered { share, groups, divisor, values: vec![], bracket: None, below: vec![], above: vec![], left: 0 }
     }
 
-    /// Nothing in it yet, but the same bracket.
+    /// An empty accumulator with the same bracket.
     fn emptied(&self) -> Ordered<T> {
         let none = vec![0.0; self.below.len()];
         let empty = Ordered::new(self.share, self.groups, self.divisor);
@@ -246,7 +242,7 @@ impl<T: Ranked> Ordered<T> {
         }
     }
 
-    /// Adds what another holds, which has the same bracket or none.
+    /// Adds another accumulator that has the same bracket or none.
     fn join(&mut self, other: Ordered<T>) {
         other.values.into_iter().for_each(|(value, group)| self.put(value, group));
         let add = |mine: &mut Vec<f64>, theirs: &[f64]| mine.iter_mut().zip(theirs).for_each(|(a, b)| *a += b);
@@ -258,9 +254,9 @@ impl<T: Ranked> Ordered<T> {
         self.values.len() as f64 + self.below.iter().sum::<f64>() + self.above.iter().sum::<f64>()
     }
 
-    /// Lets go of values that cannot be the quantile or an end of its interval, if there are
-    /// too many, one of `states` such accumulators. What it holds must be a sample of all:
-    /// the values of one corner of space would tell nothing of the others.
+    /// Discards values that can be neither the quantile nor an end of its interval, if there are too many for
+    /// one of `states` accumulators. The stored values must be a uniform sample: values of one region would
+    /// not represent the others.
     fn narrow(&mut self, states: usize) {
         let most = (KEPT / states.max(1)).max(KEPT_OF_GROUP).max(2 * self.left);
         if self.values.len() <= most {
@@ -278,17 +274,17 @@ impl<T: Ranked> Ordered<T> {
         self.left = self.values.len();
     }
 
-    /// The value below which a share of all values lies, between neighbours by proportion
-    /// (Hyndman and Fan's type 7).
+    /// The quantile at `share`, with linear interpolation (type 7 of Hyndman and Fan, American Statistician
+    /// 50, 1996).
     fn order(&mut self, share: f64) -> Option<T> {
         self.at((self.records() - 1.0) * share.clamp(0.0, 1.0))
     }
 
-    /// The value at a rank among all, from 0; `None` if it was let go.
+    /// The value at a rank from 0; `None` if it was discarded.
     fn at(&mut self, rank: f64) -> Option<T> {
         let rank = rank - self.below.iter().sum::<f64>();
         let last = self.values.len().checked_sub(1)? as f64;
-        // Sums and products of shares are not exact.
+        // Tolerance for rounding.
         if rank < -1e-6 || rank > last + 1e-6 {
             return None;
         }
@@ -303,8 +299,8 @@ impl<T: Ranked> Ordered<T> {
         Some(next.map_or(value, |next| value.towards(next, part)))
     }
 
-    /// How much more the share below `at` spreads between groups than if records were
-    /// independent; with and without the values that are equal to it, whichever is more.
+    /// The design effect: variance of the proportion below `at` between random groups, relative to
+    /// independent records. The larger one of the proportions with and without values equal to `at`.
     fn inflation(&self, at: T) -> f64 {
         let fill = |counts: &[f64]| -> Vec<f64> {
             let mut filled = counts.to_vec();
@@ -326,7 +322,7 @@ impl<T: Ranked> Ordered<T> {
             let spread: f64 = below.iter().zip(&all).map(|(below, all)| (below - share * all).powi(2)).sum();
             if independent > 0.0 { spread * occupied / (occupied - 1.0) / independent } else { 0.0 }
         };
-        // Groups that are all of one mind count as one record each.
+        // If all records of each group are on one side, each group counts as one record.
         let together = all.iter().map(|count| count * count).sum::<f64>() / n.max(1.0);
         match (occupied >= 2.0, of(&less).max(of(&less_or_equal))) {
             (true, inflation) if inflation > 0.0 => inflation,
@@ -334,7 +330,7 @@ impl<T: Ranked> Ordered<T> {
         }
     }
 
-    /// The quantile from a sample of share `p`, with confidence `1 - alpha`.
+    /// The quantile from a sample of fraction `p`, with confidence `1 - alpha`.
     fn quantile(&mut self, p: f64, alpha: f64, clustered: bool) -> Rank<T> {
         let Some(value) = self.order(self.share) else { return Rank { value: None, low: None, high: None } };
         if p >= 1.0 {
@@ -344,7 +340,7 @@ impl<T: Ranked> Ordered<T> {
         let inflation = if clustered { self.inflation(value) } else { 1.0 };
         let independent = n / inflation / (1.0 - p);
         let (low, high) = share(self.share * independent, independent, alpha);
-        // One independent record further out on either side: ranks are whole.
+        // Widen by one independent record, because ranks are integers.
         let alike = inflation.max(1.0);
         let low = self.at((n * low).floor() - alike);
         let high = self.at((n * high).ceil() + alike - 1.0);
@@ -428,7 +424,7 @@ mod tests {
     #[test]
     fn values_that_were_let_go_are_not_made_up() {
         let mut ordered = Ordered::new(0.5, 64, 1.0);
-        // A corner of space: what comes after it is not like it.
+        // The first values come from one region, so they do not represent the later ones.
         ordered.add_values(|row| Some(row as f64), 0..2_000_000, None);
         ordered.narrow(1);
         let mut rest = ordered.emptied();
@@ -440,7 +436,7 @@ mod tests {
 
     #[test]
     fn ends_are_order_statistics() {
-        // The classic: for the median of 100 independent values, the 40th and the 61st.
+        // The textbook interval for the median of 100 independent values: the 40th and the 61st.
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
         let mut ordered = Ordered::new(0.5, 1024, 1.0);
         ordered.add_values(|row| Some(values[row]), 0..100, Some(&vec![0; 100]));

@@ -1,4 +1,4 @@
-//! The sum of one number over the sum of another.
+//! The ratio of two sums: sum(a) / sum(b).
 
 use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;

@@ -1,4 +1,4 @@
-//! The share of records that meet a condition.
+//! The proportion of records that meet a condition.
 
 use kubist_expr::Expression;
 
@@ -23,13 +23,11 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// So many drawn records must meet a condition, and so many must not, for its share to be corrected by what was expected.
+/// The regression estimator needs at least this many sampled records on either side of the condition.
 pub const LEAST_MET: f64 = 50.0;
 
-/// What is said of other arguments.
 pub const NO_CONDITION: &str = "share() is of a condition, like share(diameter > 2e-5)";
 
-/// The share that meets a condition.
 pub fn of(condition: Vec<Expression>) -> Bound {
     Bound::new(condition, Share)
 }
@@ -50,7 +48,8 @@ impl Smooth for Share {
 
     fn interval(&self, sums: &Sums, _shifts: &[Shift], conditions: &Conditions) -> Interval {
         let p = conditions.p;
-        // Of very few that meet it, or do not, the error that is measured says too little.
+        // With few records on either side of the condition, the measured error is too small. Use the sample
+        // without regression.
         let met = sums.read()[1];
         let few = met.min(sums.records() - met) < LEAST_MET;
         let sums = if few { &sums.as_drawn() } else { sums };
@@ -67,8 +66,9 @@ impl Smooth for Share {
     }
 }
 
-/// The interval of a part of the records, of which so many were `drawn`; `error` is that of the part as it was
-/// measured between identities, which says more than the number of records where it is `corrected`.
+/// The confidence interval of a proportion `part` from the sample `drawn`. `error` is its standard error
+/// between random groups. It replaces the binomial error, as an effective number of trials, for clustered or
+/// stratified samples and for regression estimators (`corrected`).
 pub fn ends(part: f64, error: f64, drawn: &Sums, corrected: bool, conditions: &Conditions) -> (f64, f64) {
     let Conditions { p, alpha, clustered, stratified, .. } = *conditions;
     let independent = match (clustered || stratified || corrected) && error > 0.0 && error.is_finite() {

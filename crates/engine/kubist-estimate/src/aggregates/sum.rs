@@ -1,4 +1,4 @@
-//! The sum of a number over records.
+//! The sum of a variable.
 
 use crate::aggregate::{Accumulator, Aggregate, Bound, Definition, Pilot, Properties, Shift, Total};
 use crate::aggregates::exact_sum::ExactSum;
@@ -20,7 +20,7 @@ pub const DEFINITION: Definition = Definition {
     bind: |call: &Call| {
         call.takes(1..=1, "one argument")?;
         let arguments = call.expressions(1)?;
-        // Sums of times are no times.
+        // A sum of timestamps is not a timestamp, so it has no exact type.
         let whole =
             arguments[0].whole_type().filter(is_narrow).and_then(|whole| Some((of_sums(&whole)?, unit(&whole))));
         Ok(match whole {
@@ -33,7 +33,7 @@ pub const DEFINITION: Definition = Definition {
 #[derive(Clone, Debug)]
 struct Sum;
 
-/// The sum of whole numbers, exact once all are read.
+/// The sum of integers, exact once all records were read.
 #[derive(Clone, Debug)]
 struct WholeSum {
     divisor: f64,
@@ -67,7 +67,7 @@ impl Smooth for Sum {
     }
 
     fn features(&self, values: &Complete, shifts: &[Shift]) -> Vec<Vec<f64>> {
-        // All records, not only those with a value: that is the number that may be known.
+        // Counts all records, also those without a value, because that is the number that may be known.
         vec![vec![1.0; values.rows()], values.of(|x| shifts[0].of(x)), values.present()]
     }
 
@@ -76,7 +76,7 @@ impl Smooth for Sum {
         let (totals, shift) = (sums.totals(p), shifts[0].scaled(shifts[0].by));
         let (all, sum, present) = (totals[0], totals[1], totals[2]);
         let total = sum + shift * present;
-        // Of which the known number is: these records themselves, or those among which they are.
+        // The known number is that of these records, or of the frame that contains them.
         let frame = conditions.frame.or(conditions.rows.map(|rows| Frame { rows, drawn: sums, corrected: sums }));
         let found = match frame {
             Some(frame) if p < 1.0 && all > 0.0 => {

@@ -1,8 +1,8 @@
-//! The variance of a number and its root, the standard deviation.
+//! The variance and the standard deviation.
 //!
-//! What the records of a sample vary around their own mean is less than what they vary around
-//! that of all, by the variance of the mean; it is added again (Cochran, Sampling Techniques,
-//! 1977, theorem 2.4, and between identities by the same argument).
+//! Deviations from the sample mean are smaller than deviations from the population mean. The difference is
+//! the variance of the mean, which is added back (Cochran, Sampling Techniques, 1977, theorem 2.4; for
+//! clusters of one identity by the same argument).
 
 use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;
@@ -26,13 +26,13 @@ pub const DEFINITION: Definition = Definition {
     },
 };
 
-/// Between identities an interval is trusted while the variance is no more skewed than this on a
-/// logarithmic scale.
+/// Limit of the skewness on the logarithmic scale for clustered samples; above it the interval counts as
+/// unreliable.
 const MOST_SKEWNESS: f64 = 0.1;
 
 #[derive(Clone, Debug)]
 struct Variance {
-    /// The standard deviation.
+    /// Return the standard deviation.
     root: bool,
 }
 
@@ -64,7 +64,7 @@ impl Smooth for Variance {
         let of_mean = sums.spread(p, &[-mean / n, 0.0, 1.0 / n]).error.powi(2);
         let of_mean = if of_mean.is_finite() { of_mean } else { 0.0 };
         let about_mean = squares / n - mean * mean;
-        // Rounding may have left less than nothing; with infinite values it is NaN.
+        // Rounding can make it negative; infinite values make it NaN.
         let about_mean = if about_mean < 0.0 { 0.0 } else { about_mean };
         let variance = (about_mean + of_mean) * n / (n - 1.0);
         if !variance.is_finite() {
@@ -88,10 +88,10 @@ impl Smooth for Variance {
 
 /// The interval on a logarithmic scale.
 ///
-/// There the skewness is less by 3/2 of the relative error: with T = (v - V) / error the
-/// difference of logarithms is T + error / (2 v) T^2 in its own errors, and skewness bends it by
-/// a third of its square (the delta method to the second order). Few identities show less
-/// skewness than there is, which upper ends suffer from; so these keep all that is seen.
+/// With T = (v - V) / error, the difference of logarithms in units of its error is T + error / (2 v) T^2
+/// (second-order delta method). This reduces the skewness by 3/2 of the relative error. A sample of few
+/// identities underestimates the skewness, which would make the upper end too low. Clustered samples
+/// therefore keep the full skewness for the upper end.
 fn around(variance: f64, spread: Spread, conditions: &Conditions) -> Interval {
     let scaled = |spread: Spread| Interval::scaled(variance, spread, conditions, 1.0 / variance, f64::ln, f64::exp);
     let found = scaled(spread);

@@ -1,4 +1,4 @@
-//! The mean of a number in which each record counts as much as its weight.
+//! The weighted mean: sum(v w) / sum(w).
 
 use crate::aggregate::{Bound, Definition, Properties, Shift};
 use crate::call::Call;
@@ -28,7 +28,7 @@ impl Smooth for WeightedMean {
     const WIDTH: usize = 3;
 
     fn properties(&self) -> Properties {
-        // Weights may be negative, so that it need not lie among the values.
+        // Negative weights are allowed, so the mean can lie outside the range of the values.
         Properties { bell_curve: true, unit: UnitRule::First, ..Properties::default() }
     }
 

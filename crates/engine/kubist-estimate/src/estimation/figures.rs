@@ -1,4 +1,4 @@
-//! From accumulators to figures, and what there is to say about them.
+//! Computes figures and warnings from accumulators.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use kubist_types::error::{Error, Result};
 use kubist_types::human::counted;
 use kubist_types::stats::Stats;
 
-/// Whether figures are corrected by what was expected of the records that were drawn.
+/// Whether figures use regression on auxiliary variables.
 #[derive(Clone, Copy, PartialEq)]
 enum Basis {
     Expected,
@@ -34,16 +34,16 @@ impl Basis {
     }
 }
 
-/// How many records there are, where that is known better than by what was read.
+/// The number of records, if it is known better than from the sample.
 fn known_rows<P: Population>(sample: &Sample<P>, facts: &Facts) -> Option<Number> {
     facts.rows.filter(|number| number.is_exact() || sample.share() < 1.0)
 }
 
-/// Fewer records than this, or identities where their records come together, make no bell curve.
+/// With fewer records, or identities in clustered samples, the normal approximation is poor.
 const FEW: f64 = 30.0;
 
 impl<P: Population> Question<P> {
-    /// How many records were drawn from the frame: as they were, and corrected by what was expected.
+    /// Counts of the records drawn from the frame, without and with regression.
     fn drawn(&self, sample: &Sample<P>, basis: Basis) -> Option<[Sums; 2]> {
         let drawn = sample.accumulated.frame.clone()?;
         let control = basis.of(&sample.accumulated.expected).and_then(Expected::of_rows);
@@ -70,13 +70,13 @@ impl<P: Population> Question<P> {
         if self.watched { alpha / (stage * (stage + 1.0)) } else { alpha }
     }
 
-    /// All figures of a sample, by what is known besides, in no order of groups. Accumulators may arrange their values for
-    /// it; what they hold stays the same.
+    /// The figures of a sample with the known facts, groups in no order. Accumulators may reorder their
+    /// values.
     pub(super) fn figures(&self, sample: &mut Sample<P>, facts: &Facts) -> Vec<Figure> {
         self.figures_by(sample, facts, Basis::Expected)
     }
 
-    /// The same as if nothing were expected of the records that were drawn.
+    /// The figures without regression.
     pub(super) fn figures_as_drawn(&self, sample: &mut Sample<P>, facts: &Facts) -> Vec<Figure> {
         self.figures_by(sample, facts, Basis::Drawn)
     }
@@ -87,7 +87,7 @@ impl<P: Population> Question<P> {
         let Some(pilot) = sample.pilot.clone() else { return self.nothing() };
         let (task, share, known_rows) = (&self.task, sample.share(), known_rows(sample, facts));
         if self.groups.fields().is_empty() && sample.accumulated.groups.is_empty() {
-            // Not even one record: what is known of nothing.
+            // No record matched.
             let accumulators = task.empty(&pilot);
             sample.accumulated.groups.push(Group { label: vec![], accumulators, rows: 0 });
         }
@@ -140,7 +140,7 @@ impl<P: Population> Question<P> {
         self.with_totals(figures)
     }
 
-    /// What is known before anything was read.
+    /// Figures before anything was read.
     fn nothing(&self) -> Vec<Figure> {
         let Interval { value, low, high, .. } = Interval::unknown();
         let names = self.task.aggregates.iter().map(|asked| asked.name.clone());
@@ -160,14 +160,13 @@ impl<P: Population> Question<P> {
             .collect()
     }
 
-    /// The stored column that an aggregate's first argument is, if it is one.
+    /// The stored column of an aggregate's first argument, if it is a plain column.
     fn first_column(&self, asked: &Asked) -> Option<usize> {
         let column = asked.bound.arguments.first().and_then(|argument| argument.column())?;
         Some(self.whole.place(column))
     }
 
-    /// The facts with the ends of stored columns between which their values lie, as far as there is time and all records
-    /// were written.
+    /// Adds bounds of columns from zone maps to the facts, if time permits and all records were written.
     fn with_bounds(&self, mut facts: Facts, columns: impl IntoIterator<Item = usize>) -> Result<Facts> {
         let mut open: Vec<usize> = columns.into_iter().filter(|column| !facts.bounds.contains_key(column)).collect();
         open.sort_unstable();
@@ -181,7 +180,7 @@ impl<P: Population> Question<P> {
         Ok(facts)
     }
 
-    /// A sample that is all alike of a column that is: then there is nothing more to read for.
+    /// Marks figures of a constant sample as exact if zone maps show that the whole column is constant.
     pub(super) fn with_constants(&self, mut figures: Vec<Figure>, facts: Facts) -> Result<(Vec<Figure>, Facts)> {
         let alike =
             |figure: &Figure, name: &str| figure.aggregate == name && !figure.exact && figure.low == figure.high;
@@ -208,8 +207,7 @@ impl<P: Population> Question<P> {
         Ok((figures, facts))
     }
 
-    /// What zone maps know better than a sample: smallest and largest values, and between
-    /// which ends all values lie.
+    /// Improves figures by zone maps: exact extremes, and bounds for values and bins.
     pub(super) fn with_extremes(
         &self,
         figures: Vec<Figure>,
@@ -248,7 +246,8 @@ impl<P: Population> Question<P> {
             };
             for figure in figures.iter_mut().filter(|figure| figure.aggregate == asked.name && !figure.exact) {
                 if figure.low == figure.high && asked.bound.properties.alike_asks_zones {
-                    // All alike: of those that were missed no more is known than where they lie.
+                    // A constant sample. At most the fraction `unseen` of the records can differ, and their
+                    // values are within the column's bounds.
                     let (value, unseen) = (figure.low, unseen_share(figure.rows as f64 / together, alpha));
                     (figure.low, figure.high) = (value - unseen * (value - low), value + unseen * (high - value));
                 }
@@ -258,8 +257,8 @@ impl<P: Population> Question<P> {
         Ok((figures, stats))
     }
 
-    /// The smallest and the largest values that are asked for, of all records. Gives the aggregates of which they were
-    /// found, or that there are none, and what that took.
+    /// Finds the requested minima and maxima over all records. Returns the aggregates that are decided and
+    /// the cost.
     fn find_extremes(&self, figures: &mut [Figure]) -> Result<(BTreeSet<String>, Stats)> {
         if !self.groups.fields().is_empty() || !self.whole_range() {
             return Ok((BTreeSet::new(), Stats::default()));
@@ -270,7 +269,7 @@ impl<P: Population> Question<P> {
             let (Some(end), Some(column)) = (asked.bound.properties.end, self.first_column(asked)) else { continue };
             let is_wide = asked.bound.own.as_ref().is_some_and(|own| !own::is_narrow(own));
             let mut mine = figures.iter().enumerate().filter(|(_, figure)| figure.aggregate == asked.name);
-            // Of wide decimals a float was read.
+            // The sample read wide decimals as floats.
             let (Some((index, figure)), None) = (mine.next(), mine.next()) else { continue };
             if figure.exact && !is_wide {
                 continue;
@@ -308,8 +307,7 @@ impl<P: Population> Question<P> {
         self.task.aggregates.iter().filter(open).collect()
     }
 
-    /// Figures whose outer bins, in histograms of a sample, reach as far as zone maps know, or without end where nothing
-    /// was asked of them.
+    /// Extends outer bins of sampled histograms to the column's bounds, or to infinity if they are unknown.
     pub(super) fn with_bins(&self, mut figures: Vec<Figure>, facts: Option<&Facts>) -> Vec<Figure> {
         for asked in self.outer_bins(&figures) {
             for (direction, argument) in asked.bound.arguments.iter().enumerate() {
@@ -331,12 +329,12 @@ impl<P: Population> Question<P> {
         figures
     }
 
-    /// Are all priorities asked for, and there?
+    /// True if all priorities are selected and were written.
     fn whole_range(&self) -> bool {
         self.options.query.window.is_none() && self.holds_all()
     }
 
-    /// The answer of a sample with these figures.
+    /// The result with these figures.
     pub(super) fn estimate(
         &self,
         sample: &mut Sample<P>,
@@ -365,7 +363,7 @@ impl<P: Population> Question<P> {
         let mut rank = vec![0; order.len()];
         order.iter().enumerate().for_each(|(index, row)| rank[*row] = index);
         figures.iter_mut().for_each(|figure| figure.group = rank.get(figure.group).copied().unwrap_or(0));
-        // Aggregates stay in the order they were asked for within each group.
+        // A stable sort keeps the order of aggregates within each group.
         figures.sort_by_key(|figure| figure.group);
         self.in_own_types(&mut figures);
         let grouped = !self.groups.fields().is_empty();
@@ -400,21 +398,21 @@ impl<P: Population> Question<P> {
         })
     }
 
-    /// What is exact in the type of its aggregate; ends that zone maps have found.
+    /// Sets values in the exact type of their aggregate, and ends from zone maps.
     fn in_own_types(&self, figures: &mut [Figure]) {
         for figure in figures.iter_mut() {
             let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
             let Some(own) = asked.and_then(|asked| asked.bound.own.as_ref()) else { continue };
             match &mut figure.own {
                 Some(found) => found.bounded(figure.low, figure.high),
-                // Of wide decimals a float does not know the digits.
+                // A float does not have all digits of wide decimals.
                 found if figure.exact && own::is_narrow(own) => {
                     *found = Some(Own::rounded(own, figure.value, figure.low, figure.high));
                 }
                 _ => {}
             }
         }
-        // Groups without a value are no reason to give those of the others as floats.
+        // Groups without a value get an empty exact value, so that the others keep theirs.
         for asked in &self.task.aggregates {
             let mine = || figures.iter().filter(|figure| figure.aggregate == asked.name);
             let (Some(own), true) = (asked.bound.own.as_ref(), mine().any(|figure| figure.own.is_some())) else {
@@ -501,7 +499,7 @@ impl<P: Population> Question<P> {
     }
 }
 
-/// Means of a sample that is all alike, of whose other values nothing is known.
+/// Removes the bounds of means from a constant sample if nothing is known about the other values.
 fn unbind_constants(figures: &mut [Figure], aggregate: &str) {
     let alike = |figure: &&mut Figure| figure.aggregate == aggregate && !figure.exact && figure.low == figure.high;
     for figure in figures.iter_mut().filter(alike) {

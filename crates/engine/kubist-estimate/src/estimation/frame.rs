@@ -1,11 +1,10 @@
-//! Records of known number, among which those that are asked for are some.
+//! A frame: a set of records of known number that contains the selected ones.
 //!
-//! How many records a box has is often known, from the tree alone or nearly. Of a condition or of groups in it
-//! it is not, but then they are a share of the known number, and a share is told better than a
-//! number: of a group of half of the records from half as many (the ratio estimator: Cochran,
-//! Sampling Techniques, 1977, chapter 6). For a condition it means to read the other records of
-//! the sample too, so it is done where these are no more than about twice as many. That is seen by a
-//! pilot that is drawn from the frame.
+//! The number of records in a box is often known from the index. A condition or a group selects a proportion
+//! of them, and the proportion times the known number has a smaller variance than the expansion of the count:
+//! for a group of half of the records, half as many suffice (ratio estimator: Cochran, Sampling Techniques,
+//! 1977, chapter 6). With a condition, the sample must also contain the records that do not match. This is
+//! worth it only if they are at most about twice as many. The pilot is drawn from the frame to find out.
 
 use std::sync::Arc;
 
@@ -18,24 +17,24 @@ use super::{Facts, Question, Sample, Source};
 use crate::accumulate::{Accumulated, Asked, Brought};
 use crate::figure::Stop;
 
-/// A condition that this share of the records meets is worth the others.
+/// The frame is used if at least this fraction of its records meets the condition.
 const WORTH_SHARE: f64 = 0.3;
-/// Where fewer than this part of the frame's records are read for a condition, it finds its own faster; if something may be
-/// expected of all, where fewer than the second.
+/// Below this expected fraction, zone maps find the matching records faster than the frame. The second limit
+/// applies if auxiliary variables can be used.
 const LIKELY_SHARE: f64 = 0.9;
 const LIKELY_EXPECTED: f64 = 0.5;
-/// What is expected of the frame's records is worth the others if it leaves at most this part to draw.
+/// Auxiliary variables justify the frame if they reduce the remaining records to this fraction.
 const WORTH_EXPECTED: f64 = 0.8;
 
-/// Where the records that meet a condition are drawn alone.
+/// The alternative source that reads only the records that meet the condition.
 pub(super) struct Own<P> {
-    /// The part of the frame's records that would be read for them alone.
+    /// The fraction of the frame's records that this source would read.
     part: f64,
     source: Source<P>,
 }
 
 impl<P: Population> Question<P> {
-    /// A sample that is drawn from the frame, if there is one that may make intervals narrower.
+    /// Returns a sample that is drawn from the frame, if the frame can narrow the intervals.
     pub(super) fn in_frame(&self, sample: Sample<P>) -> Result<Sample<P>> {
         let records = &sample.source.records;
         let filter = records.filter();
@@ -65,8 +64,8 @@ impl<P: Population> Question<P> {
         Ok(Sample { source: Source { records: frame, brought, wanted }, own, accumulated, ..sample })
     }
 
-    /// Keeps to the frame from which the pilot was drawn if the number of its records can be told, or enough is expected of
-    /// them, and leaves it otherwise.
+    /// Keeps the frame if its number of records can be determined, or if the auxiliary variables are good
+    /// enough. Leaves it otherwise.
     pub(super) fn judged(&self, mut sample: Sample<P>, facts: Facts) -> Result<(Sample<P>, Facts)> {
         if sample.accumulated.frame.is_none() {
             return Ok((sample, facts));
@@ -76,14 +75,14 @@ impl<P: Population> Question<P> {
             return Ok((sample, facts));
         }
         let ahead = self.rows_ahead(&sample, &facts, &figures).max(1) as f64;
-        // What figures would be if the number were known.
+        // The figures if the number were known.
         let framed = Some(Number::exact(self.expected as u64));
         let known = self.figures(&mut sample, &Facts { framed, ..facts.clone() });
-        // Without a goal nothing is read for it.
+        // Without a goal, nothing is read to determine the number.
         let part = sample.own.as_ref().map_or(1.0, |own| own.part);
         let known_ahead = self.rows_ahead(&sample, &facts, &known) as f64;
         let saved = if self.has_goal() { 1.0 - known_ahead / ahead } else { 0.0 };
-        // Drawn for itself a condition takes less.
+        // Below this fraction the matching records are cheaper to draw alone.
         let (framed, of_number, stats) = match part >= LIKELY_SHARE {
             true => self.number(&sample, &facts, &figures, saved)?,
             false => (None, facts.of_number, Stats::default()),
@@ -103,18 +102,18 @@ impl<P: Population> Question<P> {
 }
 
 impl<P: Population> Sample<P> {
-    /// Goes on with the records that are asked for alone.
+    /// Continues with the selected records only.
     fn out_of_frame(mut self) -> Sample<P> {
         if let Some(Own { source, .. }) = self.own.take() {
             self.source = source;
-            // Of the others nothing is known any more.
+            // The auxiliary variables cover the frame's records, so they are dropped.
             (self.plain, self.accumulated.expected) = (None, None);
         }
         self.accumulated.frame = None;
         self
     }
 
-    /// Leaves the frame if its other records are not worth it, after so many were found among those that were drawn.
+    /// Leaves the frame if only `found` of `drawn` records matched, fewer than [`WORTH_SHARE`].
     pub(super) fn where_worth_it(self, found: u64, drawn: usize) -> Sample<P> {
         match self.own.is_some() && (found as f64) < WORTH_SHARE * drawn as f64 {
             true => self.out_of_frame(),

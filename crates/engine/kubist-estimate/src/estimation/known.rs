@@ -1,11 +1,9 @@
-//! Estimates over steps of which only a sample was written: how far it reaches, and what is known
-//! of all records nevertheless.
+//! Estimates over subsampled steps: steps of which writers kept only a sample.
 //!
-//! Of each step that was thinned the records below some priority are there. Up to the lowest of
-//! these thresholds the records of all steps are a sample like any other, and no estimate reads
-//! further. Records that were kept whatever their priority are read whole, where the aggregates
-//! can take them apart from the sample. Without a condition the number of records and the sums
-//! of columns are those that the writers counted.
+//! A subsampled step has all records below a priority threshold. Below the lowest threshold of all steps, the
+//! records are a uniform sample, and no estimate reads further. Records that writers always kept form a
+//! certainty stratum if the aggregates support one. Without a condition, the counts and sums that the writers
+//! stored are exact.
 
 use kubist_population::{Kept, Number, Population};
 use kubist_types::error::{Error, Result};
@@ -17,24 +15,25 @@ use crate::aggregate::Total;
 use crate::figure::Figure;
 use crate::options::EstimateOptions;
 
-/// Whole numbers up to this are floats exactly.
+/// Integers up to 2^53 are exact as floats.
 const MOST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// What writers say of the steps that are asked for.
+/// The totals that writers stored for the selected steps.
 pub struct Known {
     whole: Thinned,
-    /// Every record of the steps is asked for, as one group.
+    /// All records of the steps are selected, as one group.
     of_all: bool,
-    /// The condition of records that were kept whatever their priority, if they are read whole.
+    /// The condition that selects the always-kept records, if they are read as a certainty stratum.
     always: Option<String>,
 }
 
 impl Known {
-    /// `None` if no step that is asked for was thinned.
+    /// `None` if no selected step was subsampled.
     ///
     /// # Errors
     ///
-    /// `Invalid` for priorities of which nothing was kept, and for tails, which may not be there.
+    /// `Invalid` if nothing was kept at the requested priorities, or if tails are requested, because they may
+    /// be incomplete.
     pub fn of(records: &impl Population, options: &EstimateOptions, task: &Task) -> Result<Option<Known>> {
         let Some(Kept { whole, column }) = records.kept() else { return Ok(None) };
         let (below, low) = (whole.below, options.query.window.map_or(0.0, |window| window.0));
@@ -55,29 +54,28 @@ impl Known {
         Ok(Some(Known { whole, of_all, always }))
     }
 
-    /// All records below this priority are there.
+    /// All records below this priority were written.
     pub fn below(&self) -> f64 {
         self.whole.below
     }
 
-    /// How many records there are, where all are asked for.
+    /// The exact number of records, if all are selected.
     pub fn rows(&self) -> Option<Number> {
         self.of_all.then(|| Number::exact(self.whole.rows))
     }
 }
 
 impl<P: Population> Question<P> {
-    /// The condition of records that are read whole, because they were kept whatever their priority.
     pub(super) fn kept_always(&self) -> Option<String> {
         self.known.as_ref()?.always.clone()
     }
 
-    /// Whether all records were written, so that what is known of those that are there is known of all.
+    /// True if every record was written, so that statistics of the stored records hold for all.
     pub(super) fn holds_all(&self) -> bool {
         self.known.as_ref().is_none_or(|known| known.below() >= 1.0)
     }
 
-    /// Sums and means of columns as the writers of all records found them.
+    /// Replaces sums and means of columns by the exact totals of the writers.
     pub(super) fn with_totals(&self, mut figures: Vec<Figure>) -> Vec<Figure> {
         let Some(known) = self.known.as_ref().filter(|known| known.of_all) else { return figures };
         for figure in figures.iter_mut().filter(|figure| !figure.exact) {
@@ -109,7 +107,7 @@ impl<P: Population> Question<P> {
         figures
     }
 
-    /// That the sample ends where the writers let it end.
+    /// Warns that the sample ends at the threshold of the writers.
     pub(super) fn warning_of_thinned(&self, sample: &Sample<P>) -> Option<String> {
         let below = self.known.as_ref()?.below();
         let wanted = self.options.query.sample.unwrap_or(1.0);

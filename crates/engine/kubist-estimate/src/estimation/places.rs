@@ -1,6 +1,7 @@
-//! What is expected of records by where they lie: whether that is worth to know, and how it comes to be known.
+//! Decides whether to use auxiliary variables, and builds them.
 //!
-//! A pilot brings along where its records lie. If it says that there is much more to draw, parcels are looked for.
+//! The pilot also reads the position columns of its records. If the pilot shows that many more records must
+//! be drawn, the manifest is searched for parcels.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,11 +14,12 @@ use super::{Facts, LOOKED_AT, Question, Sample, Source};
 use crate::accumulate::{Accumulated, Brought, PilotFindings, Values};
 use crate::auxiliary::{Auxiliary, Like};
 
-/// Records that are made up, times aggregates, at most.
+/// Limit of representative records times aggregates.
 const MOST_LIKE: usize = 1 << 22;
 
 impl<P: Population> Question<P> {
-    /// A sample that brings along where its records lie, if something may be expected of them.
+    /// Extends the columns of the sample by the position columns, if the aggregates can use auxiliary
+    /// variables.
     pub(super) fn with_places(&self, sample: Sample<P>) -> Sample<P> {
         let is_by_chance = self.tails.is_none() && self.known.is_none();
         let is_of_sums = self.task.aggregates.iter().any(|asked| asked.bound.properties.takes_certain);
@@ -37,8 +39,8 @@ impl<P: Population> Question<P> {
         Sample { plain: Some(sample.source), source, ..sample }
     }
 
-    /// Finds out what is expected of records, if that is worth it, and goes on without places otherwise; `drawn` is the
-    /// pilot.
+    /// Builds the auxiliary variables if they save more than they cost; otherwise drops the position columns.
+    /// `drawn` is the pilot.
     pub(super) fn with_expected(
         &self,
         mut sample: Sample<P>,
@@ -69,7 +71,8 @@ impl<P: Population> Question<P> {
         let figures = self.figures(sample, facts);
         let mut most = LOOKED_AT * self.rows_ahead(sample, facts, &figures) as f64;
         if let Some(deadline) = self.deadline {
-            // As many as can be looked at until then, by the pilot, which is slow.
+            // The number of records that can be examined before the deadline, at the pace of the pilot, which
+            // is slow.
             let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
             most = most.min(left / sample.pace.0.max(1e-6) * sample.pace.1 * self.expected);
         }
@@ -80,14 +83,15 @@ impl<P: Population> Question<P> {
             return Ok(None);
         }
         let numbers = (0..rows as u64).collect();
-        // Of some nothing may be known.
+        // Representative values can be null even in columns that cannot.
         let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
         let fields: Vec<Field> = plain.brought.schema.fields().iter().map(nullable).collect();
         let (condition, schema) = (plain.brought.condition.clone(), Arc::new(Schema::new(fields)));
         let brought = Brought { schema, condition, places: vec![] };
         let made = match self.task.values(&brought, rows, parcels.like.clone(), numbers, &records.cancel()) {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
-            // What no record has may have no value.
+            // Representative values are no real records, so an expression may fail on them. Then there is no
+            // auxiliary variable.
             Err(_) => return Ok(None),
             Ok(made) => made,
         };
@@ -101,7 +105,8 @@ impl<P: Population> Question<P> {
     }
 }
 
-/// With how many records of its priority a drawn record comes, on average.
+/// The average number of records that share the priority of a sampled record (the mean cluster size, weighted
+/// by size).
 fn together(drawn: &[Values]) -> f64 {
     let mut priorities: Vec<u64> = drawn.iter().flat_map(|part| part.of_drawn().iter().copied()).collect();
     priorities.sort_unstable();

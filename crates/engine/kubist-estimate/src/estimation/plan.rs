@@ -1,4 +1,4 @@
-//! How far to read next, and when to stop.
+//! Plans the next stage of reading, and decides when to stop.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -8,33 +8,32 @@ use crate::distribution::normal;
 use crate::figure::{Figure, Outlook, Stop};
 use kubist_population::{MOST_PART, Population};
 
-/// A stage reads this much further than the spread so far calls for, because the spread is itself
-/// an estimate.
+/// A stage reads this factor more than the measured variance requires, because the variance is an estimate
+/// too.
 const MARGIN: f64 = 1.1;
-/// The factors by which a stage reads further, at least and at most.
+/// Smallest and largest growth of the sample in one stage.
 const LEAST_GROWTH: f64 = 1.3;
 const MOST_GROWTH: f64 = 64.0;
-/// Without a goal, or with a watcher, steps grow like this.
+/// Growth of a stage without a goal, or if a caller watches.
 const GROWTH: f64 = 4.0;
-/// Where more than this share is wanted all of it is read: then the answer is exact.
+/// If more than this fraction is needed, all records are read and the result is exact.
 const NEARLY_ALL: f64 = 0.5;
-/// The part of the time left that the next step may take, as far as can be foreseen.
+/// Fraction of the remaining time that the next stage may take.
 const PART_OF_TIME: f64 = 0.5;
-/// The part of the rows or bytes left that is planned for: deeper in the tree more are examined
-/// for each row that is used.
+/// Fraction of the remaining rows or bytes to plan for. Deeper cubes examine more rows for each one used.
 const PART_OF_REST: f64 = 0.75;
 
-/// So often a caller that watches looks until the goal is reached, about.
+/// Approximate number of progress reports before the goal.
 const LOOKS: f64 = 5.0;
 
-/// A way of fewer records than this is not worth a word.
+/// No outlook is reported for fewer records.
 const MUCH_READING: f64 = 250_000.0;
 
-/// Records that are read before accumulators that keep every value are thinned, at most.
+/// Limit of records before accumulators that keep every value are thinned.
 const MOST_UNSEEN: f64 = (1 << 22) as f64;
 
 impl<P: Population> Question<P> {
-    /// Why to stop here, or that it goes on.
+    /// The reason to stop now, or `Progress`.
     pub(super) fn verdict(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Stop {
         if sample.at >= self.end {
             return if sample.share() >= 1.0 { Stop::Exact } else { Stop::Sample };
@@ -48,13 +47,13 @@ impl<P: Population> Question<P> {
         let growth = self.growth(sample, facts, figures);
         let bounds = self.bounds(sample);
         match bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)) {
-            // What is left is not worth a step.
+            // The remaining budget is too small for another stage.
             Some((most, stop)) if most < 1.0 + 0.5 * (growth - 1.0).min(0.5) => stop,
             _ => Stop::Progress,
         }
     }
 
-    /// Up to which priority to read next; `None` if there is nothing left.
+    /// The upper priority of the next stage; `None` at the end.
     pub(super) fn plan(&self, sample: &mut Sample<P>, facts: &Facts) -> Option<f64> {
         if sample.at >= self.end {
             return None;
@@ -65,7 +64,7 @@ impl<P: Population> Question<P> {
         let wanted = sample.low + sample.share() * self.growth(sample, facts, &figures).min(most);
         let nearly = sample.low + NEARLY_ALL * (self.end - sample.low);
         let wanted = if wanted >= nearly && most.is_infinite() { self.end } else { wanted.min(self.end) };
-        // Quantiles need a sample of all before they can let go of values.
+        // Quantiles can discard values only after a sample of all records was seen.
         let unseen = if sample.accumulated.keeps_all() { sample.accumulated.rows() as f64 } else { 0.0 };
         Some(match unseen > 0.0 {
             true => wanted.min(sample.low + sample.share() * (MOST_UNSEEN / unseen).max(LEAST_GROWTH)),
@@ -77,12 +76,12 @@ impl<P: Population> Question<P> {
         self.options.error.is_some() || self.options.absolute.is_some()
     }
 
-    /// By how much the share that was read should grow.
+    /// The factor by which the sample fraction should grow.
     fn growth(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> f64 {
         if !self.has_goal() {
             let bounded =
                 self.deadline.is_some() || self.options.max_rows.is_some() || self.options.max_bytes.is_some();
-            // With nothing to stop for there is nothing to look for on the way.
+            // Without a goal, limit or watcher, one stage reads everything.
             return if bounded || self.watched { GROWTH } else { f64::INFINITY };
         }
         let needed = match self.needed(sample, facts, figures) {
@@ -93,8 +92,8 @@ impl<P: Population> Question<P> {
         if self.watched { needed.min(GROWTH) } else { needed }
     }
 
-    /// The share at which intervals are as narrow as was asked for: half of one is k sqrt((1 - p) / p), but for what the
-    /// number of records makes of it. `None` if that is not known.
+    /// The sample fraction p that reaches the goal. The half-width is k sqrt((1 - p) / p), plus the error of
+    /// a known number of records. `None` if it cannot be predicted.
     fn needed(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Option<f64> {
         if figures.is_empty() {
             return None;
@@ -107,13 +106,13 @@ impl<P: Population> Question<P> {
         })
     }
 
-    /// Is it of an aggregate for which the number of records is asked?
+    /// True if the aggregate uses the number of records.
     fn rests_on_number(&self, figure: &Figure) -> bool {
         let asked = self.task.aggregates.iter().find(|asked| asked.name == figure.aggregate);
         asked.is_some_and(|asked| asked.bound.properties.uses_number_of_records)
     }
 
-    /// How many records will be drawn, as far as the pilot knows.
+    /// The predicted number of records to draw.
     pub(super) fn rows_ahead(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> u64 {
         let needed = || self.needed(sample, facts, figures).unwrap_or(1.0);
         let share = if self.has_goal() { needed() } else { 1.0 };
@@ -121,13 +120,13 @@ impl<P: Population> Question<P> {
         (self.expected * share.min(self.end - sample.low)).min(most) as u64
     }
 
-    /// The relative standard error that figures will have that rest on the number of records: that of the goal, or of
-    /// as many records as will be drawn.
+    /// The predicted relative standard error of figures that use the number of records: from the goal, or
+    /// from the number of records to draw.
     pub(super) fn error_ahead(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> f64 {
         if !self.has_goal() {
             return 1.0 / (self.rows_ahead(sample, facts, figures) as f64).max(1.0).sqrt();
         }
-        // A caller that watches sees wider intervals from look to look.
+        // Watched estimates report wider intervals, because each report is a further test.
         let looks = if self.watched { LOOKS * (LOOKS + 1.0) } else { 1.0 };
         let quantile = normal((1.0 - self.options.confidence) / looks);
         let goals = self
@@ -137,12 +136,12 @@ impl<P: Population> Question<P> {
             let half = (figure.high - figure.low) / 2.0 / shortfall;
             Some(half / figure.value?.abs() / quantile)
         });
-        // Of what has no interval yet nothing but the goal is known.
+        // Without an interval, only the goal is known.
         let goal = self.options.error.map_or(0.0, |error| error / quantile);
         goals.filter(|error| error.is_finite()).reduce(f64::min).unwrap_or(goal)
     }
 
-    /// What the pilot says of the way to the goal; nothing where that is short.
+    /// The predicted cost of the goal; `None` if it is small.
     pub(super) fn outlook(&self, sample: &Sample<P>, facts: &Facts, figures: &[Figure]) -> Option<Outlook> {
         if !self.has_goal() {
             return None;
@@ -162,15 +161,15 @@ impl<P: Population> Question<P> {
         })
     }
 
-    /// The widest interval over what was asked for; at most 1 where all goals are reached.
+    /// The largest ratio of half-width to goal; at most 1 if all goals are reached.
     fn shortfall(&self, figures: &[Figure]) -> f64 {
         let most = self.shortfalls(figures).map(|(shortfall, _)| shortfall).fold(0.0, f64::max);
         if figures.is_empty() { f64::INFINITY } else { most }
     }
 
-    /// Each interval that is not exact over what was asked for.
+    /// The ratio of half-width to goal, for each figure that is not exact.
     fn shortfalls<'a>(&'a self, figures: &'a [Figure]) -> impl Iterator<Item = (f64, &'a Figure)> {
-        // Of the bins of a histogram the largest counts: a rare one need not be read to the end.
+        // The scale of a histogram is its largest bin, so that rare bins do not force a full read.
         let mut largest: HashMap<(&str, usize), f64> = HashMap::new();
         for figure in figures.iter().filter(|figure| !figure.bin.is_empty()) {
             let most = largest.entry((&figure.aggregate, figure.group)).or_insert(f64::MIN_POSITIVE);
@@ -178,7 +177,7 @@ impl<P: Population> Question<P> {
         }
         figures.iter().filter(|figure| !figure.exact).map(move |figure| {
             let half = figure.value.map_or(f64::INFINITY, |value| (value - figure.low).max(figure.high - value));
-            // A sample that is all alike knows no error.
+            // A constant sample has no measured error.
             let half = if half.is_nan() || half == 0.0 { f64::INFINITY } else { half };
             let scale = match figure.bin.is_empty() {
                 true => figure.value.map_or(0.0, f64::abs),
@@ -189,7 +188,7 @@ impl<P: Population> Question<P> {
             let asked = asked.find(|(asked, _)| asked.name == figure.aggregate);
             let absolute = asked.and_then(|(_, absolute)| *absolute).map_or(0.0, |absolute| half / absolute);
             let shortfall = match asked.and_then(|(asked, _)| asked.bound.properties.end) {
-                // A sample bounds them, and no interval narrows.
+                // A sample bounds extremes on one side only; reading more does not narrow them.
                 Some(_) => 0.0,
                 _ if half.is_infinite() => f64::INFINITY,
                 _ => relative.max(absolute),
@@ -198,7 +197,7 @@ impl<P: Population> Question<P> {
         })
     }
 
-    /// By how much the share can grow within each bound.
+    /// The factor by which the sample can grow within each limit.
     fn bounds(&self, sample: &Sample<P>) -> Vec<(f64, Stop)> {
         let mut bounds = Vec::new();
         let p = sample.share();
@@ -222,7 +221,7 @@ impl<P: Population> Question<P> {
     }
 }
 
-/// By how much the share can grow until `most` is read.
+/// The factor by which the sample can grow until `most` is read.
 fn rest(most: u64, read: u64) -> f64 {
     1.0 + PART_OF_REST * (most as f64 / (read as f64).max(1.0) - 1.0)
 }

@@ -1,10 +1,8 @@
-//! Heavy tails, read whole: where a few records decide a sum, chance must not decide
-//! whether they are in the sample.
+//! Heavy tails: records with extreme values are read completely, the rest is sampled.
 //!
-//! The values beyond a quantile of the pilot at either end make a stratum of their own that
-//! is read completely; only the rest is sampled (a certainty stratum: Cochran, Sampling
-//! Techniques, 1977, 5.A; "outlier indexing": Chaudhuri, Das, Datar, Motwani and
-//! Narasayya, ICDE 2001). Zone maps say where these records are.
+//! A few extreme records can dominate a sum. The values beyond a quantile of the pilot at either end form a
+//! certainty stratum (Cochran, Sampling Techniques, 1977, 5.A; "outlier indexing": Chaudhuri, Das, Datar,
+//! Motwani and Narasayya, ICDE 2001). Zone maps locate these records.
 
 use arrow_schema::Schema;
 
@@ -14,9 +12,9 @@ use kubist_population::Population;
 use kubist_types::error::{Error, Result};
 
 pub struct Tails {
-    /// Of the records, at either end.
+    /// The fraction of records in each tail.
     pub share: f64,
-    /// Aggregate, argument and name of the columns that may have tails.
+    /// Aggregate number, argument number and name of each column with tails.
     columns: Vec<(usize, usize, String)>,
 }
 
@@ -40,12 +38,12 @@ impl Tails {
         Ok(Tails { share, columns })
     }
 
-    /// Records that a pilot needs so that it sees some of the tails.
+    /// The size of a pilot that contains about 8 records of each tail.
     pub fn pilot_rows(&self) -> f64 {
         8.0 / self.share
     }
 
-    /// The condition that a record lies in a tail.
+    /// The condition that selects the tails.
     fn condition(&self, sample: &[Values]) -> Option<String> {
         let ends = self.columns.iter().filter_map(|(aggregate, argument, name)| {
             let parts = sample.iter().flat_map(|part| part.argument(*aggregate, *argument));
@@ -57,9 +55,9 @@ impl Tails {
             values.sort_unstable_by(f64::total_cmp);
             let (low, high) = (values[rank], values[values.len() - 1 - rank]);
             let name = name.replace('"', "\"\"");
-            // The ends themselves are read whole too. They are order statistics of the sample,
-            // and only without them is the rest a sample like any other: the k-th of the drawn
-            // is, on average, the k/p-th of all (inverse sampling).
+            // The order statistics at the two boundaries belong to the tail. Without them, the rest is a
+            // uniform sample: the k-th of the sampled values is on average the k/p-th of all values (inverse
+            // sampling).
             Some(format!("\"{name}\" <= {low:e} OR \"{name}\" >= {high:e}"))
         });
         let ends: Vec<String> = ends.collect();
@@ -68,8 +66,8 @@ impl Tails {
 }
 
 impl<P: Population> Question<P> {
-    /// Reads the tails that the pilot shows, or the records that were kept whatever their priority:
-    /// from then on only the rest is sampled. `None` if time ran out; `drawn` is the pilot.
+    /// Reads the certainty stratum: the tails seen in the pilot `drawn`, or the records that writers always
+    /// kept. Later stages sample the rest only. The sample is returned unchanged if time ran out.
     pub(super) fn with_certain(&self, sample: Sample<P>, drawn: &[Values]) -> Result<Read<P>> {
         let (Some(pilot), false) = (sample.pilot.clone(), sample.share() >= 1.0) else { return Ok(Read::all(sample)) };
         let of_tails = self.tails.as_ref().and_then(|tails| tails.condition(drawn));
