@@ -1,9 +1,8 @@
-//! What requests to a store cost, measured: the constants of the scalability model.
+//! Measures the request costs of a store, to fit the constants of the scalability model.
 //!
-//! It writes some 20 MiB of bytes that no compression shortens into a store of its own beside
-//! the location, reads them in requests of many sizes, with 1 to 64 of them on their way, and
-//! deletes the store. So it needs no table and touches none, and what it measures is a cluster
-//! that has the bytes in memory, as the paper does.
+//! The measurement writes about 20 MiB of incompressible bytes into a temporary store next to the location.
+//! It reads them in requests of many sizes with 1 to 64 requests in flight, and deletes the store. It needs
+//! no table. The bytes are in the memory of the cluster, as in the paper.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,23 +24,23 @@ use kubist_types::query::QuerySpec;
 use kubist_types::shown::without_password;
 
 const KIB: u64 = 1 << 10;
-/// Bytes of a request. A cluster answers at most a MiB at once.
+/// Bytes of a request. A cluster returns at most 1 MiB at once.
 const SIZES: [u64; 9] = [4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, 1024 * KIB];
-/// Requests on their way at once.
+/// Requests in flight.
 const LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Together they are at most so long, or memory is measured and not the nodes.
+/// Limit of bytes in flight. More would measure the client's memory instead of the nodes.
 const MOST_ON_THE_WAY: u64 = 16 << 20;
-/// How often everything is measured, and how long each time.
+/// Number of repetitions, and the duration of each measurement.
 const ROUNDS: usize = 3;
 const EACH: Duration = Duration::from_millis(80);
-/// Blocks of a cluster begin at multiples of it, and a read begins with a block.
+/// A cluster's blocks begin at multiples of this, and each read begins with a block.
 const STRIDE: u64 = 32 * KIB;
-/// The bytes of a segment that are one partition.
+/// Bytes of a partition, and of the whole segment.
 const PARTITION: u64 = 1 << 20;
 const WHOLE: u64 = 16 << 20;
-/// Small blocks of each size.
+/// Number of blocks of each small size.
 const SMALL: u64 = 64;
-/// Threads that hand requests to a cluster, which bounds those on their way itself.
+/// Threads that submit requests to a cluster. Its client limits the requests in flight itself.
 const ASKING: u32 = 4;
 const DECODED_ROWS: i64 = 400_000;
 
@@ -49,10 +48,10 @@ const DECODED_ROWS: i64 = 400_000;
 ///
 /// # Errors
 ///
-/// `Invalid` if the location makes no sense; `Cancelled`; `Exists` if a store of the
-/// measurement's name is there; a storage error.
+/// `Invalid` if the location is malformed or the measurements do not fit a model; `Cancelled`; `Exists` if
+/// the temporary store already exists; a storage error.
 pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
-    // This makes the schemes known, too.
+    // Opening a table also registers the store schemes.
     let table = match Table::open(location) {
         Ok(table) => {
             let info = table.snapshot()?.info()?;
@@ -85,16 +84,16 @@ pub fn measure(location: &str, cancel: &Cancel) -> Result<Fitted> {
     Ok(Fitted { location: without_password(location), hosts, table, decode_ms_per_byte, fit, measured })
 }
 
-/// Bytes to read, in a store that is gone when it is dropped.
+/// Bytes to read, in a temporary store that is erased on drop.
 struct Field {
     whole: Arc<dyn Store>,
-    /// The same store, by how many requests it has on their way.
+    /// The same store, by its limit of requests in flight.
     by_level: BTreeMap<u32, Arc<dyn Store>>,
-    /// Of each size a segment and where requests may begin.
+    /// By size: the segment and the offsets of requests.
     begins_of_size: BTreeMap<u64, (String, Vec<u64>)>,
 }
 
-/// The store itself, whose requests are to be measured.
+/// The store without its cache.
 fn uncached(store: Arc<dyn Store>) -> Arc<dyn Store> {
     store.uncached().unwrap_or(store)
 }
@@ -109,7 +108,7 @@ impl Field {
         field.write().map_err(store_error)?;
         for level in LEVELS {
             let store = match field.whole.capabilities().latency {
-                // The store does not limit requests: the measurement does.
+                // This store does not limit requests, so the threads do.
                 Latency::Memory | Latency::Device => field.whole.clone(),
                 Latency::Network => uncached(at(level)?.open_or_create()?),
             };
@@ -125,7 +124,7 @@ impl Field {
         segment.sync()?;
         for size in SIZES {
             if size >= STRIDE {
-                // None touches another, or a store would read them as one.
+                // The ranges do not touch; a store would merge adjacent ones.
                 let stride = (2 * size).min(PARTITION);
                 let begins = (0..WHOLE / stride).map(|index| start + index * stride);
                 self.begins_of_size.insert(size, ("whole".into(), begins.collect()));
@@ -136,7 +135,7 @@ impl Field {
             let mut begins = Vec::new();
             for _ in 0..SMALL {
                 begins.push(segment.append(&[&noise.bytes(size)])?);
-                // What is not durable is no block of its own.
+                // Only a sync ends a block.
                 segment.sync()?;
                 segment.append(&[&noise.bytes(STRIDE - size)])?;
             }
@@ -188,12 +187,12 @@ impl Field {
 impl Drop for Field {
     fn drop(&mut self) {
         self.by_level.clear();
-        // What cannot be erased now is a store that no table names.
+        // If the store cannot be erased, it remains, but no table refers to it.
         let _ = self.whole.erase(&[]);
     }
 }
 
-/// Numbers without a pattern (splitmix64).
+/// Pseudorandom numbers (splitmix64).
 struct Noise(u64);
 
 impl Noise {
@@ -209,7 +208,7 @@ impl Noise {
         words.collect()
     }
 
-    /// `count` ranges that begin at different ones of these offsets, or at all of them.
+    /// `count` ranges at different offsets, or at all of them.
     fn some_of(&mut self, begins: &[u64], count: usize, size: u64) -> Vec<Range<u64>> {
         let first = self.next() as usize;
         let step = begins.len() / count.min(begins.len());
@@ -218,13 +217,13 @@ impl Noise {
     }
 }
 
-/// Seconds of all processors that this process has used.
+/// CPU time of this process over all cores, in seconds.
 fn process_seconds() -> f64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
 
-/// Reads a table of eight columns from memory.
+/// Measures reading a table of eight columns from memory.
 fn decode_ms_per_byte() -> Result<f64> {
     let mut noise = Noise(2);
     let mut numbers = || -> ArrayRef {
@@ -248,7 +247,7 @@ fn decode_ms_per_byte() -> Result<f64> {
     writer.commit()?;
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
-        // A handle keeps what it decoded before.
+        // A new handle, because a handle caches decoded pages.
         let snapshot = Table::open_in(store.clone())?.snapshot()?;
         let mut stream = snapshot.query(QuerySpec::default())?;
         for batch in &mut stream {

@@ -1,17 +1,17 @@
-//! The best size of requests, and what is lost against nodes that share the work evenly.
+//! The best request size, and the loss compared with an even distribution.
 
 use serde::{Deserialize, Serialize};
 
 use crate::balance::imbalance;
 use crate::model::{Model, Prediction};
 
-/// Sizes tried, evenly on a logarithmic scale, before the best is closed in on.
+/// Number of sizes on a logarithmic grid, and of refinement steps around the best one.
 const TRIED: u32 = 512;
 const CLOSER: u32 = 60;
-/// The most nodes for which a limit is searched.
+/// Largest number of nodes in the search for a limit.
 const MOST_NODES: u32 = 4096;
 
-/// A query and the sizes that its requests may have, all in the model's elements.
+/// A query and the range of its request sizes, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     pub elements: f64,
@@ -19,24 +19,24 @@ pub struct Workload {
     pub largest: f64,
 }
 
-/// The best for one number of nodes (section VII, figures 9 and 10; thesis 2.21 and 2.22).
+/// The best request size for a number of nodes (section VII, figures 9 and 10; thesis 2.21 and 2.22).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
     pub nodes: u32,
     /// Elements of a request.
     pub size: f64,
     pub predicted: Prediction,
-    /// The best time on one node, shared evenly by all, in milliseconds.
+    /// The best time on one node divided by the number of nodes, in milliseconds.
     pub ideal_ms: f64,
-    /// How much longer than that it takes: 0.1 is 10 %.
+    /// Relative excess over the ideal time: 0.1 is 10 %.
     pub loss: f64,
-    /// The part of it by uneven spreading; the rest is what smaller requests cost.
+    /// The part of the loss that comes from imbalance; smaller requests cause the rest.
     pub imbalance: f64,
-    /// The number of nodes from which one client cannot send enough requests of this size.
+    /// The number of nodes from which a single client is the bottleneck.
     pub single_client_limit: Option<u32>,
 }
 
-/// The best size of requests for `nodes`.
+/// The best request size for `nodes`.
 pub fn advise(model: &Model, work: &Workload, nodes: u32) -> Advice {
     let size = best_size(model, work, nodes);
     let predicted = model.predict(work.elements, size, f64::from(nodes));
@@ -59,7 +59,7 @@ fn best_size(model: &Model, work: &Workload, nodes: u32) -> f64 {
     let step = (high - low) / f64::from(TRIED);
     let tried = (0..=TRIED).map(|at| low + step * f64::from(at));
     let best = tried.min_by(|a, b| ms(*a).total_cmp(&ms(*b))).unwrap_or(low);
-    // Thirds of what is left: the function has one minimum.
+    // Ternary search; the function has one minimum.
     let (mut from, mut to) = ((best - step).max(low), (best + step).min(high));
     for _ in 0..CLOSER {
         let (a, b) = (from + (to - from) / 3.0, to - (to - from) / 3.0);

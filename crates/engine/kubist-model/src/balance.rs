@@ -1,18 +1,17 @@
-//! Requests thrown at random on nodes: balls into bins, heavily loaded.
+//! Random distribution of requests over nodes: balls into bins, heavily loaded.
 //!
-//! The exact law of the fullest of n bins has the leading term sqrt(2 m ln n / n) for n
-//! large (Raab and Steger, 1998). The paper leaves the 2 out, and with it the formula meets
-//! the mean of the fullest bin for the tens of nodes that a cluster has; the test compares
-//! it with a simulation.
+//! For m balls and large n, the excess of the fullest of n bins has the leading term sqrt(2 m ln n / n) (Raab
+//! and Steger, 1998). The paper omits the factor 2. Its formula then matches the mean of the fullest bin for
+//! the tens of nodes of a cluster; a test compares it with a simulation.
 
-/// By which share the fullest node has more than its part of `keys` on `nodes`: formula 1
-/// (section II; thesis 2.1).
+/// The relative excess of the fullest node over the mean, for `keys` on `nodes`: formula 1 (section II;
+/// thesis 2.1).
 pub fn imbalance(keys: f64, nodes: f64) -> f64 {
     (nodes.ln() * nodes / keys).sqrt()
 }
 
-/// Keys on the fullest of `nodes`: formula 5 (section VI; thesis 2.5). No fewer than one and
-/// no more than all, where there are hardly more keys than nodes.
+/// Keys on the fullest of `nodes`: formula 5 (section VI; thesis 2.5). Limited to between 1 and all keys, for
+/// few keys.
 pub fn most_loaded(keys: f64, nodes: f64) -> f64 {
     (keys / nodes * (1.0 + imbalance(keys, nodes))).max(keys.min(1.0)).min(keys)
 }

@@ -1,14 +1,14 @@
-//! What a table on an object store costs: its bytes by the month, questions and commits by their requests.
+//! Costs of a table on an object store: storage per month, and requests of queries and commits.
 //!
-//! A question is a small box on an open table, as `make bench-s3` counts its requests: one listing of new rewrites,
-//! and one of checkpoints where the list of runs lies in pages; a look at the next alteration, at what is declared,
-//! at the last and the next writer, and at the next entry of each log; zone maps and rows. A commit is its rows and its entry.
-//! What a service takes for bytes that leave it depends on where they go, and is not in it.
+//! A query is a small box on an open table; `make bench-s3` counts its requests. It lists new rewrites, and
+//! checkpoints if the manifest is stored in pages. It reads the next alteration, the declarations, the last
+//! and the next writer, the next entry of each log, zone maps and rows. A commit writes its rows and its log
+//! entry. Network egress is not included, because its price depends on the destination.
 
-/// The variable that says other prices, in dollars: `storage=0.023,put=0.005,get=0.0004`.
+/// The environment variable for other prices in dollars: `storage=0.023,put=0.005,get=0.0004`.
 pub const PRICES: &str = "KUBIST_S3_PRICES";
 
-/// Prices of Amazon S3 Standard in us-east-1, as of 2025, of the first 50 TB and without taxes:
+/// Prices of Amazon S3 Standard in us-east-1, as of 2025, for the first 50 TB, without taxes:
 /// <https://aws.amazon.com/s3/pricing/>.
 const OF_AMAZON: Prices =
     Prices { storage: DOLLARS_PER_GIB_AND_MONTH, put: DOLLARS_PER_1000_PUTS_AND_LISTS, get: DOLLARS_PER_1000_GETS };
@@ -16,28 +16,28 @@ const DOLLARS_PER_GIB_AND_MONTH: f64 = 0.023;
 const DOLLARS_PER_1000_PUTS_AND_LISTS: f64 = 0.005;
 const DOLLARS_PER_1000_GETS: f64 = 0.0004;
 
-/// Of a small box on an open table, besides one read for each log.
+/// Requests of a small box on an open table, in addition to one read for each log.
 const LISTS_A_QUESTION: f64 = 1.0;
 const GETS_A_QUESTION: f64 = 6.0;
 const PUTS_A_COMMIT: f64 = 2.0;
 
-/// What a table on an object store costs, in dollars.
+/// Costs of a table on an object store, in dollars.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Costs {
-    /// Of all its bytes, a month.
+    /// Storage for one month.
     pub storage_a_month: f64,
-    /// Of the requests of a thousand small questions.
+    /// Requests of a thousand small queries.
     pub thousand_questions: f64,
-    /// Of the requests of a thousand commits of up to 8 MiB.
+    /// Requests of a thousand commits of up to 8 MiB.
     pub thousand_commits: f64,
 }
 
 /// Prices of a service, in dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
-    /// A GiB, for a month.
+    /// One GiB for a month.
     storage: f64,
-    /// A thousand puts, or listings.
+    /// A thousand puts or listings.
     put: f64,
     /// A thousand reads.
     get: f64,
@@ -50,7 +50,7 @@ impl Default for Prices {
 }
 
 impl Prices {
-    /// What a table of so many bytes and logs costs, whose list of runs lies in pages or not.
+    /// Costs of a table of `bytes` and `logs`; `in_pages` if its manifest is stored in pages.
     pub fn of(self, bytes: u64, logs: usize, in_pages: bool) -> Costs {
         let lists = LISTS_A_QUESTION + f64::from(u8::from(in_pages));
         Costs {
@@ -60,11 +60,11 @@ impl Prices {
         }
     }
 
-    /// Amazon's prices but for those that a text says, in the form of [`PRICES`].
+    /// Amazon's prices, with those in `text` replaced; the format is that of [`PRICES`].
     ///
     /// # Errors
     ///
-    /// What is no price.
+    /// A message that names the malformed price.
     pub fn read(text: &str) -> Result<Prices, String> {
         let mut prices = OF_AMAZON;
         for price in text.split(',').filter(|price| !price.trim().is_empty()) {

@@ -1,8 +1,8 @@
-//! What one node does: the time of a request by its size, and what is won by several at once.
+//! Performance of one node: request time by size, and speedup by parallel requests.
 
 use serde::{Deserialize, Serialize};
 
-/// A straight line: milliseconds, and milliseconds for each element.
+/// A linear function: milliseconds, and milliseconds for each element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     pub ms: f64,
@@ -15,11 +15,11 @@ impl Line {
     }
 }
 
-/// The time of one request, alone on its node: formula 6 (section VI a; thesis 2.6).
+/// The time of a single request on an idle node: formula 6 (section VI a; thesis 2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestTime {
     pub line: Line,
-    /// The number of elements beyond which another line holds: Cassandra indexes large partitions.
+    /// The number of elements above which another line holds; Cassandra indexes large partitions.
     pub beyond: Option<(f64, Line)>,
 }
 
@@ -33,14 +33,13 @@ impl RequestTime {
     }
 }
 
-/// How many times as much a node does with several requests at once, at the number of
-/// requests that is best for their size: formula 7 (section VI a; thesis 2.7). Of a cluster
-/// whose nodes share one machine it can be less than 1.
+/// The speedup of a node by parallel requests, at the best number of requests for their size: formula 7
+/// (section VI a; thesis 2.7). It can be below 1 if the nodes share one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Speedup {
     pub at_one_element: f64,
     pub per_ln_element: f64,
-    /// The formula falls without end; below this it does not hold.
+    /// Lower limit, because the formula falls without bound.
     pub least: f64,
 }
 

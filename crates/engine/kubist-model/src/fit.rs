@@ -1,5 +1,6 @@
-//! The constants from measurements, by least squares of relative errors: times span three
-//! orders of magnitude, and none of them is to be fitted at the expense of the others.
+//! Fits the model's constants to measurements.
+//!
+//! Least squares of relative errors, because times span three orders of magnitude.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,29 +10,29 @@ use serde::{Deserialize, Serialize};
 use crate::database::{Line, RequestTime, Speedup};
 use crate::model::Model;
 
-/// A second line is believed if it leaves less than this share of the squared errors.
+/// A second line is used if it reduces the squared errors below this fraction.
 const WORTH_A_BEND: f64 = 0.25;
-/// Sizes on either side of a bend.
+/// Smallest number of sizes on either side of a bend.
 const SIZES_OF_A_LINE: usize = 4;
-/// Fewer requests at once are as good if they do this share of the most.
+/// Fewer parallel requests are preferred if they reach this fraction of the best throughput.
 const AS_GOOD: f64 = 0.95;
-/// The client's cost is seen when it has no time to wait.
+/// The client's cost is measured with at least this many requests in flight, when the client does not wait.
 const BUSY: u32 = 4;
 
-/// Requests of one size that were answered, a number of them on their way at once.
+/// A measurement: requests of one size, with a fixed number in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Elements of each.
+    /// Elements of each request.
     pub size: f64,
     pub in_flight: u32,
     pub requests: u32,
     pub seconds: f64,
-    /// Of the client's processors.
+    /// CPU time of the client.
     pub client_seconds: f64,
 }
 
 impl Measured {
-    /// The time for each, in milliseconds.
+    /// The time per request in milliseconds.
     fn ms(&self) -> f64 {
         self.seconds * 1e3 / f64::from(self.requests)
     }
@@ -41,21 +42,21 @@ impl Measured {
     }
 }
 
-/// A model and how well it meets what it was fitted to.
+/// A fitted model with its residuals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
     pub model: Model,
-    /// Nodes of the cluster that was measured.
+    /// Number of nodes of the measured cluster.
     pub nodes: u32,
-    /// Of single requests, by size.
+    /// Single requests, by size.
     pub requests: Vec<Residual>,
-    /// Of several at once, by size.
+    /// Parallel requests, by size.
     pub levels: Vec<Level>,
-    /// What the client spends on a request of each size.
+    /// Client time per request, by size.
     pub client: Vec<Residual>,
 }
 
-/// A time that was measured (the median, if it was several times) and that of the model.
+/// A measured time (the median of repetitions) and the model's time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Residual {
     pub size: f64,
@@ -63,12 +64,12 @@ pub struct Residual {
     pub fitted_ms: f64,
 }
 
-/// The fewest requests at once that did nearly the most of a size, on all nodes together.
+/// The smallest number of parallel requests that nearly reaches the best throughput, over all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Level {
     pub size: f64,
     pub in_flight: u32,
-    /// Of a node, against a cluster that has one request at a time.
+    /// Of one node, relative to one request at a time on the cluster.
     pub speedup: f64,
     pub fitted: f64,
 }
@@ -86,12 +87,12 @@ impl fmt::Display for Unfit {
 impl std::error::Error for Unfit {}
 
 impl Fit {
-    /// The model of what was measured on `nodes` nodes. `decode_ms` is what the client spends
-    /// on an element besides receiving it.
+    /// Fits the model to measurements of `nodes` nodes. `decode_ms` is the client's decoding time per
+    /// element.
     ///
     /// # Errors
     ///
-    /// [`Unfit`] if there are too few measurements, or they follow no model.
+    /// [`Unfit`] if single requests of fewer than two sizes were measured.
     pub fn of(measured: &[Measured], nodes: u32, decode_ms: f64) -> Result<Fit, Unfit> {
         let single = by_size(measured.iter().filter(|one| one.in_flight == 1), Measured::ms);
         if single.len() < 2 {
@@ -121,26 +122,26 @@ impl Fit {
         })
     }
 
-    /// How many requests of a size one client best has on their way to `nodes` nodes: what was
-    /// best for the nearest size that was measured, for each node.
+    /// The best number of requests in flight for one client and `nodes` nodes: the best value of the nearest
+    /// measured size, scaled by the number of nodes.
     pub fn in_flight(&self, size: f64, nodes: u32) -> u32 {
         let distance = |level: &&Level| (level.size / size).ln().abs();
         let nearest = self.levels.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
         nearest.map_or(1, |level| (level.in_flight * nodes).div_ceil(self.nodes))
     }
 
-    /// The mean of the relative errors of single requests: 0.1 is 10 %.
+    /// The mean relative error of single requests: 0.1 is 10 %.
     pub fn error(&self) -> f64 {
         let error = |one: &Residual| (one.fitted_ms / one.measured_ms - 1.0).abs();
         self.requests.iter().map(error).sum::<f64>() / self.requests.len() as f64
     }
 }
 
-/// The median of a figure for each size, in ascending order.
+/// The median of a figure by size, ascending.
 fn by_size<'a>(measured: impl Iterator<Item = &'a Measured>, figure: fn(&Measured) -> f64) -> Vec<(f64, f64)> {
     let mut sizes: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for one in measured {
-        // Positive numbers are in the order of their bits.
+        // The bit patterns of positive floats have the order of the numbers.
         sizes.entry(one.size.to_bits()).or_default().push(figure(one));
     }
     let median = |(size, mut figures): (u64, Vec<f64>)| {
@@ -150,7 +151,7 @@ fn by_size<'a>(measured: impl Iterator<Item = &'a Measured>, figure: fn(&Measure
     sizes.into_iter().map(median).collect()
 }
 
-/// The line of least squared relative errors; neither of its parts below zero.
+/// The line of least squared relative errors, with nonnegative coefficients.
 fn line(points: &[(f64, f64)]) -> Line {
     let weights = points.iter().map(|(_, ms)| 1.0 / (ms * ms).max(f64::MIN_POSITIVE));
     let (mut w, mut wx, mut wy, mut wxx, mut wxy) = (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -174,7 +175,7 @@ fn squares(line: &Line, points: &[(f64, f64)]) -> f64 {
     points.iter().map(|(size, ms)| (line.at(*size) / ms - 1.0).powi(2)).sum()
 }
 
-/// One line, or two where they are much better.
+/// One line, or two if they fit much better.
 fn request_time(points: &[(f64, f64)]) -> RequestTime {
     let whole = line(points);
     let bends = SIZES_OF_A_LINE..(points.len() + 1).saturating_sub(SIZES_OF_A_LINE);
@@ -191,7 +192,7 @@ fn request_time(points: &[(f64, f64)]) -> RequestTime {
     }
 }
 
-/// The logarithmic law of the best that several at once did, and that best for each size.
+/// Fits the logarithmic speedup; also returns the best level of each size.
 fn speedup(measured: &[Measured], single: &[(f64, f64)], nodes: u32) -> (Speedup, Vec<Level>) {
     let mut levels: Vec<Level> = Vec::new();
     for (size, alone) in single {
@@ -221,7 +222,7 @@ fn speedup(measured: &[Measured], single: &[(f64, f64)], nodes: u32) -> (Speedup
 mod tests {
     use super::*;
 
-    /// What the printed model would measure, in requests of these sizes.
+    /// Measurements that the model with the paper's constants predicts.
     fn printed(sizes: &[f64], nodes: u32, noise: impl Fn(usize) -> f64) -> Vec<Measured> {
         let model = Model::AS_PRINTED;
         let mut measured = Vec::new();
@@ -263,7 +264,7 @@ mod tests {
             near(found.send_ms, 0.019, 1e-9);
             near(found.fetch.ms_per_element, 0.0003, 1e-9);
             assert!(fit.error() < 1e-9);
-            // A node does 6.8 times as much, so 4 at once are too few for it.
+            // The speedup of a node is 6.8, so 4 parallel requests are too few.
             assert_eq!(fit.in_flight(200.0, nodes), if nodes == 1 { 8 } else { 32 });
             assert_eq!(fit.in_flight(200.0, 2 * nodes), if nodes == 1 { 16 } else { 64 });
         }
@@ -272,7 +273,7 @@ mod tests {
     #[test]
     fn noise_makes_no_bend() {
         let straight = [30.0, 60.0, 120.0, 200.0, 300.0, 500.0, 800.0, 1100.0, 1400.0];
-        // Up to 10 % either way.
+        // Up to 10 % in either direction.
         let noise = |index: usize| 0.9 + 0.2 * ((index as f64 * 12.9898).sin() * 43_758.545).rem_euclid(1.0);
         let fit = Fit::of(&printed(&straight, 1, noise), 1, 0.0).unwrap();
         assert_eq!(fit.model.request.beyond, None);
@@ -285,7 +286,7 @@ mod tests {
         let mut measured = printed(&SIZES, 1, |_| 1.0);
         let twice = measured.clone();
         measured.extend(twice.iter().copied());
-        // One of three took a hundred times as long.
+        // One of three repetitions is a hundred times slower.
         measured.extend(twice.iter().map(|one| Measured { seconds: 100.0 * one.seconds, ..*one }));
         let fit = Fit::of(&measured, 1, 0.0).unwrap();
         near(fit.model.request.line.ms, 1.163, 1e-9);

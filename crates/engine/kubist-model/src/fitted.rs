@@ -1,34 +1,32 @@
-//! The scalability model of one location, with what it was fitted to.
 
 use serde::{Deserialize, Serialize};
 
 use crate::fit::{Fit, Measured};
 
-/// The scalability model of one location, and what it was fitted to. Sizes are in bytes.
+/// The scalability model of one location, and its measurements. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fitted {
     /// Without a password.
     pub location: String,
-    /// The nodes of a cluster; none of a directory.
+    /// The nodes of a cluster; empty for a directory.
     pub hosts: Vec<String>,
-    /// Of the table at the location, if there is one.
+    /// The table at the location, if there is one.
     pub table: Option<TableSize>,
-    /// What this machine needs to decode stored bytes of records, on all cores.
+    /// Time of this machine to decode stored bytes of rows, on all cores.
     pub decode_ms_per_byte: f64,
     #[serde(flatten)]
-    /// The model and how well it fits.
+    /// The model and its residuals.
     pub fit: Fit,
-    /// What it was fitted to.
+    /// The measurements.
     pub measured: Vec<Measured>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-/// What a model needs to know of a table to speak of its queries.
+/// Properties of a table that predictions need.
 pub struct TableSize {
-    /// Its rows.
     pub rows: u64,
-    /// Stored bytes of a row, of all columns.
+    /// Stored bytes of a row over all columns.
     pub bytes_per_row: f64,
-    /// Rows of a cube: the table's capacity.
+    /// The table's capacity: rows of a cube.
     pub capacity: u32,
 }

@@ -1,5 +1,5 @@
-//! The constants as printed give what the paper says; and the formula of balls in bins agrees
-//! with balls in bins.
+//! The model with the printed constants reproduces the paper's figures, and its load formula agrees with a
+//! simulation of balls into bins.
 
 use kubist_model::{Bound, Model, ReplicaSelection, Workload, advise, imbalance, most_loaded};
 use rand::rngs::SmallRng;
@@ -15,8 +15,8 @@ fn near(found: f64, expected: f64, within: f64) {
 
 #[test]
 fn a_node_has_a_third_more_countries_than_its_share() {
-    // Section II: 200 countries, a million cities and billions of people on ten nodes; then
-    // the 500 largest cities.
+    // Section II: 200 countries, a million cities and billions of people on ten nodes; then the 500 largest
+    // cities.
     near(imbalance(200.0, 10.0), 0.339, 0.0005);
     near(most_loaded(200.0, 10.0), 27.0, 0.5);
     near(imbalance(1e6, 10.0), 0.005, 0.0005);
@@ -32,7 +32,7 @@ fn on_one_node_about_160_elements_are_best() {
     near(advice.loss, 0.0, 1e-9);
     // Section VII rounds the time of the whole query on one node to 8 s.
     near(advice.predicted.ms(), 6510.0, 5.0);
-    // The text's 3,300 requests are not the best, but nearly so.
+    // The text's 3,300 requests are nearly optimal.
     let of_the_text = MODEL.predict(1e6, 1e6 / 3300.0, 1.0).ms();
     assert!(of_the_text > advice.predicted.ms() && of_the_text < 1.03 * advice.predicted.ms());
 }
@@ -41,15 +41,15 @@ fn on_one_node_about_160_elements_are_best() {
 fn sixteen_nodes_lose_a_tenth() {
     let advice = advise(&MODEL, &MILLION, 16);
     assert!((0.08..0.10).contains(&advice.loss), "{}", advice.loss);
-    // More nodes, smaller requests, and nearly all of the loss is imbalance (figure 10).
+    // With more nodes requests get smaller, and imbalance causes nearly all of the loss (figure 10).
     assert!(advice.size < advise(&MODEL, &MILLION, 1).size);
     assert!(advice.imbalance > 0.9 * advice.loss && advice.imbalance < advice.loss);
 }
 
 #[test]
 fn coarse_requests_spread_badly() {
-    // Section V A: 100 requests on 16 nodes; the fullest had 10 where 6.25 are a fair share,
-    // and formula 1 foretells hardly more.
+    // Section V A: 100 requests on 16 nodes. The fullest node had 10 requests, the mean is 6.25, and formula
+    // 1 predicts about 10.
     near(most_loaded(100.0, 16.0), 10.0, 0.5);
     let ms = |requests: f64| MODEL.predict(1e6, 1e6 / requests, 16.0).ms();
     assert!(ms(10_000.0) < ms(1_000.0) && ms(1_000.0) < ms(100.0));
@@ -63,8 +63,8 @@ fn one_client_is_enough_for_some_64_to_70_nodes() {
     assert_eq!(MODEL.predict(1e6, alone, f64::from(limit - 1)).bound(), Bound::Nodes);
     assert_eq!(MODEL.predict(1e6, alone, f64::from(limit)).bound(), Bound::Sending);
     assert_eq!(advise(&MODEL, &MILLION, 1).single_client_limit, Some(limit));
-    // With sizes of their own more nodes ask for more requests, until the client is at its
-    // end; from then on they ask for fewer.
+    // With the best size for each number of nodes, more nodes need more requests until the client is the
+    // bottleneck, and fewer afterwards.
     let sizes = [16, 45, 64].map(|nodes| advise(&MODEL, &MILLION, nodes).size);
     assert!(sizes[0] > sizes[1] && sizes[1] < sizes[2], "{sizes:?}");
     let sending = [45, 64].map(|nodes| {
@@ -85,7 +85,7 @@ fn a_client_that_chooses_replicas_is_busy_with_32_nodes() {
 
 #[test]
 fn ten_thousand_messages_take_192_ms() {
-    // Section V B, after the messages were made cheaper; 1.5 s before.
+    // Section V B, after messages became cheaper; 1.5 s before.
     let fine = MODEL.predict(1e6, 100.0, 16.0);
     near(fine.sending_ms, 192.0, 3.0);
     let before = Model { send_ms: 0.15, ..MODEL }.predict(1e6, 100.0, 16.0);
@@ -113,7 +113,7 @@ fn the_formula_agrees_with_balls_in_bins() {
         };
         f64::from((0..ROUNDS).map(|_| round(rng)).sum::<u32>()) / f64::from(ROUNDS)
     };
-    // What the fullest has beyond its share, by the formula and in bins.
+    // The excess of the fullest bin over the mean, by the formula and by simulation.
     let mut compare = |keys: u32, nodes: usize| {
         let fair = f64::from(keys) / nodes as f64;
         (most_loaded(f64::from(keys), nodes as f64) - fair) / (fullest(keys, nodes, &mut rng) - fair)
@@ -122,7 +122,7 @@ fn the_formula_agrees_with_balls_in_bins() {
         let ratio = compare(keys, nodes);
         assert!((0.8..1.2).contains(&ratio), "{keys} on {nodes}: {ratio}");
     }
-    // Of two nodes it is too careful.
+    // For two nodes the formula is too pessimistic.
     assert!((1.3..1.65).contains(&compare(1000, 2)));
 }
 
