@@ -1,19 +1,18 @@
-//! A folder of copies.
+//! The folder of cached copies.
 //!
 //! ```text
-//! FOLDER/v1/IDENTITY/location             where the store was, for people
+//! FOLDER/v1/IDENTITY/location             the store's location, for people
 //! FOLDER/v1/IDENTITY/segments/NAME/BLOCK  a block of a segment
 //! FOLDER/v1/IDENTITY/objects/NAME         an object, with ~ for each slash of its name
-//! FOLDER/tmp/                             on its way
+//! FOLDER/tmp/                             files that are being written
 //! ```
 //!
-//! A copy is 12 bytes and what was read: the magic number, and a CRC-32C of what it is a copy of (the path
-//! below `v1`, a zero byte) and of the bytes. It is not synced: after a power failure its checksum does not fit.
+//! A copy is a 12-byte head followed by the bytes: the magic number, and a CRC-32C of the key (the path below
+//! `v1`), a zero byte and the bytes. Copies are not synced: a power failure leaves a wrong checksum.
 //!
-//! The bound is kept by looking over all files once in a while: each handle does so after it has written a 64th
-//! of the bound, and begins at a random share of that, so that many short processes together do it as often as a long
-//! one. The files that were not used for longest go, until a tenth is free. A file says when it was used by its time of
-//! modification, to a minute.
+//! Eviction: least recently used, by file modification time to a minute. A handle sweeps all files after it
+//! has written 1/64 of the capacity and then frees a tenth of it. It starts at a random point of that
+//! interval, so that many short processes sweep as often as one long process.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -33,9 +32,9 @@ const MAGIC: &[u8; 8] = b"KUBISTc1";
 const HEAD_BYTES: usize = 12;
 /// A copy that was used within this time is not marked as used again.
 const SAME_USE: Duration = Duration::from_secs(60);
-/// A temporary file of that age is nobody's.
+/// A temporary file of this age belongs to no process.
 const ABANDONED: Duration = Duration::from_secs(3600);
-/// All files are looked over when so much of the bound was written, and then this share is made free.
+/// A sweep starts after 1/64 of the capacity was written, and frees 1/10 of it.
 const SWEEP_SHARE: u64 = 64;
 const FREE_SHARE: u64 = 10;
 
@@ -44,60 +43,60 @@ const FREE_SHARE: u64 = 10;
 pub struct Folder {
     root: PathBuf,
     bound: u64,
-    /// Bytes to write before all files are looked over.
+    /// Bytes to write before the next sweep.
     until_sweep: AtomicU64,
-    /// A write has failed: no more are tried.
+    /// A write has failed, so no other is tried.
     is_broken: AtomicBool,
 }
 
-/// What a folder keeps of one store.
+/// The copies of one store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// The store's number.
+    /// The store's identity number.
     pub identity: String,
-    /// Where the store was when the first copy was made; empty if that is not known.
+    /// The store's location when the first copy was written; empty if unknown.
     pub location: String,
-    /// How many copies.
+    /// The number of copies.
     pub files: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
-/// Says something on standard error, once in a process.
+/// Prints a warning on standard error, once per process and text.
 pub fn warn_once(what: String) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(what.clone()) {
-        // If this line cannot be written, there is no other way to say it.
+        // There is no other way to report that the warning cannot be printed.
         let _ = writeln!(std::io::stderr(), "kubist: warning: {what}");
     }
 }
 
 impl Folder {
-    /// Opens a folder, and makes it if it is not there.
+    /// Opens a folder, and creates it if it does not exist.
     ///
     /// # Errors
     ///
-    /// Why it cannot be used.
+    /// The reason why it cannot be used.
     pub fn open(root: PathBuf, bound: u64) -> Result<Folder, String> {
         let unusable = |why: &dyn std::fmt::Display| format!("the cache {} cannot be used: {why}", root.display());
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&root);
         let found = made.and_then(|()| fs::metadata(&root)).map_err(|error| unusable(&error))?;
-        // Whoever owns it can put any bytes there, with checksums that fit.
+        // The owner of the folder can put any bytes there, with correct checksums.
         if found.uid() != rustix::process::geteuid().as_raw() {
             return Err(unusable(&format!("it belongs to user {}", found.uid())));
         }
         let sweep = (bound / SWEEP_SHARE).max(1);
-        // Without chance the first look is a whole one.
+        // Without randomness the first interval is a full one.
         let chance = getrandom::u64().unwrap_or(0);
         Ok(Folder { root, bound, until_sweep: AtomicU64::new(chance % sweep), is_broken: AtomicBool::new(false) })
     }
 
-    /// Where it is.
+    /// The folder's path.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// How many bytes it may have, about.
+    /// The capacity in bytes, kept approximately.
     pub fn bound(&self) -> u64 {
         self.bound
     }
@@ -106,7 +105,7 @@ impl Folder {
         self.root.join(LAYOUT).join(key)
     }
 
-    /// The copy under a key, if it is there and whole.
+    /// Returns the copy of a key, if it exists and is intact.
     pub(crate) fn get(&self, key: &str) -> Option<Bytes> {
         let path = self.path(key);
         let mut file = File::open(&path).ok()?;
@@ -124,7 +123,7 @@ impl Folder {
         Some(Bytes::from(bytes).slice(HEAD_BYTES..))
     }
 
-    /// Keeps a copy. If that fails it is said once, and no other one is tried.
+    /// Stores a copy. The first failure prints a warning and stops further writes.
     pub(crate) fn put(&self, key: &str, location: &str, value: &[u8]) {
         if self.is_broken.load(Ordering::Relaxed) {
             return;
@@ -153,7 +152,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Writes a file under another name, and gives it its own at once.
+    /// Writes a temporary file and renames it.
     fn write(&self, path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
@@ -169,8 +168,7 @@ impl Folder {
         named
     }
 
-    /// Removes the copies that were not used for longest, if there are more than the bound allows, and
-    /// what killed processes left.
+    /// Removes the least recently used copies if the capacity is exceeded, and files of killed processes.
     fn sweep(&self) {
         let mut copies = Vec::new();
         let mut folders = Vec::new();
@@ -185,7 +183,7 @@ impl Folder {
                 if bytes <= self.bound - self.bound / FREE_SHARE {
                     break;
                 }
-                // The name of a store is a few bytes, and says of the rest where it was.
+                // The location file is a few bytes and describes the remaining copies.
                 if path.file_name().is_some_and(|name| name != LOCATION) && fs::remove_file(&path).is_ok() {
                     bytes -= length;
                 }
@@ -201,11 +199,11 @@ impl Folder {
         });
     }
 
-    /// What it keeps of each store, the largest first.
+    /// Returns the copies of each store, the largest first.
     ///
     /// # Errors
     ///
-    /// The system's, if the folder cannot be listed.
+    /// The system's error, if the folder cannot be listed.
     pub fn kept(&self) -> std::io::Result<Vec<Kept>> {
         let stores = match fs::read_dir(self.root.join(LAYOUT)) {
             Ok(stores) => stores,
@@ -230,16 +228,16 @@ impl Folder {
         Ok(all)
     }
 
-    /// Removes the copies of a store. Another process may make new ones at once.
+    /// Removes the copies of a store. Other processes may write new ones at once.
     ///
     /// # Errors
     ///
-    /// The system's, if a file cannot be removed.
+    /// The system's error, if a file cannot be removed.
     pub fn clear(&self, identity: &str) -> std::io::Result<()> {
         self.remove(identity)
     }
 
-    /// Removes what lies below a key.
+    /// Removes everything below a key.
     pub(crate) fn remove(&self, key: &str) -> std::io::Result<()> {
         let (mut folders, mut failed) = (vec![self.path(key)], None);
         walk(&self.path(key), &mut folders, &mut |path, _| match fs::remove_file(&path) {
@@ -261,7 +259,7 @@ fn is_copy_of(key: &str, bytes: &[u8]) -> bool {
     head[..MAGIC.len()] == MAGIC[..] && head[MAGIC.len()..] == checksum(key, value).to_le_bytes()
 }
 
-/// Does something to a path, and makes its folder if it is not there.
+/// Runs `act` on a path, and creates its folder if it does not exist.
 fn in_folder<T>(path: &Path, act: impl Fn() -> std::io::Result<T>) -> std::io::Result<T> {
     match act() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -274,8 +272,8 @@ fn in_folder<T>(path: &Path, act: impl Fn() -> std::io::Result<T>) -> std::io::R
     }
 }
 
-/// Shows all files below a folder, and notes the folders, each before those in it. What cannot be read, because
-/// others remove it meanwhile, is passed over.
+/// Visits all files below a folder, and collects the folders, parents first. Entries that another process
+/// removes meanwhile are skipped.
 fn walk(folder: &Path, folders: &mut Vec<PathBuf>, show: &mut dyn FnMut(PathBuf, &fs::Metadata)) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let Ok(found) = entry.metadata() else { continue };
@@ -288,7 +286,7 @@ fn walk(folder: &Path, folders: &mut Vec<PathBuf>, show: &mut dyn FnMut(PathBuf,
     }
 }
 
-/// Removes folders in which nothing is; those in which something is stay.
+/// Removes the folders that are empty.
 fn remove_empty(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         let is_store = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -309,7 +307,7 @@ mod tests {
         (root, folder)
     }
 
-    /// Says that a copy was last used so long ago.
+    /// Sets the time of a copy's last use to so many seconds ago.
     fn used_before(folder: &Folder, key: &str, seconds: u64) {
         let file = File::open(folder.path(key)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
@@ -332,7 +330,7 @@ mod tests {
             fs::write(&path, &whole[..at]).unwrap();
             assert_eq!(folder.get("a/segments/s/0"), None, "cut at {at}");
         }
-        // Nor is one that lies under another name.
+        // A copy at another path is also refused.
         folder.put("a/segments/s/0", "s3://b/t", b"bytes");
         fs::rename(&path, folder.path("a/segments/s/1")).unwrap();
         assert_eq!(folder.get("a/segments/s/1"), None);
@@ -380,7 +378,7 @@ mod tests {
     fn a_folder_that_cannot_be_written_gives_what_it_has() {
         let (_root, folder) = folder(1 << 20);
         folder.put("a/objects/o", "s3://b/t", b"there");
-        // As a folder that is full or read-only: nothing new can come.
+        // Like a full or read-only folder: nothing new can be written.
         fs::remove_dir_all(folder.root.join(TEMPORARY)).unwrap();
         fs::write(folder.root.join(TEMPORARY), b"in the way").unwrap();
         folder.put("a/objects/p", "s3://b/t", b"not kept");

@@ -1,21 +1,21 @@
-//! Copies on the local disk of what was read from stores far away.
+//! A cache on the local disk for stores on the network.
 //!
-//! [`Cached`] is a store in front of another one. What it keeps never changes: blocks of segments,
-//! and objects that are asked for as immutable. It keeps no listing, no log, and not that something is absent, so
-//! that an answer is as new as without it.
+//! [`Cached`] is a store in front of another one. It keeps only things that never change: blocks of segments,
+//! and objects that are requested as immutable. It keeps no listing, no log and no absence, so results are as
+//! current as without it.
 //!
-//! What all of it rests on:
+//! It relies on four properties:
 //!
-//! - **A store has a number of its own** ([`kubist_store::StoreExt::identity`]). A table that is dropped and made anew
-//!   at its location is another store, and never gets old bytes.
-//! - **A file has a checksum** of its bytes and of what they are a copy of (`folder`). One that does not fit is removed,
-//!   and the store is asked.
-//! - **A file comes by a rename.** Any number of processes share a folder; one that is killed leaves a temporary
-//!   file at most.
-//! - **The folder may fail.** If it is full, read-only or another user's, that is said once, on standard error, and
-//!   the store answers.
+//! - **A store has a unique identity** ([`kubist_store::StoreExt::identity`]). A table that is dropped and
+//!   created again at the same location is another store and never gets old bytes.
+//! - **A file has a checksum** of its bytes and of its key (`folder`). A file with a wrong checksum is
+//!   removed, and the store is read.
+//! - **A file appears by a rename.** Any number of processes share a folder; a killed process leaves at most
+//!   a temporary file.
+//! - **The folder may fail.** If it is full, read-only or belongs to another user, a warning is printed once
+//!   on standard error, and the store is read.
 //!
-//! This crate must not know what a table is.
+//! This crate must not know tables.
 
 #![deny(missing_docs)]
 

@@ -1,4 +1,5 @@
-//! A scheme whose stores are read through the cache, if they are far away and the environment names one.
+//! A scheme whose stores are read through the cache, if they are on a network and the environment names a
+//! cache folder.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use crate::folder::warn_once;
 use crate::settings::folder_of_environment;
 use crate::store::Cached;
 
-/// The same scheme, with a cache in front of stores that are far away.
+/// Wraps a scheme, with a cache in front of network stores.
 pub struct FarScheme(pub Arc<dyn Scheme>);
 
 impl Scheme for FarScheme {
@@ -24,7 +25,7 @@ impl Scheme for FarScheme {
 
 struct Far(Arc<dyn StoreLocation>);
 
-/// A store with the cache in front of it, if it is for it.
+/// Puts the cache in front of a store that can use it.
 fn cached(store: Arc<dyn Store>) -> Arc<dyn Store> {
     let Some(identity) = store.identity().filter(|_| store.capabilities().latency == Latency::Network) else {
         return store;

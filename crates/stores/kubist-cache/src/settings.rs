@@ -1,14 +1,14 @@
-//! Whether there is a cache, and how large it may be: as the environment says.
+//! The cache settings of the environment.
 
 use std::path::PathBuf;
 
 use crate::folder::Folder;
 
-/// The variable that names the folder; without it there is no cache.
+/// The environment variable that names the folder; without it there is no cache.
 pub const FOLDER: &str = "KUBIST_CACHE";
-/// The variable that bounds it: `500MB`, `20GiB`, or bytes.
+/// The environment variable with the capacity: `500MB`, `20GiB`, or bytes.
 pub const SIZE: &str = "KUBIST_CACHE_SIZE";
-/// How large it may be unless that variable says otherwise.
+/// The default capacity in bytes.
 pub const USUAL_SIZE: u64 = 10 << 30;
 
 const UNITS: [(&str, u64); 9] = [
@@ -23,11 +23,11 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// The folder that the environment names, if it names one.
+/// Opens the folder that the environment names, if it names one.
 ///
 /// # Errors
 ///
-/// Why it cannot be used: no size, no folder, or another user's.
+/// The reason why it cannot be used: an invalid size, no folder, or another user's folder.
 pub fn folder_of_environment() -> Result<Option<Folder>, String> {
     let Some(root) = std::env::var_os(FOLDER).filter(|root| !root.is_empty()) else { return Ok(None) };
     let bound = match std::env::var(SIZE) {

@@ -15,16 +15,16 @@ use kubist_store::{
 
 use crate::folder::Folder;
 
-/// Segments are kept in blocks of this length, which begin at multiples of it.
+/// Size of a cached block. Blocks start at multiples of it.
 pub const BLOCK_BYTES: u64 = 128 << 10;
-/// What is read at once and larger than this share of the cache is not kept: it would push out the rest.
+/// A read of more than 1/4 of the capacity is not cached, because it would evict everything else.
 const LARGE_SHARE: u64 = 4;
 
-/// A store far away, read through a folder of copies. See the crate's head.
+/// A network store, read through a folder of copies. See the crate's documentation.
 #[derive(Debug)]
 pub struct Cached {
     store: Arc<dyn Store>,
-    /// The store's, as text.
+    /// The store's identity, in hexadecimal.
     identity: String,
     folder: Folder,
     hits: AtomicU64,
@@ -32,11 +32,11 @@ pub struct Cached {
     bytes: AtomicU64,
 }
 
-/// Blocks of a segment that a call wants, by number; `None`: the folder has it not.
+/// Requested blocks of a segment, by number; `None` if the folder does not have the block.
 type Blocks = BTreeMap<u64, Option<Bytes>>;
 
 impl Cached {
-    /// A store of this number, and the folder for its copies.
+    /// Wraps a store with this identity. The folder receives its copies.
     pub fn new(store: Arc<dyn Store>, identity: u128, folder: Folder) -> Cached {
         Cached {
             store,
@@ -52,7 +52,7 @@ impl Cached {
         format!("{}/segments/{segment}/{block:012x}", self.identity)
     }
 
-    /// Looks into the folder.
+    /// Reads a copy and counts the hit or miss.
     fn look(&self, key: &str) -> Option<Bytes> {
         let found = self.folder.get(key);
         match &found {
@@ -67,7 +67,7 @@ impl Cached {
         found
     }
 
-    /// The blocks of ranges, as far as the folder has them.
+    /// The blocks of ranges that the folder has.
     fn blocks(&self, segment: &str, ranges: &[Range<u64>], watch: Watch<'_>) -> Blocks {
         let (asked, mut blocks, mut cached) = (Instant::now(), Blocks::new(), 0);
         for range in ranges.iter().filter(|range| range.start < range.end) {
@@ -85,7 +85,7 @@ impl Cached {
         blocks
     }
 
-    /// Takes what the store answered for ranges of whole blocks, and keeps it.
+    /// Adds the store's response for ranges of whole blocks, and caches it.
     fn take(&self, segment: &str, blocks: &mut Blocks, ranges: &[Range<u64>], answer: Vec<Bytes>) {
         for (range, bytes) in ranges.iter().zip(answer) {
             for number in numbers(range) {
@@ -105,7 +105,7 @@ fn numbers(range: &Range<u64>) -> Range<u64> {
     range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES)
 }
 
-/// Ranges of the blocks that are missing, those side by side in one.
+/// Ranges of the missing blocks; adjacent blocks form one range.
 fn missing(blocks: &Blocks) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for (number, _) in blocks.iter().filter(|(_, block)| block.is_none()) {
@@ -118,7 +118,7 @@ fn missing(blocks: &Blocks) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The bytes of a range out of blocks; `None` if they do not have them.
+/// The bytes of a range, cut from blocks; `None` if a block is missing.
 fn cut_out(range: &Range<u64>, blocks: &Blocks) -> Option<Bytes> {
     let within = |number: u64| {
         let block = blocks.get(&number)?.as_ref()?;
@@ -140,7 +140,7 @@ fn cut_out(range: &Range<u64>, blocks: &Blocks) -> Option<Bytes> {
     Some(whole.freeze())
 }
 
-/// Whether blocks of at most so many bytes have all that is wanted. Damage may ask for anything.
+/// Whether the blocks of all ranges have at most `most` bytes. Damaged data may request anything.
 fn is_within(wanted: &[(&str, &[Range<u64>])], most: u64) -> bool {
     let mut ranges = wanted.iter().flat_map(|(_, ranges)| ranges.iter());
     let bytes = ranges.try_fold(0u64, |all, range| {
@@ -187,7 +187,7 @@ impl Store for Cached {
     }
     fn delete_segment(&self, segment: &str) -> Result<()> {
         self.store.delete_segment(segment)?;
-        // What stays of it goes when it was not used for longest.
+        // Remaining copies are evicted later.
         let _ = self.folder.remove(&format!("{}/segments/{segment}", self.identity));
         Ok(())
     }
@@ -236,9 +236,9 @@ impl Reads for Cached {
                 None => None,
             };
             answers.push(match failed {
-                // Of the blocks more is missing than of the ranges, perhaps.
+                // Whole blocks may extend past the end of the segment although the ranges do not.
                 None | Some(Error::Damaged { .. }) => {
-                    // Whether a segment is there at all is for the store to say.
+                    // The store decides whether the segment exists.
                     let some = Some(ranges).filter(|_| !blocks.is_empty());
                     let cut = some.and_then(|ranges| {
                         ranges.iter().map(|range| cut_out(range, &blocks)).collect::<Option<Vec<Bytes>>>()
@@ -283,7 +283,8 @@ impl Copies for Cached {
 
     fn get_immutable(&self, name: &str) -> Result<Option<Bytes>> {
         check_object(name)?;
-        // A bucket may be a copy of another one, or restored from a backup: the same name then has another value.
+        // A bucket may be copied from another one or restored from a backup; the same name then has another
+        // value.
         let Stamp::Of(stamp) = self.store.stamp(name)? else { return self.store.get_immutable(name) };
         let key = format!("{}/objects/{}~{stamp:032x}", self.identity, name.replace('/', "~"));
         if let Some(found) = self.look(&key) {

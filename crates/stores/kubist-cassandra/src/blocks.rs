@@ -1,10 +1,10 @@
-//! Bytes in blocks: of segments, and of objects too big for a row.
+//! Blocks: the bytes of segments, and of objects too large for a row.
 //!
-//! A block is written once, with one timestamp for ever, so that writing it again changes
-//! nothing and no reader can see an old one: a replica has it or not. That is why one
-//! replica is asked, and the rest only if that one has a hole. Blocks do not cross multiples
-//! of [`BLOCK`], so a reader knows where the block of a byte may begin; of a stretch of
-//! [`BUCKET`] bytes the blocks are one partition, and the ring spreads them over the nodes.
+//! A block is written once, always with the same timestamp. Writing it again changes nothing, and a replica
+//! either has it or not; no replica has an old version. So a read asks one replica, and the others only if
+//! that one lacks a block. Blocks do not cross multiples of [`BLOCK`], so a reader knows where the block of a
+//! byte may begin. The blocks of [`BUCKET`] bytes are one partition, and the ring spreads the partitions over
+//! the nodes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,9 +18,9 @@ use uuid::Uuid;
 
 use crate::cluster::{Agreed, Link};
 
-/// The most bytes of a block.
+/// Maximum size of a block, in bytes.
 pub const BLOCK: u64 = 32 << 10;
-/// The bytes of a partition.
+/// Size of a partition, in bytes.
 const BUCKET: u64 = 1 << 20;
 
 const TABLE: &str = "kubist_blocks";
@@ -31,12 +31,12 @@ const READ: &str =
 const DELETE: &str = "DELETE FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ?";
 const ANY: &str = "SELECT start FROM kubist_blocks WHERE store = ? AND name = ? AND bucket = ? LIMIT 1";
 
-/// The most blocks that a segment's writer has on their way.
+/// Maximum number of blocks that a segment's writer sends concurrently.
 pub const MOST_SENT: usize = 96;
-/// They lie within this number of buckets.
+/// Concurrent blocks are within this number of partitions.
 const ON_THE_WAY: i32 = 4;
 
-/// Where a block that begins at `start` must end.
+/// Returns the offset where a block that begins at `start` must end.
 pub fn end_of_block(start: u64) -> u64 {
     (start / BLOCK + 1) * BLOCK
 }
@@ -53,7 +53,7 @@ pub async fn write(link: &Link, store: Uuid, name: &str, start: u64, bytes: Byte
     Ok(())
 }
 
-/// Writes a value whole, from offset 0 on.
+/// Writes a complete value, from offset 0 on.
 pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Result<()> {
     let blocks = (0u64..).step_by(BLOCK as usize).zip(value.chunks(BLOCK as usize));
     let writes = blocks.map(|(start, bytes)| write(link, store, name, start, Bytes::copy_from_slice(bytes)));
@@ -64,8 +64,8 @@ pub async fn write_all(link: &Link, store: Uuid, name: &str, value: &[u8]) -> Re
     Ok(())
 }
 
-/// The bytes of ranges that are known to have been written; `Err` instead of one that is
-/// not there whole: the first offset that is missing.
+/// Reads ranges that were certainly written. A range that is incomplete gives `Err` with its first missing
+/// offset.
 pub async fn read(
     link: &Link,
     store: Uuid,
@@ -94,7 +94,7 @@ pub async fn read_watched(
     Ok(ranges.iter().map(|range| assemble(&blocks, range)).collect())
 }
 
-/// Which hosts keep bytes, each given by a name and an offset.
+/// Returns the hosts of bytes, each given by a name and an offset.
 pub async fn replica_locations(link: &Link, store: Uuid, offsets: &[(&str, u64)]) -> Result<Vec<ReplicaLocation>> {
     let mut located: Vec<ReplicaLocation> = Vec::with_capacity(offsets.len());
     let mut last = None;
@@ -110,7 +110,7 @@ pub async fn replica_locations(link: &Link, store: Uuid, offsets: &[(&str, u64)]
     Ok(located)
 }
 
-/// Cut where partitions end, and beginning where a block may begin.
+/// Splits a range at partition ends, starting where a block may begin.
 fn in_buckets(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     let Range { start, end } = *range;
     let from = start / BLOCK * BLOCK;
@@ -118,7 +118,7 @@ fn in_buckets(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
     (from / BUCKET..=(end - 1) / BUCKET).map(cut)
 }
 
-/// Overlapping ones of one partition as one; they come sorted.
+/// Joins overlapping ranges of one partition. The input is sorted.
 fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -138,7 +138,7 @@ async fn fetch(link: &Link, store: Uuid, name: &str, range: Range<u64>, watch: W
     let found = ask(link, store, name, &range, Agreed::One, watch).await?;
     match reaches(&found, &range) {
         true => Ok(found),
-        // That replica missed a block; a majority has it, and will tell it so.
+        // This replica missed a block. A majority has it, and read repair copies it to this replica.
         false => ask(link, store, name, &range, Agreed::Enough, watch).await,
     }
 }
@@ -169,8 +169,7 @@ async fn ask(
     Ok(found.into_iter().map(|(start, bytes)| (start as u64, bytes)).collect())
 }
 
-/// Do the blocks reach from where the range begins to its end without a hole? The first
-/// may begin later than the range, which begins where a block may.
+/// Returns whether the blocks cover the range without a gap, from its start, where a block begins.
 fn reaches(blocks: &Blocks, range: &Range<u64>) -> bool {
     let mut at = range.start;
     for (start, bytes) in blocks {
@@ -202,7 +201,7 @@ fn assemble(blocks: &BTreeMap<u64, Bytes>, range: &Range<u64>) -> std::result::R
     Ok(whole.freeze())
 }
 
-/// Removes all blocks: `length` bytes, and what a writer that died may have had on its way.
+/// Removes all blocks of `length` bytes, and later ones that a dead writer may have sent.
 pub async fn delete(link: &Link, store: Uuid, name: &str, length: u64) -> Result<()> {
     let known = bucket(length)?;
     let mut deletes = iter((0..=known).map(|bucket| remove(link, store, name, bucket))).buffer_unordered(8);

@@ -1,9 +1,9 @@
-//! Asking the cluster: statements prepared once, requests that are repeated until they are
-//! answered or patience ends, and errors that say what to do.
+//! Requests to the cluster: prepared statements, retries until `patience` has passed, and errors that name an
+//! action.
 //!
-//! Every statement of this crate can be repeated: what is written once has one timestamp
-//! for ever, and a claim carries a number of the claimant's own, by which a
-//! repeated claim knows that it was the winner. So a lost answer is asked for again.
+//! Every statement of this crate can be repeated. Data is written once with a constant timestamp. A claim
+//! carries a unique number (nonce), by which a repeated claim recognizes that it has won. So a request whose
+//! response was lost is sent again.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -27,41 +27,41 @@ use crate::location::Location;
 use crate::process::Process;
 use crate::session::{Cluster, connect};
 
-/// Where the search for the best number of blocks on their way ends.
+/// Bounds of the search for the best number of concurrent blocks.
 const FEWEST: usize = 4;
 const MOST_OF_A_NODE: usize = 64;
 const MOST: usize = 1024;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// What a statement's question marks stand for.
+/// Values of a statement's placeholders.
 type Values<'a> = &'a (dyn SerializeRow + Sync);
 
-/// How many replicas a statement is agreed with.
+/// How many replicas must agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreed {
-    /// One of them: for what never changes, where an absent answer is asked for again.
+    /// One replica: for immutable data, where a missing row is requested again.
     One,
-    /// As many as the location asks for: a majority, by default.
+    /// As many as the location sets: a majority by default.
     Enough,
-    /// A majority, once it has finished the transactions that it knows of.
+    /// A majority that has finished its pending transactions.
     Serially,
 }
 
-/// A store's way to its cluster.
+/// A store's connection to its cluster.
 #[derive(Clone)]
 pub struct Link {
     pub location: Arc<Location>,
     cluster: Arc<Cluster>,
-    /// Limits the blocks on their way.
+    /// Limits the concurrent blocks.
     pub limiter: Arc<Limiter>,
     process: u32,
 }
 
-/// What a lightweight transaction answered.
+/// The result of a lightweight transaction.
 pub struct Decision {
     pub applied: bool,
-    /// The row that stood in its way, by column.
+    /// The existing row that prevented it, by column.
     found: HashMap<String, CqlValue>,
 }
 
@@ -74,7 +74,7 @@ impl Decision {
         self.found.get(column)?.as_text().map(String::as_str)
     }
 
-    /// Did the claim with this number win, perhaps in an earlier attempt?
+    /// Returns whether the claim with this number has won, perhaps in an earlier attempt.
     pub fn won(&self, nonce: Uuid) -> bool {
         self.applied || self.uuid("nonce") == Some(nonce)
     }
@@ -95,13 +95,13 @@ impl Link {
         Ok(Link { location: Arc::new(location), cluster, limiter, process: std::process::id() })
     }
 
-    /// Waits for work to be done by the process's runtime.
+    /// Runs work on the process's runtime and waits for it.
     pub fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.check_process()?;
         here(&self.location)?.runtime.block_on(work)
     }
 
-    /// Begins work in the background.
+    /// Starts work in the background.
     pub fn begin<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -134,7 +134,7 @@ impl Link {
         state.get_nodes_info().iter().map(|node| node.address.ip().to_string()).collect()
     }
 
-    /// From here on statements are about the location's keyspace, which exists.
+    /// Selects the location's keyspace, which exists, for later statements.
     pub async fn enter_keyspace(&self) -> Result<()> {
         let enter = async || {
             let mut pauses = Pauses::new(self.location.patience);
@@ -150,7 +150,7 @@ impl Link {
         self.cluster.in_keyspace.get_or_try_init(enter).await.copied()
     }
 
-    /// Changes the schema and waits until the nodes agree on it.
+    /// Changes the schema and waits until the nodes agree.
     pub async fn alter(&self, cql: &str) -> Result<()> {
         let mut pauses = Pauses::new(self.location.patience);
         loop {
@@ -162,12 +162,12 @@ impl Link {
         }
     }
 
-    /// Writes, or does anything else that has no answer.
+    /// Runs a statement without a result, such as a write.
     pub async fn run(&self, cql: &'static str, values: Values<'_>) -> Result<()> {
         self.ask(cql, values, Agreed::Enough, None, PagingState::start()).await.map(drop)
     }
 
-    /// A lightweight transaction.
+    /// Runs a lightweight transaction.
     pub async fn decide(&self, cql: &'static str, values: Values<'_>) -> Result<Decision> {
         let (answer, _) = self.ask(cql, values, Agreed::Enough, None, PagingState::start()).await?;
         let rows = answer.into_rows_result().map_err(|error| self.odd(error))?;
@@ -179,7 +179,7 @@ impl Link {
         Ok(Decision { applied, found })
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub async fn all<T>(&self, cql: &'static str, values: Values<'_>, agreed: Agreed) -> Result<Vec<T>>
     where
         T: for<'r> DeserializeRow<'r, 'r>,
@@ -193,7 +193,7 @@ impl Link {
         Ok(rows)
     }
 
-    /// The first row.
+    /// Returns the first row.
     pub async fn first<T>(&self, cql: &'static str, values: Values<'_>, agreed: Agreed) -> Result<Option<T>>
     where
         T: for<'r> DeserializeRow<'r, 'r>,
@@ -207,7 +207,7 @@ impl Link {
         Ok(first)
     }
 
-    /// All rows, and the host that answered.
+    /// Returns all rows and the host that responded.
     pub async fn all_from<T>(&self, cql: &'static str, values: Values<'_>, agreed: Agreed) -> Result<(Vec<T>, IpAddr)>
     where
         T: for<'r> DeserializeRow<'r, 'r>,
@@ -221,7 +221,7 @@ impl Link {
         Ok((rows, host))
     }
 
-    /// Which hosts keep the partition that a statement about a table is for.
+    /// Returns the hosts of the partition of a statement on a table.
     pub async fn replica_location(
         &self,
         cql: &'static str,
@@ -237,8 +237,8 @@ impl Link {
         Ok(ReplicaLocation { token: token.value(), hosts })
     }
 
-    /// Rows one after the other, until `take` has enough; returns the host that answered last.
-    /// They are fetched in pages of `at_a_time` rows.
+    /// Passes rows to `take` until it returns `false`. Returns the host that responded last. Pages have
+    /// `at_a_time` rows.
     pub async fn scan<T>(
         &self,
         cql: &'static str,
@@ -328,13 +328,13 @@ impl Link {
         }
     }
 
-    /// An answer that no cluster of this protocol gives.
+    /// The error for a response that does not match the protocol.
     fn odd(&self, error: impl Display) -> Error {
         Error::Unreachable { location: self.location.to_string(), why: format!("its answer makes no sense ({error})") }
     }
 }
 
-/// The pauses between attempts: short at first, none once patience has ended.
+/// Growing pauses between attempts, until `patience` has passed.
 struct Pauses {
     end: Instant,
     next: Duration,
@@ -345,7 +345,7 @@ impl Pauses {
         Pauses { end: Instant::now() + patience, next: FIRST_PAUSE }
     }
 
-    /// Waits; `false` if it is not worth it any more.
+    /// Waits; `false` if no time is left.
     async fn next(&mut self) -> bool {
         if Instant::now() + self.next > self.end {
             return false;
@@ -360,9 +360,9 @@ fn here(location: &Location) -> Result<&'static Process> {
     Process::here().map_err(|source| Error::Io { operation: "start threads for", file: location.to_string(), source })
 }
 
-/// May the same request be answered later?
+/// Whether a retry may succeed.
 fn may_pass(error: &ExecutionError) -> bool {
-    // A node may not have heard of a new keyspace or table yet.
+    // A node may not know a new keyspace or table yet.
     if is_missing(error) {
         return true;
     }
@@ -408,7 +408,7 @@ fn why(error: &ExecutionError) -> String {
     error.to_string()
 }
 
-/// Was a statement refused because keyspace or table is not there (yet, on that node)?
+/// Whether the keyspace or table does not exist, or is not known to that node yet.
 fn is_missing(error: &ExecutionError) -> bool {
     let text = error.to_string();
     let absent = text.contains("does not exist") || text.contains("doesn't exist");

@@ -1,13 +1,13 @@
-//! Whose log it is: epochs, which fence, and the holder, which is a courtesy.
+//! Ownership of logs: epochs, which fence, and the holder, which is advisory.
 //!
-//! Each taking of a log is an epoch, numbered by lightweight transaction, and has a start:
-//! the position from which on the log is its. Then the entry at a position is the one of
-//! the last epoch that starts at or before it; whatever else is there is void, now and for
-//! ever. The head of `logs` says why nothing that was acknowledged ever becomes void.
+//! Each taking of a log is an epoch, numbered by lightweight transaction. It has a start, the position from
+//! which on the log belongs to it. The entry at a position is the one of the last epoch that starts at or
+//! before it. Other entries there are void, for ever. The head of `logs` explains why no acknowledged entry
+//! becomes void.
 //!
-//! A holder is the text, in the log's partition, of who is at work. It ends by itself after
-//! [`HELD`], unless it is renewed, and it is taken over at once from a process of this
-//! machine that is dead. Nothing is lost when two believe that they hold: their epochs differ.
+//! The holder is a text in the log's partition that names the owner. It expires after [`HELD`] unless it is
+//! renewed. The holder of a dead process on this machine is replaced at once. Two processes that both believe
+//! to hold the log lose nothing: their epochs differ.
 
 use kubist_store::claims::{Holder, Life, life};
 use kubist_store::{Error, Result};
@@ -22,35 +22,35 @@ const START: &str = "UPDATE kubist_epochs SET start = ? WHERE store = ? AND writ
 const HOLD: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = null";
 const RENEW: &str = "UPDATE kubist_epochs USING TTL 30 SET holder = ? WHERE store = ? AND writer = ? IF holder = ?";
 const RELEASE: &str = "UPDATE kubist_epochs SET holder = null WHERE store = ? AND writer = ? IF holder = ?";
-/// Younger than any transaction, whatever this machine's clock says; no store is used again.
+/// Later than any transaction, independent of this machine's clock. Store ids are never reused.
 const DELETE: &str = "DELETE FROM kubist_epochs USING TIMESTAMP 9223372036854775806 WHERE store = ? AND writer = ?";
 
-/// How long a holder holds that does not renew: in the statements it is a number.
+/// The lifetime of a holder without renewal. The statements repeat it as a number.
 pub use kubist_store::claims::LAPSE as HELD;
 
-/// Epochs fetched at once. The newest come first, and a reader seldom needs more.
+/// Page size. The newest epochs come first, and a reader seldom needs more.
 const AT_A_TIME: i32 = 100;
 
 /// One taking of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
     pub number: i64,
-    /// `None` until it is decided: then nothing was written in it yet.
+    /// `None` until it is decided; no entry of the epoch is written before.
     pub start: Option<u64>,
     nonce: Option<Uuid>,
 }
 
-/// Epochs of a log, the newest first: all that bear on what lies at or behind a position.
+/// Epochs of a log, the newest first, as far as they affect positions at or after a given one.
 #[derive(Clone, Debug, Default)]
 pub struct Epochs(pub Vec<Epoch>);
 
 impl Epochs {
-    /// Those from the newest back to the one to which `from` belongs.
+    /// Reads the epochs from the newest back to the epoch of `from`.
     pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
         let mut found = Vec::new();
         type Row = (Option<i64>, Option<i64>, Option<Uuid>);
         link.scan(LIST, &(store, writer), Agreed::Enough, Some(AT_A_TIME), |(number, start, nonce): Row| {
-            // A row without an epoch is only a holder's.
+            // A row without an epoch contains only a holder.
             if let Some(number) = number {
                 found.push(Epoch { number, start: start.map(|start| start as u64), nonce });
             }
@@ -64,32 +64,32 @@ impl Epochs {
         self.0.first()
     }
 
-    /// The epoch to which a position belongs.
+    /// Returns the epoch of a position.
     pub fn of(&self, position: u64) -> Option<i64> {
         let own = self.0.iter().find(|epoch| epoch.start.is_some_and(|start| start <= position));
         own.map(|epoch| epoch.number)
     }
 }
 
-/// The number of the newest epoch.
+/// Returns the number of the newest epoch.
 pub async fn newest(link: &Link, store: Uuid, writer: &str) -> Result<Option<i64>> {
     let found: Option<(Option<i64>,)> = link.first(NEWEST, &(store, writer), Agreed::Enough).await?;
     Ok(found.and_then(|(number,)| number))
 }
 
-/// Begins the epoch after `last`: from here on, no owner of an older one is acknowledged.
-/// `false` if another owner did.
+/// Starts an epoch: from here on, no append of an older epoch is acknowledged. Returns `false` if another
+/// owner started it.
 pub async fn begin(link: &Link, store: Uuid, writer: &str, number: i64) -> Result<bool> {
     let nonce = Uuid::new_v4();
     Ok(link.decide(NEXT, &(store, writer, number, nonce)).await?.won(nonce))
 }
 
-/// Says where an epoch starts, unless it was said before.
+/// Sets the start of an epoch, unless it is set already.
 pub async fn decide_start(link: &Link, store: Uuid, writer: &str, number: i64, start: u64) -> Result<()> {
     link.decide(START, &(start as i64, store, writer, number)).await.map(drop)
 }
 
-/// Becomes the log's holder, or says who is.
+/// Becomes the log's holder, or returns `Busy`.
 pub async fn hold(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result<()> {
     let mut decision = link.decide(HOLD, &(me.text(), store, writer)).await?;
     loop {
@@ -107,7 +107,7 @@ pub async fn hold(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result
     }
 }
 
-/// Renews the hold, unless another has it.
+/// Renews the claim, unless another process has it.
 pub async fn renew(link: &Link, store: Uuid, writer: &str, me: &Holder) -> Result<()> {
     let decision = link.decide(RENEW, &(me.text(), store, writer, me.text())).await?;
     if !decision.applied && decision.text("holder").is_none() {

@@ -1,9 +1,8 @@
-//! Which store a table's name leads to.
+//! The id of the store that a table's name leads to.
 //!
-//! A name is bound to a random id, by lightweight transaction; all else is kept under the
-//! id. A table that is made under the name of one that was dropped has another id, so that
-//! nothing late of the old one, be it a write, a deletion or a replica that slept, touches
-//! the new one.
+//! A lightweight transaction binds a name to a random id, and all data is stored under the id. A table that
+//! is created under the name of a dropped one has another id. So late writes, deletions and replicas of the
+//! old table never affect the new one.
 
 use kubist_store::{Error, Result};
 use uuid::Uuid;
@@ -19,7 +18,7 @@ pub async fn find(link: &Link) -> Result<Option<Uuid>> {
     Ok(found.and_then(|(id,)| id))
 }
 
-/// The id that the name has, or gets now.
+/// Returns the id of the name, and binds the name if necessary.
 pub async fn bind(link: &Link) -> Result<Uuid> {
     match find(link).await? {
         Some(id) => Ok(id),
@@ -27,14 +26,14 @@ pub async fn bind(link: &Link) -> Result<Uuid> {
     }
 }
 
-/// The id that the name has; `id`, if it had none.
+/// Binds the name to `id` if it has none. Returns its id.
 async fn bind_to(link: &Link, id: Uuid) -> Result<Uuid> {
     let decision = link.decide(BIND, &(&link.location.table, id)).await?;
     Ok(if decision.applied { id } else { decision.uuid("id").unwrap_or(id) })
 }
 
-/// Makes sure that the name still leads to this store, which a process that found it empty
-/// may just have ended. To be called once something is in it.
+/// Checks that the name still leads to this store, which another process may have dropped because it was
+/// empty. Called after something was written.
 pub async fn keep(link: &Link, id: Uuid) -> Result<()> {
     match bind_to(link, id).await? == id {
         true => Ok(()),
@@ -42,8 +41,8 @@ pub async fn keep(link: &Link, id: Uuid) -> Result<()> {
     }
 }
 
-/// Takes the name from a store in which nothing is left. If something came into it just
-/// then, it gets the name back: each put into it makes sure of that too.
+/// Unbinds the name of an empty store. If something was written at the same time, the name is bound again;
+/// each write checks that too.
 pub async fn end(link: &Link, id: Uuid, is_empty: impl AsyncFn() -> Result<bool>) -> Result<()> {
     if !is_empty().await? {
         return Ok(());

@@ -1,29 +1,25 @@
-//! Kubist's store on Apache Cassandra, or another database that speaks its protocol.
+//! Kubist's store on Apache Cassandra, or another database with its protocol.
 //!
-//! The database is distributed, replicated and there while nodes fail; this crate keeps the
-//! promises of [`kubist_store::Store`] on it, with nothing installed on its nodes. Objects
-//! and claims are rows that lightweight transactions decide (`objects`, `identity`),
-//! segments are immutable blocks that the ring spreads (`segments`, `blocks`), and logs are
-//! chains of rows that epochs fence (`logs`, `epochs`).
+//! The database is distributed, replicated and available while nodes fail. This crate implements
+//! [`kubist_store::Store`] on it and installs nothing on its nodes. Objects and claims are rows that
+//! lightweight transactions decide (`objects`, `identity`). Segments are immutable blocks that the ring
+//! spreads (`segments`, `blocks`). Logs are chains of rows that epochs fence (`logs`, `epochs`).
 //!
-//! What all of it rests on:
+//! It relies on four principles:
 //!
-//! - **Rows do not change.** Blocks and log entries are written once, with one timestamp
-//!   for ever; what has to be decided is decided by a transaction, with a number of the
-//!   claimant's own. So every request can be repeated, none that comes late does harm, and
-//!   no clock is trusted.
-//! - **A majority confirms and a majority is asked** (`consistency`, by default `quorum`),
-//!   but for blocks, which one replica gives if it has them: it cannot have wrong ones.
-//! - **A store is an id, not a name** (`identity`): what a dropped table left behind is
-//!   never another's.
-//! - **A name that comes back does no harm.** A replica that slept for longer than the
-//!   database remembers deletions (an hour) may bring back an object's or a segment's row.
-//!   Segments' names are not used again, what the engine deletes is what nothing needs any
-//!   more, and the same happens in a directory after a power failure. A table's own name
-//!   must not come back: its deletion is remembered for ten days, in which a cluster that
-//!   had a node away has to be repaired.
+//! - **Rows do not change.** Blocks and log entries are written once, with a constant timestamp. Decisions
+//!   are transactions with a unique number. So every request can be repeated, a late one does no harm, and no
+//!   clock is trusted.
+//! - **A majority confirms writes and answers reads** (`consistency`, by default `quorum`). Blocks are the
+//!   exception: one replica suffices if it has them, because it cannot have wrong ones.
+//! - **A store is an id, not a name** (`identity`): data of a dropped table never belongs to another one.
+//! - **A deleted name that reappears does no harm.** A replica that was down for longer than the database
+//!   remembers deletions (an hour) may restore the row of an object or segment. Segment names are not reused,
+//!   and the engine deletes only things that nothing needs. A directory behaves in the same way after a power
+//!   failure. A table's own name must not reappear: its deletion is remembered for ten days, and a cluster
+//!   that had a node down must be repaired within that time.
 //!
-//! This crate alone knows the network. It must not know what a table is.
+//! Only this crate knows the network. It must not know tables.
 
 mod blocks;
 mod cluster;

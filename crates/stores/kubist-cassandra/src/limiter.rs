@@ -1,5 +1,5 @@
-//! A limiter of the requests that a store has on their way at once. A request beyond the limit
-//! waits for a permit, so that neither the cluster nor this client is overloaded.
+//! Limits a store's concurrent requests. A request beyond the limit waits for a permit, so that neither the
+//! cluster nor this client is overloaded.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -8,30 +8,30 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::request_limit::RequestLimit;
 
-/// The fixed cost of a request, as the number of bytes that cost as much.
+/// The fixed cost of a request, expressed in bytes.
 const BYTES_OF_A_REQUEST: f64 = 32_768.0;
 
 #[derive(Debug)]
 pub struct Limiter {
     permits: Semaphore,
     state: Mutex<State>,
-    /// There are never more permits.
+    /// The maximum number of permits.
     most: usize,
 }
 
 #[derive(Debug)]
 struct State {
     limit: RequestLimit,
-    /// Permits that are withdrawn when they are returned.
+    /// Permits that are withdrawn on return.
     surplus: usize,
 }
 
-/// The right to have one request on its way. Dropped, it returns to the limiter.
+/// The right to one concurrent request. Dropping it returns it to the limiter.
 pub struct Permit<'a> {
     limiter: &'a Limiter,
     permit: SemaphorePermit<'a>,
     begin: Instant,
-    /// It was the last one to be had.
+    /// It was the last free permit.
     full: bool,
 }
 
@@ -41,7 +41,7 @@ impl Limiter {
         Limiter { permits: Semaphore::new(limit.now()), state: Mutex::new(State { limit, surplus: 0 }), most }
     }
 
-    /// The most permits that there can ever be.
+    /// The maximum number of permits.
     pub fn most(&self) -> usize {
         self.most
     }
@@ -52,7 +52,7 @@ impl Limiter {
         Permit { limiter: self, permit, begin: Instant::now(), full }
     }
 
-    /// A request could not be served.
+    /// Reports a request that could not be served.
     pub fn failed(&self) {
         self.adapt(self.state(), RequestLimit::failed);
     }
@@ -77,7 +77,7 @@ impl Limiter {
 }
 
 impl Permit<'_> {
-    /// The request was answered; it sent or brought this many bytes.
+    /// Reports a response and its transferred bytes.
     pub fn end(self, bytes: usize) {
         let Permit { limiter, permit, begin, full } = self;
         let mut state = limiter.state();
@@ -109,7 +109,7 @@ mod tests {
             }
             assert!(inside.pop().unwrap().full);
             limiter.failed();
-            // Four remain; seven are inside, and one that is free goes at once.
+            // Four remain. Seven are in use, and the free one is withdrawn at once.
             assert_eq!(limiter.permits.available_permits(), 0);
             for permit in inside.drain(..3) {
                 permit.end(0);

@@ -1,8 +1,9 @@
-//! Where a store is: `cassandra://[user[:password]@]host[:port],.../keyspace/table[?setting=value&...]`.
+//! The location of a store:
+//! `cassandra://[user[:password]@]host[:port],.../keyspace/table[?setting=value&...]`.
 //!
-//! A location is parsed once, at the border. It never shows its password, neither in messages
-//! nor in debug output; what leaves this process (a split of a query) has none either, and
-//! a process that opens it takes the password from `KUBIST_CASSANDRA_PASSWORD`.
+//! It is parsed once and never shows its password, neither in messages nor in debug output. Texts that leave
+//! this process (such as a split of a query) have no password either. A process that opens them takes the
+//! password from `KUBIST_CASSANDRA_PASSWORD`.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,36 +13,36 @@ use scylla::statement::Consistency;
 use crate::replication::replication;
 
 const SCHEME: &str = "cassandra://";
-/// Holds the password of a location that names a user and no password.
+/// The environment variable with the password of a location that names only a user.
 pub const PASSWORD_VARIABLE: &str = "KUBIST_CASSANDRA_PASSWORD";
 
 const PORT: u16 = 9042;
-/// How long one operation goes on trying.
+/// How long one operation is retried.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Blocks on their way at once, before better is known.
+/// Initial number of concurrent blocks.
 const PARALLEL: usize = 32;
 
-/// Where a table is in a cluster, and how the cluster is to be used.
+/// The location of a table, and the settings of its cluster.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Location {
     pub hosts: Vec<String>,
     pub user: Option<String>,
     pub password: Option<String>,
-    /// The file with the certificates that vouch for the nodes; `None` without TLS.
+    /// The file with the root certificates of the nodes; `None` without TLS.
     pub authorities: Option<String>,
     pub keyspace: String,
     pub table: String,
     pub agreement: Agreement,
-    /// How a keyspace that is not there is made: `3`, or `dc1:3,dc2:2`.
+    /// Replication of a new keyspace: `3`, or `dc1:3,dc2:2`.
     pub replication: Option<String>,
     pub patience: Duration,
     pub parallel: usize,
-    /// Whether `parallel` is only where the search for the best number begins.
+    /// Whether `parallel` is only the start of the search for the best number.
     pub tuned: bool,
     shown: String,
 }
 
-/// How many replicas confirm a write, and are asked by a read of what changes.
+/// How many replicas confirm a write, and answer a read of mutable data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
     One,
@@ -72,15 +73,15 @@ impl fmt::Display for Location {
 }
 
 impl Location {
-    /// Parses a location. The error does not repeat the text, which may hold a password.
+    /// Parses a location. The error does not repeat the text, which may contain a password.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, for people.
+    /// The reason why it is invalid.
     pub fn parse(text: &str) -> Result<Location, String> {
         let form = || format!("a location is {SCHEME}host1,host2/keyspace/table");
         let rest = text.strip_prefix(SCHEME).ok_or_else(form)?;
-        // Else the messages below would show a part of the password as something else.
+        // Otherwise the messages below would show part of the password.
         if rest.split_once(['/', '?']).is_some_and(|(_, behind)| behind.contains('@')) {
             return Err("a / or ? in a user or password is written as %2F or %3F".into());
         }
@@ -168,7 +169,7 @@ impl Location {
         Ok(())
     }
 
-    /// What tells the sessions of a process apart.
+    /// The key that distinguishes the sessions of a process.
     pub fn session_key(&self) -> String {
         format!("{:?} {:?} {:?} {:?} {}", self.hosts, self.user, self.password, self.authorities, self.keyspace)
     }
@@ -177,7 +178,7 @@ impl Location {
 /// A host with its port.
 fn host(text: &str) -> Result<String, String> {
     let (name, port) = match text.rsplit_once(':') {
-        // The colons of an IPv6 address stand in brackets.
+        // The colons of an IPv6 address are in brackets.
         Some((name, port)) if !port.ends_with(']') => {
             let wrong = || format!("{port:?} is not a port");
             (name, port.parse().map_err(|_| wrong())?)
@@ -191,7 +192,7 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-/// A keyspace's name. Without capitals, so that it never needs quotes.
+/// Checks a keyspace name. It has no capitals, so it never needs quotes.
 fn identifier(name: &str) -> Result<String, String> {
     let mut bytes = name.bytes();
     let begins = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase());
@@ -202,7 +203,7 @@ fn identifier(name: &str) -> Result<String, String> {
     }
 }
 
-/// Undoes percent-encoding, by which a password or a file's name may have any character.
+/// Decodes percent-encoding, which allows any character in a password or file name.
 fn decoded(text: &str) -> Result<String, String> {
     let wrong = || "user, password or file: % begins two hexadecimal digits, and %25 is a % itself".to_owned();
     let mut bytes = Vec::with_capacity(text.len());

@@ -1,47 +1,40 @@
-//! Logs: one for each writer, entry after entry, fenced by epochs.
+//! Logs: one per writer, a chain of entries that epochs fence.
 //!
-//! An entry lies at a position, in rows of the epoch in which it was written: its parts
-//! first, its head, with length and checksum, last. It is there once its head is. The next
-//! one's position follows from its length, so the log is a chain, and a hole in it is seen.
-//! Some 16 MiB of positions are one partition.
+//! An entry is at a position, in rows of the epoch that wrote it. Its parts are written first and its head,
+//! with length and checksum, last. The entry exists once its head does. Its length gives the position of the
+//! next entry, so a gap in the chain is detected. About 16 MiB of positions are one partition.
 //!
-//! # Why nothing that was acknowledged is lost, and nothing comes twice
+//! # Why no acknowledged entry is lost and none appears twice
 //!
-//! Writes and reads are those of a majority: what is written is seen by every read that
-//! begins later, and what a read has seen a majority has, for the nodes repair what they
-//! disagree on before they answer. (With `consistency=one` none of this holds.)
+//! Writes and reads use a majority: every read that begins after a write sees it. A row that a read has seen
+//! is on a majority, because the nodes repair differences before they respond. (With `consistency=one` none
+//! of this holds.)
 //!
-//! *Taking* a log is: begin epoch n + 1, by lightweight transaction (the fence); only then
-//! read the log; then decide, by another, that the epoch starts where the log ended. Epoch
-//! n + 1 is begun only once the start of epoch n is decided.
-//! *Appending* in epoch n is: write the entry; only then read the newest epoch; acknowledge
-//! if it is still n, else refuse for ever.
+//! *Taking* a log has three steps: begin epoch n + 1 by lightweight transaction (the fence); then read the
+//! log; then decide, by another transaction, that the epoch starts where the log ended. Epoch n + 1 begins
+//! only after the start of epoch n is decided. *Appending* in epoch n has three steps: write the entry; then
+//! read the newest epoch; acknowledge if it is still n, otherwise refuse for ever.
 //!
-//! - *Acknowledged entries stay.* Let an entry of epoch n be acknowledged. Its owner read
-//!   the newest epoch after the write, and saw no n + 1: so n + 1 was begun after that read
-//!   began, and whoever decides where n + 1 starts read the log later still: it saw the
-//!   entry, and the start lies behind it.
-//! - *A late request changes nothing.* A write of epoch n that arrives after the start of
-//!   n + 1 was decided lies at or behind that start (what lay before it was there), so it is
-//!   void. This covers requests that the network held back, replicas that are told later by
-//!   others what they missed, and an owner that slept for an hour.
-//! - *A repeated request changes nothing.* It has the same key, the same bytes and the same
-//!   timestamp. An owner whose answers are lost goes on asking, then refuses; whoever takes
-//!   the log next settles whether the entry is there.
-//! - *What a reader has seen stays.* It reads the log, then the epochs. An entry of the
-//!   newest epoch had reached a majority before it looked for a newer one, so whoever takes
-//!   the log later sees it too. Of older epochs it takes what lies before the next start.
-//!   If the newest epoch has no start yet, its taker is at it, or died: the reader decides
-//!   the start itself, in the same way. Only the first decision counts, and all of them
-//!   count on reads that began after the fence.
-//! - *Takers do not cross.* Two that begin the same epoch: one wins. One that is slow
-//!   between fence and start finds the start decided (by a reader, or the next taker, which
-//!   decides it before it begins its own epoch), takes that one, and is refused at its first
-//!   append if a newer epoch was begun.
-//! - *No clock matters.* Rows of logs have one timestamp for ever, and transactions have an
-//!   order of their own. Only a holder's 30 seconds are a clock's, and nothing rests on them.
+//! - *Acknowledged entries stay.* Let an entry of epoch n be acknowledged. Its owner read the newest epoch
+//!   after the write and saw no n + 1. So n + 1 began after that read began, and the process that decides its
+//!   start read the log later still. It saw the entry, so the start is after the entry.
+//! - *A late request changes nothing.* A write of epoch n that arrives after the start of n + 1 was decided
+//!   is at or after that start, so it is void. This covers requests that the network delayed, replicas that
+//!   are repaired late, and an owner that was suspended for an hour.
+//! - *A repeated request changes nothing.* It has the same key, bytes and timestamp. An owner whose responses
+//!   are lost retries, then refuses. The next owner settles whether the entry is there.
+//! - *Seen entries stay.* A reader reads the log, then the epochs. An entry of the newest epoch had reached a
+//!   majority before the reader looked for a newer epoch, so every later owner sees it too. Of older epochs
+//!   the reader takes the entries before the next start. If the newest epoch has no start, its owner is still
+//!   deciding or has died, and the reader decides the start in the same way. Only the first decision counts,
+//!   and every decision is based on reads that began after the fence.
+//! - *New owners do not conflict.* Of two that begin the same epoch one wins. One that is slow between fence
+//!   and start may find the start decided by a reader or by the next owner, which decides it before it begins
+//!   its own epoch. It uses that start, and is refused at its first append if a newer epoch has begun.
+//! - *No clock matters.* Rows of logs have a constant timestamp, and transactions have their own order. Only
+//!   a holder's 30 seconds depend on a clock, and no guarantee depends on them.
 //!
-//! `tests/model.rs` plays these rules in random histories: all of them are needed.
+//! `tests/model.rs` runs these rules in random histories and shows that each is needed.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -60,11 +53,11 @@ use crate::cluster::{Agreed, Link};
 use crate::epochs::{self, Epochs};
 use crate::names::{self, Kind};
 
-/// Positions of one partition.
+/// Positions per partition.
 const BUCKET: u64 = 16 << 20;
-/// The most bytes of a row.
+/// Maximum bytes per row.
 const PART: usize = 64 << 10;
-/// Rows fetched at once.
+/// Page size in rows.
 const AT_A_TIME: i32 = 200;
 
 const WRITE: &str = "INSERT INTO kubist_log (store, writer, bucket, position, epoch, part, length, checksum, bytes) \
@@ -81,12 +74,12 @@ fn bucket(position: u64) -> i32 {
     i32::try_from(position / BUCKET).unwrap_or(i32::MAX)
 }
 
-/// Where the entry after this one lies. One of no bytes has a position of its own too.
+/// Returns the position after an entry. An empty entry has a position of its own too.
 fn after(position: u64, length: u64) -> u64 {
     position + length + 1
 }
 
-/// An entry's rows, as far as they were found.
+/// The rows of an entry, as far as they were found.
 #[derive(Default)]
 struct Rows {
     head: Option<(u64, u32)>,
@@ -119,7 +112,7 @@ impl Rows {
 
 type Found = BTreeMap<(u64, i64), Rows>;
 
-/// The entries of one partition from a position on, of whatever epoch, as a majority has them.
+/// Reads the entries of one partition from a position on, of all epochs, from a majority.
 async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found> {
     let mut found = Found::new();
     let values = (store, writer, bucket(from), from as i64);
@@ -138,24 +131,24 @@ async fn rows(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Found
     Ok(found)
 }
 
-/// What is read of a log from a position on, partition by partition until it has so many bytes, and what is wrong with
-/// the entry after that, if anything is.
+/// Reads the log from a position on, partition by partition, until it has `most` bytes. Also returns the
+/// damage of the next entry, if there is any.
 pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) -> Result<(LogTail, Option<Error>)> {
     check_part(writer)?;
     let mut tail = LogTail { entries: Vec::new(), next: from, durable: from };
-    // Where the log is known to go on.
+    // A position where the log is known to continue.
     let mut known = 0;
     loop {
         let found = rows(link, store, writer, tail.next).await?;
         if found.is_empty() && tail.next > 0 && tail.next >= known {
             return Ok((tail, None));
         }
-        // Read after the entries: see the head.
+        // Read after the entries: see the module's documentation.
         let epochs = settled(link, store, writer, tail.next).await?;
         let (partition, before) = (bucket(tail.next), tail.next);
         let mut wrong = follow(&found, &epochs, &mut tail);
         if wrong.is_none() && bucket(tail.next) != partition {
-            // Positions are bytes.
+            // Positions count bytes.
             match tail.next - from < most {
                 true => continue,
                 false => return Ok((tail, None)),
@@ -166,7 +159,7 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) 
             if goes_on.is_none() {
                 return Ok((tail, None));
             }
-            // It may have grown since it was read: a second look that gets no further is damage.
+            // The log may have grown since it was read. A second read without progress means damage.
             if goes_on > Some(known) || tail.next > before {
                 known = goes_on.unwrap_or(0);
                 continue;
@@ -179,8 +172,8 @@ pub async fn read(link: &Link, store: Uuid, writer: &str, from: u64, most: u64) 
     }
 }
 
-/// A position behind `end` at which the log has something: an epoch's start, or an entry in
-/// the next partition.
+/// Returns a position after `end` where the log has something: the start of an epoch, or an entry in the next
+/// partition.
 async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u64) -> Result<Option<u64>> {
     let started = epochs.0.iter().filter_map(|epoch| epoch.start).filter(|start| *start > end).max();
     if started.is_some() {
@@ -191,7 +184,7 @@ async fn goes_on(link: &Link, store: Uuid, writer: &str, epochs: &Epochs, end: u
     Ok(own.map(|(position, _)| *position))
 }
 
-/// Goes along the chain as far as the partition holds it; says what is wrong, if it breaks off.
+/// Follows the chain within the partition. Returns the damage, if the chain is broken.
 fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> {
     while let Some(epoch) = epochs.of(tail.next) {
         let Some(entry) = found.get(&(tail.next, epoch)) else { break };
@@ -210,8 +203,8 @@ fn follow(found: &Found, epochs: &Epochs, tail: &mut LogTail) -> Option<String> 
     later.next().map(|((position, _), _)| format!("no entry is there, but one follows at {position}"))
 }
 
-/// The epochs, of which the newest has a start; decides it, if need be.
-/// [`Error::Missing`] if the log was never taken.
+/// Returns the epochs after the newest has a start; decides the start if necessary. [`Error::Missing`] if the
+/// log was never taken.
 async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Epochs> {
     loop {
         let epochs = Epochs::read(link, store, writer, from).await?;
@@ -227,8 +220,8 @@ async fn settled(link: &Link, store: Uuid, writer: &str, from: u64) -> Result<Ep
     }
 }
 
-/// Where the log ends, by the epochs that have a start: read after the newest was begun,
-/// and whole, for only what is read is repaired. [`Error::Damaged`] if an entry is missing.
+/// Returns the end of the log by the epochs that have a start. Reads complete rows after the newest epoch
+/// began, because only rows that are read are repaired. [`Error::Damaged`] if an entry is missing.
 async fn end(link: &Link, store: Uuid, writer: &str) -> Result<u64> {
     let epochs = Epochs::read(link, store, writer, u64::MAX).await?;
     let start = epochs.0.iter().find_map(|epoch| epoch.start).unwrap_or(0);
@@ -249,7 +242,7 @@ async fn end(link: &Link, store: Uuid, writer: &str) -> Result<u64> {
     }
 }
 
-/// The same, and where a damaged one breaks off.
+/// Returns the end of the log, or the position of its damage.
 async fn extent(link: &Link, store: Uuid, writer: &str) -> Result<u64> {
     match end(link, store, writer).await {
         Err(Error::Damaged { offset, .. }) => Ok(offset),
@@ -261,7 +254,7 @@ pub async fn list(link: &Link, store: Uuid) -> Result<Vec<String>> {
     names::list(link, store, Kind::Log).await
 }
 
-/// A log's bytes, and one for each of its entries: from the position where it ends.
+/// Returns the bytes of each log plus one for each entry, from the log's end position.
 pub async fn sizes(link: &Link, store: Uuid) -> Result<Vec<Size>> {
     let names = list(link, store).await?;
     let ends = iter(&names).map(|name| extent(link, store, name)).buffered(link.location.parallel);
@@ -273,7 +266,7 @@ pub async fn delete(link: &Link, store: Uuid, writer: &str) -> Result<()> {
     let mut position = extent(link, store, writer).await?;
     let deletions = (0..=bucket(position)).map(async |bucket| link.run(DELETE, &(store, writer, bucket)).await);
     iter(deletions).buffered(link.location.parallel).try_collect::<()>().await?;
-    // What follows a hole.
+    // Partitions after a gap.
     loop {
         position = (position / BUCKET + 1) * BUCKET;
         if rows(link, store, writer, position).await?.is_empty() {
@@ -293,7 +286,7 @@ pub async fn own(link: Link, store: Uuid, writer: &str) -> Result<Box<dyn LogOwn
     let taken = take(&link, store, writer).await;
     if taken.is_err() {
         me.end();
-        // It ends by itself if this fails too.
+        // If this fails too, the claim expires.
         let _ = epochs::release(&link, store, writer, &me).await;
     }
     let (epoch, position) = taken?;
@@ -302,7 +295,7 @@ pub async fn own(link: Link, store: Uuid, writer: &str) -> Result<Box<dyn LogOwn
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(RENEWAL).await;
-                // Tried again the next time.
+                // A failure is retried at the next renewal.
                 let _ = epochs::renew(&link, store, &writer, &me).await;
             }
         })
@@ -311,7 +304,7 @@ pub async fn own(link: Link, store: Uuid, writer: &str) -> Result<Box<dyn LogOwn
     Ok(Box::new(CassandraLog { link, store, writer: writer.to_owned(), me, renewal, epoch, position, failed: None }))
 }
 
-/// Begins an epoch and says where it starts.
+/// Begins an epoch and decides its start.
 async fn take(link: &Link, store: Uuid, writer: &str) -> Result<(i64, u64)> {
     loop {
         let last = match settled(link, store, writer, u64::MAX).await {
@@ -348,7 +341,7 @@ impl CassandraLog {
     }
 
     async fn write(&self, part: usize, head: Option<(i64, i64)>, bytes: &[u8]) -> Result<()> {
-        // Unset, for a null would be a deletion.
+        // Unset, because a null would be a deletion.
         let (length, checksum) = head.map_or((Unset, Unset), |(length, checksum)| (Set(length), Set(checksum)));
         let bytes = Bytes::copy_from_slice(bytes);
         let key = (self.store, &self.writer, bucket(self.position), self.position as i64, self.epoch, part as i32);
@@ -356,7 +349,7 @@ impl CassandraLog {
         self.link.run(WRITE, &(store, writer, bucket, position, epoch, part, length, checksum, bytes)).await
     }
 
-    /// Writes an entry, then looks whether the log is still ours.
+    /// Writes an entry, then checks that this process still owns the log.
     async fn put(&self, entry: &[u8]) -> Result<()> {
         let first = &entry[..entry.len().min(PART)];
         let rest = entry[first.len()..].chunks(PART);
@@ -407,7 +400,7 @@ impl Drop for CassandraLog {
         if self.link.is_this_process() {
             self.renewal.abort();
             self.me.end();
-            // It ends by itself if this fails.
+            // If this fails, the claim expires.
             let _ = self.link.wait(epochs::release(&self.link, self.store, &self.writer, &self.me));
         }
     }

@@ -1,8 +1,8 @@
-//! Lists of names, one partition for each kind of thing in a store.
+//! Lists of names, one partition per kind of thing in a store.
 //!
-//! A name is written before the segment or the object that it is for, and removed after it;
-//! so a list may have a name too many for a moment, and never one too few. A log is the
-//! exception: its name comes last, for there is nothing in it before.
+//! A name is added before its segment or object is written, and removed after it. So a list may briefly have
+//! an extra name, but never lacks one. Logs are the exception: the name comes last, because the log is empty
+//! before.
 
 use kubist_store::Result;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ const REMOVE: &str = "DELETE FROM kubist_names WHERE store = ? AND kind = ? AND 
 const LIST: &str = "SELECT name FROM kubist_names WHERE store = ? AND kind = ?";
 const BETWEEN: &str = "SELECT name FROM kubist_names WHERE store = ? AND kind = ? AND name >= ? AND name < ?";
 
-/// What a name is for.
+/// The kind of thing that has the name.
 #[derive(Clone, Copy)]
 pub enum Kind {
     Segment,
@@ -41,13 +41,13 @@ pub async fn remove(link: &Link, store: Uuid, kind: Kind, name: &str) -> Result<
     link.run(REMOVE, &(store, kind.word(), name)).await
 }
 
-/// In ascending order.
+/// Returns all names in ascending order.
 pub async fn list(link: &Link, store: Uuid, kind: Kind) -> Result<Vec<String>> {
     let found: Vec<(String,)> = link.all(LIST, &(store, kind.word()), Agreed::Enough).await?;
     Ok(found.into_iter().map(|(name,)| name).collect())
 }
 
-/// The names from `low` to before `high`.
+/// Returns the names from `low` to before `high`.
 pub async fn between(link: &Link, store: Uuid, kind: Kind, low: &str, high: &str) -> Result<Vec<String>> {
     let found: Vec<(String,)> = link.all(BETWEEN, &(store, kind.word(), low, high), Agreed::Enough).await?;
     Ok(found.into_iter().map(|(name,)| name).collect())

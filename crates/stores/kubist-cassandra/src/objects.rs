@@ -1,12 +1,11 @@
 //! Objects: small values that are put once.
 //!
-//! A name is claimed by lightweight transaction, with a number of the claimant's own, by
-//! which a claim that is repeated knows that it was the winner. A value too big for a row
-//! is written first, in blocks under that number, and the claim then names it: so a name
-//! never leads to half a value. Rows of objects are never touched but by such transactions.
+//! A lightweight transaction claims a name with a unique number (nonce), by which a repeated claim recognizes
+//! that it has won. A value that is too large for a row is first written as blocks under that number, and the
+//! claim then names it. So a name never leads to half a value. Only such transactions change the rows of
+//! objects.
 //!
-//! The objects of a folder are the rows of one partition, and the folders of a store are a
-//! list of names that only grows.
+//! The objects of a folder are one partition. The folders of a store are a list of names that only grows.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -22,10 +21,10 @@ use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 use crate::{blocks, identity};
 
-/// A value up to this length lies in its row.
+/// Values up to this length are stored in the row.
 const IN_ROW: usize = 4 << 10;
 
-// All columns, always: what a read does not ask for, it does not repair.
+// All columns in every query: a read repairs only the columns that it requests.
 const FIND: &str =
     "SELECT nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? AND name = ?";
 const CLAIM: &str = "INSERT INTO kubist_objects (store, folder, name, nonce, length, checksum, value) \
@@ -37,16 +36,16 @@ const LIST_AFTER: &str = "SELECT name, nonce, length, checksum, value FROM kubis
 const ANY: &str =
     "SELECT name, nonce, length, checksum, value FROM kubist_objects WHERE store = ? AND folder = ? LIMIT 1";
 
-/// Folders that this handle knows to be listed, none of them an object.
+/// Folders that this handle knows to be listed, and not to be objects.
 #[derive(Debug, Default)]
 pub struct Folders(Mutex<HashSet<String>>);
 
-/// Folder, with its slash, and the last part of a name.
+/// Splits a name into its folder, with the slash, and its last part.
 fn parts(name: &str) -> (&str, &str) {
     name.split_at(name.rfind('/').map_or(0, |slash| slash + 1))
 }
 
-/// What the blocks of a value are kept under; no segment is called so.
+/// The name of a value's blocks, which no segment can have.
 fn blocks_of(nonce: Uuid) -> String {
     format!("object/{nonce}")
 }
@@ -54,7 +53,7 @@ fn blocks_of(nonce: Uuid) -> String {
 pub async fn put_if_absent(link: &Link, store: Uuid, folders: &Folders, name: &str, value: &[u8]) -> Result<bool> {
     check_object(name)?;
     let (folder, leaf) = parts(name);
-    // What a majority shows is there to stay, so a name that is taken needs no transaction.
+    // A name that a majority has is permanent, so a taken name needs no transaction.
     let (taken, ()) = try_join(exists(link, store, name), be_no_folder(link, store, name)).await?;
     if taken {
         return Ok(false);
@@ -77,7 +76,7 @@ pub async fn put_if_absent(link: &Link, store: Uuid, folders: &Folders, name: &s
     Ok(won)
 }
 
-/// A row of an object, all of it.
+/// A complete row of an object.
 struct Found {
     nonce: Uuid,
     length: u64,
@@ -85,9 +84,9 @@ struct Found {
     value: Option<Bytes>,
 }
 
-/// An object's row, as a majority has it. The condition of a deletion asks for the nonce
-/// alone, and so may repair no more of a row than that: one that is there in part is asked
-/// for once more, as transactions do, which brings it whole or finds that it is gone.
+/// Reads an object's row from a majority. The condition of a deletion requests only the nonce, so it may
+/// repair only that column. An incomplete row is therefore read again with serial consistency, which returns
+/// it completely or finds that it is gone.
 async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<Found>> {
     let (folder, leaf) = parts(name);
     type Row = (Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
@@ -108,9 +107,9 @@ async fn exists(link: &Link, store: Uuid, name: &str) -> Result<bool> {
     Ok(find(link, store, name).await?.is_some())
 }
 
-/// Refuses a name that is a folder with something in it.
+/// Returns an error if the name is a folder that is not empty.
 async fn be_no_folder(link: &Link, store: Uuid, name: &str) -> Result<()> {
-    // A slash is followed by a zero in the order of names.
+    // In name order a slash is followed by a zero.
     let below = names::between(link, store, Kind::Folder, &format!("{name}/"), &format!("{name}0")).await?;
     for folder in below {
         if !is_folder_empty(link, store, &folder).await? {
@@ -120,7 +119,7 @@ async fn be_no_folder(link: &Link, store: Uuid, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Puts a folder into the list, if none of its parts is an object.
+/// Adds a folder to the list, if none of its parents is an object.
 async fn list_folder(link: &Link, store: Uuid, folders: &Folders, folder: &str, name: &str) -> Result<()> {
     let known = || folders.0.lock().unwrap_or_else(PoisonError::into_inner);
     if folder.is_empty() || known().contains(folder) {
@@ -149,7 +148,7 @@ pub async fn get(link: &Link, store: Uuid, name: &str) -> Result<Option<Bytes>> 
         };
         match value {
             Some(value) if i64::from(crc32c::crc32c(&value)) == checksum => return Ok(Some(value)),
-            // Deleted while it was read.
+            // Deleted during the read.
             None if !exists_as(link, store, name, nonce).await? => {}
             _ => {
                 let what = "its checksum does not fit, or a part of it is missing".into();
@@ -163,12 +162,12 @@ async fn exists_as(link: &Link, store: Uuid, name: &str, nonce: Uuid) -> Result<
     Ok(find(link, store, name).await?.is_some_and(|found| found.nonce == nonce))
 }
 
-/// Names that begin with `prefix`, and the bytes of their values, in the names' order.
+/// Returns the names that begin with `prefix` and the sizes of their values, in name order.
 pub async fn list(link: &Link, store: Uuid, prefix: &str) -> Result<Vec<(String, u64)>> {
     list_after(link, store, prefix, "").await
 }
 
-/// The same, of names behind one; of the prefix's own folder only these are read.
+/// [`list`] of the names after `after`. Of the prefix's own folder only these are read.
 pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> Result<Vec<(String, u64)>> {
     let (own, _) = parts(prefix);
     let below = async {
@@ -185,7 +184,7 @@ pub async fn list_after(link: &Link, store: Uuid, prefix: &str, after: &str) -> 
     Ok(found)
 }
 
-/// What a folder holds behind a name; all of it behind the empty one.
+/// Returns the objects of a folder after a name, or all of them.
 async fn in_folder(link: &Link, store: Uuid, folder: &str, after: &str) -> Result<Vec<(String, u64)>> {
     type Row = (String, Option<Uuid>, Option<i64>, Option<i64>, Option<Bytes>);
     let found: Vec<Row> = match after {
@@ -214,7 +213,7 @@ pub async fn delete(link: &Link, store: Uuid, name: &str) -> Result<()> {
     loop {
         let Some(Found { nonce, length, value, .. }) = find(link, store, name).await? else { return Ok(()) };
         let decision = link.decide(DELETE, &(store, folder, leaf, nonce)).await?;
-        // It was deleted and another put: once more.
+        // It was deleted and another one put: try again.
         if !decision.applied && decision.uuid("nonce").is_some() {
             continue;
         }

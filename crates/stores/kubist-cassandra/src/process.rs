@@ -1,9 +1,8 @@
-//! What all stores of a process share: a runtime that drives the network, and one session
-//! for each cluster, login and keyspace.
+//! State that all stores of a process share: a runtime for the network, and one session per cluster, login
+//! and keyspace.
 //!
-//! A forked process has neither the runtime's threads nor a right to its parent's
-//! connections. So both belong to the process that made them: in a child, fresh ones are
-//! made when they are first needed, and the parent's are let be.
+//! A forked process has none of the runtime's threads and must not use its parent's connections. So a child
+//! creates its own on first use and does not touch the parent's.
 
 use std::collections::HashMap;
 use std::ptr::null_mut;
@@ -24,11 +23,11 @@ pub struct Process {
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
 
 impl Process {
-    /// This process's.
+    /// The state of this process.
     pub fn here() -> std::io::Result<&'static Process> {
         let id = std::process::id();
         let known = PROCESS.load(Ordering::Acquire);
-        // SAFETY: the pointer is null or came out of a box that is never freed.
+        // SAFETY: the pointer is null or came from a box that is never freed.
         if let Some(process) = unsafe { known.as_ref() }.filter(|process| process.id == id) {
             return Ok(process);
         }
@@ -39,8 +38,8 @@ impl Process {
             // SAFETY: published now, so never freed.
             Ok(_) => Ok(unsafe { &*made }),
             Err(other) => {
-                // SAFETY: no other thread has seen it; and what another thread of this process
-                // published is never freed.
+                // SAFETY: no other thread has seen `made`; a value that another thread published is never
+                // freed.
                 unsafe {
                     drop(Box::from_raw(made));
                     Ok(&*other)
@@ -49,7 +48,7 @@ impl Process {
         }
     }
 
-    /// The slot of a session; the first to use it connects.
+    /// Returns the slot of a session; its first user connects.
     pub fn session(&self, key: String) -> Arc<OnceCell<Arc<Cluster>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone()
     }

@@ -1,6 +1,6 @@
-//! How many nodes keep a copy, as a location says it and as CQL does. It must not know a cluster.
+//! Translates replication settings of locations into CQL, independent of any cluster.
 
-/// The replication setting of a keyspace, from `3` or `dc1:3,dc2:2`; `None` if it is neither.
+/// Returns the replication setting of a keyspace for `3` or `dc1:3,dc2:2`; `None` for other texts.
 pub fn replication(text: &str) -> Option<String> {
     let factor = |text: &str| text.parse::<u8>().ok().filter(|factor| *factor > 0);
     if let Some(factor) = factor(text) {

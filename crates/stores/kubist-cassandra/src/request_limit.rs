@@ -1,34 +1,33 @@
-//! How many requests are best on their way at once, learned from the answers.
+//! Adapts the number of concurrent requests to the measured latencies.
 //!
-//! While requests wait to be sent, the number on their way is the limit, and the rate of the
-//! cluster is the limit over the time that a request takes (Little's law). Latencies alone
-//! therefore show whether a higher limit raises the rate. From time to time a higher limit is
-//! tried, and kept if the rate grows with it; then a lower one, kept if the rate stays. Where
-//! more requests only wait for each other, latency grows with their number and the rate does
-//! not, so the limit settles where a queue would begin. The best limit depends on the size of
-//! requests and on the cluster (key-value scalability paper, figure 7: 32, 16 and 8 for small,
-//! medium and large ones). That is why none is fixed.
+//! While requests wait to be sent, the number of concurrent requests equals the limit, and the cluster's rate
+//! is the limit divided by the latency (Little's law). So latencies show whether a higher limit raises the
+//! rate. Periodically a higher limit is tried, and kept if the rate grows with it; then a lower one, kept if
+//! the rate stays. Where more requests only queue, latency grows with their number and the rate does not, so
+//! the limit settles where a queue would begin. The best limit depends on the size of requests and on the
+//! cluster (key-value scalability paper, figure 7: 32, 16 and 8 for small, medium and large ones), so none is
+//! fixed.
 //!
-//! Pure: times are handed in.
+//! Pure: times are arguments.
 
-/// A step is by this factor.
+/// The factor of a step.
 const STEP: f64 = 1.5;
-/// A step up is kept if the rate grows by this share of the step.
+/// A step up is kept if the rate grows by at least this fraction of the step.
 const WORTH: f64 = 0.3;
-/// A step down is kept if this share of the rate remains.
+/// A step down is kept if at least this fraction of the rate remains.
 const ENOUGH: f64 = 0.95;
-/// Answers over which a rate is measured, for each request on its way.
+/// Responses per rate measurement, for each concurrent request.
 const WINDOW: usize = 8;
-/// Windows between one step that failed and the next.
+/// Windows between a failed step and the next.
 const REST: u32 = 8;
 
-/// The number of requests on their way, and what is known of it.
+/// The limit of concurrent requests, and its measurements.
 #[derive(Debug)]
 pub struct RequestLimit {
     limit: usize,
     least: usize,
     most: usize,
-    /// Answers still to come to requests that were sent before the last step.
+    /// Outstanding responses to requests that were sent before the last step.
     old: usize,
     answers: usize,
     work: f64,
@@ -39,7 +38,7 @@ pub struct RequestLimit {
 
 #[derive(Debug)]
 enum Trial {
-    /// Nothing is tried for this number of windows.
+    /// No trial for this number of windows.
     Rest(u32),
     Up(Before),
     Down(Before),
@@ -52,20 +51,19 @@ struct Before {
 }
 
 impl RequestLimit {
-    /// Begins with `limit`; stays between `least` and `most`.
+    /// Starts with `limit`, and stays between `least` and `most`.
     pub fn new(limit: usize, least: usize, most: usize) -> RequestLimit {
         let limit = limit.clamp(least, most);
         let (answers, work, seconds) = (0, 0.0, 0.0);
         RequestLimit { limit, least, most, old: 0, answers, work, seconds, trial: Trial::Rest(0), up_next: true }
     }
 
-    /// How many requests may be on their way now.
+    /// The current limit.
     pub fn now(&self) -> usize {
         self.limit
     }
 
-    /// A request was answered that was sent when no more could be: how much it asked for, in
-    /// any unit, and how long it took.
+    /// Adds a response to a request that was sent at the limit: its work, in any unit, and its latency.
     pub fn answered(&mut self, work: f64, seconds: f64) {
         if self.least == self.most {
             return;
@@ -84,9 +82,9 @@ impl RequestLimit {
         }
     }
 
-    /// The cluster could not do what it was asked to.
+    /// Reports that the cluster failed a request.
     pub fn failed(&mut self) {
-        // Others that were on their way fail for the same reason.
+        // Other concurrent requests fail for the same reason.
         if self.old == 0 {
             self.settle(self.limit / 2);
         }
@@ -140,11 +138,11 @@ mod tests {
 
     use super::*;
 
-    /// A cluster that serves `best` requests side by side in a second each; more wait.
+    /// A cluster that serves `best` requests in parallel, one second each; others wait.
     fn serve(limit: &mut RequestLimit, best: f64, answers: usize, rng: &mut SmallRng) {
         for _ in 0..answers {
             let work = 1.0 + f64::from(rng.random_range(0..32u32));
-            // Times scatter as they do where requests meet by chance.
+            // Latencies scatter exponentially, as in a queue with random arrivals.
             let luck = -(1.0 - rng.random::<f64>()).ln();
             limit.answered(work, work * luck * (limit.now() as f64 / best).max(1.0));
         }

@@ -1,12 +1,11 @@
-//! The CQL tables, which all Kubist tables of a keyspace share, and how they come to be.
+//! The CQL tables, which all Kubist tables of a keyspace share, and their creation.
 //!
-//! A table's id is derived from its name, so that clients that make it at the same moment,
-//! through different nodes, make the same one. FORMAT.md says what the columns hold.
+//! A CQL table's id is derived from its name, so clients that create it at the same time through different
+//! nodes create the same one. FORMAT.md describes the columns.
 //!
-//! No clock is trusted. What is written once is written with timestamp 1, so that any
-//! deletion is younger and a repeated or late request changes nothing; a segment's length
-//! is its own timestamp, so that the longest wins; and whatever is decided goes through
-//! lightweight transactions, which have an order of their own.
+//! No clock is trusted. Data is written with timestamp 1, so any deletion is later, and a repeated or late
+//! request changes nothing. A segment's length is its own timestamp, so the longest wins. Decisions are
+//! lightweight transactions, which have their own order.
 
 use kubist_store::Result;
 use uuid::Uuid;
@@ -15,14 +14,13 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::cluster::{Agreed, Link};
 use crate::replication::replication;
 
-/// Time for a replica to hear of a deletion before it is forgotten. A name that such a
-/// replica brings back later does no harm (see the crate's head), so it is short: reading
-/// over many forgotten names is what would be slow.
+/// How long a deletion is remembered. A replica that restores a name later does no harm (see the crate's
+/// documentation), so the time is short: reading over many deleted names would be slow.
 const GRACE_SECONDS: u32 = 3600;
 
 /// Names, columns and keys.
 const TABLES: [(&str, &str, &str); 7] = [
-    // A name that came back would lead to a table that was dropped: ten days, as usual.
+    // A name that reappeared would lead to a dropped table: ten days, the default.
     ("kubist_tables", "name text PRIMARY KEY, id uuid", " AND gc_grace_seconds = 864000"),
     ("kubist_names", "store uuid, kind text, name text, PRIMARY KEY ((store, kind), name)", ""),
     (
@@ -36,7 +34,7 @@ const TABLES: [(&str, &str, &str); 7] = [
         "store uuid, name text, nonce uuid, length bigint, gone boolean, PRIMARY KEY ((store, name))",
         "",
     ),
-    // What comes here is packed already.
+    // The blocks are already compressed.
     (
         "kubist_blocks",
         "store uuid, name text, bucket int, start bigint, bytes blob, PRIMARY KEY ((store, name, bucket), start)",
@@ -56,7 +54,7 @@ const TABLES: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// Are keyspace and tables there?
+/// Returns whether keyspace and tables exist.
 pub async fn is_there(link: &Link) -> Result<bool> {
     let found: Vec<(String,)> = link
         .all(
@@ -68,7 +66,7 @@ pub async fn is_there(link: &Link) -> Result<bool> {
     Ok(TABLES.iter().all(|(name, ..)| found.iter().any(|(found,)| found == name)))
 }
 
-/// Makes keyspace and tables, as far as they are not there.
+/// Creates missing keyspace and tables.
 pub async fn make(link: &Link) -> Result<()> {
     let keyspace = &link.location.keyspace;
     let found: Vec<(String,)> = link

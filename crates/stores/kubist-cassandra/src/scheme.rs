@@ -1,4 +1,4 @@
-//! The scheme `cassandra`: from the text of a location to a store.
+//! The scheme `cassandra`: turns the text of a location into a store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl Scheme for Clusters {
     }
 }
 
-/// A location, and the text that it was parsed from, which may hold a password.
+/// A location, and its original text, which may contain a password.
 struct Located {
     given: String,
     location: Location,

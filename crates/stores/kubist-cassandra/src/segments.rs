@@ -1,16 +1,14 @@
-//! Segments: streams of bytes, cut into blocks that are sent as they fill up.
+//! Segments: byte streams, split into blocks that are sent when they are full.
 //!
-//! A segment's name is claimed by lightweight transaction. Its length is written by its one
-//! owner, after all blocks up to it were acknowledged, with itself as timestamp: so the
-//! longest wins, whatever clocks say and in whatever order requests arrive. What is written
-//! is never written again: the block after a sync begins where the last one ended, on a row
-//! of its own.
+//! A lightweight transaction claims a segment's name. Its one owner writes the length after all blocks up to
+//! it were acknowledged. The length is its own timestamp, so the longest wins, whatever the clocks and the
+//! order of requests. Nothing is written twice: the block after a sync begins where the last one ended, in a
+//! new row.
 //!
-//! A segment is marked as gone before it is deleted, so that a reader learns that it is
-//! gone and not that it is damaged, then removes its blocks, and its name from the list
-//! last: a deletion that was interrupted is seen, and done again. The mark stays for a day:
-//! a claim of the same name that was on its way meanwhile must fail, for whatever it led to
-//! would be deleted with the rest.
+//! A deletion first marks the segment as gone, so that a reader reports it as missing, not as damaged. Then
+//! it removes the blocks, and last the name from the list, so an interrupted deletion is visible and
+//! repeated. The mark stays for a day: a delayed claim of the same name must fail, because its data would be
+//! deleted too.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -28,7 +26,7 @@ use crate::blocks::{self, BLOCK, MOST_SENT, end_of_block};
 use crate::cluster::{Agreed, Link};
 use crate::names::{self, Kind};
 
-/// The bytes that may be asked for before a segment's length is known.
+/// Maximum bytes of a read that starts before the segment's length is known.
 const LITTLE: u64 = 64 << 20;
 
 const CLAIM: &str = "UPDATE kubist_segments SET nonce = ? WHERE store = ? AND name = ? IF nonce = null";
@@ -38,11 +36,11 @@ const MARK: &str =
     "UPDATE kubist_segments USING TTL 86400 SET gone = true, nonce = ? WHERE store = ? AND name = ? IF gone = null";
 const FORGET: &str = "DELETE length FROM kubist_segments WHERE store = ? AND name = ?";
 
-/// Lengths that this handle has seen: they only grow, so most reads need not ask.
+/// Lengths that this handle has seen. They only grow, so most reads need no request for the length.
 #[derive(Debug, Default)]
 pub struct Lengths(Mutex<HashMap<String, u64>>);
 
-/// No more lengths are remembered.
+/// Maximum number of remembered lengths.
 const MOST_LENGTHS: usize = 1 << 16;
 
 impl Lengths {
@@ -89,7 +87,7 @@ pub async fn create(link: Link, store: Uuid, name: &str) -> Result<Box<dyn Segme
     }))
 }
 
-/// Its length, as far as it was synced, and whether it is only what a deletion has left.
+/// Returns the synced length, and whether only the mark of a deletion is left.
 async fn find(link: &Link, store: Uuid, name: &str) -> Result<Option<(u64, bool)>> {
     type Found = (Option<Uuid>, Option<i64>, Option<bool>);
     let found: Option<Found> = link.first(FIND, &(store, name), Agreed::Enough).await?;
@@ -142,7 +140,7 @@ pub async fn read(
     Ok(found)
 }
 
-/// May it be asked for before it is known to be there? Damage may ask for anything.
+/// Whether the read may start before the length is known. Damaged data may request anything.
 fn is_little(ranges: &[Range<u64>]) -> bool {
     let length = |range: &Range<u64>| range.end.checked_sub(range.start);
     ranges.iter().try_fold(0u64, |all, range| all.checked_add(length(range)?)).is_some_and(|all| all <= LITTLE)
@@ -177,7 +175,7 @@ struct CassandraSegment {
     link: Link,
     store: Uuid,
     name: String,
-    /// Bytes that no block was sent with yet, and where they begin.
+    /// Bytes that are not sent yet, and their offset.
     pending: BytesMut,
     start: u64,
     synced: u64,
@@ -186,7 +184,7 @@ struct CassandraSegment {
 }
 
 impl CassandraSegment {
-    /// Does something once nothing has failed, and nothing more if it does.
+    /// Runs `act`, unless an earlier call failed.
     fn carefully<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(cause) = &self.failed {
             return Err(Error::Refused { file: file(&self.link, &self.name), cause: cause.clone() });
@@ -198,7 +196,7 @@ impl CassandraSegment {
         done
     }
 
-    /// Sends what is pending as a block. The oldest of too many on the way is waited for.
+    /// Sends the pending bytes as a block. Waits for the oldest blocks if too many are outstanding.
     fn send(&mut self) -> Result<()> {
         let bytes = self.pending.split().freeze();
         self.pending.reserve(BLOCK as usize);

@@ -1,7 +1,7 @@
-//! Connections to the nodes of a cluster: how they are made, and why they are refused.
+//! Connections to the nodes of a cluster, and the reasons why they fail.
 //!
-//! All stores of a process with the same hosts, login and keyspace share one. It must not know
-//! what is asked over it.
+//! All stores of a process with the same hosts, login and keyspace share one session. This module must not
+//! know its requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -22,22 +22,22 @@ use tokio::sync::OnceCell;
 use crate::location::{Location, PASSWORD_VARIABLE};
 use crate::tls;
 
-/// A cluster that refuses connections does so, or fails to answer, within this time.
+/// Timeout of a connection.
 const CONNECT: Duration = Duration::from_secs(3);
-/// One attempt; the nodes themselves give up earlier.
+/// Timeout of one attempt; the nodes themselves give up earlier.
 const ATTEMPT: Duration = Duration::from_secs(6);
-/// How often the nodes are asked whether they agree on the schema.
+/// Interval of checks whether the nodes agree on the schema.
 const AGREEMENT: Duration = Duration::from_millis(50);
 
-/// Connections to the nodes of a cluster, and the statements that they know.
+/// Connections to the nodes of a cluster, and their prepared statements.
 pub struct Cluster {
     pub session: Session,
     pub statements: RwLock<HashMap<&'static str, PreparedStatement>>,
-    /// All connections know the keyspace, which statements do not name.
+    /// Set once all connections use the keyspace, which statements do not name.
     pub in_keyspace: OnceCell<()>,
 }
 
-/// Connects to the nodes that a location names.
+/// Connects to the nodes of a location.
 pub async fn connect(location: &Location) -> Result<Arc<Cluster>> {
     let profile = ExecutionProfile::builder()
         .consistency(location.agreement.consistency())
@@ -63,7 +63,7 @@ pub async fn connect(location: &Location) -> Result<Arc<Cluster>> {
     Ok(Arc::new(Cluster { session, statements: RwLock::default(), in_keyspace: OnceCell::new() }))
 }
 
-/// No node accepted the connection.
+/// The error if no node accepted the connection.
 fn refused(location: &Location, error: &NewSessionError) -> Error {
     let why = match error {
         NewSessionError::FailedToResolveAnyHostname(_) => "no host of that name is known".to_owned(),
@@ -96,7 +96,7 @@ fn not_let_in(location: &Location, error: &ConnectionError) -> String {
     }
 }
 
-/// What an error is about in the end.
+/// The text of the innermost cause.
 fn deepest(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

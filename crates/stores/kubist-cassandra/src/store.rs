@@ -1,4 +1,4 @@
-//! The store: each operation, waited for.
+//! The store: runs each operation and waits for it.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::objects::Folders;
 use crate::segments::Lengths;
 use crate::{blocks, epochs, identity, logs, objects, schema, segments};
 
-/// A store in tables of an Apache Cassandra cluster, or of another database that speaks its
-/// protocol. See the crate's head.
+/// A store in tables of an Apache Cassandra cluster, or of another database with its protocol. See the
+/// crate's documentation.
 #[derive(Debug)]
 pub struct CassandraStore {
     link: Link,
@@ -36,13 +36,12 @@ impl std::fmt::Debug for Link {
 }
 
 impl CassandraStore {
-    /// Opens the store at a location; [`Error::Missing`] if there is none, and
-    /// [`Error::Unreachable`] if the cluster does not answer.
+    /// Opens the store at a location.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] if there is no such store; [`Error::Unreachable`] if the cluster does not
-    /// answer, or refuses the connection.
+    /// [`Error::Missing`] if there is no such store; [`Error::Unreachable`] if the cluster does not respond
+    /// or refuses the connection.
     pub fn open(location: Location) -> Result<CassandraStore> {
         let link = Link::open(location)?;
         let find = async {
@@ -59,11 +58,11 @@ impl CassandraStore {
         Ok(CassandraStore::new(link, id))
     }
 
-    /// The same, and makes what is not there: the store, the tables, the keyspace.
+    /// Opens the store. Creates the store, the tables and the keyspace if they do not exist.
     ///
     /// # Errors
     ///
-    /// [`Error::Unreachable`] if the cluster does not answer, or does not permit it.
+    /// [`Error::Unreachable`] if the cluster does not respond or does not permit it.
     pub fn create(location: Location) -> Result<CassandraStore> {
         let link = Link::open(location)?;
         let make = async {

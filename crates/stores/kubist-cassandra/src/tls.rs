@@ -1,7 +1,7 @@
-//! Encrypted connections to nodes that prove their identity.
+//! TLS connections to authenticated nodes.
 //!
-//! A node's certificate must be vouched for by one in the file that the location names, be
-//! valid now, and be for the node's address: that is all that the driver knows of a node.
+//! A node's certificate must be signed by one in the location's file, be valid now, and match the node's
+//! address, which is all that the driver knows about a node.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::{ClientConfig, RootCertStore};
 
-/// How to connect, trusting whom the certificates in a PEM file vouch for.
+/// Returns a configuration that trusts the certificates in a PEM file.
 pub fn trusting(authorities: &str) -> Result<Arc<ClientConfig>> {
     let io = |source| Error::Io { operation: "read certificates from", file: authorities.to_owned(), source };
     let unusable = |what: String| io(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
@@ -28,7 +28,7 @@ pub fn trusting(authorities: &str) -> Result<Arc<ClientConfig>> {
     Ok(Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()))
 }
 
-/// Did a connection fail because the other side speaks something else?
+/// Whether a connection failed because the other side does not use TLS.
 pub fn is_not_spoken(error: &std::io::Error) -> bool {
     let source = error.get_ref().and_then(|source| source.downcast_ref());
     matches!(source, Some(rustls::Error::InvalidMessage(_)))

@@ -1,4 +1,4 @@
-//! The tests of stores on a cluster, one program: `--test it model::` runs those of `model.rs`.
+//! Tests of stores on a cluster, as one program: `--test it model::` runs those of `model.rs`.
 
 mod common;
 

@@ -1,9 +1,8 @@
-//! The protocol of logs (`logs`, `epochs`) as a model that plays random histories: three
-//! replicas that requests reach late, in any order, or never; takers, owners and readers
-//! that are slow or die between any two steps. A read repairs only the columns that it asks
-//! for. No clock appears in it, so any skew is covered.
+//! A model of the log protocol (`logs`, `epochs`) in random histories. Requests reach the three replicas
+//! late, in any order, or never. Owners and readers are slow or die between any two steps. A read repairs
+//! only the columns that it requests. The model has no clock, so it covers any clock skew.
 //!
-//! With all rules no history is wrong. Without any single one of them, some are.
+//! With all rules every history is correct. Without any single rule some histories fail.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,36 +14,36 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-/// A rule that is broken.
+/// A broken rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
-    /// An owner acknowledges without a look at the newest epoch.
+    /// An owner acknowledges without reading the newest epoch.
     OwnerDoesNotLook,
-    /// An owner looks before it writes.
+    /// An owner reads the epoch before it writes.
     OwnerLooksFirst,
-    /// A taker reads the log before it raises the fence.
+    /// A new owner reads the log before its fence.
     TakerReadsFirst,
     /// A reader reads the epochs before the log.
     ReaderReadsEpochsFirst,
-    /// An entry that only a minority has is not repaired when it is read.
+    /// Reading an entry that only a minority has does not repair it.
     ReadsDoNotRepair,
-    /// A start is decided by heads alone, though the last entry's bytes may be a minority's.
+    /// A start is decided by heads alone, although only a minority may have the last entry's bytes.
     LastIsNotReadInFull,
-    /// A reader of a fence without a start takes what it sees, and decides nothing.
+    /// A reader of a fence without a start returns its entries without deciding the start.
     ReaderDoesNotSettle,
-    /// A taker raises its fence though the one before has no start.
+    /// A new owner begins its epoch although the one before has no start.
     TakersCross,
-    /// The last decision on a start counts, not the first.
+    /// The last decision on a start counts instead of the first.
     StartsAreOverwritten,
-    /// Entries count whatever their epoch.
+    /// Entries of every epoch count.
     NothingIsVoid,
 }
 
-/// Position, epoch, and what tells entries apart.
+/// Position, epoch, and a number that distinguishes entries.
 type Row = (usize, usize, u32);
 
-/// What a replica has: of each row the head, the bytes, or both.
+/// A replica's part of each row: the head, the bytes, or both.
 #[derive(Default)]
 struct Replica {
     heads: BTreeSet<Row>,
@@ -55,12 +54,12 @@ struct World {
     rng: SmallRng,
     fault: Fault,
     replicas: [Replica; 3],
-    /// On their way to a replica.
+    /// Requests under way to a replica.
     requests: Vec<(usize, Row)>,
     /// Starts of the epochs from 1 on.
     starts: Vec<Option<usize>>,
     next: u32,
-    /// What was acknowledged, and the longest log that a reader has seen.
+    /// The acknowledged entries, and the longest log that a reader has seen.
     acknowledged: BTreeSet<u32>,
     seen: Vec<u32>,
     wrong: Option<String>,
@@ -68,7 +67,7 @@ struct World {
 
 type Shared = Rc<RefCell<World>>;
 
-/// Lets others go on.
+/// Lets other tasks run.
 fn pause() -> impl Future<Output = ()> {
     let mut paused = false;
     std::future::poll_fn(move |_| match std::mem::replace(&mut paused, true) {
@@ -77,7 +76,7 @@ fn pause() -> impl Future<Output = ()> {
     })
 }
 
-/// Done by a majority? Not known, if the answers are lost.
+/// Returns whether a majority has it; `false` if the responses were lost.
 async fn write(world: &Shared, row: Row) -> bool {
     world.borrow_mut().requests.extend((0..3).map(|replica| (replica, row)));
     loop {
@@ -92,13 +91,13 @@ async fn write(world: &Shared, row: Row) -> bool {
     }
 }
 
-/// A majority's rows that are there in full: what one of them lacks it has before this returns.
+/// Returns the complete rows of a majority, and repairs each of its replicas first.
 async fn read(world: &Shared) -> BTreeSet<Row> {
     let (heads, bytes) = ask(world, true).await;
     heads.intersection(&bytes).copied().collect()
 }
 
-/// A majority's heads, and nothing else of the rows.
+/// Returns a majority's heads and nothing else.
 async fn read_heads(world: &Shared) -> BTreeSet<Row> {
     ask(world, false).await.0
 }
@@ -127,7 +126,7 @@ async fn ask(world: &Shared, in_full: bool) -> (BTreeSet<Row>, BTreeSet<Row>) {
     (heads, bytes)
 }
 
-/// The entries of a log, in their order.
+/// Returns the entries of a log in order.
 fn chain(rows: &BTreeSet<Row>, starts: &[Option<usize>], fault: Fault) -> Vec<u32> {
     let mut entries: BTreeMap<(usize, usize), u32> = BTreeMap::new();
     for (position, epoch, entry) in rows {
@@ -141,7 +140,7 @@ fn chain(rows: &BTreeSet<Row>, starts: &[Option<usize>], fault: Fault) -> Vec<u3
     (0..).map_while(entry).collect()
 }
 
-/// Decides where an epoch starts, if that is open: where the log ends without it.
+/// Decides the start of an epoch, if it is undecided: the log's end without that epoch.
 async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
     let is_early = known.is_some();
     let heads = match known {
@@ -156,7 +155,7 @@ async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
     let fault = world.borrow().fault;
     if !is_early && fault != Fault::LastIsNotReadInFull {
         pause().await;
-        // An entry that has another behind it was acknowledged: only the last can be in part.
+        // An entry with a successor was acknowledged, so only the last can be incomplete.
         let rows = read(world).await;
         let newest = world.borrow().starts[..epoch - 1].iter().rev().find_map(|start| *start).unwrap_or(0);
         if length(&rows) < end && end > newest {
@@ -170,7 +169,7 @@ async fn settle(world: &Shared, epoch: usize, known: Option<BTreeSet<Row>>) {
     }
 }
 
-/// Takes the log and appends to it until it is refused, or dies.
+/// Takes the log and appends until it is refused or dies.
 async fn own(world: Shared) {
     let fault = world.borrow().fault;
     let early = match fault {
@@ -221,7 +220,7 @@ async fn own(world: Shared) {
     }
 }
 
-/// Reads the log again and again, and says what is wrong with what it finds.
+/// Reads the log repeatedly and checks it.
 async fn follow(world: Shared) {
     loop {
         pause().await;
@@ -258,7 +257,7 @@ async fn follow(world: Shared) {
     }
 }
 
-/// Brings requests to replicas, or loses them.
+/// Delivers requests to replicas, or loses them.
 async fn deliver(world: Shared) {
     loop {
         pause().await;
@@ -275,7 +274,7 @@ async fn deliver(world: Shared) {
     }
 }
 
-/// What goes wrong in a history, if anything does.
+/// Runs a history and returns its first error.
 fn play(seed: u64, fault: Fault) -> Option<String> {
     let world = Rc::new(RefCell::new(World {
         rng: SmallRng::seed_from_u64(seed),
@@ -291,7 +290,7 @@ fn play(seed: u64, fault: Fault) -> Option<String> {
     let mut rng = SmallRng::seed_from_u64(!seed);
     let mut actors: Vec<Pin<Box<dyn Future<Output = ()>>>> =
         vec![Box::pin(deliver(world.clone())), Box::pin(follow(world.clone())), Box::pin(follow(world.clone()))];
-    // Some are seldom let on: to the others they are as good as dead, until they wake up.
+    // Some tasks run rarely: to the others they look dead until they continue.
     let mut weights = vec![rng.random_range(1..8), 2, 2];
     for _ in 0..rng.random_range(1..5) {
         actors.push(Box::pin(own(world.clone())));

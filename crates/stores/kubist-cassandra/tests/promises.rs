@@ -1,4 +1,4 @@
-//! The trait's promises, on a real cluster; and what is special about one.
+//! The conformance suite and specific tests on a real cluster.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 const KEYSPACE: &str = "kubist_tests";
 
-/// A store, its location, and the id under which it is kept.
+/// A store, its location, and its id.
 fn known_store(database: &Database) -> (Arc<CassandraStore>, Location, Uuid) {
     let location = fresh("");
     let store = Arc::new(CassandraStore::create(location.clone()).unwrap());
@@ -23,14 +23,14 @@ fn payloads(tail: &LogTail) -> Vec<&[u8]> {
     tail.entries.iter().map(|entry| &entry.bytes[..]).collect()
 }
 
-/// As if it had slept for longer than it may hold.
+/// Makes the owner look suspended for longer than its claim lasts.
 fn forget_holder(database: &Database, id: Uuid) {
     let forget =
         format!("UPDATE {KEYSPACE}.kubist_epochs SET holder = null WHERE store = ? AND writer = 'w' IF EXISTS");
     database.run(&forget, (id,));
 }
 
-/// A row of a log as a writer of that epoch would write it.
+/// Writes a row of a log as an owner of that epoch would.
 fn write_row(database: &Database, id: Uuid, position: u64, epoch: i64, bytes: &[u8]) {
     let insert = format!(
         "INSERT INTO {KEYSPACE}.kubist_log (store, writer, bucket, position, epoch, part, length, checksum, bytes) \
@@ -76,7 +76,7 @@ fn an_owner_that_slept_is_refused_and_what_it_wrote_is_void() {
     assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [b"first"]);
     owner.append(b"second").unwrap();
     assert_eq!(payloads(&store.read_log("w", 0).unwrap()), [&b"first"[..], b"second"]);
-    // Dropping the one that slept does not give away what is the other's.
+    // Dropping the suspended owner must not release the other one's claim.
     drop(slept);
     assert!(matches!(store.own_log("w"), Err(Error::Busy { .. })));
     drop(owner);
@@ -90,7 +90,7 @@ fn requests_that_come_late_change_nothing() {
     let (store, _, id) = known_store(&database);
     let mut end = 0;
     for entry in [b"a", b"b", b"c"] {
-        // Each in an epoch of its own.
+        // Each in its own epoch.
         end = store.own_log("w").unwrap().append(entry).unwrap();
     }
     let before = store.read_log("w", 0).unwrap();
@@ -116,7 +116,7 @@ fn a_reader_settles_what_a_dead_taker_left_open() {
     for seen in [false, true] {
         let (store, location, id) = known_store(&database);
         let end = store.own_log("w").unwrap().append(b"acknowledged").unwrap();
-        // An entry without an answer, and a taker that died behind its fence.
+        // An unacknowledged entry, and a new owner that died after its fence.
         if seen {
             write_row(&database, id, end, 1, b"unanswered");
         }
@@ -128,7 +128,7 @@ fn a_reader_settles_what_a_dead_taker_left_open() {
         let expected: &[&[u8]] = if seen { &[b"acknowledged", b"unanswered"] } else { &[b"acknowledged"] };
         assert_eq!(payloads(&tail), expected);
         assert_eq!(tail.durable, tail.next);
-        // What comes only now is too late for good.
+        // A write that arrives only now is void.
         write_row(&database, id, tail.next, 1, b"late");
         let other = CassandraStore::open(location).unwrap();
         assert_eq!(other.read_log("w", 0).unwrap(), tail);
@@ -143,7 +143,7 @@ fn entries_of_any_size_come_back_and_a_hole_is_damage() {
     let database = Database::open();
     let (store, _, id) = known_store(&database);
     let mut owner = store.own_log("w").unwrap();
-    // Of no bytes, of many rows, and over the end of a partition.
+    // Empty entries, entries of many rows, and entries across a partition's end.
     let sizes = [0, 1, 65_536, 65_537, 3_000_000, 20_000_000, 5];
     let mut positions = vec![0];
     for (index, size) in sizes.into_iter().enumerate() {
@@ -163,7 +163,7 @@ fn entries_of_any_size_come_back_and_a_hole_is_damage() {
     let sound = store.read_sound_log("w", 0).unwrap();
     assert_eq!(sound.entries, tail.entries[..2]);
     assert!(sound.damage.is_some());
-    // Nor does taking the log cut what follows.
+    // Taking the log does not cut the following entries either.
     drop(owner);
     for _ in 0..2 {
         assert!(matches!(store.own_log("w"), Err(Error::Damaged { .. })));
@@ -172,7 +172,7 @@ fn entries_of_any_size_come_back_and_a_hole_is_damage() {
     }
 }
 
-/// The chain stops where a partition ends, and nothing in that partition follows.
+/// The chain breaks at a partition's end, with nothing in the next partition.
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn a_log_that_breaks_off_at_the_end_of_a_partition_is_damaged() {
@@ -197,7 +197,7 @@ fn a_log_that_breaks_off_at_the_end_of_a_partition_is_damaged() {
     }
 }
 
-/// Neither absent, for somebody put it, nor there.
+/// Neither absent, because it was put, nor readable.
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn an_object_that_is_there_in_part_is_damaged() {
@@ -210,7 +210,7 @@ fn an_object_that_is_there_in_part_is_damaged() {
     }
 }
 
-/// What a deletion has left would be taken for the new segment's, or its bytes for deleted.
+/// Remains of a deletion would become part of the new segment, or its bytes would count as deleted.
 #[test]
 #[ignore = "needs a Cassandra cluster: KUBIST_TEST_CASSANDRA"]
 fn the_name_of_a_deleted_segment_stays_taken() {
@@ -224,13 +224,13 @@ fn the_name_of_a_deleted_segment_stays_taken() {
         assert!(matches!(store.create_segment(&name), Err(Error::Exists { .. })));
         assert!(matches!(store.read(&name, &[0..1]), Err(Error::Missing { .. })));
     }
-    // What its owner still writes does not bring it back.
+    // Late writes of its owner do not restore it.
     let _ = segment.append(&[b"more"]).and_then(|_| segment.sync());
     assert_eq!(store.segment_len("made").unwrap(), None);
     assert!(store.sizes().unwrap().is_empty());
 }
 
-/// Nothing, unless this process was started as a child: then it holds a log until it is killed.
+/// Does nothing unless this process was started as a child; then it holds a log until it is killed.
 #[test]
 fn in_a_child() {
     let Ok(location) = std::env::var("KUBIST_CHILD_HOLDS") else { return };
@@ -278,7 +278,7 @@ fn a_store_made_under_the_name_of_another_has_nothing_of_it() {
     assert!(anew.sizes().unwrap().is_empty());
     anew.put_if_absent("table", b"the new one").unwrap();
     anew.own_log("w").unwrap().append(b"of the new one").unwrap();
-    // Those who still hold on to the old one do not touch the new one.
+    // Handles of the old store do not affect the new one.
     let answer = owner.append(b"more of the old one");
     assert!(matches!(answer, Err(Error::Refused { .. })), "{answer:?}");
     let _ = segment.append(&[b"more"]).and_then(|_| segment.sync());

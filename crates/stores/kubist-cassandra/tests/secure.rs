@@ -1,8 +1,7 @@
-//! A node that demands TLS and a password: who has both gets in, and whoever has not is told
-//! at once what is missing.
+//! A node that requires TLS and a password. A client with both connects; one without is told at once which is
+//! missing.
 //!
-//! `KUBIST_TEST_CASSANDRA_CA` is the certificate of the node that `scripts/cassandra.py up
-//! --secure` started.
+//! `KUBIST_TEST_CASSANDRA_CA` is the certificate of the node that `scripts/cassandra.py up --secure` started.
 
 use std::io::copy;
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +13,7 @@ use kubist_cassandra::{CassandraStore, Location};
 use kubist_store::{Error, Store};
 
 const HOST: &str = "127.0.0.9";
-/// No answer of a node takes that long; the patience of the locations below is much longer.
+/// Longer than any response of a node, and much shorter than the patience of the locations below.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 fn authority() -> String {
@@ -77,7 +76,7 @@ fn who_has_not_is_told_what_is_missing() {
     }
 }
 
-/// Somebody else's address, from which all of it reaches the node.
+/// An address with another name that forwards to the node.
 fn elsewhere() -> String {
     let listener = TcpListener::bind("127.0.0.8:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,10 +1,9 @@
-//! Who is at work on a log: `claims/WRITER/NUMBER`, of which the last one counts.
+//! Claims on logs: `claims/WRITER/NUMBER`, of which the last one counts.
 //!
-//! A holder puts an object with its name, and every 10 seconds one with the next number. Whoever
-//! wants the log of a holder on another machine waits until it has seen no new number for 30
-//! seconds by its own clock, and then puts the next one itself: one of the two finds it taken.
-//! So clocks are not compared. A claim is a courtesy ([`kubist_store::claims`]): the fence in
-//! the log is what counts.
+//! A holder puts an object with its name, and every 10 seconds one with the next number. A process that wants
+//! the log of a holder on another machine waits until it has seen no new number for 30 seconds by its own
+//! clock. Then it puts the next number itself, and one of the two finds it taken. So clocks are never
+//! compared. A claim is advisory ([`kubist_store::claims`]): the fence in the log decides.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,11 +18,11 @@ use crate::client::Link;
 use crate::frame::Kind;
 
 pub const FOLDER: &str = "claims";
-/// How often somebody else's claim is looked at.
+/// Interval of checks of another holder's claim.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a claim that is given back may take; after that it lapses.
+/// Time limit for releasing a claim; after that it lapses.
 const GIVING_BACK: Duration = Duration::from_secs(3);
-/// Looks at a claim that is renewed each time between its listing and its reading.
+/// Attempts to read a claim that is renewed between each listing and its read.
 const MOST_LOOKS: usize = 20;
 
 fn folder(writer: &str) -> String {
@@ -37,18 +36,18 @@ fn key(writer: &str, number: u64) -> String {
 /// The newest claim on a log.
 struct Newest {
     number: u64,
-    /// Who holds it; `None`: it was given back.
+    /// The holder; `None` if the claim was released.
     holder: Option<String>,
-    /// A number of the log that was taken when it was put.
+    /// A number of the log that was taken when the claim was put.
     hint: u64,
 }
 
-/// A claim says where the log was, and who holds it.
+/// The content of a claim: a taken number of the log, and the holder.
 fn said(hint: u64, holder: &str) -> Vec<u8> {
     [&hint.to_le_bytes()[..], holder.as_bytes()].concat()
 }
 
-/// A number, whose holder it was, and since when it has been seen.
+/// An observed claim: its number, its holder, and when it was first seen and last checked.
 #[derive(Debug, Clone)]
 struct Seen {
     number: u64,
@@ -58,26 +57,25 @@ struct Seen {
     renewed: bool,
 }
 
-/// What a handle has seen of others' claims.
+/// A handle's observations of others' claims.
 #[derive(Debug, Default)]
 pub struct Claims(Mutex<HashMap<String, Seen>>);
 
-/// A claim that this process holds. Dropped, it is given back.
+/// A claim that this process holds. Dropping it releases it.
 pub struct Claim {
     link: Link,
     writer: String,
     me: Holder,
     number: Arc<AtomicU64>,
     lost: Arc<AtomicBool>,
-    /// A number of the log that is taken.
+    /// A taken number of the log.
     hint: Arc<AtomicU64>,
     renewal: AbortHandle,
     ended: bool,
 }
 
 impl Claims {
-    /// Claims a log, waiting for a holder on another machine to renew its claim or not, if that is
-    /// wanted.
+    /// Claims a log. If `waits`, waits to see whether a holder on another machine renews its claim.
     pub async fn hold(&self, link: &Link, writer: &str, waits: bool) -> Result<Claim> {
         let me = Holder::new(&this_process());
         let (number, hint) = self.next(link, writer, &me, waits).await.inspect_err(|_| me.end())?;
@@ -95,7 +93,7 @@ impl Claims {
                     }
                     let next = number.load(Ordering::Relaxed) + 1;
                     let says = said(hint.load(Ordering::Relaxed), me.text());
-                    // A failure is tried again the next time.
+                    // A failure is retried at the next renewal.
                     match link.put_once(&key(&writer, next), Kind::Held, &says).await {
                         Ok(true) => {
                             number.store(next, Ordering::Relaxed);
@@ -138,11 +136,11 @@ impl Claims {
         }
     }
 
-    /// Has a claim of another machine lapsed? `Busy` if its holder is at work.
+    /// Returns whether a claim of another machine has lapsed. `Busy` if its holder is alive.
     fn has_lapsed(&self, link: &Link, writer: &str, number: u64, holder: &str) -> Result<bool> {
         let now = Instant::now();
         let mut others = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was seen long ago says nothing of how the holder is now.
+        // An old observation does not prove that the holder is alive now.
         let before = others.remove(writer).filter(|seen| seen.holder == holder && now - seen.looked < LAPSE);
         let seen = match before {
             Some(seen) if seen.number == number => Seen { looked: now, ..seen },
@@ -161,13 +159,13 @@ fn busy(link: &Link, writer: &str) -> Error {
     Error::Busy { writer: writer.into(), file: link.file(&folder(writer)) }
 }
 
-/// The newest claim; each one deletes those before it, so few are there.
+/// Returns the newest claim. Each claim deletes the earlier ones, so there are few.
 async fn newest(link: &Link, writer: &str) -> Result<Option<Newest>> {
     for _ in 0..MOST_LOOKS {
         let listed = link.list(&folder(writer), None, usize::MAX).await?;
         let numbers = listed.iter().filter_map(|(key, _)| key.rsplit('/').next()?.parse::<u64>().ok());
         let Some(number) = numbers.max() else { return Ok(None) };
-        // It was renewed since it was listed if it is gone.
+        // If it is gone, it was renewed after the listing.
         let Some(found) = link.get(&key(writer, number)).await? else { continue };
         let text = |at: usize| found.says.get(at..).map(|text| String::from_utf8_lossy(text).into_owned());
         let hint = found.says.get(..8).and_then(|eight| eight.try_into().ok()).map_or(0, u64::from_le_bytes);
@@ -187,7 +185,7 @@ impl Claim {
         self.hint.store(number, Ordering::Relaxed);
     }
 
-    /// From here on it is not this process's: nothing is given back.
+    /// Marks the claim as lost: it will not be released.
     pub fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
     }
@@ -196,7 +194,7 @@ impl Claim {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Gives it back, unless it was lost; if that fails, it lapses.
+    /// Releases the claim, unless it was lost. If that fails, it lapses.
     pub async fn end(mut self) {
         self.ended = true;
         self.give_back().await;
@@ -205,7 +203,7 @@ impl Claim {
     async fn give_back(&self) {
         self.renewal.abort();
         self.me.end();
-        // Nobody waits for a service that is gone in order to give something back.
+        // A service that does not respond must not delay the release for long.
         let _ = tokio::time::timeout(GIVING_BACK, self.put_free()).await;
     }
 

@@ -1,8 +1,7 @@
-//! Asking the service: each request of the store, repeated until it is answered or patience ends.
+//! Requests to the service, repeated until they are answered or `patience` has passed.
 //!
-//! The library repeats what failed with a pause that grows and a part of it by chance. What it
-//! does not repeat, because it cannot know that it may, is repeated here: whatever is put once
-//! has a number of its own.
+//! The library retries failed requests with growing, partly random pauses. This module retries those that the
+//! library cannot know to be safe: each conditional put has a unique number.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -35,31 +34,31 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const ANSWERING: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How often whoever waits asks whether it is to stop.
+/// Interval of cancellation checks while waiting.
 const LOOK: Duration = Duration::from_millis(50);
-/// For so long an answer is still waited for then: a service that is well has given it by now, and
-/// what was asked of it is known.
+/// After a cancellation, how long a response is still awaited. A healthy service responds within this time,
+/// so the outcome is known.
 const LAST_ANSWER: Duration = Duration::from_secs(1);
-/// More than fit into any patience, which is what ends the tries.
+/// Larger than any number of tries within `patience`, which ends them.
 const MOST_TRIES: usize = 10_000;
 
-/// A store's way to its bucket.
+/// A store's connection to its bucket.
 #[derive(Clone, Debug)]
 pub struct Link {
     pub location: Arc<Location>,
     pub bucket: Arc<AmazonS3>,
     pub traffic: Arc<Counts>,
     pub road: Arc<Road>,
-    /// Limits the requests on their way.
+    /// Limits the concurrent requests.
     pub permits: Arc<Semaphore>,
-    /// The service, as its host is called.
+    /// The host of the service.
     pub host: Arc<str>,
     process: u32,
-    /// The store was ended through this handle: nothing more may be put into it.
+    /// The store was erased through this handle, so nothing more may be put.
     ended: Arc<AtomicBool>,
 }
 
-/// A part of an object, and how many bytes the whole has.
+/// A range of an object, and the size of the whole object.
 pub struct Part {
     pub bytes: Bytes,
     pub whole: u64,
@@ -68,11 +67,11 @@ pub struct Part {
 }
 
 impl Link {
-    /// A way to a bucket. Nothing is asked yet.
+    /// Creates a connection to a bucket, without a request.
     ///
     /// # Errors
     ///
-    /// `Io` says which setting, profile or certificate cannot be used.
+    /// `Io` names the setting, profile or certificate that cannot be used.
     pub fn open(location: Location) -> Result<Link> {
         let unusable = |why: String| Error::Io {
             operation: "reach",
@@ -113,7 +112,7 @@ impl Link {
             .with_client_options(options)
             .with_retry(retry)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
-            // Not all services have the request that deletes many.
+            // Some services lack the request that deletes several keys.
             .with_disable_bulk_delete(true);
         let builder = credentials::within_seconds(builder).map_err(|error| unusable(error.to_string()))?;
         let bucket = builder.build().map_err(|error| unusable(error.to_string()))?;
@@ -130,11 +129,11 @@ impl Link {
         })
     }
 
-    /// Waits for work to be done by the process's runtime.
+    /// Runs work on the process's runtime and waits for it.
     ///
     /// # Errors
     ///
-    /// `Refused` in a forked process; `Stopped`; what the work returns.
+    /// `Refused` in a forked process; `Stopped`; errors of the work.
     pub fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let location = self.location.to_string();
         if !self.is_this_process() {
@@ -165,7 +164,7 @@ impl Link {
         self.process == std::process::id()
     }
 
-    /// Says that the store is ended: whoever has a claim gives nothing back.
+    /// Marks the store as erased: claims are no longer released.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -178,7 +177,7 @@ impl Link {
         Path::from(format!("{}/{key}", self.location.prefix))
     }
 
-    /// A key, as messages name it.
+    /// A key, as messages show it.
     pub fn file(&self, key: &str) -> String {
         format!("{}/{key}", self.location)
     }
@@ -191,12 +190,12 @@ impl Link {
         self.permits.acquire().await.expect("it is never closed")
     }
 
-    /// Puts an object if its key is free; `false` if it is not. The answer may have been lost
-    /// before: then the number of the put tells.
+    /// Puts an object if its key is free; `false` if it is taken. If an earlier response was lost, the put's
+    /// unique number tells whether it succeeded.
     ///
     /// # Errors
     ///
-    /// `Damaged` if the object that is there is; as of [`failed`].
+    /// `Damaged` if an object exists and is damaged; as for [`failed`].
     pub async fn put_once(&self, key: &str, kind: Kind, says: &[u8]) -> Result<bool> {
         let mark = Uuid::new_v4();
         self.put_marked(key, frame::framed(mark, kind, says), mark).await
@@ -215,7 +214,7 @@ impl Link {
             let error = match put {
                 Ok(_) => return Ok(true),
                 Err(error) if is_taken(&error) => {
-                    // It was given up meanwhile if nothing is there: once more.
+                    // If nothing is there, it was deleted meanwhile: try again.
                     if let Some(found) = self.get(key).await? {
                         return Ok(found.mark == mark);
                     }
@@ -232,11 +231,11 @@ impl Link {
         }
     }
 
-    /// What an object says; `None` if nothing is under the key.
+    /// Reads an object; `None` if the key does not exist.
     ///
     /// # Errors
     ///
-    /// `Damaged`; `Newer`; as of [`failed`].
+    /// `Damaged`; `Newer`; as for [`failed`].
     pub async fn get(&self, key: &str) -> Result<Option<Framed>> {
         let read = async {
             let _permit = self.permit().await;
@@ -256,7 +255,7 @@ impl Link {
         }
     }
 
-    /// A part of an object.
+    /// Reads a range of an object.
     pub async fn get_part(&self, key: &str, range: std::ops::Range<u64>) -> object_store::Result<Part> {
         let _permit = self.permit().await;
         let _way = self.traffic.send();
@@ -271,20 +270,20 @@ impl Link {
         Ok(Part { bytes, whole, sent, answered })
     }
 
-    /// How long an object is; `None` if nothing is under the key.
+    /// Returns the size of an object; `None` if the key does not exist.
     ///
     /// # Errors
     ///
-    /// As of [`failed`].
+    /// As for [`failed`].
     pub async fn length(&self, key: &str) -> Result<Option<u64>> {
         Ok(self.head(key).await?.map(|found| found.size))
     }
 
-    /// A mark of an object that differs if its bytes do.
+    /// Returns a version mark of an object, which changes with its bytes.
     ///
     /// # Errors
     ///
-    /// As of [`failed`].
+    /// As for [`failed`].
     pub async fn stamp(&self, key: &str) -> Result<Stamp> {
         let mark = |found: ObjectMeta| match found.e_tag {
             Some(tag) => Stamp::Of(xxh3_128(tag.as_bytes())),
@@ -308,8 +307,8 @@ impl Link {
         }
     }
 
-    /// What the service says of a key that it refused to show the length of: the answer to HEAD has no body,
-    /// and that to GET has one. `None` if it says no more.
+    /// Returns the reason for a refused HEAD request, whose response has no body. A GET of the key has one.
+    /// `None` if the service gives no reason.
     async fn why_refused(&self, key: &str) -> Option<object_store::Error> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
         self.traffic.got(0);
@@ -317,11 +316,11 @@ impl Link {
         (code(&said).is_some() && !is_absent(&said)).then_some(said)
     }
 
-    /// All keys below a folder, and behind a key of it, in order, with their lengths.
+    /// Returns all keys below a folder, or after a key of it, in order, with their sizes.
     ///
     /// # Errors
     ///
-    /// As of [`failed`].
+    /// As for [`failed`].
     pub async fn list(&self, folder: &str, after: Option<&str>, most: usize) -> Result<Vec<(String, u64)>> {
         let _permit = self.permit().await;
         let _way = self.traffic.send();
@@ -338,16 +337,16 @@ impl Link {
             .into_iter()
             .filter_map(|meta| Some((meta.location.as_ref().get(begin..)?.to_owned(), meta.size)))
             .collect();
-        // A service may walk folders in another order.
+        // Some services list folders in another order.
         found.sort_unstable();
         Ok(found)
     }
 
-    /// The folders right below one.
+    /// Returns the folders directly below a folder.
     ///
     /// # Errors
     ///
-    /// As of [`failed`].
+    /// As for [`failed`].
     pub async fn folders(&self, folder: &str) -> Result<Vec<String>> {
         let _permit = self.permit().await;
         let _way = self.traffic.send();
@@ -361,11 +360,11 @@ impl Link {
         Ok(names)
     }
 
-    /// Deletes an object; that it is absent is fine.
+    /// Deletes an object, if it exists.
     ///
     /// # Errors
     ///
-    /// As of [`failed`].
+    /// As for [`failed`].
     pub async fn delete(&self, key: &str) -> Result<()> {
         let _permit = self.permit().await;
         let _way = self.traffic.send();
@@ -380,7 +379,7 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// As of [`failed`].
+    /// As for [`failed`].
     pub async fn delete_folder(&self, folder: &str) -> Result<()> {
         let keys = self.list(folder, None, usize::MAX).await?;
         let deletions = keys.iter().map(|(key, _)| self.delete(key));

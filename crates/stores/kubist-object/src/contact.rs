@@ -1,9 +1,8 @@
-//! The first contact with a service: one that nobody has heard of is given up soon.
+//! First contact: a short timeout for a service that has never responded.
 //!
-//! A service that is gone for a while is asked again for [`Location::patience`]. One that has never
-//! answered is more likely a mistake: a wrong address, a port where nobody listens, a network that
-//! is not there. So until the first answer of any kind the tries end after some seconds, unless the
-//! location says for how long to try.
+//! Requests to a service that has responded before are retried for [`Location::patience`]. A service that has
+//! never responded is more likely a mistake: a wrong address, a port without a listener, a missing network.
+//! So before the first response the retries end after a few seconds, unless the location sets `patience`.
 //!
 //! [`Location::patience`]: crate::location::Location::patience
 
@@ -18,14 +17,14 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
 };
 
-/// For so long a service is tried that cannot be connected to.
+/// How long connecting is retried.
 const CONNECTING: Duration = Duration::from_secs(5);
-/// For so long one is waited for that was sent a request: it may be a busy one.
+/// How long the first response is awaited: the service may be busy.
 const ANSWERING: Duration = Duration::from_secs(10);
-/// What a request waits at least, so that a handle that gave up notices when the service is back.
+/// The minimum timeout of a request, so that a handle that gave up notices when the service is back.
 const AT_LEAST: Duration = Duration::from_secs(1);
 
-/// Makes clients that give up a service which never answered.
+/// Creates clients that give up on a service that never responded.
 #[derive(Debug, Default)]
 pub struct FirstContact(Arc<Known>);
 
@@ -41,7 +40,7 @@ struct Client {
     known: Arc<Known>,
 }
 
-/// Why a service was given up; what the library tries again is not of this kind.
+/// Why the client gave up. The library does not retry this error.
 #[derive(Debug)]
 struct GivenUp(String);
 
@@ -53,7 +52,7 @@ impl fmt::Display for GivenUp {
 
 impl std::error::Error for GivenUp {}
 
-/// Was the service given up, so that it is not worth while to ask again?
+/// Returns whether the client gave up, so that a retry is useless.
 pub fn is_given_up(error: &object_store::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -97,7 +96,7 @@ impl HttpService for Client {
     }
 }
 
-/// The innermost cause, which says most: the outer ones repeat it with addresses.
+/// The innermost cause, which is the most specific: the outer ones repeat it with addresses.
 pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

@@ -1,9 +1,9 @@
-//! Who asks: credentials, region and endpoint, from where everyone keeps them.
+//! Credentials, region and endpoint, from the usual AWS sources.
 //!
-//! In this order: the variables `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and
-//! `AWS_SESSION_TOKEN`; the profile `AWS_PROFILE` (or `default`) of `~/.aws/credentials` and
-//! `~/.aws/config`; then what the machine is given (a web identity, a container's, an instance's
-//! role), which the library finds. A profile that is named is taken before the variables.
+//! In this order: the variables `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`; the
+//! profile `AWS_PROFILE` (or `default`) of `~/.aws/credentials` and `~/.aws/config`; then the machine's own
+//! credentials (a web identity, a container's or an instance's role), which the library finds. A profile in
+//! the location takes precedence over the variables.
 
 use std::collections::BTreeMap;
 use std::env::var;
@@ -21,25 +21,25 @@ use object_store::{BackoffConfig, ClientOptions, CredentialProvider, RetryConfig
 use crate::contact::innermost;
 use crate::location::Location;
 
-/// A machine's own service for credentials answers within a second, or is not there.
+/// A machine's credential service responds within a second, or does not exist.
 const PATIENCE: Duration = Duration::from_secs(4);
 const ANSWERING: Duration = Duration::from_secs(2);
-/// For so long it is not asked again.
+/// The pause after a failed request.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// What a profile says.
+/// The settings of a profile.
 type Profile = BTreeMap<String, String>;
 
-/// A builder that knows who asks, and where.
+/// Returns a builder with credentials, region and endpoint.
 ///
 /// # Errors
 ///
-/// What is wrong with the profile, for people.
+/// The reason why the profile cannot be used.
 pub fn builder(location: &Location) -> Result<AmazonS3Builder, String> {
     let named = location.profile.clone();
     let chosen = named.clone().or_else(|| var("AWS_PROFILE").ok().filter(|name| !name.is_empty()));
     let mut builder = AmazonS3Builder::from_env();
-    // A profile in the location decides alone: the variables may be somebody else's.
+    // A profile in the location is used alone: the variables may belong to another account.
     if named.is_some() {
         builder = AmazonS3Builder::new();
         for (name, set) in [("AWS_ENDPOINT_URL_S3", 1), ("AWS_ENDPOINT_URL", 1), ("AWS_REGION", 0)] {
@@ -69,13 +69,12 @@ pub fn builder(location: &Location) -> Result<AmazonS3Builder, String> {
     Ok(builder)
 }
 
-/// The builder with credentials that are found within some seconds, or are not. The library asks the
-/// machine's own service for as long as it asks for an object, for one request after the other; and
-/// most machines have none.
+/// Limits the search for credentials to a few seconds. The library would retry the machine's credential
+/// service for as long as a read, for each request, and most machines have none.
 ///
 /// # Errors
 ///
-/// What a builder lacks.
+/// Missing settings of the builder.
 pub fn within_seconds(builder: AmazonS3Builder) -> object_store::Result<AmazonS3Builder> {
     if builder.get_config_value(&AmazonS3ConfigKey::AccessKeyId).is_some() {
         return Ok(builder);
@@ -118,7 +117,7 @@ struct WithinSeconds {
     last: Mutex<Last>,
 }
 
-/// What was answered last.
+/// The last results.
 #[derive(Debug, Default)]
 struct Last {
     had: Option<Arc<AwsCredential>>,
@@ -126,7 +125,7 @@ struct Last {
 }
 
 impl WithinSeconds {
-    /// What holds while the service for credentials does not answer: those of before, which it renews some
+    /// Returns the last credentials while the credential service does not respond. It renews them some
     /// minutes before they expire.
     fn without_answer(&self, why: &str) -> object_store::Result<Arc<AwsCredential>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,7 +145,7 @@ impl CredentialProvider for WithinSeconds {
         if let Some((_, why)) = failed.filter(|(when, _)| when.elapsed() < PAUSE) {
             return self.without_answer(&why);
         }
-        // Many may wait here, one after the other.
+        // Many requests may wait here, one after the other.
         let why = match tokio::time::timeout(PATIENCE, self.asked.get_credential()).await {
             Ok(Ok(found)) => {
                 let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,11 +160,11 @@ impl CredentialProvider for WithinSeconds {
     }
 }
 
-/// The profile of a name, which must be there; of `default` if none is named and it is there.
+/// Returns a profile. A named profile must exist; `default` is optional.
 fn profile(chosen: Option<&str>) -> Result<Option<Profile>, String> {
     let name = chosen.unwrap_or("default");
     let mut found: Option<Profile> = None;
-    // What the file of credentials says comes first.
+    // Settings of the credentials file take precedence.
     for (variable, file, prefix) in [
         ("AWS_SHARED_CREDENTIALS_FILE", "credentials", ""),
         ("AWS_CONFIG_FILE", "config", if name == "default" { "" } else { "profile " }),
@@ -192,7 +191,7 @@ fn profile(chosen: Option<&str>) -> Result<Option<Profile>, String> {
     }
 }
 
-/// The lines `key = value` of a section; settings of settings, which are indented, are passed over.
+/// Reads the lines `key = value` of a section. Nested settings, which are indented, are skipped.
 fn section(text: &str, name: &str) -> Option<Profile> {
     let mut found: Option<Profile> = None;
     let mut inside = false;

@@ -1,7 +1,7 @@
-//! A service's refusals, as errors that say what to do.
+//! Translates the service's errors into messages with an action.
 //!
-//! The service says why in a code (`<Code>SlowDown</Code>`), which is the same for all that speak
-//! the protocol.
+//! The service gives the reason as a code (`<Code>SlowDown</Code>`), which is the same for all services with
+//! this protocol.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::contact::{innermost, is_given_up};
 use crate::credentials::NoCredentials;
 use crate::location::Location;
 
-/// What was asked for is not as it should be, and asking again gives the same.
+/// The request is wrong or not permitted, so a retry is useless.
 const NO_PERMISSION: &[(&str, &str)] = &[
     ("AccessDenied", "no permission: look at the bucket's policy, and at that of the user whose access key it is"),
     ("AllAccessDisabled", "the service has closed it"),
@@ -33,7 +33,7 @@ const WRONG_PLACE: &[(&str, &str)] = &[
 ];
 const FULL: &[&str] = &["QuotaExceeded", "XMinioStorageFull", "InsufficientStorage", "EntityTooLarge"];
 
-/// What was asked of the service.
+/// A request to the service.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// A verb.
@@ -42,34 +42,34 @@ pub struct Asked<'a> {
     pub key: &'a str,
 }
 
-/// The code in an answer.
+/// The error code in a response.
 pub fn code(error: &object_store::Error) -> Option<String> {
     let text = error.to_string();
     let (_, behind) = text.split_once("<Code>")?;
     Some(behind.split_once("</Code>")?.0.to_owned())
 }
 
-/// The service said that nothing is under the key; a bucket that is not there is told apart.
+/// Whether the key does not exist. A missing bucket is another error.
 pub fn is_absent(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) && code(error).as_deref() != Some("NoSuchBucket")
 }
 
-/// The key is taken, or somebody else is just taking it or giving it up.
+/// Whether the key is taken, or another client is just writing or deleting it.
 pub fn is_taken(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. })
 }
 
-/// The range begins behind the object's end.
+/// Whether the range begins after the object's end.
 pub fn is_behind(error: &object_store::Error) -> bool {
     code(error).as_deref() == Some("InvalidRange") || error.to_string().contains("416 Range Not Satisfiable")
 }
 
-/// The service refused, and did not say why.
+/// Whether the service refused without a reason.
 pub fn is_unexplained(error: &object_store::Error) -> bool {
     code(error).is_none() && error.to_string().contains("non-2xx status code: 4")
 }
 
-/// May it succeed when it is tried again?
+/// Whether a retry may succeed.
 pub fn may_pass(error: &object_store::Error) -> bool {
     use object_store::Error as Of;
     let known =
@@ -81,7 +81,7 @@ pub fn may_pass(error: &object_store::Error) -> bool {
     }
 }
 
-/// An error of the service as the store's.
+/// Converts a service error to a store error.
 pub fn failed(location: &Location, asked: Asked<'_>, error: object_store::Error) -> Error {
     use object_store::Error as Of;
     let file = format!("{location} ({})", asked.key);
@@ -134,11 +134,11 @@ fn why(error: &object_store::Error) -> String {
     innermost(error)
 }
 
-/// A result of the service as the store's.
+/// Converts a service result to a store result.
 ///
 /// # Errors
 ///
-/// As of [`failed`].
+/// As for [`failed`].
 pub fn checked<T>(location: &Location, asked: Asked<'_>, result: object_store::Result<T>) -> Result<T> {
     result.map_err(|error| failed(location, asked, error))
 }

@@ -1,15 +1,16 @@
-//! The bytes of an object that is put once: a head, then what it says.
+//! The bytes of an object that is put once: a head, then the payload.
 //!
 //! ```text
 //! 0   8   "KUBISTs3"
 //! 8   4   version, little-endian
 //! 12  4   CRC-32C of all that follows
-//! 16  16  the put's own number
-//! 32  1   what it is
-//! 33  n   what it says
+//! 16  16  the unique number of the put
+//! 32  1   the kind
+//! 33  n   the payload
 //! ```
 //!
-//! The number tells whoever finds the key taken whether an earlier attempt of its own took it.
+//! A put that finds its key taken compares the number, to learn whether an earlier attempt of its own
+//! succeeded.
 
 use bytes::Bytes;
 use kubist_store::{Error, Result};
@@ -17,32 +18,32 @@ use uuid::Uuid;
 
 const MAGIC: &[u8; 8] = b"KUBISTs3";
 const VERSION: u32 = 1;
-/// The bytes before what an object says.
+/// Size of the head.
 pub const HEAD_BYTES: usize = 33;
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// The store.
+    /// The mark of a store.
     Store = 0,
-    /// A value of the engine.
+    /// An object of the engine.
     Value = 1,
     /// An entry of a log.
     Entry = 2,
-    /// Where an owner has taken a log.
+    /// The fence of a log's new owner.
     Fence = 3,
-    /// Somebody holds a log.
+    /// A claim on a log.
     Held = 4,
-    /// It was given back.
+    /// A released claim.
     Free = 5,
-    /// A writer's name, or that a segment's is taken.
+    /// A writer's name, or the reservation of a segment's name.
     Name = 6,
 }
 
 const KINDS: [Kind; 7] = [Kind::Store, Kind::Value, Kind::Entry, Kind::Fence, Kind::Held, Kind::Free, Kind::Name];
 
-/// An object that was read.
+/// A parsed object.
 #[derive(Debug, Clone)]
 pub struct Framed {
     pub mark: Uuid,
@@ -50,7 +51,7 @@ pub struct Framed {
     pub says: Bytes,
 }
 
-/// An object's bytes.
+/// Returns an object's bytes.
 pub fn framed(mark: Uuid, kind: Kind, says: &[u8]) -> Bytes {
     let mut bytes = Vec::with_capacity(HEAD_BYTES + says.len());
     bytes.extend_from_slice(MAGIC);
@@ -64,7 +65,7 @@ pub fn framed(mark: Uuid, kind: Kind, says: &[u8]) -> Bytes {
     bytes.into()
 }
 
-/// What an object's bytes say; `file` is its name in messages.
+/// Parses an object's bytes; `file` is its name in messages.
 ///
 /// # Errors
 ///

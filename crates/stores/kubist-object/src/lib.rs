@@ -1,21 +1,21 @@
-//! Kubist's store in a bucket of S3, or of another service that speaks its protocol.
+//! Kubist's store in a bucket of S3, or of another service with its protocol.
 //!
-//! This crate keeps the promises of [`kubist_store::Store`] with what such a service has: whole
-//! objects, a put that fails if the key is taken, and reads of ranges. FORMAT.md has the keys
-//! and the bytes of all objects.
+//! This crate implements [`kubist_store::Store`] with three operations of such a service: reads and writes of
+//! whole objects, a put that fails if the key is taken, and reads of ranges. FORMAT.md has the keys and the
+//! bytes of all objects.
 //!
-//! What all of it rests on:
+//! It relies on three principles:
 //!
-//! - **A put that fails if the key is taken** (`If-None-Match: *`) decides everything: objects,
-//!   entries of logs, claims, names. A server that does not keep this promise is found out when
-//!   a store is made, and refused (`probe`).
-//! - **Each such put has a number of its own** (`frame`), so that a put whose answer was lost can be
-//!   repeated: who finds the key taken reads it and knows whether it was itself. Nothing is ever
-//!   overwritten with other bytes, so every request can be repeated.
-//! - **A query lists nothing.** An entry of a log is the object of its number, writers are
-//!   numbered objects too, and a piece of a segment is found by its offset (`segments`).
+//! - **A put that fails if the key is taken** (`If-None-Match: *`) decides everything: objects, entries of
+//!   logs, claims, names. When a store is created, the service is tested for this guarantee and refused
+//!   without it (`probe`).
+//! - **Each such put has a unique number** (`frame`), so a put whose response was lost can be repeated: a
+//!   writer that finds the key taken compares the number with its own. Nothing is ever overwritten with other
+//!   bytes, so every request can be repeated.
+//! - **A query lists nothing.** An entry of a log is the object of its number, writers are numbered objects
+//!   too, and a piece of a segment is found by its offset (`segments`).
 //!
-//! This crate must not know what a table is.
+//! This crate must not know tables.
 
 mod claims;
 mod client;

@@ -1,7 +1,7 @@
-//! Where a store is: `s3://bucket/prefix[?setting=value&...]`.
+//! The location of a store: `s3://bucket/prefix[?setting=value&...]`.
 //!
-//! A location has no key and no password: they come from where everyone keeps them
-//! (`credentials`). So it can be shown, and handed to other processes.
+//! A location contains no key and no password: `credentials` finds them in the usual places. So it can be
+//! shown and passed to other processes.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,28 +9,28 @@ use std::time::Duration;
 use kubist_store::names::check_part;
 
 const SCHEME: &str = "s3://";
-/// How long one operation goes on trying.
+/// How long one operation is retried.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Requests on their way at once.
+/// Maximum number of concurrent requests.
 const PARALLEL: usize = 64;
 
-/// Where a store is, and how its service is to be used.
+/// The location of a store, and the settings of its service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     pub bucket: String,
-    /// What all keys of the store begin with, without a slash at its end.
+    /// The common prefix of the store's keys, without a final slash.
     pub prefix: String,
     /// The address of the service, if it is not Amazon's.
     pub endpoint: Option<String>,
     pub region: Option<String>,
-    /// The bucket is a part of the host's name, not of the path.
+    /// Whether the bucket is part of the host name instead of the path.
     pub virtual_hosted: Option<bool>,
     /// The profile whose credentials are used.
     pub profile: Option<String>,
-    /// The file with the certificates that vouch for the service.
+    /// The file with the root certificates for the service.
     pub authorities: Option<String>,
     pub patience: Duration,
-    /// Whether the location says it.
+    /// Whether the location sets `patience`.
     pub patience_is_given: bool,
     pub parallel: usize,
     settings: String,
@@ -47,11 +47,11 @@ impl fmt::Display for Location {
 }
 
 impl Location {
-    /// Parses a location. The error does not repeat what may be a key.
+    /// Parses a location. The error does not repeat text that may be a key.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, for people.
+    /// The reason why it is invalid.
     pub fn parse(text: &str) -> Result<Location, String> {
         let form = || format!("a location is {SCHEME}bucket/prefix");
         let rest = text.strip_prefix(SCHEME).ok_or_else(form)?;
@@ -128,7 +128,7 @@ impl Location {
         Ok(())
     }
 
-    /// The same, under a prefix that goes on with `suffix`, with as many requests at once.
+    /// A location whose prefix continues with `suffix`, with another number of concurrent requests.
     pub fn beside(&self, suffix: &str, requests: usize) -> String {
         let settings = self.settings.split('&').filter(|setting| !setting.starts_with("parallel="));
         let settings: Vec<&str> = settings.filter(|setting| !setting.is_empty()).collect();

@@ -1,13 +1,12 @@
-//! Logs: `logs/WRITER/NUMBER`, of which each is an entry, or the fence of a taking.
+//! Logs: `logs/WRITER/NUMBER`, each an entry or the fence of a new owner.
 //!
-//! The numbers go up from 0 without a gap, and of several that put one number one wins. Whoever
-//! takes a log puts a fence under the first free number. An earlier owner finds its next number
-//! taken, and is refused for ever; if its entry came first, the fence goes behind it. So the
-//! number decides whether a doubtful entry is in the log, and nothing else matters: no clock, no
-//! listing, no claim.
+//! The numbers increase from 0 without a gap, and of several puts of one number one wins. A new owner puts a
+//! fence at the first free number. An earlier owner then finds its next number taken and is refused for ever.
+//! If its entry came first, the fence follows it. So the number alone decides whether an unacknowledged entry
+//! is in the log, and no clock, listing or claim matters.
 //!
-//! A position is a number: an entry ends behind its own, and begins where the one before it ended,
-//! with the fences between. A fence says where the entry before it ended.
+//! A position is a number. An entry begins where the one before it ended, includes the fences between them,
+//! and ends after its own number. A fence stores where the entry before it ended.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,9 +22,9 @@ use crate::frame::{Framed, Kind};
 use crate::writers::Writers;
 
 pub const FOLDER: &str = "logs";
-/// Numbers that are asked for at once by who has not read a log yet.
+/// Numbers that the first read of a log requests at once.
 const AT_FIRST: u64 = 4;
-/// The most numbers that are asked for at once.
+/// Maximum numbers requested at once.
 const AHEAD: u64 = 64;
 
 pub fn key(writer: &str, number: u64) -> String {
@@ -36,8 +35,8 @@ fn file(link: &Link, writer: &str) -> String {
     link.file(&format!("{FOLDER}/{writer}"))
 }
 
-/// Fences at the ends of logs that a handle has seen: who reads on passes over them. And the last entry
-/// that it has put itself, for which it need not ask.
+/// Known fences at the ends of logs, which followers skip, and the last entry of each log that this handle
+/// put, which need not be read.
 #[derive(Debug, Default)]
 pub struct Fences(Mutex<HashMap<String, (u64, u64)>>, Mutex<HashMap<String, (u64, Bytes)>>);
 
@@ -47,13 +46,13 @@ impl Fences {
         own.insert(writer.to_owned(), (number, Bytes::copy_from_slice(entry)));
     }
 
-    /// The entry of a number, if it is the last one of its own.
+    /// The entry of a number, if it is the last one that this handle put.
     fn own(&self, writer: &str, number: u64) -> Option<Bytes> {
         let own = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         own.get(writer).filter(|(put, _)| *put == number).map(|(_, entry)| entry.clone())
     }
 
-    /// The number from which there may be something new for who knows all up to `from`.
+    /// The first number that may be new to a reader that knows everything up to `from`.
     fn behind(&self, writer: &str, from: u64) -> u64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(writer).filter(|(end, _)| *end == from).map_or(from, |(_, next)| *next)
@@ -68,12 +67,12 @@ impl Fences {
     }
 }
 
-/// The entries from a position on, until they have so many bytes at least.
+/// Reads entries from a position on, until they have at least `most` bytes.
 pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64, most: u64) -> Result<LogTail> {
     check_part(writer)?;
     let (mut tail, mut read) = (LogTail { entries: Vec::new(), next: from, durable: from }, 0);
     let mut number = fences.behind(writer, from);
-    // Who has not read this log yet expects some entries, who follows it one at most.
+    // The first read of a log expects several entries, a follower at most one.
     let mut at_once = if fences.knows(writer) { 1 } else { AT_FIRST };
     if let Some(bytes) = fences.own(writer, number) {
         tail.entries.push(LogEntry { position: tail.next, bytes });
@@ -98,7 +97,7 @@ pub async fn read(link: &Link, fences: &Fences, writer: &str, from: u64, most: u
         if read >= most && !tail.entries.is_empty() {
             break;
         }
-        // Behind one there are seldom many.
+        // A new entry is rarely followed by many others.
         at_once = if at_once == 1 { 2 } else { 4 * at_once }.min(AHEAD.min(link.location.parallel as u64));
     }
     if number == 0 {
@@ -132,7 +131,7 @@ pub async fn own(
     let (fence, end) = match taken.await {
         Ok(taken) => taken,
         Err(error) => {
-            // Dropped it would wait for the runtime that this runs on.
+            // Dropping the claim here would block the runtime that runs this task.
             claim.end().await;
             return Err(error);
         }
@@ -142,7 +141,7 @@ pub async fn own(
     Ok(Box::new(Owned { link, fences, writer: writer.into(), next: fence + 1, end, claim, failed: None }))
 }
 
-/// Puts a fence at the first free number; gives the number, and where the last entry ends.
+/// Puts a fence at the first free number. Returns that number, and the end of the last entry.
 async fn take(link: &Link, writer: &str, hint: u64) -> Result<(u64, u64)> {
     let mut free = first_free(link, writer, hint).await?;
     loop {
@@ -163,7 +162,7 @@ async fn take(link: &Link, writer: &str, hint: u64) -> Result<(u64, u64)> {
     }
 }
 
-/// Where the last entry ends that is at or before a number.
+/// Returns the end of the last entry at or before a number.
 fn end(link: &Link, writer: &str, number: u64, found: &Framed) -> Result<u64> {
     match found.kind {
         Kind::Entry => Ok(number + 1),
@@ -175,7 +174,8 @@ fn end(link: &Link, writer: &str, number: u64, found: &Framed) -> Result<u64> {
     }
 }
 
-/// The first free number, found in steps that double. All numbers before a taken one are taken.
+/// Finds the first free number in doubling steps, then by bisection. All numbers before a taken one are
+/// taken.
 async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
     let is_taken = async |number: u64| Ok::<bool, Error>(link.length(&key(writer, number)).await?.is_some());
     let mut taken = None;
@@ -187,7 +187,7 @@ async fn first_free(link: &Link, writer: &str, hint: u64) -> Result<u64> {
         step *= 2;
     }
     if taken.is_none() && free > 0 {
-        // The claim knew more than is there; the log itself decides.
+        // The claim's hint is beyond the log's end; the log decides.
         taken = is_taken(0).await?.then_some(0);
         if taken.is_none() {
             return Ok(0);
@@ -207,7 +207,7 @@ struct Owned {
     link: Link,
     fences: Arc<Fences>,
     writer: String,
-    /// The next number, and where the last entry ends.
+    /// The next number, and the end of the last entry.
     next: u64,
     end: u64,
     claim: Claim,

@@ -1,8 +1,8 @@
-//! Does the service keep the one promise that everything rests on?
+//! Tests the service for conditional puts, on which everything relies.
 //!
-//! A service that ignores `If-None-Match: *`, or looks first and writes then, would let two
-//! owners of a log both win. So a put that must fail is tried before a store is made, one after
-//! the other and at once.
+//! On a service that ignores `If-None-Match: *`, or that checks first and writes later, two owners of a log
+//! could both win. So before a store is created, puts that must fail are tried, one after the other and
+//! concurrently.
 
 use futures_util::future::join_all;
 use kubist_store::{Error, Result};
@@ -18,11 +18,11 @@ const RACERS: u8 = 8;
 ///
 /// # Errors
 ///
-/// `Io` if it does, or does not know the condition; as of [`failed`](crate::failure::failed).
+/// `Io` if it does, or does not support the condition; as for [`failed`](crate::failure::failed).
 pub async fn check(link: &Link) -> Result<()> {
     let key = format!("probe/{}", Uuid::new_v4());
     let answer = race(link, &key).await;
-    // Of the two errors the first says more.
+    // Of two errors the first is more informative.
     let deleted = link.delete(&key).await;
     answer.and(deleted)
 }
@@ -40,7 +40,7 @@ async fn race(link: &Link, key: &str) -> Result<()> {
             Err(error) => return Err(link.failed("write", key, error)),
         }
     }
-    // Of a winner whose answer was lost the others tell.
+    // If the winner's response was lost, the others show it.
     match won <= 1 {
         true => Ok(()),
         false => Err(ignores(link, won)),

@@ -1,7 +1,7 @@
-//! The runtime that drives the network, one for each process.
+//! The async runtime for network I/O, one per process.
 //!
-//! A forked process has none of its parent's threads, so it makes a runtime of its own when it
-//! first needs one, and lets the parent's be.
+//! A forked process has none of its parent's threads, so it creates its own runtime on first use and does not
+//! touch the parent's.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -15,11 +15,11 @@ struct Process {
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
 
-/// This process's.
+/// The runtime of this process.
 pub fn runtime() -> std::io::Result<&'static Runtime> {
     let id = std::process::id();
     let known = PROCESS.load(Ordering::Acquire);
-    // SAFETY: the pointer is null or came out of a box that is never freed.
+    // SAFETY: the pointer is null or came from a box that is never freed.
     if let Some(process) = unsafe { known.as_ref() }.filter(|process| process.id == id) {
         return Ok(&process.runtime);
     }
@@ -29,8 +29,7 @@ pub fn runtime() -> std::io::Result<&'static Runtime> {
         // SAFETY: published now, so never freed.
         Ok(_) => Ok(unsafe { &(*made).runtime }),
         Err(other) => {
-            // SAFETY: no other thread has seen it; and what another thread of this process
-            // published is never freed.
+            // SAFETY: no other thread has seen `made`; a value that another thread published is never freed.
             unsafe {
                 drop(Box::from_raw(made));
                 Ok(&(*other).runtime)

@@ -1,16 +1,15 @@
-//! Ranges of one object, as the requests that bring them.
+//! Splits ranges of one object into requests.
 //!
-//! Ranges that lie closer than a gap are one request; one that is long is several, which come
-//! side by side.
+//! Ranges with a small gap are one request; a long range is several, which run in parallel.
 
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-/// The most bytes of a request: what comes in several goes over several connections.
+/// Maximum size of a request in bytes: several requests use several connections.
 pub const REQUEST: u64 = 8 << 20;
 
-/// Requests for ranges, each with bytes in it; together they cover the ranges.
+/// Returns non-empty requests that together cover the ranges.
 pub fn requests(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
     let mut sorted: Vec<&Range<u64>> = ranges.iter().filter(|range| range.start < range.end).collect();
     sorted.sort_unstable_by_key(|range| (range.start, range.end));
@@ -32,7 +31,7 @@ pub fn requests(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
     merged.into_iter().flat_map(cut).collect()
 }
 
-/// The bytes of a range that requests cover, of which `answers` are the bytes.
+/// Cuts a range from the responses to the requests that cover it.
 pub fn cut_out(range: &Range<u64>, requests: &[Range<u64>], answers: &[Bytes]) -> Option<Bytes> {
     let first = requests.partition_point(|request| request.end <= range.start);
     let within = |index: usize| {

@@ -1,21 +1,19 @@
-//! How far the service is, as its answers show: what a request waits for (alpha), and how fast
-//! bytes come then (1 / beta).
+//! Measured latency (alpha, seconds) and transfer rate (1 / beta, bytes per second) of the service.
 //!
-//! Two ranges are worth one request if what lies between them takes no longer than a request
-//! does: if it is at most alpha / beta bytes (block-index paper, section IV). That is for requests one
-//! after the other. Many are on their way at once, and wait together: each makes the whole longer by
-//! its share of alpha.
+//! Two ranges are worth one request if reading the gap takes no longer than a request: if it has at most
+//! alpha / beta bytes (block-index paper, section IV). That holds for sequential requests. Of many concurrent
+//! requests each adds only its fraction of alpha.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Before anything is measured: a request of 30 ms, 35 MB in a second.
+/// Before any measurement: a request of 30 ms, 35 MB per second.
 const FIRST_GAP: u64 = 1 << 20;
 const SMALLEST_GAP: u64 = 32 << 10;
 const LARGEST_GAP: u64 = 8 << 20;
-/// Fewer bytes say nothing of how fast they come.
+/// Responses of fewer bytes do not measure the transfer rate.
 const TELLING: u64 = 256 << 10;
-/// The weight of a new answer.
+/// The weight of a new measurement in the moving average.
 const NEW: f64 = 0.2;
 
 #[derive(Debug, Default)]
@@ -28,7 +26,7 @@ struct Known {
 }
 
 impl Road {
-    /// An answer began after `waited`, and its bytes came in `reading`.
+    /// Adds a measurement: the response began after `waited`, and its bytes took `reading`.
     pub fn answered(&self, waited: Duration, bytes: u64, reading: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let joined = |old: Option<f64>, new: f64| Some(old.map_or(new, |old| old + NEW * (new - old)));
@@ -38,8 +36,8 @@ impl Road {
         }
     }
 
-    /// The most bytes between two ranges that are read with them, where so many requests are on
-    /// their way at once.
+    /// The largest gap in bytes that is read together with its neighbours, with `parallel` concurrent
+    /// requests.
     pub fn gap(&self, parallel: usize) -> u64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let alone = match (known.seconds, known.bytes_per_second) {
@@ -63,7 +61,7 @@ mod tests {
         let alone = ((1 << 20) as f64 * 100.0 * 0.02) as u64;
         assert_eq!(road.gap(1), alone);
         assert_eq!(road.gap(4), alone / 4);
-        // Few bytes say nothing of the speed.
+        // Few bytes do not measure the rate.
         road.answered(ms(20), 10, ms(500));
         assert_eq!(road.gap(1), alone);
         assert_eq!(road.gap(1000), SMALLEST_GAP);

@@ -1,4 +1,4 @@
-//! The scheme `s3`: from the text of a location to a store.
+//! The scheme `s3`: turns the text of a location into a store.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -25,7 +25,7 @@ impl Scheme for Buckets {
 
 struct Located {
     location: Location,
-    /// The way to the bucket, shared by the handles that are made before the store was found.
+    /// The connection, shared by handles that are created before the store is found.
     link: OnceLock<Link>,
 }
 

@@ -1,9 +1,8 @@
-//! Segments: `segments/NAME/PIECE`, of which each sync puts one piece.
+//! Segments: `segments/NAME/PIECE`, one piece per sync.
 //!
-//! An object cannot grow, so what was appended since the last sync is an object of its own. An
-//! offset says which: its high bits are the number of the piece, its low bits count bytes in it.
-//! So a reader asks for what it wants at once, and asks nobody where it is. A segment's name is
-//! taken by a put of its own (`segments/NAME/made`).
+//! An object cannot grow, so the bytes since the last sync become a new object. The high bits of an offset
+//! are the number of the piece, the low bits count bytes in it. So a reader requests its bytes directly,
+//! without a lookup. A segment's name is reserved by an object of its own (`segments/NAME/made`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,9 +21,9 @@ use crate::upload::Upload;
 
 pub const FOLDER: &str = "segments";
 const MADE: &str = "made";
-/// The bits of an offset that count bytes in a piece: up to a TiB.
+/// Low bits of an offset, which count bytes in a piece: up to 1 TiB.
 const PIECE_BITS: u32 = 40;
-/// More bytes of a piece are asked for only once its length is known: damage may ask for anything.
+/// Larger reads first check the length of the piece: damaged data may request anything.
 const LITTLE: u64 = 256 << 20;
 
 fn piece_key(name: &str, piece: u64) -> String {
@@ -35,13 +34,13 @@ fn file(link: &Link, name: &str) -> String {
     link.file(&format!("{FOLDER}/{name}"))
 }
 
-/// The segment and the piece of a key; `None` for what takes the name.
+/// The segment and the piece of a key; no piece for the object that reserves the name.
 pub fn of_key(key: &str) -> Option<(&str, Option<u64>)> {
     let (name, piece) = key.strip_prefix(FOLDER)?.strip_prefix('/')?.split_once('/')?;
     Some((name, piece.parse().ok()))
 }
 
-/// Where the bytes of the last piece end.
+/// The end offset of the last piece.
 pub fn end(pieces: impl Iterator<Item = (u64, u64)>) -> u64 {
     pieces.max().map_or(0, |(piece, length)| (piece << PIECE_BITS) + length)
 }
@@ -61,7 +60,7 @@ pub async fn create(link: &Link, name: &str) -> Result<Box<dyn Segment>> {
     }
 }
 
-/// The bytes of the pieces, and where the last one ends; `None` if there is no such segment.
+/// Returns the total size of the pieces and the end offset of the last; `None` if there is no such segment.
 pub async fn lengths(link: &Link, name: &str) -> Result<Option<(u64, u64)>> {
     check_part(name)?;
     let listed = link.list(&format!("{FOLDER}/{name}"), None, usize::MAX).await?;
@@ -74,19 +73,19 @@ pub async fn lengths(link: &Link, name: &str) -> Result<Option<(u64, u64)>> {
 
 pub async fn delete(link: &Link, name: &str) -> Result<()> {
     check_part(name)?;
-    // What takes the name goes last: a deletion that was interrupted is seen, and done again.
+    // The reservation of the name goes last, so an interrupted deletion is visible and repeated.
     let made = format!("{FOLDER}/{name}/{MADE}");
     let listed = link.list(&format!("{FOLDER}/{name}"), None, usize::MAX).await?;
     try_join_all(listed.iter().filter(|(key, _)| *key != made).map(|(key, _)| link.delete(key))).await?;
     link.delete(&made).await
 }
 
-/// How much of a range must be there.
+/// How much of a range must exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// All of it.
     Whole,
-    /// What the piece has of it: a piece does not grow.
+    /// The part that the piece has: a piece does not grow.
     UpToTheEnd,
 }
 
@@ -126,7 +125,7 @@ fn damaged(link: &Link, name: &str, range: &Range<u64>, what: String) -> Error {
     Error::Damaged { file: file(link, name), offset: range.start, what }
 }
 
-/// Is there such a segment?
+/// Returns an error if there is no such segment.
 async fn present(link: &Link, name: &str) -> Result<()> {
     match link.length(&format!("{FOLDER}/{name}/{MADE}")).await? {
         Some(_) => Ok(()),
@@ -181,7 +180,7 @@ async fn read_piece(
             Err(error) if is_absent(&error) || is_behind(&error) => {
                 return Err(match inside(piece_length(link, name, piece).await?) {
                     Err(damage) => damage,
-                    // It was there a moment later.
+                    // It appeared meanwhile.
                     Ok(()) => link.failed("read", &key, error),
                 });
             }
@@ -197,7 +196,7 @@ async fn read_piece(
     ranges.iter().map(cut).collect()
 }
 
-/// How long a piece is; 0 if the segment is there without it.
+/// Returns the length of a piece; 0 if the segment exists without it.
 async fn piece_length(link: &Link, name: &str, piece: u64) -> Result<u64> {
     match link.length(&piece_key(name, piece)).await? {
         Some(length) => Ok(length),
@@ -205,20 +204,20 @@ async fn piece_length(link: &Link, name: &str, piece: u64) -> Result<u64> {
     }
 }
 
-/// A segment being written.
+/// A segment that is being written.
 struct Growing {
     link: Link,
     name: String,
     /// The number of the next piece.
     piece: u64,
-    /// Where the last one ends.
+    /// The end offset of the last piece.
     end: u64,
     upload: Option<Upload>,
     failed: Option<String>,
 }
 
 impl Growing {
-    /// Does something once nothing has failed, and nothing more if it does.
+    /// Runs `act`, unless an earlier call failed.
     fn carefully<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(cause) = &self.failed {
             return Err(Error::Refused { file: file(&self.link, &self.name), cause: cause.clone() });

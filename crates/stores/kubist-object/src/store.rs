@@ -1,4 +1,4 @@
-//! The store: each operation, waited for.
+//! The store: runs each operation and waits for it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,14 +25,14 @@ use crate::segments::Reach;
 use crate::writers::{self, Writers};
 use crate::{probe, segments};
 
-/// The object that says that a store is here.
+/// The object that marks a store.
 const MARK: &str = "kubist.store";
 
-/// A store in a bucket. See the crate's head.
+/// A store in a bucket. See the crate's documentation.
 #[derive(Debug)]
 pub struct ObjectStore {
     link: Link,
-    /// The own number of the put that made the store; `None`: it was not read.
+    /// The unique number of the put that created the store; `None` if it was not read.
     identity: Option<Uuid>,
     location: String,
     folders: Folders,
@@ -46,17 +46,17 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] if there is none; [`Error::Unreachable`] if the service does not answer;
-    /// [`Error::Io`] if it refuses, or the bucket is not there.
+    /// [`Error::Missing`] if there is none; [`Error::Unreachable`] if the service does not respond;
+    /// [`Error::Io`] if it refuses, or there is no such bucket.
     pub fn open(location: Location) -> Result<ObjectStore> {
         ObjectStore::find(Link::open(location)?)
     }
 
-    /// The store that a way leads to.
+    /// Opens the store of a connection.
     ///
     /// # Errors
     ///
-    /// As of [`ObjectStore::open`].
+    /// As for [`ObjectStore::open`].
     pub(crate) fn find(link: Link) -> Result<ObjectStore> {
         match link.wait(link.get(MARK))? {
             Some(mark) => Ok(ObjectStore::new(link, Some(mark.mark))),
@@ -64,12 +64,11 @@ impl ObjectStore {
         }
     }
 
-    /// The same, and makes an empty one where none is, on a service that keeps the promise of
-    /// conditional puts.
+    /// Opens the store, or creates an empty one on a service with conditional puts.
     ///
     /// # Errors
     ///
-    /// As of [`ObjectStore::open`]; [`Error::Io`] if the service ignores conditions.
+    /// As for [`ObjectStore::open`]; [`Error::Io`] if the service ignores conditions.
     pub fn create(location: Location) -> Result<ObjectStore> {
         let link = Link::open(location)?;
         let mark = link.wait(async {
@@ -84,7 +83,7 @@ impl ObjectStore {
         Ok(ObjectStore::new(link, Some(mark)))
     }
 
-    /// A store that may not be there.
+    /// A handle to a store that may not exist.
     pub(crate) fn ahead(link: Link) -> ObjectStore {
         ObjectStore::new(link, None)
     }
@@ -192,7 +191,7 @@ impl Store for ObjectStore {
     }
 
     fn erase(&self, objects: &[String]) -> Result<()> {
-        // Whoever ends a store may have its logs, so that nobody else does.
+        // The process that erases a store may own its logs, so that no other process does.
         self.link.end();
         self.link.wait(async {
             for folder in [segments::FOLDER, logs::FOLDER, claims::FOLDER, writers::FOLDER] {
@@ -284,7 +283,7 @@ impl Service for ObjectStore {
     }
 }
 
-/// What a listing of all keys holds.
+/// Sizes from a listing of all keys.
 fn sizes(listed: &[(String, u64)]) -> Vec<Size> {
     let mut found = Vec::new();
     let mut segments_found: BTreeMap<&str, u64> = BTreeMap::new();

@@ -1,5 +1,4 @@
-//! How often the service was asked, how many bytes went either way, and how often one request had
-//! to wait for another.
+//! Counters of requests, bytes and round trips.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +6,7 @@ use std::time::Instant;
 
 use kubist_store::{Chain, Traffic};
 
-/// The traffic of a store, while it grows.
+/// The traffic of a store so far.
 #[derive(Debug, Default)]
 pub struct Counts {
     gets: AtomicU64,
@@ -19,7 +18,7 @@ pub struct Counts {
     chain: Mutex<Chain>,
 }
 
-/// A request on its way; dropped when it is answered.
+/// A running request; dropped when it is answered.
 pub struct OnItsWay<'a> {
     counts: &'a Counts,
     sent: Instant,
@@ -33,7 +32,7 @@ impl Drop for OnItsWay<'_> {
 }
 
 impl Counts {
-    /// A request is sent now.
+    /// Starts a request.
     pub fn send(&self) -> OnItsWay<'_> {
         OnItsWay { counts: self, sent: Instant::now() }
     }
@@ -48,7 +47,7 @@ impl Counts {
         self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Pages of a thousand keys each follow each other.
+    /// Pages of a thousand keys each are sequential.
     pub fn listed(&self, keys: u64) {
         self.lists.fetch_add(1 + keys / 1000, Ordering::Relaxed);
         let mut chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! A piece of a segment on its way: put in one request if it is short, else in parts.
+//! Upload of a segment's piece: one request if it is short, otherwise a multipart upload.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use tokio::task::JoinHandle;
 
 use crate::client::Link;
 
-/// A part is sent once it is full.
+/// Size of a part. A part is sent once it is full.
 const PART: usize = 8 << 20;
-/// A service takes ten thousand parts: later ones are longer.
+/// A service accepts ten thousand parts, so later ones are larger.
 const SHORT_PARTS: usize = 1000;
 const LONG_PART: usize = 64 << 20;
-/// Parts on their way; more wait with whoever appends.
+/// Maximum number of concurrent parts; further appends wait.
 const AT_ONCE: usize = 6;
 
 /// A piece that grows until it is put.
@@ -48,7 +48,7 @@ impl Upload {
         self.sent + self.pending.len() as u64
     }
 
-    /// Takes bytes; sends what fills a part.
+    /// Appends bytes, and sends each full part.
     pub fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let part = if self.count < SHORT_PARTS { PART } else { LONG_PART };
@@ -86,7 +86,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Ends the piece: it is there whole when this returns.
+    /// Completes the piece, which exists completely on return.
     pub fn finish(mut self) -> Result<()> {
         let link = self.link.clone();
         link.wait(async {
@@ -97,8 +97,7 @@ impl Upload {
         })
     }
 
-    /// The key is this owner's, and these are the only bytes that are ever put under it: so the
-    /// put can be repeated.
+    /// The key belongs to this owner, and only these bytes are ever put there, so the put can be repeated.
     async fn put_whole(&mut self) -> Result<()> {
         let bytes: Bytes = self.pending.split().freeze();
         let _permit = self.link.permits.acquire().await.expect("it is never closed");
@@ -126,7 +125,7 @@ impl Upload {
         drop(way);
         match completed {
             Ok(_) => Ok(()),
-            // An attempt before may have done it, and its answer was lost.
+            // An earlier attempt may have completed it without a response.
             Err(_) if self.link.length(&self.key).await? == Some(self.sent) => Ok(()),
             Err(error) => Err(self.link.failed("write", &self.key, error)),
         }
@@ -137,7 +136,7 @@ impl Drop for Upload {
     fn drop(&mut self) {
         let Some(mut parts) = self.parts.take().filter(|_| self.link.is_this_process()) else { return };
         if let Ok(runtime) = self.link.runtime() {
-            // If this fails, the service keeps parts of nothing until its own rules remove them.
+            // If this fails, the service keeps unused parts until its own rules remove them.
             runtime.spawn(async move { parts.abort().await });
         }
     }

@@ -1,8 +1,7 @@
-//! Which writers have a log: `writers/NUMBER`, each of which says a name.
+//! The writers that have a log: `writers/NUMBER`, each with a name.
 //!
-//! A reader that knows the first ones asks for the next number, and lists nothing. The last one
-//! that it knows is asked for too: if it is not there any more, or another, the store was
-//! dropped, and perhaps made anew.
+//! A reader that knows the first numbers requests the next one and lists nothing. It also requests the last
+//! one that it knows: if that is gone or differs, the store was dropped and perhaps created again.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,7 +13,7 @@ use crate::client::Link;
 use crate::frame::{Framed, Kind};
 
 pub const FOLDER: &str = "writers";
-/// Numbers that are asked for at once at first by who knows none, and at most.
+/// Numbers that a new reader requests at once at first, and the maximum.
 const AT_FIRST: usize = 4;
 const AHEAD: usize = 64;
 
@@ -31,7 +30,7 @@ impl Writers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// All names as of now, in the order of their numbers.
+    /// Returns all current names, in the order of their numbers.
     pub async fn names(&self, link: &Link) -> Result<Vec<String>> {
         let mut known = self.known();
         if let Some((mark, _)) = known.last() {
@@ -61,7 +60,7 @@ impl Writers {
         Ok(names)
     }
 
-    /// Makes sure that a name is among them.
+    /// Adds a name, unless it is listed.
     pub async fn add(&self, link: &Link, writer: &str) -> Result<()> {
         loop {
             let names = self.names(link).await?;

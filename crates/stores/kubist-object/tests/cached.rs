@@ -1,5 +1,5 @@
-//! The cache in front of a bucket: what is asked of the service, and what is not. The service is a
-//! small one in this process.
+//! The cache in front of a bucket: which requests reach the service. The service is a small one in this
+//! process.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn cached(location: &Location, root: &Path) -> Cached {
     Cached::new(Arc::new(store), identity, Folder::open(root.into(), 64 << 20).unwrap())
 }
 
-/// A segment of two pieces; the offsets where they begin.
+/// A segment of two pieces; returns the offsets of their starts.
 fn fill(store: &dyn Store, lengths: [usize; 2]) -> [u64; 2] {
     let mut segment = store.create_segment("s").unwrap();
     lengths.map(|length| {
@@ -51,7 +51,7 @@ fn a_block_is_read_once_by_all_handles() {
     let ranges = [
         whole(first, 10..20),
         whole(first, BLOCK_BYTES - 5..BLOCK_BYTES + 5),
-        // Up to the very end of a piece, and a piece shorter than a block.
+        // Up to the end of a piece, and a piece shorter than a block.
         whole(first, 3 * BLOCK_BYTES..3 * BLOCK_BYTES + 100),
         whole(second, 0..50),
         whole(second, 7..7),
@@ -65,11 +65,11 @@ fn a_block_is_read_once_by_all_handles() {
     ];
     let read = |store: &Cached| assert!(store.read("s", &ranges).unwrap() == expected);
     let begin = store.traffic().unwrap();
-    // No request is answered before another one came: they go side by side.
+    // No request is answered before another one has arrived, so they must run in parallel.
     service.does(|_| Does::ServeTogether(2));
     read(&store);
     let after = store.traffic().unwrap();
-    // One request for each piece, or one more where a block between two is not worth reading.
+    // One request per piece, or one more if a block between two is not worth reading.
     assert!((2..=3).contains(&(after.gets - begin.gets)));
     assert!((1..=2).contains(&(after.round_trips - begin.round_trips)));
     assert_eq!(after.cache.unwrap().misses, 4);
@@ -81,7 +81,7 @@ fn a_block_is_read_once_by_all_handles() {
     let after = other.traffic().unwrap();
     assert_eq!((after.gets, after.round_trips), (begin.gets, begin.round_trips));
     assert_eq!(after.cache.unwrap().hits, 4);
-    // A copy that is not whole is read anew, and nothing else is.
+    // Only a damaged copy is read again.
     service.does(|_| Does::Serve);
     let segment = root.path().join(format!("v1/{:032x}/segments/s", other.identity().unwrap()));
     let damaged = segment.join(format!("{:012x}", first / BLOCK_BYTES));
@@ -90,7 +90,7 @@ fn a_block_is_read_once_by_all_handles() {
     std::fs::write(&damaged, copy).unwrap();
     read(&other);
     assert_eq!(other.traffic().unwrap().gets, begin.gets + 1);
-    // What asks for the store itself gets no copy.
+    // The underlying store returns no copy.
     let itself = other.uncached().unwrap();
     itself.read("s", &ranges[..1]).unwrap();
     assert_eq!(other.traffic().unwrap().gets, begin.gets + 2);
@@ -109,7 +109,7 @@ fn what_is_missing_is_told_as_without_a_cache() {
     }
     assert!(matches!(store.read("../s", &[0..1]), Err(Error::InvalidName { .. })));
     assert!(matches!(store.read("absent", &[0..1]), Err(Error::Missing { .. })));
-    // It is not remembered that something was missing.
+    // Absence is not cached.
     fill_as(&store, "absent");
     assert_eq!(store.read("absent", &[0..1]).unwrap()[0], [0][..]);
 }
@@ -129,9 +129,9 @@ fn a_store_made_anew_gets_no_old_bytes() {
     store.put_if_absent("checkpoints/1", b"old").unwrap();
     assert_eq!(store.get_immutable("checkpoints/1").unwrap().unwrap(), "old");
     store.read("s", &[first..first + 10]).unwrap();
-    // Another handle drops it, without a cache of its own.
+    // Another handle without a cache drops the store.
     ObjectStore::create(location.clone()).unwrap().erase(&["checkpoints/1".into()]).unwrap();
-    // The copy counts as long as the same object is there.
+    // A copy counts only while the same object exists.
     assert_eq!(store.get_immutable("checkpoints/1").unwrap(), None);
     assert_eq!(store.get("checkpoints/1").unwrap(), None);
     store.put_if_absent("checkpoints/1", b"new").unwrap();

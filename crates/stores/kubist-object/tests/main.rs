@@ -1,4 +1,4 @@
-//! The tests of stores in buckets, one program: `--test it bucket::` runs those of `bucket.rs`.
+//! Tests of stores in buckets, as one program: `--test it bucket::` runs those of `bucket.rs`.
 
 mod common;
 

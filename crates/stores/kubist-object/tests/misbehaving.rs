@@ -1,5 +1,5 @@
-//! What a service does wrong: it loses answers, asks for fewer requests, refuses, and ignores
-//! conditions. The service is a small one in this process.
+//! A service that loses responses, throttles, refuses, or ignores conditions. It is a small service in this
+//! process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,7 +31,7 @@ fn a_put_whose_answer_is_lost_is_done_once() {
     let mut number = 0;
     service.does(move |asked: &Asked| {
         number += 1;
-        // Each put once, and every third answer of the repetitions and reads.
+        // Each put once, and every third response of the retries and reads.
         match asked.method == "PUT" && number % 2 == 1 || number % 3 == 0 {
             true => {
                 count.fetch_add(1, Ordering::Relaxed);
@@ -66,7 +66,7 @@ fn requests_are_repeated_while_the_service_asks_for_fewer() {
     });
     assert!(store.put_if_absent("table", b"x").unwrap());
     assert_eq!(store.get("table").unwrap().unwrap(), "x");
-    // It never stops asking.
+    // It never stops throttling.
     let store = ObjectStore::open(at(&service, "")).map(drop);
     assert!(matches!(store, Err(Error::Missing { .. })));
     service.does(|_| Does::Refuse(503, "SlowDown"));
@@ -83,7 +83,7 @@ fn a_service_that_lets_two_puts_win_is_refused_and_nothing_is_left() {
     assert_eq!(source.kind(), std::io::ErrorKind::Unsupported);
     assert!(error.to_string().contains("both win"), "{error}");
     assert!(service.values.lock().unwrap().is_empty());
-    // One that does not know the condition at all says so itself.
+    // A service that does not support the condition returns an error itself.
     service.does(|asked| match asked.method.as_str() {
         "PUT" => Does::Refuse(501, "NotImplemented"),
         _ => Does::Serve,
@@ -117,7 +117,7 @@ fn refusals_say_what_to_do() {
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
 }
 
-/// The answer to HEAD, by which lengths are asked for, has no body.
+/// Lengths are requested by HEAD, whose response has no body.
 #[test]
 fn a_refusal_without_a_body_says_what_to_do_too() {
     let service = Service::start();
@@ -141,7 +141,7 @@ fn a_refusal_without_a_body_says_what_to_do_too() {
         assert!(heads.load(Ordering::Relaxed) > 0, "nothing was asked by HEAD: {error}");
         assert!(error.to_string().contains(word) && error.to_string().contains(code), "{error}");
     }
-    // One that says nothing about GET either.
+    // A service that gives no reason for GET either.
     service.does(|asked| match asked.method.as_str() {
         "HEAD" => Does::Refuse(403, "AccessDenied"),
         _ => Does::Serve,
@@ -156,7 +156,7 @@ fn an_owner_whose_last_entry_is_doubtful_is_settled_by_the_next() {
     let store = ObjectStore::create(at(&service, "&patience=1")).unwrap();
     let mut log = store.own_log("w").unwrap();
     let end = log.append(b"first").unwrap();
-    // The entry arrives, and nothing is heard any more.
+    // The entry arrives, and the service becomes silent.
     service.does(|asked| match asked.method.as_str() {
         "PUT" => Does::LoseAnswer,
         _ => Does::Refuse(503, "ServiceUnavailable"),
@@ -192,7 +192,7 @@ fn a_log_that_could_not_be_taken_is_given_back() {
     assert_eq!(store.read_log("w", 0).unwrap().entries.len(), 1);
 }
 
-/// An operation on a service that answered before is tried for so long.
+/// How long an operation on a service that responded before is retried.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
@@ -200,7 +200,7 @@ fn a_call_that_waits_for_a_service_ends_when_it_is_stopped() {
     let service = Service::start();
     let store = ObjectStore::create(at(&service, "")).unwrap();
     let mut log = store.own_log("w").unwrap();
-    // What is answered at once is not in doubt because of that.
+    // A prompt response is unaffected.
     assert_eq!(stoppable(|| true, || log.append(b"entry")).unwrap(), log.position());
     service.does(|_| Does::Silence);
     let begin = Instant::now();
@@ -208,7 +208,7 @@ fn a_call_that_waits_for_a_service_ends_when_it_is_stopped() {
     assert!(matches!(stopped(&mut || store.get("table").map(drop)), Err(Error::Stopped { .. })));
     assert!(matches!(stopped(&mut || log.append(b"doubtful").map(drop)), Err(Error::Stopped { .. })));
     assert!(matches!(log.append(b"more"), Err(Error::Refused { .. })));
-    // What is given back is not waited for either.
+    // Releasing a claim does not wait either.
     drop(log);
     assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
 }

@@ -18,7 +18,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use abilities::{Abilities, Copies, Logs, Reads, Replicas, Service, Sharing, Space, Spill, Stamps, StoreExt, sound_log};
+pub use abilities::{
+    Abilities, Copies, Logs, Reads, Replicas, Service, Sharing, Space, Spill, Stamps, StoreExt, sound_log,
+};
 pub use scratch::local_scratch;
 
 pub(crate) use abilities::read_watched;

@@ -1,5 +1,4 @@
-//! A store of its own for each test, on the cluster that `KUBIST_TEST_CASSANDRA` names: hosts,
-//! separated by commas.
+//! A new store per test, on the cluster `KUBIST_TEST_CASSANDRA`: hosts separated by commas.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +8,7 @@ use kubist_cassandra::{CassandraStore, Location};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A certificate that vouches for no node.
+/// A certificate that no node has.
 pub const STRANGER: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBPzCB5qADAgECAgkAnEPm1txZ9pYwCgYIKoZIzj0EAwIwEzERMA8GA1UEAxMI
@@ -26,7 +25,7 @@ pub fn hosts() -> String {
     std::env::var("KUBIST_TEST_CASSANDRA").expect("KUBIST_TEST_CASSANDRA names no hosts: see scripts/cassandra.py")
 }
 
-/// A location where nothing is, with these settings.
+/// An unused location with these settings.
 pub fn fresh(settings: &str) -> Location {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let table = format!("t{now:x}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -37,7 +36,7 @@ pub fn store() -> Arc<CassandraStore> {
     Arc::new(CassandraStore::create(fresh("")).unwrap())
 }
 
-/// The database itself, to do to it what goes wrong.
+/// The database itself, to cause faults.
 pub struct Database {
     runtime: tokio::runtime::Runtime,
     session: scylla::client::session::Session,
@@ -57,7 +56,7 @@ impl Database {
         self.runtime.block_on(self.session.query_unpaged(cql, values)).unwrap();
     }
 
-    /// The id under which a location's table is kept.
+    /// The id of a location's store.
     pub fn id(&self, location: &Location) -> uuid::Uuid {
         let cql = format!("SELECT id FROM {}.kubist_tables WHERE name = ?", location.keyspace);
         let found = self.runtime.block_on(self.session.query_unpaged(cql, (&location.table,))).unwrap();

@@ -1,5 +1,5 @@
-//! A store of its own for each test, on the service that `KUBIST_TEST_S3` names: its address. The
-//! bucket is `kubist-tests`, the credentials are where everyone keeps them.
+//! A new store per test, on the service at the address `KUBIST_TEST_S3`. The bucket is `kubist-tests`, the
+//! credentials come from the usual places.
 
 pub mod service;
 
@@ -19,14 +19,14 @@ pub fn address() -> String {
     std::env::var("KUBIST_TEST_S3").expect("KUBIST_TEST_S3 names no service: see scripts/s3.py")
 }
 
-/// A location where nothing is, on a service.
+/// An unused location on a service.
 pub fn fresh_at(address: &str, settings: &str) -> Location {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let name = format!("t{now:x}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
     Location::parse(&format!("s3://kubist-tests/{name}?endpoint={address}{settings}")).unwrap()
 }
 
-/// The same on a service of these tests. Its keys are the process's, so that threads agree on them.
+/// An unused location on a service of these tests. Its keys are the process's, so that threads agree on them.
 pub fn fresh_on(address: &str, settings: &str) -> Location {
     static KEYS: std::sync::Once = std::sync::Once::new();
     // SAFETY: no other thread of these tests reads the environment before it returned.
@@ -42,7 +42,7 @@ pub fn store() -> Arc<ObjectStore> {
     Arc::new(ObjectStore::create(fresh_at(&address(), "")).unwrap())
 }
 
-/// The bucket itself, to do to it what goes wrong.
+/// The bucket itself, to cause faults.
 pub struct Bucket {
     runtime: tokio::runtime::Runtime,
     bucket: AmazonS3,
@@ -84,7 +84,7 @@ impl Bucket {
         self.runtime.block_on(self.bucket.delete(&self.path(key))).unwrap();
     }
 
-    /// As if whoever holds the log had not renewed its claim for long.
+    /// Makes the log's claim look old.
     pub fn forget_claims(&self, writer: &str) {
         for key in self.keys(&format!("claims/{writer}")) {
             self.delete(&key);

@@ -1,5 +1,5 @@
-//! A small service in this process that speaks as much of S3's protocol as a store needs, and can be
-//! told to misbehave.
+//! A small service in this process with the part of S3's protocol that a store needs. It misbehaves on
+//! request.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,17 +16,17 @@ pub enum Does {
     Serve,
     /// It is refused: a status and a code.
     Refuse(u16, &'static str),
-    /// It is served, and the connection ends without an answer.
+    /// It is served, and the connection ends without a response.
     LoseAnswer,
-    /// It is served without a look at its condition.
+    /// It is served without its condition.
     IgnoreCondition,
     /// It is never answered.
     Silence,
-    /// It is served when as many requests of this kind have come, and not before.
+    /// It is served only when this many requests of its kind have arrived.
     ServeTogether(usize),
 }
 
-/// A request, as the rule for it sees it.
+/// A request, as the rule sees it.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub method: String,
@@ -73,7 +73,7 @@ impl Service {
         Service { address, rule, values }
     }
 
-    /// From now on the rule decides what happens to a request.
+    /// Sets the rule for later requests.
     pub fn does(&self, rule: impl FnMut(&Asked) -> Does + Send + 'static) {
         *self.rule.lock().unwrap() = Box::new(rule);
     }
@@ -151,7 +151,7 @@ fn refused(status: u16, code: &str) -> Answer {
     (status, "Content-Type: application/xml\r\n".into(), body.into())
 }
 
-/// Headers of an object; equal values have equal tags, as the MD5 sums of S3.
+/// Headers of an object. Equal values have equal tags, like the MD5 sums of S3.
 fn of_object(value: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
