@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _kubist
+from . import _astropy, _kubist
 from ._errors import InvalidInput
 from ._libraries import is_a, need
 from ._numpy import from_numpy, is_array
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ACCEPTED = (
     "a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or Polars DataFrame, "
-    "a dict of columns, a numpy structured array, or anything with __arrow_c_stream__"
+    "a dict of columns, an astropy Table, a numpy structured array, or anything with __arrow_c_stream__"
 )
 
 
@@ -80,6 +80,8 @@ def _with_arrow(source: Any, like: Callable[[], pa.Schema] | None) -> Any:
     """An Arrow object with named columns."""
     if is_a(source, "numpy", "ndarray") and source.dtype.names:
         source = {name: source[name] for name in source.dtype.names}
+    if _astropy.is_table(source):
+        return _astropy.table(source)
     if isinstance(source, Mapping):
         return _from_columns(source, like)
     if is_a(source, "pandas", "DataFrame"):
@@ -103,16 +105,40 @@ def _from_columns(columns: Mapping[Any, Any], like: Callable[[], pa.Schema] | No
         if not isinstance(name, str):
             raise InvalidInput(f"{name!r} is not a column name")
         arrays[name] = _column(name, values, like)
+    units = {name: unit for name, values in columns.items() if (unit := _unit(values))}
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         lengths_shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
         raise InvalidInput(f"the columns differ in length: {lengths_shown} records")
     if all(isinstance(array, _kubist.NumpyColumn) for array in arrays.values()):
         return _kubist.numpy_columns(list(arrays), list(arrays.values()))
-    return need("pyarrow", "a dict of columns").table(arrays)
+    pa = need("pyarrow", "a dict of columns")
+    table = pa.table(arrays)
+    fields = [
+        field.with_metadata({"unit": units[field.name]}) if field.name in units else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields)) if units else table
+
+
+def _unit(values: Any) -> str | None:
+    """The unit that an array says."""
+    if is_a(values, "xarray", "DataArray"):
+        return _astropy.unit_text(values.attrs.get("units"))
+    if not _astropy.is_measured(values):
+        return None
+    return _astropy.unit_text(getattr(values, "unit", getattr(values, "units", None)))
 
 
 def _column(name: str, values: Any, like: Callable[[], pa.Schema] | None) -> Any:
+    if _astropy.is_measured(values):
+        try:
+            made = _astropy.columns(name, values)
+        except _astropy.Unreadable as why:
+            raise InvalidInput(f"column {name}: {why}") from None
+        if name not in made:
+            raise InvalidInput(f"column {name}: expected one dimension, not an array of {len(made)}")
+        return made[name][0]
     if is_array(values):
         return from_numpy(name, values)
     if not hasattr(values, "__len__") or isinstance(values, (str, bytes, Mapping)):

@@ -7,11 +7,13 @@ from pathlib import Path
 from ..._errors import InvalidInput
 from ..source import Format, begins, ends
 from . import (
+    archives,
     fits,
     gadget,
     gadget_binary,
     grids,
     h5md,
+    hats,
     hdf5,
     lammps,
     lidar,
@@ -32,6 +34,10 @@ FORMATS: tuple[Format, ...] = (
     Format("npz", "NPZ", "arrow", "pyarrow", begins(b"PK\x03\x04"), native.look("npz")),
     Format("las", "LAS", "lidar", "laspy", begins(b"LASF"), lidar.look),
     Format("fits", "FITS", "astro", "astropy", fits.matches, fits.look),
+    Format("votable", "VOTable", "astro", "astropy", archives.is_votable, archives.look_at_votable),
+    Format("ecsv", "ECSV", "astro", "astropy", archives.is_ecsv, archives.look_at_ecsv),
+    Format("ipac", "an IPAC table", "astro", "astropy", archives.is_ipac, archives.look_at_ipac),
+    Format("hats", "HATS", "arrow", "pyarrow", hats.matches, hats.look),
     Format("ply", "PLY", "lidar", "plyfile", begins(b"ply\n", b"ply\r"), ply.look),
     Format("xyz", "XYZ", "md", "ase", ends(".xyz", ".extxyz"), xyz.look),
     Format("vtk", "VTK", "vtk", "pyvista", ends(*vtk.ENDINGS), vtk.look),

@@ -16,6 +16,7 @@ from ... import _kubist
 from ..._errors import InvalidInput
 from .. import times
 from ..source import ROWS_AT_ONCE, Options, Source, State, Step, cast, unit
+from . import netcdf
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,36 +39,48 @@ def look(path: Path, options: Options) -> Source:
 
     files = indexing.FileIndex([path], None, any=True)
     about = files.info()
-    axes, values, beside = _grid(path, about["variables"], options.columns)
-    taken = {*values, *beside}
-    others = [v["name"] for v in about["variables"] if v["name"] not in taken]
-    lengths = next(v["shape"] for v in about["variables"] if v["name"] == values[0])
+    own = netcdf.look(path)
+    axes, values, beside = _grid(path, about["variables"], options.columns, own)
     described = {v["name"]: v for v in about["variables"]}
+    lengths = _longest([described[name]["shape"] for name in values])
+    short = [name for name in values if described[name]["shape"] != lengths]
+    texts = {
+        name: found
+        for name, found in own.texts.items()
+        if netcdf.are_beside(found, axes, lengths) and _is_wanted(name, options.columns)
+    }
+    taken = {*values, *beside, *texts}
+    others = [v["name"] for v in about["variables"] if v["name"] not in taken]
     columns = [*_placed(axes, beside), *values]
-    there = " OR ".join(f"{_quoted(name)} IS NOT NULL" for name in values)
-    names = _short(columns)
-    nothing = files.query(where=there, columns=columns, isel={axes[0]: slice(0, 0)}).to_arrow().schema
+    names = _short([*columns, *texts])
+    nothing = {
+        f.name: f.type
+        for some in ([c for c in columns if c not in short], *([name] for name in short))
+        for f in files.query(columns=some, isel={axes[0]: slice(0, 0)}).to_arrow().schema
+    }
     moments, notes = _moments(
         files, [described[c] for c in columns if c in described], names, options
     )
-    if about["left_out"]:
-        notes.append(_kubist.printable(f"left out: {_few(about['left_out'])}"))
+    left_out = [said for said in about["left_out"] if said.split(":")[0] not in texts]
+    if left_out:
+        notes.append(_kubist.printable(f"left out: {_few(left_out)}"))
     fields = []
     for name in columns:
         if name in moments:
             fields.append(pa.field(names[name], pa.timestamp(moments[name].tick)))
         else:
-            own = pa.field(names[name], _kind(nothing.field(name).type))
-            fields.append(unit(own, described.get(name, {}).get("unit")))
-    schema = pa.schema(fields)
+            field = pa.field(names[name], _kind(nothing[name]))
+            fields.append(unit(field, described.get(name, {}).get("unit")))
+    schema = pa.schema([*fields, *(pa.field(names[name], pa.string()) for name in texts)])
+    rows_of = _Rows(files, axes, values, columns, short, texts, own.valid)
 
     def read(state: State) -> Iterator[pa.Table]:
         # A table may have numbers where this file has times.
         numbers = [f.name for f in state.schema or () if not pa.types.is_timestamp(f.type)]
         for part in _parts(axes, lengths):
-            found = files.query(where=there, columns=columns, isel=part).to_arrow()
+            found = rows_of.read(part, {name: described[name]["shape"] for name in short})
             arrays = {}
-            for name, field in zip(columns, schema, strict=True):
+            for name, field in zip([*columns, *texts], schema, strict=True):
                 if name not in moments:
                     arrays[field.name] = cast(found[name], field, f"{path}: ")
                 elif field.name in numbers:
@@ -85,6 +98,88 @@ def look(path: Path, options: Options) -> Source:
         metadata={"left_out": others} if others else {},
         notes=notes,
     )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Reads the rows of a part of the grid: numbers by the engine, and texts by place.
+
+    Attributes:
+        short: Variables that end before the others along an axis without a fixed length.
+    """
+
+    files: FileIndex
+    axes: Sequence[str]
+    values: Sequence[str]
+    columns: Sequence[str]
+    short: Sequence[str]
+    texts: Mapping[str, netcdf.Texts]
+    valid: Mapping[str, netcdf.Valid]
+
+    def read(self, part: Mapping[str, slice], shapes: Mapping[str, Sequence[int]]) -> pa.Table:
+        """The rows where at least one variable has a value."""
+        import functools
+        import operator
+
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        full = [name for name in self.columns if name not in self.short]
+        places = [f"{axis}_index" for axis in self.axes] if self.short or self.texts else []
+        wanted = list(dict.fromkeys([*full, *places]))
+        there = " OR ".join(f"{_quoted(name)} IS NOT NULL" for name in self.values)
+        found = self.files.query(
+            where=None if self.short else there, columns=wanted, isel=dict(part)
+        ).to_arrow()
+        index = {axis: found[f"{axis}_index"].to_numpy() for axis in self.axes} if places else {}
+        for name in self.short:
+            column = self._ended(name, part, shapes[name], index)
+            found = found.append_column(name, column)
+        for name, valid in self.valid.items():
+            if name in found.column_names:
+                values, missing = _numbers(found[name].combine_chunks())
+                wrong = valid.mask(values) & ~missing
+                if wrong.any():
+                    column = pc.if_else(pa.array(wrong), None, found[name].combine_chunks())
+                    found = found.set_column(found.column_names.index(name), name, column)
+        for name, texts in self.texts.items():
+            column = pa.array(netcdf.of_rows(texts, index), pa.string())
+            found = found.append_column(name, column)
+        if self.short or any(name in self.values for name in self.valid):
+            known = [~np.asarray(pc.is_null(found[n], nan_is_null=True)) for n in self.values]
+            found = found.filter(pa.array(functools.reduce(operator.or_, known)))
+        return found
+
+    def _ended(
+        self, name: str, part: Mapping[str, slice], shape: Sequence[int], index: Mapping[str, Any]
+    ) -> pa.Array:
+        """A variable that ends early: null at the other rows."""
+        import numpy as np
+        import pyarrow as pa
+
+        lengths = dict(zip(self.axes, shape, strict=True))
+        clipped = {a: slice(min(s.start, lengths[a]), min(s.stop, lengths[a])) for a, s in part.items()}
+        columns = [name, *(f"{axis}_index" for axis in self.axes)]
+        found = self.files.query(columns=columns, isel=clipped).to_arrow()
+        sizes = [int(index[axis].max(initial=0)) + 1 for axis in self.axes]
+        inside = np.ones(len(found), bool)
+        own = [found[f"{axis}_index"].to_numpy() for axis in self.axes]
+        places = np.ravel_multi_index(own, sizes) if len(found) else np.empty(0, int)
+        rows = np.ravel_multi_index([index[axis] for axis in self.axes], sizes)
+        order = np.argsort(places)
+        at = np.minimum(np.searchsorted(places[order], rows), max(len(order) - 1, 0))
+        inside = places[order][at] == rows if len(order) else np.zeros(len(rows), bool)
+        take = pa.array(order[at] if len(order) else np.zeros(len(rows), int), mask=~inside)
+        return found[name].combine_chunks().take(take)
+
+
+def _longest(shapes: Sequence[Sequence[int]]) -> list[int]:
+    return [max(lengths) for lengths in zip(*shapes, strict=True)]
+
+
+def _is_wanted(name: str, columns: Sequence[str] | None) -> bool:
+    return columns is None or name in columns or name.rsplit("/", 1)[-1] in columns
 
 
 @dataclass(frozen=True)
@@ -182,7 +277,10 @@ def _kind(found: pa.DataType) -> pa.DataType:
 
 
 def _grid(
-    path: Path, variables: Sequence[Mapping[str, Any]], wanted: Sequence[str] | None
+    path: Path,
+    variables: Sequence[Mapping[str, Any]],
+    wanted: Sequence[str] | None,
+    own: netcdf.Beside,
 ) -> tuple[list[str], list[str], list[str]]:
     """The axes of a grid, its variables, and those with fewer of the axes.
 
@@ -191,32 +289,51 @@ def _grid(
     """
     data = [v for v in variables if not v["is_bounds"]] or list(variables)
     chosen = [v for v in variables if wanted is not None and _is_named(v, wanted)] or data
-    grids: dict[tuple[str, ...], list[str]] = {}
-    for variable in chosen:
-        if not _is_coordinate(variable):
-            grids.setdefault(tuple(variable["dimensions"]), []).append(variable["name"])
-    if not grids:
-        for variable in chosen:
-            grids.setdefault(tuple(variable["dimensions"]), []).append(variable["name"])
+    grids = _grids([v for v in chosen if not _is_coordinate(v)], own) or _grids(chosen, own)
     if not grids:
         raise InvalidInput(f"{path}: it has no arrays of numbers")
-    axes = max(grids, key=len)
-    if [len(grid) for grid in grids].count(len(axes)) > 1:
-        described = "; ".join(
-            f"{', '.join(names)} ({' x '.join(grid)})" for grid, names in grids.items()
-        )
+    axes = max((grid for grid, _ in grids), key=len)
+    if [len(grid) for grid, _ in grids].count(len(axes)) > 1:
+        described = "; ".join(f"{', '.join(names)} ({' x '.join(grid)})" for grid, names in grids)
         raise InvalidInput(
             f"{path}: its arrays lie on several grids, of which one makes a table: name its "
             f"columns (--columns), those of its positions too (AXIS_index): {described}"
         )
+    values = next(names for grid, names in grids if grid == axes)
+    lengths = dict(zip(axes, _longest([v["shape"] for v in chosen if v["name"] in values]), strict=True))
     beside = [
         v["name"]
         for v in variables
-        if v["name"] not in grids[axes]
+        if v["name"] not in values
         and _is_beside(v, axes)
+        and all(lengths[a] == n for a, n in zip(v["dimensions"], v["shape"], strict=True))
         and (wanted is None or _is_named(v, wanted) or _is_coordinate(v))
     ]
-    return list(axes), grids[axes], beside
+    return list(axes), values, beside
+
+
+def _grids(
+    variables: Sequence[Mapping[str, Any]], own: netcdf.Beside
+) -> list[tuple[tuple[str, ...], list[str]]]:
+    """Variables with the same axes. A variable that is shorter along an axis belongs to the others
+    only if that axis has no fixed length: groups may have other axes of the same name."""
+    by_axes: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for variable in variables:
+        by_axes.setdefault(tuple(variable["dimensions"]), []).append(variable)
+    grids: list[tuple[tuple[str, ...], list[str]]] = []
+    for axes, several in by_axes.items():
+        longest = _longest([v["shape"] for v in several])
+        apart: dict[tuple[int, ...], list[str]] = {}
+        for variable in several:
+            grows = own.grows.get(variable["name"], ())
+            is_short = len(grows) == len(axes) and all(
+                length == most or may_grow
+                for length, most, may_grow in zip(variable["shape"], longest, grows, strict=True)
+            )
+            shape = tuple(longest) if is_short else tuple(variable["shape"])
+            apart.setdefault(shape, []).append(variable["name"])
+        grids += [(axes, names) for names in apart.values()]
+    return grids
 
 
 def _is_named(variable: Mapping[str, Any], wanted: Sequence[str]) -> bool:

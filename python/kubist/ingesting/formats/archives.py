@@ -1,0 +1,217 @@
+"""Tables that archives hand out as text: VOTable, IPAC, and ECSV, which is also Gaia's own CSV.
+
+Astropy reads VOTable and IPAC whole. Of ECSV it reads the header, which says types and units; the
+rows below are CSV and are read in batches.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ... import _astropy
+from ..._errors import InvalidInput
+from ..source import Options, Source, State, Step, slices, unit
+from . import catalogue
+from .fits_storage import opened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ECSV = b"# %ECSV"
+COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
+# Types of ECSV that Arrow calls by another name, or has no column for.
+TYPES = {"float128": None, "complex64": None, "complex128": None, "object": None, "json": None}
+
+
+def _head(path: Path, head: bytes) -> bytes:
+    """The first bytes of a file, decompressed if it is compressed."""
+    if not head.startswith(COMPRESSED):
+        return head
+    try:
+        with opened(path) as file:
+            return file.read(4096)
+    except (OSError, EOFError, ValueError):
+        return b""
+
+
+def is_votable(path: Path, head: bytes) -> bool:
+    return b"<VOTABLE" in _head(path, head)
+
+
+def is_ecsv(path: Path, head: bytes) -> bool:
+    return _head(path, head).lstrip(b"\xef\xbb\xbf").startswith(ECSV)
+
+
+def is_ipac(path: Path, head: bytes) -> bool:
+    """Whether keywords of IPAC, or the names of its columns between bars, come first."""
+    text = _head(path, head)
+    first = text.split(b"\n", 1)[0].rstrip()
+    if text.startswith(b"\\"):
+        return b"\n|" in text
+    return first.startswith(b"|") and first.endswith(b"|") and first.count(b"|") > 1
+
+
+# VOTable and IPAC
+
+
+def look_at_votable(path: Path, options: Options) -> Source:
+    import warnings
+
+    from astropy.io import votable
+
+    with warnings.catch_warnings(), opened(path) as file:
+        warnings.simplefilter("ignore")
+        document = votable.parse(file, verify="ignore")
+        tables = list(document.iter_tables())
+        if not tables:
+            raise InvalidInput(f"{path}: there is no table in it")
+        table = tables[0].to_table(use_names_over_ids=True)
+        about = {info.name: info.value for info in document.infos if info.name}
+        for parameter in (*document.params, *tables[0].params):
+            about[parameter.name or parameter.ID] = _json(parameter.value)
+    left_out = {
+        f"table {i} ({other.name or other.ID or 'unnamed'})": "one table of a file becomes rows"
+        for i, other in enumerate(tables[1:], 1)
+    }
+    return _source(path, "votable", table, options, about, left_out)
+
+
+def look_at_ipac(path: Path, options: Options) -> Source:
+    from astropy.table import Table
+
+    with opened(path) as file:
+        text = file.read().decode("utf-8", "replace")
+    table = Table.read(text.splitlines(), format="ascii.ipac")
+    keywords = {k: v["value"] for k, v in table.meta.get("keywords", {}).items()}
+    if comments := table.meta.get("comments"):
+        keywords["comments"] = "\n".join(comments)
+    return _source(path, "ipac", table, options, keywords, {})
+
+
+def _source(
+    path: Path,
+    format: str,
+    table: Any,
+    options: Options,
+    about: Mapping[str, Any],
+    left_out: dict[str, str],
+) -> Source:
+    wanted = None if options.columns is None else set(options.columns)
+    made: dict[str, tuple[pa.Array, str | None]] = {}
+    for name in table.colnames:
+        try:
+            found = _astropy.columns(name, table[name])
+        except _astropy.Unreadable as why:
+            if wanted is None or name in wanted:
+                left_out[f"column {name}"] = str(why)
+            continue
+        if wanted is None or wanted & set(found):
+            made |= found
+    rows = _astropy.assembled(made)
+
+    def read(_: State) -> Iterator[pa.Table]:
+        for part in slices(len(rows)):
+            yield rows.slice(part.start, part.stop - part.start)
+
+    return _catalogue(path, format, rows.schema, read, about, left_out, len(rows))
+
+
+def _catalogue(
+    path: Path,
+    format: str,
+    schema: pa.Schema,
+    read: Any,
+    about: Mapping[str, Any],
+    left_out: Mapping[str, str],
+    rows: int | None,
+) -> Source:
+    """A file whose rows are sources in the sky, or points."""
+    import pyarrow as pa
+
+    units = {f.name: (f.metadata or {}).get(b"unit", b"").decode() or None for f in schema}
+    integers = {f.name: pa.types.is_integer(f.type) for f in schema}
+    return Source(
+        path=path,
+        format=format,
+        schema=schema,
+        steps=lambda _: [Step("rows", read, part=path.name)],
+        dimensions=catalogue.positions(schema.names, units),
+        identity=catalogue.identity(schema.names, integers),
+        metadata={format: _json(about)} if about else {},
+        rows=rows,
+        notes=[f"left out: {name}: {why}" for name, why in left_out.items()],
+    )
+
+
+def _json(value: Any) -> Any:
+    """A value as JSON has it; others as their text."""
+    if isinstance(value, Mapping):
+        return {str(key): _json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(item) for item in value]
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return str(value)
+    return value
+
+
+# ECSV
+
+
+def look_at_ecsv(path: Path, options: Options) -> Source:
+    import pyarrow as pa
+    from astropy.table import meta
+
+    lines, comments = [], 0
+    with opened(path) as file:
+        for raw in file:
+            line = raw.decode("utf-8").lstrip("\ufeff")
+            if not line.startswith("#"):
+                break
+            comments += 1
+            lines.append(line[1:].removeprefix(" ").rstrip("\r\n"))
+    header = meta.get_header_from_yaml(lines[1:])
+    delimiter = header.get("delimiter", " ")
+    wanted = None if options.columns is None else set(options.columns)
+    left_out: dict[str, str] = {}
+    fields = []
+    for column in header["datatype"]:
+        name, kind = column["name"], column["datatype"]
+        if wanted is not None and name not in wanted:
+            continue
+        if "subtype" in column or TYPES.get(kind, kind) is None:
+            said = column.get("subtype", kind)
+            left_out[f"column {name}"] = f"its type {said} has no place in a table"
+            continue
+        fields.append(unit(pa.field(name, pa.type_for_alias(kind)), column.get("unit")))
+    schema = pa.schema(fields)
+
+    def read(_: State) -> Iterator[pa.Table]:
+        from pyarrow import csv
+
+        with opened(path) as file:
+            batches = csv.open_csv(
+                file,
+                read_options=csv.ReadOptions(skip_rows=comments),
+                parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                convert_options=csv.ConvertOptions(
+                    column_types={f.name: f.type for f in fields},
+                    include_columns=schema.names,
+                    # Gaia's archive writes `null`; astropy an empty text.
+                    null_values=["", "null"],
+                    true_values=["True", "true", "1"],
+                    false_values=["False", "false", "0"],
+                    strings_can_be_null=True,
+                ),
+            )
+            for batch in batches:
+                table = pa.Table.from_batches([batch]).select(schema.names)
+                yield table.cast(schema)
+
+    return _catalogue(path, "ecsv", schema, read, header.get("meta") or {}, left_out, None)

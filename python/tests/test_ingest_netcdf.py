@@ -1,0 +1,111 @@
+"""netCDF-4 against the netCDF4 library: missing and valid values with scaling, lengths of records,
+groups, and texts.
+
+KUBIST_FORMAT_SEEDS random files, from KUBIST_FORMAT_FIRST on.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ingested import need
+
+import kubist
+
+need("h5py")
+netCDF4 = need("netCDF4")
+pytestmark = pytest.mark.filterwarnings("default")
+SEEDS = int(os.environ.get("KUBIST_FORMAT_SEEDS", "12"))
+FIRST = int(os.environ.get("KUBIST_FORMAT_FIRST", "0"))
+
+
+def ingested(file: Path, **options: Any) -> tuple[dict[str, list[Any]], kubist.Report]:
+    target = file.with_suffix(".kubist")
+    report = kubist.ingest(target, file, **options)
+    table = kubist.open(target)
+    order = [d.column for d in table.info().dimensions]
+    return table.query(order_by=order).to_arrow().to_pydict(), report
+
+
+def test_groups_that_define_an_axis_again(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("n", 3)
+        file.createVariable("p", "f4", ("n",))[:] = [1, 2, 3]
+        group = file.createGroup("g")
+        group.createDimension("n", 5)
+        group.createVariable("q", "f4", ("n",))[:] = np.arange(5.0)
+    with pytest.raises(kubist.InvalidInput, match=r"a\.nc: its arrays lie on several grids.* p \(n\)"):
+        ingested(tmp_path / "a.nc")
+    for name, many in (("p", 3), ("q", 5)):
+        target = tmp_path / f"{name}.kubist"
+        report = kubist.ingest(target, tmp_path / "a.nc", dimensions=[name], read={"columns": [name]})
+        assert report.rows == many
+        assert kubist.open(target).metadata["left_out"] == ["g/q" if name == "p" else "p"]
+
+
+def test_reference_dates_of_another_calendar(tmp_path: Path) -> None:
+    """Their numbers stay numbers, and never count from two dates in one column."""
+    for k, begin in enumerate(("2000-01-01", "2000-02-01")):
+        with netCDF4.Dataset(tmp_path / f"{k}.nc", "w") as file:
+            file.createDimension("time", 2)
+            time = file.createVariable("time", "f8", ("time",))
+            time.units, time.calendar = f"days since {begin}", "noleap"
+            time[:] = [0, 1]
+            file.createVariable("v", "f4", ("time",))[:] = [k, k + 0.5]
+    with pytest.raises(kubist.InvalidInput, match=r'1\.nc: .*"time" is in "days since 2000-02-01"'):
+        kubist.ingest(tmp_path / "t.kubist", [tmp_path / "0.nc", tmp_path / "1.nc"])
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_random_files(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    records, width = int(rng.integers(1, 6)), int(rng.integers(1, 5))
+    file = tmp_path / "a.nc"
+    with netCDF4.Dataset(file, "w") as out:
+        out.createDimension("record", None)
+        out.createDimension("site", width)
+        out.createDimension("letter", 4)
+        out.createVariable("record", "i4", ("record",))[:] = np.arange(records)
+        out.createVariable("site", "i4", ("site",))[:] = np.arange(width)
+        out.createVariable("whole", "f4", ("record", "site"))[:] = rng.normal(size=(records, width))
+        for i in range(rng.integers(1, 5)):
+            kind = str(rng.choice(["i1", "i2", "i4", "f4", "f8"]))
+            fill = int(rng.integers(-5, 5)) if rng.random() < 0.5 else None
+            variable = out.createVariable(f"v{i}", kind, ("record", "site"), fill_value=fill)
+            variable.set_auto_maskandscale(False)
+            own = np.dtype(kind).type
+            if rng.random() < 0.4:
+                variable.missing_value = np.array(rng.integers(-5, 5, rng.integers(1, 3)), kind)
+            choice = rng.random()
+            if choice < 0.3:
+                variable.valid_range = np.array([-3, 3], kind)
+            elif choice < 0.5:
+                variable.valid_min = own(-2)
+            elif choice < 0.6:
+                variable.valid_max = own(2)
+            if kind[0] == "i" and rng.random() < 0.5:
+                variable.scale_factor, variable.add_offset = -0.5, 3.0
+            # It may end early.
+            own_records = int(rng.integers(1, records + 1)) if rng.random() < 0.5 else records
+            variable[:own_records] = rng.integers(-5, 5, (own_records, width)).astype(kind)
+        names = np.array(["".join(rng.choice(list("abc"), rng.integers(1, 5))) for _ in range(width)], "S4")
+        out.createVariable("name", "S1", ("site", "letter"))[:] = netCDF4.stringtochar(names)
+        flags = out.createVariable("flag", str, ("record",))
+        for i in range(records):
+            flags[i] = f"f{i}"
+    found, _ = ingested(file)
+    with netCDF4.Dataset(file) as theirs:
+        for place, (record, site) in enumerate(zip(found["record"], found["site"], strict=True)):
+            for name, variable in theirs.variables.items():
+                if variable.dimensions != ("record", "site"):
+                    continue
+                value = variable[record, site]
+                wanted = None if np.ma.is_masked(value) else pytest.approx(float(value), rel=1e-6)
+                assert found[name][place] == wanted, name
+            assert found["name"][place] == names[site].decode()
+            assert found["flag"][place] == f"f{record}"
+        assert len(found["record"]) == records * width
