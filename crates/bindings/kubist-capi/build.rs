@@ -1,5 +1,5 @@
-//! Gives the library the name under which programs find it at run time: its number is that of
-//! the ABI, and changes only with it. What libraries within it would export to C stays hidden.
+//! Sets the library's soname, whose number is that of the ABI. Symbols of static libraries inside it stay
+//! hidden.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

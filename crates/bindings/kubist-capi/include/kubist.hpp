@@ -1,4 +1,4 @@
-// Kubist for C++17 and later, on kubist.h: handles that close themselves, spans, exceptions.
+// Kubist for C++17 and later, based on kubist.h: RAII handles, spans and exceptions.
 //
 //     kubist::Table table = kubist::Table::create("run.kubist", options);
 //     kubist::Writer writer = table.writer(R"({"name": "rank-0", "queue": 2})");
@@ -8,8 +8,8 @@
 //     writer.end_step();
 //     writer.close();
 //
-// Destructors close what was not closed, without waiting and without throwing: call close() to
-// have what is queued written.
+// Destructors close handles without waiting and without exceptions. Call close() to write the
+// queued steps first.
 
 #ifndef KUBIST_HPP
 #define KUBIST_HPP
@@ -27,7 +27,7 @@
 
 namespace kubist {
 
-// What a caller can do about an error.
+// Error kinds, by what the caller can do.
 enum class Kind : std::int32_t {
   invalid_input = KUBIST_STATUS_INVALID_INPUT,
   corrupt = KUBIST_STATUS_CORRUPT,
@@ -43,7 +43,7 @@ enum class Kind : std::int32_t {
   internal = KUBIST_STATUS_INTERNAL,
 };
 
-// What a call of Kubist throws.
+// The exception that calls of Kubist throw.
 class Error : public std::runtime_error {
  public:
   Error(Kind kind, const char *message) : std::runtime_error(message), kind_(kind) {}
@@ -57,7 +57,7 @@ inline void check(KubistStatus status) {
   if (status != KUBIST_STATUS_OK) throw Error(static_cast<Kind>(status), kubist_message());
 }
 
-// Throws if the library is not the one of the header.
+// Throws if the library and this header have different ABI versions.
 inline void check_version() {
   if (kubist_abi_version() != KUBIST_ABI_VERSION)
     throw Error(Kind::unsupported, "this program was compiled for another version of libkubist");
@@ -69,7 +69,7 @@ template <> struct type_of<float> { static constexpr std::int32_t value = KUBIST
 template <> struct type_of<double> { static constexpr std::int32_t value = KUBIST_TYPE_F64; };
 template <> struct type_of<std::int32_t> { static constexpr std::int32_t value = KUBIST_TYPE_I32; };
 template <> struct type_of<std::int64_t> { static constexpr std::int32_t value = KUBIST_TYPE_I64; };
-// Of long and long long, the one that is none of the above.
+// The one of long and long long that is not std::int64_t.
 using OtherLong = std::conditional_t<std::is_same_v<std::int64_t, long>, long long, long>;
 template <> struct type_of<OtherLong> {
   static constexpr std::int32_t value = sizeof(OtherLong) == 8 ? KUBIST_TYPE_I64 : KUBIST_TYPE_I32;
@@ -79,7 +79,7 @@ template <> struct type_of<bool> { static constexpr std::int32_t value = KUBIST_
 
 constexpr double forever = std::numeric_limits<double>::infinity();
 
-// JSON of an answer.
+// Owns a JSON text from the library.
 class Text {
  public:
   Text() = default;
@@ -90,36 +90,35 @@ class Text {
   std::unique_ptr<char, void (*)(char *)> text_{nullptr, kubist_string_free};
 };
 
-// Writes steps; made by Table::writer. One step is begun at a time.
+// Writes steps; created by Table::writer. One step is open at a time.
 class Writer {
  public:
   explicit Writer(KubistWriter *writer) : writer_(writer) {}
 
   void begin_step(std::int64_t step) { check(kubist_begin_step(writer_.get(), step)); }
 
-  // `count` values that begin `stride` bytes apart; 0: side by side.
+  // `count` values at a distance of `stride` bytes; 0 means contiguous.
   template <typename T>
   void put(const std::string &column, const T *values, std::size_t count, std::size_t stride = 0) {
     using Value = std::remove_cv_t<T>;
     check(kubist_put(writer_.get(), column.c_str(), type_of<Value>::value, values, count, stride));
   }
 
-  // Anything whose values lie side by side.
+  // Any contiguous container.
   template <typename Values>
   auto put(const std::string &column, const Values &values)
       -> std::void_t<decltype(values.data()), decltype(values.size())> {
     put(column, values.data(), values.size());
   }
 
-  // One member of each of the structs, or of what they are derived from:
-  // put("x", particles, &Particle::x).
+  // One member of each struct, or of its base: put("x", particles, &Particle::x).
   template <typename Values, typename Struct, typename T>
   void put(const std::string &column, const Values &values, T Struct::*member) {
     const T *first = values.size() == 0 ? nullptr : &(values.data()->*member);
     put(column, first, values.size(), sizeof(*values.data()));
   }
 
-  // The array is taken over.
+  // Takes ownership of the array.
   void put_arrow(ArrowSchema *schema, ArrowArray *array) {
     check(kubist_put_arrow(writer_.get(), schema, array));
   }
@@ -137,7 +136,7 @@ class Writer {
     check(kubist_wait(writer_.get(), step, timeout_seconds));
   }
 
-  // Waits for what is queued. If it did not happen in time it can be called again.
+  // Waits for queued steps. After a timeout it can be called again.
   void close(double timeout_seconds = forever) {
     const KubistStatus status = kubist_writer_close(writer_.get(), timeout_seconds);
     if (status != KUBIST_STATUS_BUSY && status != KUBIST_STATUS_CANCELLED) (void)writer_.release();
@@ -146,7 +145,7 @@ class Writer {
 
   KubistWriter *get() const noexcept { return writer_.get(); }
 
-  // Leaves the closing to somebody else, as kubist_mpi_close.
+  // Transfers ownership, for example to kubist_mpi_close.
   KubistWriter *release() noexcept { return writer_.release(); }
 
  private:
@@ -156,12 +155,12 @@ class Writer {
   std::unique_ptr<KubistWriter, Abort> writer_;
 };
 
-// Answers from coarse to fine; made by Table::refine.
+// Results from coarse to fine; created by Table::refine.
 class Refine {
  public:
   explicit Refine(KubistRefine *refine) : refine_(refine) {}
 
-  // The next answer, for the caller to release; false after the last.
+  // The next result, which the caller releases; false after the last one.
   bool next(ArrowArrayStream *stream) {
     std::int32_t found = 0;
     check(kubist_refine_next(refine_.get(), stream, &found));
@@ -180,7 +179,7 @@ class Table {
  public:
   explicit Table(KubistTable *table) : table_(table) {}
 
-  // Opens the table that is there, if it agrees.
+  // Opens an existing table if it has the same definition.
   static Table create(const std::string &location, const std::string &options) {
     check_version();
     KubistTable *table = nullptr;
@@ -211,10 +210,10 @@ class Table {
     check(kubist_declare_writers(table_.get(), writers.c_str()));
   }
 
-  // Waits for the writers of a job but its own ones.
+  // Waits for the other writers of a job, except `own`.
   void await_writers(const std::string &own) { check(kubist_await_writers(table_.get(), own.c_str())); }
 
-  // How many rows went.
+  // Returns the number of retracted rows.
   std::uint64_t retract_after(std::int64_t step) {
     std::uint64_t rows = 0;
     check(kubist_retract_after(table_.get(), step, &rows));
@@ -234,7 +233,7 @@ class Table {
     return rows;
   }
 
-  // The answer is for the caller to release.
+  // The caller releases the stream.
   void query(const std::string &query, ArrowArrayStream *stream) const {
     check(kubist_query(table_.get(), query.c_str(), stream));
   }

@@ -1,26 +1,28 @@
-/* Kubist for MPI programs, on kubist.h. Compiled by your own mpicc: libkubist knows no MPI.
+/*
+ * Kubist for MPI programs, based on kubist.h. Compile it with your mpicc; libkubist does not use
+ * MPI.
  *
  *     KubistMpi run;
  *     kubist_mpi_open(MPI_COMM_WORLD, "run.kubist", table_options, NULL, &run);
- *     kubist_begin_step(run.writer, step);         each rank by itself, as without MPI
+ *     kubist_begin_step(run.writer, step);         each rank independently, as without MPI
  *     kubist_put(run.writer, "x", KUBIST_TYPE_F64, x, n, 0);
  *     kubist_end_step(run.writer, NULL, NULL);
  *     kubist_mpi_close(&run, 60.0);
  *
- * Opening and closing are collective, nothing between them is, but for kubist_mpi_end_step: within a
- * budget ("budget_bytes_per_step" and others among the writer's options) all ranks end a step with it
- * instead of kubist_end_step. A rank without particles begins and ends the step as the others do, with
- * or without columns. Only the thread that calls these functions calls MPI.
+ * Opening and closing are collective; calls between them are not. With a budget (writer options
+ * such as "budget_bytes_per_step"), all ranks end a step with the collective kubist_mpi_end_step
+ * instead of kubist_end_step. A rank without particles begins and ends each step too, with or
+ * without columns. Only the thread that calls these functions calls MPI.
  *
- * Each rank writes to the table on its own (KUBIST_MPI_PER_RANK), or puts into a ring in memory
- * that the ranks of a node share, and a thread of the node's first rank commits
- * (KUBIST_MPI_PER_NODE), or the node's last rank, which does nothing else (KUBIST_MPI_DEDICATED). A
- * step is complete once all ranks ended or abandoned it: none may pass by one that another ends.
+ * Modes: each rank writes to the table itself (KUBIST_MPI_PER_RANK). Or the ranks of a node write
+ * into a ring in shared memory, and a thread of its first rank commits (KUBIST_MPI_PER_NODE), or
+ * its last rank, which does nothing else (KUBIST_MPI_DEDICATED). A step is complete once all ranks
+ * have ended or abandoned it, so no rank may skip a step that another one ends.
  *
- * A dedicated rank has no writer. The others compute among themselves, and all close:
+ * A dedicated rank has no writer. The other ranks use the communicator run.solvers, and all close:
  *
  *     if (run.solvers != MPI_COMM_NULL) compute(run.solvers, run.writer);
- *     kubist_mpi_close(&run, 60.0);                in a dedicated rank it returns when all have closed
+ *     kubist_mpi_close(&run, 60.0);            a dedicated rank returns when all have closed
  */
 
 #ifndef KUBIST_MPI_H
@@ -33,26 +35,31 @@
 
 #include "kubist.h"
 
-/* Who commits. */
+/* Which ranks commit. */
 enum {
   KUBIST_MPI_AUTO = 0, /* per rank with up to 4 ranks on a node, otherwise per node */
   KUBIST_MPI_PER_RANK = 1,
   KUBIST_MPI_PER_NODE = 2,
-  KUBIST_MPI_DEDICATED = 3, /* per node, by a rank that does nothing else; each node has two ranks or more */
+  KUBIST_MPI_DEDICATED = 3, /* per node, by a rank that does nothing else; needs two ranks on each node */
 };
 
-/* Zeros are the defaults, but for the size. Those of the first rank count, but for writer_options. */
+/*
+ * Zero means the default, except for size. All options but writer_options are those of the first
+ * rank.
+ */
 typedef struct KubistMpiOptions {
   uint64_t size; /* sizeof(KubistMpiOptions) */
   int mode;
   uint64_t lane_bytes;        /* of each rank in the ring; 0: 16 MiB */
-  const char *writer_options; /* JSON, as of kubist_writer_open, without a name; may be null */
-  int restart;                /* 1: steps after restart_after are taken back before the first */
+  const char *writer_options; /* JSON as for kubist_writer_open, without a name; may be null */
+  int restart;                /* 1: retract steps after restart_after at the start */
   int64_t restart_after;
-  double collective_seconds; /* that a collective call waits for other ranks, beside its own time; 0: 600 */
+  double collective_seconds; /* time that a collective call waits for other ranks; 0: 600 */
 } KubistMpiOptions;
 
-/* What MPI_Finalize ends of a run that was not closed: the memory of a ring goes. */
+/*
+ * State that MPI_Finalize releases if the run was not closed, because the memory of the ring goes.
+ */
 typedef struct KubistMpiKept {
   KubistLeader *leader; /* or null: this rank has a lane */
   void *memory;
@@ -63,19 +70,21 @@ typedef struct KubistMpiKept {
 typedef struct KubistMpi {
   KubistTable *table;
   KubistWriter *writer; /* of this rank; null in a dedicated one */
-  KubistLeader *leader; /* of this node, in the rank that has it */
+  KubistLeader *leader; /* of this node, in the rank that runs it */
   int mode;
-  MPI_Comm solvers; /* the ranks that compute, for their own use; MPI_COMM_NULL in a dedicated one */
+  MPI_Comm solvers; /* the computing ranks, for their own use; MPI_COMM_NULL in a dedicated one */
   MPI_Comm comm, node;
   MPI_Win window;
-  int at_end; /* key of what MPI_Finalize calls, where the run was not closed */
+  int at_end; /* key of the attribute that MPI_Finalize deletes */
   KubistMpiKept *kept;
-  double patience;     /* that a collective call waits for other ranks */
-  int is_torn;         /* a rank did not come: no collective call is possible any more */
+  double patience;     /* time that a collective call waits for other ranks */
+  int is_torn;         /* a rank is missing: no further collective call is possible */
   char message[1024];  /* why a collective call failed */
 } KubistMpi;
 
-/* Waits until all ranks have come to what was begun, two requests at most; `more` seconds are theirs besides. */
+/*
+ * Waits until all ranks have joined at most two requests; `more` seconds are added to the patience.
+ */
 static inline KubistStatus kubist_mpi_await(KubistMpi *run, MPI_Request *requests, int count, double more) {
   const double end = MPI_Wtime() + run->patience + (more > 0.0 ? more : 0.0);
   MPI_Status statuses[2];
@@ -91,8 +100,10 @@ static inline KubistStatus kubist_mpi_await(KubistMpi *run, MPI_Request *request
   return KUBIST_STATUS_OK;
 }
 
-/* The worst status of all ranks, and its message, in all of them. What a rank that never comes could
- * still write to is not freed. */
+/*
+ * The worst status of all ranks with its message, on all of them. Memory that a missing rank could
+ * still write to is not freed.
+ */
 static inline KubistStatus kubist_mpi_agree_within(KubistMpi *run, MPI_Comm comm, KubistStatus status, double more) {
   struct Word {
     int status, rank;
@@ -128,7 +139,10 @@ static inline KubistStatus kubist_mpi_agree(KubistMpi *run, MPI_Comm comm, Kubis
   return kubist_mpi_agree_within(run, comm, status, 0.0);
 }
 
-/* A program of one MPI that the mpirun of another started sees itself alone, many times. */
+/*
+ * Detects a program that the mpirun of another MPI started: each process then sees a world of size
+ * 1.
+ */
 static inline KubistStatus kubist_mpi_check_launcher(KubistMpi *run) {
   const char *names[][2] = {{"OMPI_COMM_WORLD_SIZE", "Open MPI"}, {"PMI_SIZE", "MPICH or one like it"}};
   char library[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -149,7 +163,7 @@ static inline KubistStatus kubist_mpi_check_launcher(KubistMpi *run) {
   return KUBIST_STATUS_OK;
 }
 
-/* The options of a writer with its name, for free(). */
+/* Writer options with its name; the caller frees them. */
 static inline char *kubist_mpi_named(const KubistMpi *run, const char *options, int number) {
   const char *kind = run->mode == KUBIST_MPI_PER_RANK ? "rank" : "node";
   const char *dedicated = run->mode == KUBIST_MPI_DEDICATED ? ", \"dedicated\": true" : "";
@@ -168,14 +182,14 @@ static inline char *kubist_mpi_named(const KubistMpi *run, const char *options, 
   return named;
 }
 
-/* Without the options a writer would have another name, and no tokens. */
+/* Without memory for the options, the writer would have another name and no tokens. */
 static inline KubistStatus kubist_mpi_check_named(KubistMpi *run, const char *named) {
   if (named != NULL) return KUBIST_STATUS_OK;
   snprintf(run->message, sizeof run->message, "there is no memory for the options");
   return KUBIST_STATUS_UNAVAILABLE;
 }
 
-/* Ends a leader that was not closed, or tells it that this rank has ended. */
+/* Ends a leader that was not closed, or informs it that this rank has ended. */
 static inline int kubist_mpi_end_unclosed(MPI_Comm comm, int key, void *value, void *extra) {
   KubistMpiKept *kept = (KubistMpiKept *)value;
   (void)comm;
@@ -187,7 +201,7 @@ static inline int kubist_mpi_end_unclosed(MPI_Comm comm, int key, void *value, v
   return MPI_SUCCESS;
 }
 
-/* Has MPI_Finalize end what this rank has of the ring, if the run is not closed before. */
+/* Lets MPI_Finalize release this rank's part of the ring if the run is not closed before. */
 static inline KubistStatus kubist_mpi_keep(KubistMpi *run, void *memory, uint64_t bytes, int lane) {
   run->kept = (KubistMpiKept *)malloc(sizeof *run->kept);
   if (run->kept == NULL) {
@@ -203,7 +217,7 @@ static inline KubistStatus kubist_mpi_keep(KubistMpi *run, void *memory, uint64_
   return KUBIST_STATUS_OK;
 }
 
-/* Frees what is there, collectively. */
+/* Frees all resources, collectively. */
 static inline void kubist_mpi_release(KubistMpi *run) {
   kubist_writer_abort(run->writer);
   if (run->kept != NULL) {
@@ -216,7 +230,7 @@ static inline void kubist_mpi_release(KubistMpi *run) {
   }
   run->kept = NULL;
   kubist_table_close(run->table);
-  /* Freeing is collective: beside a rank that does not come it would not end. */
+  /* Freeing is collective and would hang if a rank is missing. */
   if (run->window != MPI_WIN_NULL && !run->is_torn) MPI_Win_free(&run->window);
   if (run->node != MPI_COMM_NULL && !run->is_torn) MPI_Comm_free(&run->node);
   if (run->solvers != MPI_COMM_NULL && !run->is_torn) MPI_Comm_free(&run->solvers);
@@ -227,7 +241,7 @@ static inline void kubist_mpi_release(KubistMpi *run) {
   run->table = NULL;
 }
 
-/* The ring, its leader, and this rank's place in it. */
+/* The ring, its leader, and this rank's lane. */
 static inline KubistStatus kubist_mpi_open_node(KubistMpi *run, const KubistMpiOptions *options, int node_number) {
   KubistStatus status = KUBIST_STATUS_OK;
   uint64_t lane = options->lane_bytes == 0 ? (uint64_t)16 << 20 : options->lane_bytes, bytes;
@@ -239,7 +253,7 @@ static inline KubistStatus kubist_mpi_open_node(KubistMpi *run, const KubistMpiO
   MPI_Comm_size(run->node, &lanes);
   if (run->mode == KUBIST_MPI_DEDICATED) leader = --lanes;
   bytes = kubist_ring_bytes((uint32_t)lanes, lane);
-  /* Memory that is not there is no reason to end the job. */
+  /* A failed allocation must not end the job. */
   MPI_Comm_set_errhandler(run->node, MPI_ERRORS_RETURN);
   if (bytes > (uint64_t)INT64_MAX ||
       MPI_Win_allocate_shared(rank == leader ? (MPI_Aint)bytes : 0, 1, MPI_INFO_NULL, run->node, &memory, &run->window) !=
@@ -252,7 +266,7 @@ static inline KubistStatus kubist_mpi_open_node(KubistMpi *run, const KubistMpiO
   }
   status = kubist_mpi_agree(run, run->comm, status);
   if (status != KUBIST_STATUS_OK) {
-    /* Freeing a window is collective, and some may have none. */
+    /* Freeing a window is collective, and some ranks may have none. */
     run->window = MPI_WIN_NULL;
     return status;
   }
@@ -273,8 +287,10 @@ static inline KubistStatus kubist_mpi_open_node(KubistMpi *run, const KubistMpiO
   return status;
 }
 
-/* Takes the later steps back, once the old attempt's writers have ended, as this job's own names have
- * by now, and says that those which come are of this job's writers. */
+/*
+ * Retracts the later steps once the old writers have ended, and declares this job's writers for the
+ * following steps. This job's own names are already free.
+ */
 static inline KubistStatus kubist_mpi_take_back(KubistMpi *run, const KubistMpiOptions *options, int count) {
   const char *kind = run->mode == KUBIST_MPI_PER_RANK ? "rank" : "node";
   char words[128];
@@ -288,9 +304,11 @@ static inline KubistStatus kubist_mpi_take_back(KubistMpi *run, const KubistMpiO
   return kubist_declare_writers(run->table, words);
 }
 
-/* Opens the table for all ranks of `comm`, collectively: the first makes it, if it is not there
- * and `table_options`, those of kubist_table_create, are not null. `options` may be null. All
- * ranks return the same status; run->message says why. */
+/*
+ * Opens the table for all ranks of `comm`, collectively. The first rank creates it if necessary,
+ * unless `table_options`, those of kubist_table_create, are null. `options` may be null. All ranks
+ * return the same status; run->message has the reason.
+ */
 static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, const char *table_options,
                                            const KubistMpiOptions *options, KubistMpi *run) {
   KubistMpiOptions with;
@@ -316,7 +334,9 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
       status = KUBIST_STATUS_INVALID_INPUT;
     }
   }
-  /* On the caller's communicator, before the first call that could wait without end: all ranks have come. */
+  /*
+   * On the caller's communicator, before the first call that could hang: all ranks are present.
+   */
   status = kubist_mpi_agree(run, comm, status);
   if (status != KUBIST_STATUS_OK) return status;
   MPI_Comm_dup(comm, &run->comm);
@@ -380,13 +400,16 @@ static inline KubistStatus kubist_mpi_open(MPI_Comm comm, const char *location, 
   return status;
 }
 
-/* Ends the step in all ranks that compute, collectively, within the budget of all: one histogram of priorities is
- * added up, and every rank keeps the records below the same threshold. Options and report are those of
- * kubist_end_step. If a rank cannot end the step, it says why, the others return
- * KUBIST_STATUS_UNAVAILABLE, and it stays begun in all: end it together again, or abandon it. A rank calls
- * this also if its kubist_begin_step or kubist_put has failed, or the others wait for it: where no step is
- * begun, or a column is missing, it takes part as one that cannot end the step. After KUBIST_STATUS_BUSY a
- * rank ends it by kubist_end_step. run->message says why; it may differ from rank to rank. */
+/*
+ * Ends the step on all computing ranks, collectively, within their common budget: one histogram of
+ * priorities is summed, and every rank keeps the rows below the same threshold. Options and report
+ * are those of kubist_end_step. If a rank cannot end the step, it returns its error, the others
+ * return KUBIST_STATUS_UNAVAILABLE, and the step stays open on all ranks: end it together again, or
+ * abandon it. Call it also after a failed kubist_begin_step or kubist_put, because the other ranks
+ * wait; without a step or with a missing column, the rank takes part as one that cannot end the
+ * step. After KUBIST_STATUS_BUSY the rank ends it with kubist_end_step. run->message has the
+ * reason, which may differ between ranks.
+ */
 static inline KubistStatus kubist_mpi_end_step(KubistMpi *run, const char *options, KubistReport *report) {
   const size_t bytes = KUBIST_SHARE_WORDS * sizeof(uint64_t) + KUBIST_SHARE_LARGEST * sizeof(double);
   KubistStatus own, status;
@@ -409,7 +432,7 @@ static inline KubistStatus kubist_mpi_end_step(KubistMpi *run, const char *optio
   MPI_Iallreduce((double *)mine + KUBIST_SHARE_WORDS, largest, (int)KUBIST_SHARE_LARGEST, MPI_DOUBLE, MPI_MAX,
                  run->solvers, &requests[1]);
   status = kubist_mpi_await(run, requests, 2, 0.0);
-  /* What a rank that never comes could still write to is not freed. */
+  /* Memory that a missing rank could still write to is not freed. */
   if (status != KUBIST_STATUS_OK) return status;
   if (own == KUBIST_STATUS_OK) {
     own = kubist_step_settle(run->writer, words, largest, options, report);
@@ -419,9 +442,12 @@ static inline KubistStatus kubist_mpi_end_step(KubistMpi *run, const char *optio
   return own;
 }
 
-/* Waits for what is queued, at most for the time of each rank and then of each leader, and closes
- * all, collectively. What could not be written in time is dropped, and the status says so. A dedicated
- * rank comes at once, and waits until those of its node have closed, however long they compute. */
+/*
+ * Waits for queued steps, for at most timeout_seconds on each rank and again on each leader, and
+ * closes all, collectively. Steps that could not be written in time are dropped, and the status
+ * reports it. A dedicated rank calls it immediately, and waits until the ranks of its node have
+ * closed, without a timeout.
+ */
 static inline KubistStatus kubist_mpi_close(KubistMpi *run, double timeout_seconds) {
   KubistStatus status, of_leader = KUBIST_STATUS_OK;
   if (run->comm == MPI_COMM_NULL) return KUBIST_STATUS_OK;
@@ -438,7 +464,7 @@ static inline KubistStatus kubist_mpi_close(KubistMpi *run, double timeout_secon
     of_leader = kubist_leader_close(run->leader, status == KUBIST_STATUS_OK ? timeout_seconds : 0.0);
     if (of_leader != KUBIST_STATUS_BUSY && of_leader != KUBIST_STATUS_CANCELLED) run->leader = NULL;
   }
-  /* After a failure too: nobody frees what another still uses. */
+  /* Also after an error, because resources that another rank uses must not be freed. */
   of_leader = kubist_mpi_agree_within(run, run->comm, of_leader, timeout_seconds);
   if (status == KUBIST_STATUS_OK) status = of_leader;
   kubist_mpi_release(run);

@@ -1,18 +1,18 @@
-//! Which library this is.
+//! Versions of the library.
 
 use std::ffi::{c_char, CString};
 use std::sync::OnceLock;
 
-/// Counts the changes that old programs cannot live with. The library's file name has it too.
+/// The ABI version. It increases with each incompatible change, and is part of the library's file name.
 pub const KUBIST_ABI_VERSION: u32 = 1;
 
-/// The version of the ABI of this library: compare it with KUBIST_ABI_VERSION of the header.
+/// The ABI version of this library. Compare it with KUBIST_ABI_VERSION of the header.
 #[no_mangle]
 pub extern "C" fn kubist_abi_version() -> u32 {
     KUBIST_ABI_VERSION
 }
 
-/// The version of Kubist, as "0.1.0". It is never freed.
+/// The version of Kubist, such as "0.1.0". Do not free it.
 #[no_mangle]
 pub extern "C" fn kubist_version() -> *const c_char {
     static VERSION: OnceLock<CString> = OnceLock::new();

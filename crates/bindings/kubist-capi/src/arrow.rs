@@ -1,4 +1,4 @@
-//! Batches that cross through Arrow's C interfaces, without copies.
+//! Record batches through Arrow's C interfaces, without copies.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
@@ -13,22 +13,21 @@ use kubist_insitu::{Failure, Result};
 use crate::floats::Quiet;
 use crate::hooks::{Call, Hooks};
 
-/// Takes a batch over, and looks at every value of it: it is what it says only if its producer
-/// is right.
+/// Imports a batch and validates all values, because the producer may be wrong.
 ///
 /// # Errors
 ///
-/// `Invalid` if it is no batch of columns, or its values are not what their types say.
+/// `Invalid` if it is not a struct array without null rows, or if values do not match their types.
 ///
 /// # Safety
 ///
-/// Both are null or as Arrow's C data interface wants them.
+/// Both pointers are null or valid for Arrow's C data interface.
 pub unsafe fn incoming(schema: *mut FFI_ArrowSchema, array: *mut FFI_ArrowArray) -> Result<RecordBatch> {
     if schema.is_null() || array.is_null() {
         return Err(Failure::invalid("schema and array must not be null"));
     }
     let wrong = |error: ArrowError| Failure::invalid(format!("the batch cannot be read: {error}"));
-    // SAFETY: as the caller promises. The array is moved out, and a released one is left.
+    // SAFETY: guaranteed by the caller. The array is moved out, and a released one is left.
     let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(array), &*schema) }.map_err(wrong)?;
     data.validate_full().map_err(wrong)?;
     let array = arrow_array::make_array(data);
@@ -42,10 +41,10 @@ pub unsafe fn incoming(schema: *mut FFI_ArrowSchema, array: *mut FFI_ArrowArray)
     RecordBatch::try_new_with_options(schema, columns.columns().to_vec(), &options).map_err(wrong)
 }
 
-/// An answer, as the caller reads it. Arrow calls it from functions of C, which no panic may leave.
+/// A result stream for the caller. Arrow's C functions call it, so no panic may leave it.
 struct Outgoing {
     schema: SchemaRef,
-    /// `None` after a failure: nothing follows it.
+    /// `None` after an error; the stream then ends.
     stream: Option<QueryStream>,
     call: Call,
     hooks: Hooks,
@@ -80,26 +79,26 @@ impl Drop for Outgoing {
     }
 }
 
-/// Drops what a panic may come out of.
+/// Drops a stream, and catches panics.
 fn drop_quietly(stream: Option<QueryStream>) {
     let _quiet = Quiet::now();
-    // There is nobody to tell it to.
+    // An error of the drop cannot be reported.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(stream)));
 }
 
-/// Hands an answer out.
+/// Exports a stream.
 ///
 /// # Errors
 ///
-/// `Invalid` if there is no place for it.
+/// `Invalid` if `out` is null.
 ///
 /// # Safety
 ///
-/// `out` is null or can be written.
+/// `out` is null or writable.
 pub unsafe fn outgoing(out: *mut FFI_ArrowArrayStream, stream: QueryStream, call: Call, hooks: &Hooks) -> Result<()> {
     let schema = stream.schema();
     let outgoing = Outgoing { schema, stream: Some(stream), call, hooks: hooks.clone() };
     let stream = FFI_ArrowArrayStream::new(Box::new(outgoing));
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { crate::text::set(out, "the place for the stream", stream) }
 }

@@ -1,13 +1,13 @@
-//! Floating-point exceptions. Solvers have them end the program (`feenableexcept`, `-ffpe-trap`,
-//! OpenFOAM by default), and what the engine computes with NaN and infinity raises them on sound data.
+//! Suppresses floating-point exceptions. Many solvers trap them (`feenableexcept`, `-ffpe-trap`, OpenFOAM by
+//! default), but the engine's arithmetic with NaN and infinity raises them on valid data.
 //!
-//! Each call computes with the environment held, and the caller gets his back. Threads begin with
-//! the environment of who starts them, so those of the library are quiet too.
+//! Each call saves the floating-point environment and restores it at the end. New threads inherit the
+//! environment, so the library's threads are quiet too.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
-/// Room for `fenv_t`: 4 to 32 bytes, by platform.
+/// Space for `fenv_t`, which has 4 to 32 bytes depending on the platform.
 #[repr(C, align(16))]
 struct Environment([u8; 128]);
 
@@ -17,13 +17,13 @@ extern "C" {
     fn fesetenv(environment: *const Environment) -> c_int;
 }
 
-/// While it lives, this thread's floating-point exceptions interrupt nothing, and leave no trace.
+/// While it lives, floating-point exceptions on this thread neither trap nor set flags.
 pub struct Quiet(Environment);
 
 impl Quiet {
     pub fn now() -> Quiet {
         let mut environment = MaybeUninit::<Environment>::zeroed();
-        // SAFETY: there is room for what it writes, and zeros are bytes.
+        // SAFETY: the buffer is large enough, and zeroed bytes are valid.
         unsafe {
             feholdexcept(environment.as_mut_ptr());
             Quiet(environment.assume_init())
@@ -33,7 +33,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // SAFETY: what `feholdexcept` wrote, on this thread: a call begins and ends on the same.
+        // SAFETY: `feholdexcept` wrote it on this thread; a call begins and ends on the same thread.
         unsafe { fesetenv(&self.0) };
     }
 }

@@ -1,7 +1,7 @@
-//! Callbacks of long calls: may it go on, and how far is it.
+//! Callbacks of long calls, for cancellation and progress.
 //!
-//! They are called on the caller's own thread only, while another does the work: a callback
-//! may call MPI, or Fortran that knows nothing of threads.
+//! They run only on the caller's thread, while another thread does the work. A callback may therefore call
+//! MPI, or Fortran code that is not thread-safe.
 
 use std::ffi::c_void;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -14,32 +14,31 @@ use kubist_insitu::{Failure, Result};
 
 use crate::status::bug;
 
-/// How often the callbacks are called.
+/// The interval between callbacks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Callbacks of long calls, each of which may be null.
+/// Callbacks of long calls. Each may be null.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct KubistHooks {
     /// sizeof(KubistHooks)
     pub size: u64,
-    /// Handed to the callbacks.
+    /// Passed to the callbacks.
     pub user: *mut c_void,
-    /// Says with anything but 0 that the call is to stop: it returns KUBIST_STATUS_CANCELLED soon.
+    /// A return value other than 0 stops the call, which returns KUBIST_STATUS_CANCELLED soon.
     pub cancelled: Option<unsafe extern "C" fn(user: *mut c_void) -> i32>,
-    /// Is told how much is done, in rows, and how much there is to do, 0 where nobody knows.
+    /// Receives the number of processed rows and the total, which is 0 if unknown.
     pub progress: Option<unsafe extern "C" fn(user: *mut c_void, done: u64, total: u64)>,
 }
 
-// SAFETY: they are only called, on threads that call Kubist, as the caller of
-// kubist_table_set_hooks has been told.
+// SAFETY: the pointers are only used on threads that call Kubist, as documented in kubist_table_set_hooks.
 unsafe impl Send for KubistHooks {}
 
-/// The hooks of a table and of all that was opened through it.
+/// The hooks of a table and of all handles opened through it.
 #[derive(Clone, Default)]
 pub struct Hooks(Arc<Mutex<Option<KubistHooks>>>);
 
-/// How a call can be stopped and says how far it is.
+/// The stop flag and the progress of a call.
 #[derive(Default)]
 pub struct Call {
     stop: Arc<AtomicBool>,
@@ -48,13 +47,13 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call that others share the switch of; it is not set when the call begins.
+    /// A call with a shared stop flag, which is cleared first.
     pub fn of(stop: &Arc<AtomicBool>) -> Call {
         stop.store(false, Ordering::Relaxed);
         Call { stop: stop.clone(), ..Call::default() }
     }
 
-    /// A switch of the engine for this call.
+    /// A cancel switch of the engine for this call.
     pub fn cancel(&self) -> Cancel {
         cancel(&self.stop)
     }
@@ -63,7 +62,7 @@ impl Call {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Rows that came.
+    /// Adds processed rows.
     pub fn add(&self, rows: u64) {
         self.done.fetch_add(rows, Ordering::Relaxed);
     }
@@ -74,18 +73,18 @@ impl Call {
     }
 }
 
-/// A switch of the engine that is set while this one is.
+/// A cancel switch of the engine that follows the flag.
 pub fn cancel(stop: &Arc<AtomicBool>) -> Cancel {
     let stop = stop.clone();
     Cancel::asking(move || stop.load(Ordering::Relaxed))
 }
 
 impl Hooks {
-    /// Takes what this version knows of the struct, of which a newer program may have a larger one.
+    /// Copies the fields that this version knows. The struct of a newer program may be larger.
     ///
     /// # Safety
     ///
-    /// `hooks` is null or leads to as many bytes as it says.
+    /// `hooks` is null or points to as many bytes as its size field states.
     pub unsafe fn set(&self, hooks: *const KubistHooks) -> Result<()> {
         let assign = |hooks| *self.0.lock().unwrap_or_else(PoisonError::into_inner) = hooks;
         if hooks.is_null() {
@@ -98,7 +97,7 @@ impl Hooks {
             let wanted = size_of::<KubistHooks>();
             return Err(Failure::invalid(format!("KubistHooks: size is {size}, and must be {wanted} at least")));
         }
-        // SAFETY: all of it is there.
+        // SAFETY: the size check shows that all fields exist.
         assign(Some(unsafe { *hooks }));
         Ok(())
     }
@@ -107,17 +106,17 @@ impl Hooks {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work`, on another thread if there are callbacks to call meanwhile.
+    /// Runs `work`, on another thread if there are callbacks.
     ///
     /// # Errors
     ///
-    /// Those of the work; `Internal` if it panics: callers of other languages cannot take that.
+    /// The errors of `work`; `Internal` if it panics, because a panic must not cross into another language.
     pub fn run<T: Send>(&self, call: &Call, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         let Some(hooks) = self.get() else {
             return catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(bug(&*panic)));
         };
         let answer = workers::beside(LOOK, work, || {
-            // SAFETY: the caller of kubist_table_set_hooks gave functions of these types.
+            // SAFETY: the caller of kubist_table_set_hooks provided functions of these types.
             unsafe {
                 if let Some(progress) = hooks.progress {
                     progress(hooks.user, call.done.load(Ordering::Relaxed), call.total.load(Ordering::Relaxed));

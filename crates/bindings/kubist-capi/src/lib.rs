@@ -1,16 +1,15 @@
-//! Kubist for C, and with it for C++ and Fortran.
+//! Kubist for C, C++ and Fortran.
 //!
-//! Every function catches panics, raises no floating-point exceptions, returns a [`KubistStatus`](status::KubistStatus) and leaves its
-//! message to `kubist_message`. Options and questions are JSON text, so that new ones change no
-//! function. Structs that cross begin with their size, so that they can grow. Callbacks are
-//! called on the thread that called Kubist, never on another.
+//! Every function catches panics, raises no floating-point exceptions, and returns a
+//! [`KubistStatus`](status::KubistStatus); `kubist_message` has the message. Options and queries are JSON
+//! text, so new options do not change functions. Structs begin with their size, so they can grow. Callbacks
+//! run only on the thread that called Kubist.
 //!
-//! `include/kubist.h` is made of this crate by cbindgen (`make header`); a test compares them.
-//! [`about::KUBIST_ABI_VERSION`] counts the changes that old programs cannot live with.
+//! cbindgen generates `include/kubist.h` from this crate (`make header`); a test compares them.
+//! [`about::KUBIST_ABI_VERSION`] increases with each incompatible change.
 
-// What the functions ask of pointers is said once, here: each is null, or leads to what its
-// type says for the time of the call; text ends with a zero byte; a handle is one that was
-// given out and not closed.
+// Requirements on pointers of all functions: a pointer is null, or valid for its type during the call. Text
+// ends with a zero byte. A handle was returned by this library and is not closed.
 #![allow(clippy::missing_safety_doc)]
 
 mod about;

@@ -1,11 +1,11 @@
-//! What happens behind the calls, told to the solver's own log.
+//! Reports background events to the solver's log.
 
 use std::ffi::{c_char, c_void, CString};
 use std::sync::{Mutex, PoisonError};
 
 use kubist_insitu::Level;
 
-/// How much an event matters.
+/// The severity of an event.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KubistLevel {
@@ -14,27 +14,25 @@ pub enum KubistLevel {
     Error = 2,
 }
 
-/// Is told an event: a level of KubistLevel, and a message that is valid for the time of the call.
+/// Receives a KubistLevel and a message that is valid during the call.
 pub type KubistLog = Option<unsafe extern "C" fn(user: *mut c_void, level: i32, message: *const c_char)>;
 
 #[derive(Clone, Copy)]
 struct Listener(KubistLog, *mut c_void);
 
-// SAFETY: it is only called, and the caller says that the callback may be called on any
-// thread that calls Kubist.
+// SAFETY: it is only called, and the caller permits calls on any thread that calls Kubist.
 unsafe impl Send for Listener {}
 
 static LISTENER: Mutex<Listener> = Mutex::new(Listener(None, std::ptr::null_mut()));
 
-/// Tells events of all writers of this process to `callback`: steps that became durable, calls
-/// that wait, steps that were not written. It is called on threads that call Kubist, while they
-/// do. Null ends it.
+/// Reports events of all writers of this process to `callback`: durable steps, waiting calls, and steps that
+/// were not written. It runs on threads that call Kubist, during the call. Null removes it.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_set_log(callback: KubistLog, user: *mut c_void) {
     *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = Listener(callback, user);
 }
 
-/// Tells events, if somebody listens.
+/// Reports events to the callback, if there is one.
 pub fn tell(events: Vec<(Level, String)>) {
     let Listener(callback, user) = *LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(callback) = callback else { return };
@@ -45,7 +43,7 @@ pub fn tell(events: Vec<(Level, String)>) {
             Level::Error => KubistLevel::Error,
         };
         let event = CString::new(event.replace('\0', " ")).unwrap_or_default();
-        // SAFETY: the caller of kubist_set_log gave a function of this type.
+        // SAFETY: the caller of kubist_set_log provided a function of this type.
         unsafe { callback(user, level as i32, event.as_ptr()) };
     }
 }

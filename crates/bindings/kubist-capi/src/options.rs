@@ -1,4 +1,4 @@
-//! Options as JSON: the only declaration of their names. docs/simulations.md lists them.
+//! Options as JSON. Their names are declared only here; docs/simulations.md lists them.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ use kubist_insitu::{BudgetOptions, Failure, Kind, Result, StepOptions, WhenFull}
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// An object of JSON whose names stay in their order.
+/// A JSON object that keeps the order of its names.
 pub struct InOrder<T>(pub Vec<(String, T)>);
 
 impl<T> Default for InOrder<T> {
@@ -48,7 +48,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for InOrder<T> {
     }
 }
 
-/// A column: its type, or an object that says more.
+/// A column: its type, or an object with details.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Column {
@@ -66,7 +66,7 @@ struct WholeColumn {
     nullable: bool,
 }
 
-/// A bound of errors: a number in the column's unit, or text.
+/// An error bound: a number in the column's unit, or text.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a bound of errors is a number or text")]
 enum Bound {
@@ -74,7 +74,7 @@ enum Bound {
     Text(String),
 }
 
-/// How a table is made.
+/// Options of a new table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Create {
@@ -94,12 +94,12 @@ pub struct Create {
     accuracy: InOrder<Bound>,
     #[serde(default)]
     metadata: Metadata,
-    /// Creating what is there, and agrees, opens it: every rank of a job may create.
+    /// Open an existing table if it has the same definition, so that every rank of a job may create it.
     #[serde(default = "yes")]
     exist_ok: bool,
 }
 
-/// How a new table is stored.
+/// Storage of a new table.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Storage {
@@ -112,7 +112,7 @@ fn yes() -> bool {
     true
 }
 
-/// The type that a name means: one of a solver's, or any of Arrow's.
+/// The type with this name: a solver type, or any Arrow type.
 fn data_type(column: &str, name: &str) -> Result<DataType> {
     if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == name) {
         return Ok(kind.data_type());
@@ -124,11 +124,11 @@ fn data_type(column: &str, name: &str) -> Result<DataType> {
 }
 
 impl Create {
-    /// The columns, and the engine's options.
+    /// The columns and the engine's options.
     ///
     /// # Errors
     ///
-    /// `Invalid` names what makes no sense.
+    /// `Invalid` names the wrong option.
     pub fn into_engine(self) -> Result<(SchemaRef, TableOptions)> {
         let (mut fields, mut units) = (Vec::new(), Vec::new());
         for (name, column) in self.columns.0 {
@@ -163,21 +163,20 @@ impl Create {
     }
 }
 
-/// A compression by its name.
 fn compression(name: Option<&str>) -> Result<Option<Compression>> {
     let parsed = name.map(str::parse::<Compression>).transpose();
     parsed.map_err(|error| Failure::invalid(error.to_string()))
 }
 
-/// How a table is dropped.
+/// Options of a drop.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Dropping {
-    /// Although a writer is at work.
+    /// Drop although a writer is active.
     pub force: bool,
 }
 
-/// How steps are written.
+/// Options of a writer.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Writing {
@@ -185,12 +184,12 @@ pub struct Writing {
     timeout_seconds: f64,
     memory_bytes: Option<usize>,
     optimize: bool,
-    /// Steps that may wait; 0: a step is durable when it ends.
+    /// Number of steps that may be queued; 0: a step is durable when it ends.
     queue: usize,
     when_full: WhenFull,
     threads: usize,
     tokens: bool,
-    /// The process only commits.
+    /// The process does nothing but commits.
     dedicated: bool,
     budget_rows_per_step: Option<u64>,
     budget_bytes_per_step: Option<u64>,
@@ -199,7 +198,7 @@ pub struct Writing {
     always_keep: Option<String>,
     persist_when: Option<String>,
     whole_paths: Option<bool>,
-    /// Other writers write the same steps: a budget is of all.
+    /// Other writers write the same steps, and share the budget.
     shared: bool,
 }
 
@@ -231,7 +230,7 @@ impl Default for Writing {
 impl Writing {
     /// # Errors
     ///
-    /// `Invalid` for a timeout that is none.
+    /// `Invalid` for a negative timeout.
     pub fn into_engine(self) -> Result<StepOptions> {
         Ok(StepOptions {
             name: self.name,
@@ -258,7 +257,7 @@ impl Writing {
     }
 }
 
-/// A time to wait; infinity and what is next to it mean without end.
+/// A timeout; infinity and very large values mean no limit.
 ///
 /// # Errors
 ///
@@ -270,13 +269,12 @@ pub fn seconds(name: &str, seconds: f64) -> Result<Duration> {
     }
 }
 
-/// A time to wait while something closes: what is no time is none, for a handle that is not given
-/// back would be lost.
+/// A timeout for close calls. An invalid one counts as 0, because an error would leak the handle.
 pub fn patient(timeout: f64) -> Duration {
     seconds("timeout_seconds", timeout).unwrap_or_default()
 }
 
-/// How a step ends.
+/// Options of the end of a step.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ending {
@@ -289,14 +287,14 @@ pub struct Ending {
 pub struct Writers {
     names: Option<Vec<String>>,
     count: Option<u64>,
-    /// Only of steps after this one.
+    /// Applies to steps after this one only.
     pub after: Option<i64>,
 }
 
 impl Writers {
     /// # Errors
     ///
-    /// `Invalid` unless it is either names or a count.
+    /// `Invalid` unless exactly one of names and count is given.
     pub fn declared(self) -> Result<Declared> {
         match (self.names, self.count) {
             (Some(names), None) => Ok(Declared::Names(names.into_iter().collect())),
@@ -306,7 +304,7 @@ impl Writers {
     }
 }
 
-/// Whose writers are not waited for.
+/// The writers that are not waited for.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Own {
@@ -318,14 +316,14 @@ pub struct Own {
 impl Own {
     /// # Errors
     ///
-    /// `Invalid` for a time that is none.
+    /// `Invalid` for a negative timeout.
     pub fn timeout(&self) -> Result<Duration> {
         let timeout = self.timeout_seconds.map(|given| seconds("timeout_seconds", given)).transpose()?;
         Ok(timeout.unwrap_or(StepOptions::default().timeout))
     }
 }
 
-/// Which settings of a table change.
+/// Settings of a table to change.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Altering {
@@ -336,13 +334,13 @@ pub struct Altering {
 impl Altering {
     /// # Errors
     ///
-    /// `Invalid` for a compression that there is not.
+    /// `Invalid` for an unknown compression.
     pub fn compression(&self) -> Result<Option<Compression>> {
         compression(self.compression.as_deref())
     }
 }
 
-/// How far the optimizer goes.
+/// Options of the optimizer.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Optimizing {
@@ -354,7 +352,7 @@ pub struct Optimizing {
 impl Optimizing {
     /// # Errors
     ///
-    /// `Invalid` for a policy that there is not.
+    /// `Invalid` for an unknown policy.
     pub fn into_engine(self) -> Result<OptimizeOptions> {
         let replication = self.replication.map(|policy| policy.parse::<Replication>()).transpose();
         let replication = replication.map_err(|error| Failure::invalid(error.to_string()))?;
@@ -364,7 +362,7 @@ impl Optimizing {
     }
 }
 
-/// A question and what goes with it, in one object.
+/// A query and further options in one JSON object.
 pub struct Asked<T> {
     pub spec: QuerySpec,
     pub rest: T,
@@ -382,7 +380,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Asked<T> {
     }
 }
 
-/// What is estimated and how well.
+/// Aggregates and goals of an estimate.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
@@ -402,7 +400,7 @@ pub struct Goal {
 impl Asked<Goal> {
     /// # Errors
     ///
-    /// `Invalid` for a time that is none.
+    /// `Invalid` for a negative time.
     pub fn into_engine(self, run: RunOptions) -> Result<EstimateOptions> {
         let Asked { spec, rest: goal } = self;
         let default = EstimateOptions::default();
@@ -422,7 +420,7 @@ impl Asked<Goal> {
     }
 }
 
-/// How a refinement goes on.
+/// Options of a refinement.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Steps {

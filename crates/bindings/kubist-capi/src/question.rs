@@ -1,5 +1,4 @@
-//! Questions: JSON in, a stream of Arrow batches or JSON out. Each sees what was committed when
-//! it was asked.
+//! Queries: JSON in, Arrow streams or JSON out. Each query sees the commits up to its start.
 
 use std::ffi::c_char;
 use std::sync::{Mutex, PoisonError};
@@ -18,11 +17,11 @@ use crate::status::{KubistStatus, guarded};
 use crate::table::{KubistTable, free, hand_handle_out, handle, no_handle};
 use crate::text::{hand_out, json, set};
 
-/// How many records match: {"box": {"x": [0, 1]}, "where": "y > 2", "sample": 0.1, ...}.
+/// Counts the matching rows: {"box": {"x": [0, 1]}, "where": "y > 2", "sample": 0.1, ...}.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_count(table: *const KubistTable, query: *const c_char, rows: *mut u64) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let (table, spec): (_, QuerySpec) = unsafe { (handle("table", table)?, json("query", query)?) };
         let call = Call::default();
         let request = RunOptions::with_cancel(&call.cancel()).of(spec);
@@ -32,8 +31,8 @@ pub unsafe extern "C" fn kubist_count(table: *const KubistTable, query: *const c
     })
 }
 
-/// The records that match, as a stream of batches, which the caller releases. The question is
-/// the one of HTTP and Python: docs/simulations.md.
+/// Returns the matching rows as a stream of batches, which the caller releases. The query has the same form
+/// as in HTTP and Python; see docs/simulations.md.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_query(
     table: *const KubistTable,
@@ -41,7 +40,7 @@ pub unsafe extern "C" fn kubist_query(
     stream: *mut FFI_ArrowArrayStream,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let (table, spec): (_, QuerySpec) = unsafe { (handle("table", table)?, json("query", query)?) };
         let call = Call::default();
         let request = RunOptions::with_cancel(&call.cancel()).of(spec);
@@ -51,7 +50,7 @@ pub unsafe extern "C" fn kubist_query(
     })
 }
 
-/// Figures with their intervals, as JSON says them.
+/// Figures with their intervals, for JSON.
 #[derive(Serialize)]
 struct Figures<'a> {
     fraction: f64,
@@ -63,7 +62,7 @@ struct Figures<'a> {
     figures: Vec<OneFigure<'a>>,
 }
 
-/// An end that nothing bounds is null: JSON has no infinity.
+/// Unbounded ends are null, because JSON has no infinity.
 #[derive(Serialize)]
 struct OneFigure<'a> {
     aggregate: &'a str,
@@ -110,9 +109,8 @@ fn figures(estimate: &kubist::Estimate) -> Figures<'_> {
     }
 }
 
-/// Aggregates with intervals, from a sample as small as the goal allows: {"aggregates":
-/// ["mean(ux)"], "error": 0.01, "within": 2, "where": ...}. The answer is JSON, for
-/// kubist_string_free.
+/// Estimates aggregates with intervals, from a sample as small as the goal permits: {"aggregates":
+/// ["mean(ux)"], "error": 0.01, "within": 2, "where": ...}. Free the JSON result with kubist_string_free.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_estimate(
     table: *const KubistTable,
@@ -120,7 +118,7 @@ pub unsafe extern "C" fn kubist_estimate(
     answer: *mut *mut c_char,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let (table, asked): (_, Asked<Goal>) = unsafe { (handle("table", table)?, json("request", request)?) };
         let call = Call::default();
         let options = asked.into_engine(RunOptions::with_cancel(&call.cancel()))?;
@@ -133,14 +131,14 @@ pub unsafe extern "C" fn kubist_estimate(
     })
 }
 
-/// Answers from coarse to fine, each record once.
+/// Results from coarse to fine; each row is returned once.
 pub struct KubistRefine {
     steps: Mutex<Refine>,
     hooks: Hooks,
 }
 
-/// Asks from coarse to fine: a query with "start", the share of the first answer, and "factor",
-/// by which each is finer than the one before.
+/// Starts a refinement: a query with "start", the sample fraction of the first result, and "factor", by which
+/// the fraction grows with each further result.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine(
     table: *const KubistTable,
@@ -148,7 +146,7 @@ pub unsafe extern "C" fn kubist_refine(
     refine: *mut *mut KubistRefine,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { no_handle(refine) }?;
         // SAFETY: as above.
         let (table, asked): (_, Asked<Steps>) = unsafe { (handle("table", table)?, json("request", request)?) };
@@ -160,7 +158,7 @@ pub unsafe extern "C" fn kubist_refine(
     })
 }
 
-/// The next answer, a stream that the caller releases. `found` is 0 after the last one.
+/// Returns the next result as a stream, which the caller releases. `found` is 0 after the last one.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine_next(
     refine: *const KubistRefine,
@@ -168,7 +166,7 @@ pub unsafe extern "C" fn kubist_refine_next(
     found: *mut i32,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let refine = unsafe { handle("refine", refine) }?;
         let call = Call::default();
         let next = refine.hooks.run(&call, || {
@@ -185,11 +183,11 @@ pub unsafe extern "C" fn kubist_refine_next(
     })
 }
 
-/// Ends a refinement. Null is fine.
+/// Ends a refinement. Null is allowed.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_refine_close(refine: *mut KubistRefine) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { free(refine) };
         Ok(())
     })

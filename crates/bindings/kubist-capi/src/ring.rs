@@ -1,4 +1,4 @@
-//! Rings in memory that the processes of a node share: what kubist_mpi.h is made of.
+//! Rings in memory that the processes of a node share; kubist_mpi.h uses them.
 
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::AtomicBool;
@@ -14,34 +14,33 @@ use crate::table::{free, hand_handle_out, handle, no_handle, KubistTable};
 use crate::text::json;
 use crate::writer::KubistWriter;
 
-/// The bytes of memory for `ranks` ranks with room for `lane_bytes` bytes of each; UINT64_MAX if
-/// they are more than that.
+/// The bytes of memory for `ranks` ranks with `lane_bytes` bytes each; UINT64_MAX if that overflows.
 #[no_mangle]
 pub extern "C" fn kubist_ring_bytes(ranks: u32, lane_bytes: u64) -> u64 {
     Ring::bytes_for(ranks, lane_bytes)
 }
 
-/// Tells the leader of a ring that its rank `rank` comes no more, unless it has closed its writer: for a
+/// Informs the leader of a ring that its rank `rank` has ended, unless it has closed its writer. For a
 /// process that is about to lose the memory.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_ring_leave(memory: *mut c_void, bytes: u64, rank: u32) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { Ring::find(memory.cast(), bytes) }?.leave_unclosed(rank)
     })
 }
 
-/// Commits what the ranks of a node put into their ring.
+/// Commits the steps that the ranks of a node write into their ring.
 pub struct KubistLeader {
     leader: Mutex<Leader>,
     stop: Arc<AtomicBool>,
     hooks: Hooks,
 }
 
-/// Makes a ring in `bytes` bytes of memory, which must stay until the leader is closed, and
-/// starts the threads that commit what comes: they are of low priority, unless "dedicated" is true,
-/// and call nothing but Kubist. Options are those of a writer; "queue" is how many steps may wait to be committed.
-/// The other ranks may look at the memory once this has returned.
+/// Creates a ring in `bytes` bytes of memory and starts the threads that commit its steps. The memory must
+/// stay valid until the leader is closed. The threads have low priority, unless "dedicated" is true, and call
+/// only Kubist. Options are those of a writer; "queue" is the number of steps that may wait for their commit.
+/// Other ranks may use the memory once this function has returned.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_leader_start(
     table: *const KubistTable,
@@ -52,7 +51,7 @@ pub unsafe extern "C" fn kubist_leader_start(
     leader: *mut *mut KubistLeader,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { no_handle(leader) }?;
         // SAFETY: as above.
         let (table, options): (_, Writing) = unsafe { (handle("table", table)?, json("options", options)?) };
@@ -70,10 +69,10 @@ pub unsafe extern "C" fn kubist_leader_start(
     })
 }
 
-/// Waits until all ranks have closed their writers and everything is durable; if something has stopped the
-/// leader, until all ranks have closed or ended. After
-/// KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED it goes on, and can be closed again; otherwise
-/// the handle is gone. A timeout below 0 is one of 0. Null is fine.
+/// Waits until all ranks have closed their writers and everything is durable. If the leader was stopped by an
+/// error, waits until all ranks have closed or ended. After KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED
+/// the leader continues and can be closed again; otherwise the handle is invalid. A negative timeout counts
+/// as 0. Null is allowed.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_leader_close(leader: *mut KubistLeader, timeout_seconds: f64) -> KubistStatus {
     guarded!({
@@ -81,14 +80,14 @@ pub unsafe extern "C" fn kubist_leader_close(leader: *mut KubistLeader, timeout_
             return Ok(());
         }
         let timeout = patient(timeout_seconds);
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let KubistLeader { leader: slot, stop, hooks } = unsafe { handle("leader", leader) }?;
         let call = Call::of(stop);
         let closed: Result<()> = hooks.run(&call, || {
             let stopped = || call.is_stopped();
             slot.lock().unwrap_or_else(PoisonError::into_inner).close(&Patience::new(timeout, &stopped))
         });
-        // Told once the lock is free: who listens may call back.
+        // Reported after the lock is released, because the callback may call Kubist.
         let events = slot.lock().unwrap_or_else(PoisonError::into_inner).take_events();
         tell(events);
         let goes_on = |failure: &kubist_insitu::Failure| {
@@ -102,22 +101,21 @@ pub unsafe extern "C" fn kubist_leader_close(leader: *mut KubistLeader, timeout_
     })
 }
 
-/// Ends a leader at once: ranks that still write are told, and what is queued is dropped. Null
-/// is fine.
+/// Ends a leader immediately: ranks that still write get an error, and queued steps are dropped. Null is
+/// allowed.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_leader_abort(leader: *mut KubistLeader) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { free(leader) };
         Ok(())
     })
 }
 
-/// Opens a writer that puts into the ring of a node, as its rank `rank`; the memory must stay until
-/// it is closed. Options are those of a writer, of which "timeout_seconds", "when_full" and those of
-/// a budget count.
-/// A step that ended is queued: kubist_wait waits for the leader, which commits a step once all
-/// ranks ended or abandoned it, and stops if one passes it by.
+/// Opens a writer of rank `rank` that writes into the ring of a node. The memory must stay valid until it is
+/// closed. Of the options of a writer, "timeout_seconds", "when_full" and the budget apply. A step that ended
+/// is queued, and kubist_wait waits for the leader. The leader commits a step once all ranks have ended or
+/// abandoned it, and stops with an error if a rank skips it.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_attach(
     table: *const KubistTable,
@@ -128,7 +126,7 @@ pub unsafe extern "C" fn kubist_writer_attach(
     writer: *mut *mut KubistWriter,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { no_handle(writer) }?;
         // SAFETY: as above.
         let (table, options): (_, Writing) = unsafe { (handle("table", table)?, json("options", options)?) };

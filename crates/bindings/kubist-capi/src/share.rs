@@ -1,4 +1,4 @@
-//! Steps that several writers end together, within one budget: what kubist_mpi_end_step is made of.
+//! Steps that several writers end together, within one budget; kubist_mpi_end_step uses them.
 
 use std::ffi::c_char;
 
@@ -10,14 +10,14 @@ use crate::table::handle;
 use crate::text::json;
 use crate::writer::{report, KubistReport, KubistWriter};
 
-/// Numbers of a writer's share in a step that are added up over all writers.
+/// Number of words of a writer's share in a step, to be summed over all writers.
 pub const KUBIST_SHARE_WORDS: u64 = 7436;
-/// Numbers of which the largest counts.
+/// Number of values of a share of which the maximum over all writers is needed.
 pub const KUBIST_SHARE_LARGEST: u64 = 8;
 
 const _: () = assert!(KUBIST_SHARE_WORDS as usize == SHARE_WORDS && KUBIST_SHARE_LARGEST as usize == SHARE_LARGEST);
 
-/// The numbers at two pointers.
+/// The arrays at two pointers.
 ///
 /// # Errors
 ///
@@ -25,19 +25,19 @@ const _: () = assert!(KUBIST_SHARE_WORDS as usize == SHARE_WORDS && KUBIST_SHARE
 ///
 /// # Safety
 ///
-/// Each is null, or leads to as many as the constants say.
+/// Each is null, or points to the number of values in the constants.
 unsafe fn numbers<'a>(words: *const u64, largest: *const f64) -> Result<(&'a [u64], &'a [f64])> {
     if words.is_null() || largest.is_null() {
         return Err(Failure::invalid("the place for the share of a step is null"));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { (std::slice::from_raw_parts(words, SHARE_WORDS), std::slice::from_raw_parts(largest, SHARE_LARGEST)) })
 }
 
-/// This writer's share in what all writers of the step that is begun decide: KUBIST_SHARE_WORDS
-/// numbers to be added up over all writers, and KUBIST_SHARE_LARGEST of which the largest count.
-/// After a failure it is the share of a writer that cannot end the step, which is to be added too:
-/// the others learn of it. The step stays begun, and takes no more columns.
+/// Returns this writer's share in the decision about the open step: KUBIST_SHARE_WORDS words to sum over all
+/// writers, and KUBIST_SHARE_LARGEST values to take the maximum of. After an error the share is that of a
+/// writer that cannot end the step. Sum it as well, so that the others learn of the error. The step stays
+/// open, and accepts no more columns.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_step_share(
     writer: *const KubistWriter,
@@ -45,10 +45,10 @@ pub unsafe extern "C" fn kubist_step_share(
     largest: *mut f64,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { numbers(words, largest) }?;
         let write = |share: &Share| {
-            // SAFETY: they are not null, and lead to as many.
+            // SAFETY: they are not null, and point to enough values.
             unsafe {
                 std::ptr::copy_nonoverlapping(share.words.as_ptr(), words, SHARE_WORDS);
                 std::ptr::copy_nonoverlapping(share.largest.as_ptr(), largest, SHARE_LARGEST);
@@ -62,10 +62,10 @@ pub unsafe extern "C" fn kubist_step_share(
     })
 }
 
-/// Ends the step by the sum of all writers' shares: what the budget keeps of it is durable, or
-/// queued. Options and report are those of kubist_end_step, which also ends it after
-/// KUBIST_STATUS_BUSY. If another writer cannot end the step, this returns
-/// KUBIST_STATUS_UNAVAILABLE and it stays begun.
+/// Ends the step with the combined shares of all writers. The rows within the budget are then durable or
+/// queued. Options and report are those of kubist_end_step, which also ends the step after
+/// KUBIST_STATUS_BUSY. If another writer cannot end the step, this returns KUBIST_STATUS_UNAVAILABLE and the
+/// step stays open.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_step_settle(
     writer: *const KubistWriter,
@@ -75,11 +75,11 @@ pub unsafe extern "C" fn kubist_step_settle(
     report: *mut KubistReport,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let ((words, largest), writer) = unsafe { (numbers(words, largest)?, handle("writer", writer)?) };
         // SAFETY: as above.
         let options: Ending = unsafe { json("options", options) }?;
-        // SAFETY: as above. A place that does not fit is refused before anything is written.
+        // SAFETY: as above. An invalid report is refused before anything is written.
         unsafe { self::report(report, &Default::default()) }?;
         let done = writer.call(writer.timeout, |writer, patience| {
             writer.settle(words, largest, options.token.as_deref(), patience)

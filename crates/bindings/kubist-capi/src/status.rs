@@ -1,4 +1,4 @@
-//! How a call ended: a status, and the message of the last failure on this thread.
+//! The status of a call, and the message of the last error on this thread.
 
 use std::cell::RefCell;
 use std::ffi::{c_char, CStr};
@@ -9,34 +9,34 @@ use kubist_insitu::{Failure, Result};
 
 use crate::floats::Quiet;
 
-/// How a call ended: what the caller can do about it. kubist_message says more.
+/// The status of a call, by what the caller can do. kubist_message has details.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KubistStatus {
     Ok = 0,
     /// Fix the input and call again; nothing was written.
     InvalidInput = 1,
-    /// Stored bytes are not what was written.
+    /// Stored bytes are damaged.
     Corrupt = 2,
-    /// The storage does not answer, or an operation of it failed: try again.
+    /// The storage does not respond, or an operation failed: try again.
     Unavailable = 3,
-    /// The disk or the quota is full: make room.
+    /// The disk or the quota is full: free space.
     NoSpace = 4,
-    /// Who runs this may not do that.
+    /// The user lacks permission.
     Permission = 5,
-    /// Someone else holds it, or it did not happen in time: wait, and call again.
+    /// Another process holds it, or the timeout passed: wait, and call again.
     Busy = 6,
-    /// A handle that cannot be used any more: close it and open a new one.
+    /// The handle is no longer valid: close it and open a new one.
     Expired = 7,
     /// A callback stopped it.
     Cancelled = 8,
-    /// This version of Kubist cannot do it.
+    /// This version of Kubist does not support it.
     Unsupported = 9,
-    /// There is no table here.
+    /// There is no table at this location.
     NotFound = 10,
-    /// Something is already here.
+    /// Something already exists at this location.
     Exists = 11,
-    /// A mistake in Kubist itself: report it.
+    /// A bug in Kubist: report it.
     Internal = 12,
 }
 
@@ -59,16 +59,15 @@ impl KubistStatus {
     }
 }
 
-/// Bytes of a message.
+/// Limit of bytes of a message.
 const LONGEST: usize = 8192;
 
 thread_local! {
-    /// The bytes of the last message and a zero, always in the same place: a pointer to an earlier
-    /// one stays one to text.
+    /// The last message and a zero byte. The buffer never moves, so earlier pointers stay valid.
     static MESSAGE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps a message, as much of it as there is room for.
+/// Stores a message, truncated to the buffer.
 fn keep(message: &mut Vec<u8>, text: &str) {
     let end = (0..=LONGEST.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     message.clear();
@@ -77,15 +76,15 @@ fn keep(message: &mut Vec<u8>, text: &str) {
     message.push(0);
 }
 
-/// Keeps the message of a failure for this thread, and gives its status.
+/// Stores the message of an error for this thread, and returns its status.
 pub fn failed(failure: &Failure) -> KubistStatus {
     let text = failure.message.replace('\0', " ");
-    // At the end of a thread its message is gone: then nobody asks for it.
+    // While a thread ends, its message may already be gone; nobody can read it then.
     let _ = MESSAGE.try_with(|message| keep(&mut message.borrow_mut(), &text));
     KubistStatus::of(failure.kind)
 }
 
-/// The status of a call whose panic and floating-point exceptions, if it had any, end here.
+/// Runs a call, catches its panic, and suppresses its floating-point exceptions.
 pub fn ended(call: impl FnOnce() -> Result<()>) -> KubistStatus {
     let _quiet = Quiet::now();
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -95,14 +94,14 @@ pub fn ended(call: impl FnOnce() -> Result<()>) -> KubistStatus {
     }
 }
 
-/// A panic as a failure.
+/// Converts a panic to an error.
 pub fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
     let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     let said = said.unwrap_or("no message");
     Failure::new(ErrorKind::Internal, format!("a bug in Kubist stopped this call: {said}"))
 }
 
-/// The body of a function of the interface: gives a Result, and no panic leaves it.
+/// The body of an interface function: it evaluates to a Result, and no panic leaves it.
 macro_rules! guarded {
     ($body:block) => {
         $crate::status::ended(|| $body)
@@ -110,8 +109,8 @@ macro_rules! guarded {
 }
 pub(crate) use guarded;
 
-/// Why the last call that failed on this thread did: names the table, the column, the value. Empty
-/// if none has. It stays as it is until another call on this thread fails.
+/// The message of the last failed call on this thread, with table, column and value. Empty if no call failed.
+/// It is valid until another call on this thread fails.
 #[no_mangle]
 pub extern "C" fn kubist_message() -> *const c_char {
     let empty: &'static CStr = Default::default();
@@ -119,7 +118,7 @@ pub extern "C" fn kubist_message() -> *const c_char {
     MESSAGE.try_with(|message| kept(&message.borrow())).unwrap_or(empty.as_ptr())
 }
 
-/// A status in words, as "invalid_input". It is never freed.
+/// The name of a status, such as "invalid_input". Do not free it.
 #[no_mangle]
 pub extern "C" fn kubist_status_name(status: i32) -> *const c_char {
     const NAMES: [&[u8]; 14] = [

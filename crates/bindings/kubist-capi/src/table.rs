@@ -1,4 +1,4 @@
-//! Tables: made, opened, dropped, told who writes to them, taken back to a step.
+//! Tables: create, open, drop, declare writers, retract steps.
 
 use std::ffi::c_char;
 
@@ -21,51 +21,51 @@ pub struct KubistTable {
 ///
 /// # Safety
 ///
-/// It is null, or was handed out and not closed.
+/// It is null, or a handle that is not closed.
 pub unsafe fn handle<'a, T>(what: &str, pointer: *const T) -> Result<&'a T> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { pointer.as_ref() }.ok_or_else(|| Failure::invalid(format!("{what} is null")))
 }
 
-/// Takes a handle back.
+/// Frees a handle.
 ///
 /// # Safety
 ///
-/// As of [`handle`]; it is not used again.
+/// As [`handle`]; it is not used again.
 pub unsafe fn free<T>(pointer: *mut T) {
     if !pointer.is_null() {
-        // SAFETY: it was handed out by `hand_handle_out`.
+        // SAFETY: `hand_handle_out` created it.
         drop(unsafe { Box::from_raw(pointer) });
     }
 }
 
-/// Writes null to where a handle is wanted: after a failure there is none.
+/// Sets an output handle to null, so that it is null after an error.
 ///
 /// # Errors
 ///
-/// `Invalid` if there is no place for it.
+/// `Invalid` if `out` is null.
 ///
 /// # Safety
 ///
-/// `out` is null or can be written.
+/// `out` is null or writable.
 pub unsafe fn no_handle<T>(out: *mut *mut T) -> Result<()> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { set(out, "the place for the handle", std::ptr::null_mut()) }
 }
 
-/// Hands a handle out, to a place that [`no_handle`] has looked at.
+/// Returns a handle through a pointer that [`no_handle`] has checked.
 ///
 /// # Safety
 ///
-/// `out` can be written.
+/// `out` is writable.
 pub unsafe fn hand_handle_out<T>(out: *mut *mut T, handle: T) -> Result<()> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { set(out, "the place for the handle", Box::into_raw(Box::new(handle))) }
 }
 
-/// Makes a table at a location, a directory or cassandra://hosts/keyspace/table, or opens the
-/// one that is there, if it agrees. Options: {"columns": {"x": "f64", ...}, "dimensions":
-/// {"x": [0, 1], "y": null}, "identity": [...], ...}; docs/simulations.md lists them.
+/// Creates a table at a location (a directory or cassandra://hosts/keyspace/table), or opens an existing one
+/// with the same definition. Options: {"columns": {"x": "f64", ...}, "dimensions": {"x": [0, 1], "y": null},
+/// "identity": [...], ...}; docs/simulations.md lists them.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_create(
     location: *const c_char,
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn kubist_table_create(
     table: *mut *mut KubistTable,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { no_handle(table) }?;
         // SAFETY: as above.
         let (location, options): (&str, Create) = unsafe { (text("location", location)?, json("options", options)?) };
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn kubist_table_create(
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_open(location: *const c_char, table: *mut *mut KubistTable) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { no_handle(table) }?;
         // SAFETY: as above.
         let opened = Table::open(unsafe { text("location", location) }?)?;
@@ -101,45 +101,45 @@ pub unsafe extern "C" fn kubist_table_open(location: *const c_char, table: *mut 
     })
 }
 
-/// Closes a table. Writers that were opened through it go on. Null is fine.
+/// Closes a table. Its writers continue. Null is allowed.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_close(table: *mut KubistTable) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { free(table) };
         Ok(())
     })
 }
 
-/// Deletes the table at a location. Options: {"force": true} although a writer is at work.
+/// Deletes the table at a location. {"force": true} deletes it although a writer is active.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_drop(location: *const c_char, options: *const c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let (location, options): (&str, Dropping) = unsafe { (text("location", location)?, json("options", options)?) };
         Table::drop_at(location, options.force)?;
         Ok(())
     })
 }
 
-/// Sets the callbacks of the long calls through this table and what is opened through it
-/// afterwards. They are called on threads that call Kubist, while they do. Null takes them away.
+/// Sets the callbacks of long calls through this table and of handles opened through it afterwards. They run
+/// on threads that call Kubist, during the call. Null removes them.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_set_hooks(table: *const KubistTable, hooks: *const KubistHooks) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { handle("table", table)?.hooks.set(hooks) }
     })
 }
 
-/// Says which writers a step is to be of: questions with "steps" see it once all of them ended
-/// or abandoned it. {"count": 4}, or {"names": ["rank-0", ...]}; said once, or again the same.
-/// {"count": 2, "after": 5} says it anew of the steps after 5: a solver goes on from its checkpoint
-/// with another number of processes. Later steps are taken back before.
+/// Declares the writers of each step. Queries with "steps" see a step once all of them have ended or
+/// abandoned it. {"count": 4}, or {"names": ["rank-0", ...]}; repeated calls must declare the same. {"count":
+/// 2, "after": 5} declares other writers for the steps after 5, for a solver that restarts from a checkpoint
+/// with another number of processes. Retract the later steps first.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_declare_writers(table: *const KubistTable, writers: *const c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let (table, writers): (_, Writers) = unsafe { (handle("table", table)?, json("writers", writers)?) };
         let after = writers.after;
         let declared = writers.declared()?;
@@ -151,13 +151,13 @@ pub unsafe extern "C" fn kubist_declare_writers(table: *const KubistTable, write
     })
 }
 
-/// Waits until none of the writers rank-0, rank-1, ... and node-0, ... is at work but the caller's own,
-/// {"kind": "rank", "count": 4}: before a solver that starts again with fewer of them takes steps
-/// back, those of the old attempt have ended. At most for "timeout_seconds", 60.
+/// Waits until no writer rank-0, rank-1, ... or node-0, ... is active except the caller's own, {"kind":
+/// "rank", "count": 4}. A restarted solver calls it before it retracts steps, so that the writers of the old
+/// attempt have ended. "timeout_seconds" is 60 by default.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_await_writers(table: *const KubistTable, own: *const c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let (table, own): (_, Own) = unsafe { (handle("table", table)?, json("own", own)?) };
         let (call, timeout) = (Call::default(), own.timeout()?);
         table.hooks.run(&call, || {
@@ -167,13 +167,13 @@ pub unsafe extern "C" fn kubist_await_writers(table: *const KubistTable, own: *c
     })
 }
 
-/// Takes back every step after `step`, of all writers: a solver that starts again from a
-/// checkpoint goes on from there. Stop the writers of the old attempt first. `rows`, if it is
-/// not null, is told how many rows went.
+/// Retracts every step after `step`, of all writers: a solver that restarts from a checkpoint continues from
+/// there. Stop the writers of the old attempt first. `rows`, if not null, receives the number of retracted
+/// rows.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i64, rows: *mut u64) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let table = unsafe { handle("table", table) }?;
         let call = Call::default();
         let retracted = table.hooks.run(&call, || Ok(table.table.retract(step, &call.cancel())?))?;
@@ -185,12 +185,12 @@ pub unsafe extern "C" fn kubist_retract_after(table: *const KubistTable, step: i
     })
 }
 
-/// Changes settings of the table, {"compression": "small", "shared": true}: the compression of what is
-/// written from now on (kubist_optimize with "recompress" rewrites the rest), and whether several machines write to it.
+/// Changes settings of the table, {"compression": "small", "shared": true}: the compression of new data
+/// (kubist_optimize with "recompress" rewrites the rest), and whether several machines write to it.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_alter(table: *const KubistTable, settings: *const c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let (table, settings): (_, Altering) = unsafe { (handle("table", table)?, json("settings", settings)?) };
         if let Some(compression) = settings.compression()? {
             table.table.set_compression(compression)?;
@@ -202,8 +202,8 @@ pub unsafe extern "C" fn kubist_alter(table: *const KubistTable, settings: *cons
     })
 }
 
-/// Improves the layout, so that questions read less. Options: {"debt_share": 0.1, "replication":
-/// "none", "recompress": true}. `report`, if it is not null, is given JSON, for kubist_string_free.
+/// Improves the layout, so that queries read less. Options: {"debt_share": 0.1, "replication": "none",
+/// "recompress": true}. `report`, if not null, receives JSON; free it with kubist_string_free.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_optimize(
     table: *const KubistTable,
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn kubist_optimize(
     report: *mut *mut c_char,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let (table, options): (_, Optimizing) = unsafe { (handle("table", table)?, json("options", options)?) };
         let call = Call::default();
         let mut options = options.into_engine()?;
@@ -227,11 +227,11 @@ pub unsafe extern "C" fn kubist_optimize(
     })
 }
 
-/// What the table is and holds, as JSON, for kubist_string_free.
+/// Describes the table as JSON: columns, sizes, layout. Free it with kubist_string_free.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_table_info(table: *const KubistTable, info: *mut *mut c_char) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let table = unsafe { handle("table", table) }?;
         let call = Call::default();
         let known = table.hooks.run(&call, || Ok(table.table.snapshot()?.info_with(&call.cancel())?))?;
@@ -240,11 +240,11 @@ pub unsafe extern "C" fn kubist_table_info(table: *const KubistTable, info: *mut
     })
 }
 
-/// The last step that every declared writer ended or abandoned. `found` is 0 if there is none.
+/// The last step that every declared writer has ended or abandoned. `found` is 0 if there is none.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_last_step(table: *const KubistTable, step: *mut i64, found: *mut i32) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let last = unsafe { handle("table", table) }?.table.snapshot()?.complete_steps().last().copied();
         // SAFETY: as above.
         unsafe {

@@ -25,7 +25,7 @@ pub enum KubistType {
     I32 = 3,
     I64 = 4,
     U8 = 5,
-    /// A byte each; anything but 0 is true.
+    /// One byte each; any value but 0 is true.
     Bool = 6,
 }
 
@@ -38,7 +38,7 @@ const TYPES: [(KubistType, Kind); 6] = [
     (KubistType::Bool, Kind::Bool),
 ];
 
-/// A writer of steps. One step is begun at a time.
+/// A writer of steps. One step is open at a time.
 pub struct KubistWriter {
     writer: Mutex<StepWriter>,
     pub(crate) timeout: Duration,
@@ -46,7 +46,7 @@ pub struct KubistWriter {
     hooks: Hooks,
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct KubistReport {
@@ -54,13 +54,13 @@ pub struct KubistReport {
     pub size: u64,
     pub step: i64,
     pub rows: u64,
-    /// Written, where the step is durable.
+    /// Bytes written, if the step is durable.
     pub bytes: u64,
-    /// That the commit took, where the step is durable.
+    /// Duration of the commit, if the step is durable.
     pub seconds: f64,
     /// 1: it survives a crash. 0: it is queued, and kubist_wait waits for it.
     pub durable: i32,
-    /// 1: its token was known: it had been written before, and was not again.
+    /// 1: its token was already committed, so nothing was written.
     pub repeated: i32,
 }
 
@@ -69,12 +69,12 @@ impl KubistWriter {
         KubistWriter { writer: Mutex::new(writer), timeout, stop, hooks }
     }
 
-    /// A poisoned lock only means that a panic passed by: a writer that it left unfit says so.
+    /// A poisoned lock only means that a panic occurred; a writer in an invalid state returns errors itself.
     fn lock(&self) -> MutexGuard<'_, StepWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls the writer, and tells what has happened meanwhile.
+    /// Calls the writer, then reports its events.
     pub(crate) fn call<T: Send>(
         &self,
         timeout: Duration,
@@ -86,15 +86,15 @@ impl KubistWriter {
             let patience = Patience::new(timeout, &stopped);
             work(&mut self.lock(), &patience)
         });
-        // Told once the lock is free: who listens may call back.
+        // Reported after the lock is released, because the callback may call Kubist.
         let events = self.lock().take_events();
         tell(events);
         done
     }
 }
 
-/// Opens a writer. Options: {"name": "rank-3", "timeout_seconds": 60, "queue": 2, ...}; without
-/// a queue a step is durable when it ends. Another writer of the name is waited for.
+/// Opens a writer. Options: {"name": "rank-3", "timeout_seconds": 60, "queue": 2, ...}. Without a queue, a
+/// step is durable when it ends. Waits for another writer of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_open(
     table: *const KubistTable,
@@ -102,13 +102,13 @@ pub unsafe extern "C" fn kubist_writer_open(
     writer: *mut *mut KubistWriter,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { no_handle(writer) }?;
         // SAFETY: as above.
         let (table, options): (_, Writing) = unsafe { (handle("table", table)?, json("options", options)?) };
         let mut options = options.into_engine()?;
         let stop = Arc::new(AtomicBool::new(false));
-        // What is queued is committed, whatever a callback says of a call that waits.
+        // A callback cancels only the waiting call; queued steps are still committed.
         if options.queue.is_none() {
             options.cancel = cancel(&stop);
         }
@@ -123,19 +123,19 @@ pub unsafe extern "C" fn kubist_writer_open(
     })
 }
 
-/// Begins a step. Steps go up: a lower one is refused here where steps are queued, otherwise when
-/// it ends.
+/// Begins a step. Step numbers increase. A lower one is refused here if steps are queued, otherwise when it
+/// ends.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_begin_step(writer: *const KubistWriter, step: i64) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let writer = unsafe { handle("writer", writer) }?;
         writer.call(writer.timeout, |writer, _| writer.begin(step))
     })
 }
 
-/// Copies a column of the step: `count` values of `type`, a KubistType, which begin `stride`
-/// bytes apart; 0 says that they lie side by side. When it returns the memory may be reused.
+/// Copies a column of the step: `count` values of `type`, a KubistType, at a distance of `stride` bytes; 0
+/// means contiguous. The memory may be reused after the call.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_put(
     writer: *const KubistWriter,
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn kubist_put(
     stride: u64,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let (writer, column) = unsafe { (handle("writer", writer)?, text("column", column)?) };
         let kind = TYPES.iter().find(|(number, _)| *number as i32 == r#type).map(|(_, kind)| *kind);
         let kind = kind.ok_or_else(|| Failure::invalid(format!("column {column:?}: {} is no KubistType", r#type)))?;
@@ -157,8 +157,8 @@ pub unsafe extern "C" fn kubist_put(
     })
 }
 
-/// Takes rows that have all columns, a struct array of Arrow's C data interface. The array is
-/// taken over, also where it is refused, unless a pointer is null; the schema stays the caller's.
+/// Adds rows with all columns: a struct array of Arrow's C data interface. Takes ownership of the array, also
+/// after an error, unless a pointer is null. The caller keeps the schema.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_put_arrow(
     writer: *const KubistWriter,
@@ -166,17 +166,17 @@ pub unsafe extern "C" fn kubist_put_arrow(
     array: *mut FFI_ArrowArray,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let (batch, writer) = unsafe { (incoming(schema, array)?, handle("writer", writer)?) };
         writer.call(writer.timeout, |writer, patience| writer.put_batch(&batch, patience))
     })
 }
 
-/// Writes the report that this version knows; a newer program may have room for more.
+/// Writes the fields that this version knows. The struct of a newer program may be larger.
 ///
 /// # Safety
 ///
-/// `out` is null or leads to as many bytes as it says.
+/// `out` is null or points to as many bytes as its size field states.
 pub(crate) unsafe fn report(out: *mut KubistReport, of: &Report) -> Result<()> {
     if out.is_null() {
         return Ok(());
@@ -196,14 +196,14 @@ pub(crate) unsafe fn report(out: *mut KubistReport, of: &Report) -> Result<()> {
         durable: i32::from(of.durable),
         repeated: i32::from(of.repeated),
     };
-    // SAFETY: all of it is there.
+    // SAFETY: the size check shows that all fields exist.
     unsafe { out.write(whole) };
     Ok(())
 }
 
-/// Ends the step: it is durable, or queued. While a column is missing, or the queue is full, it
-/// stays begun; after another failure nothing of it is in the table. Options: {"token": "..."}
-/// names the commit, so that a second attempt counts once. `report` may be null.
+/// Ends the step: it is then durable, or queued. If a column is missing, or the queue is full, the step stays
+/// open; after another error none of it is in the table. Options: {"token": "..."} names the commit, so that
+/// a second attempt counts once. `report` may be null.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_end_step(
     writer: *const KubistWriter,
@@ -211,9 +211,9 @@ pub unsafe extern "C" fn kubist_end_step(
     report: *mut KubistReport,
 ) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let (writer, options): (_, Ending) = unsafe { (handle("writer", writer)?, json("options", options)?) };
-        // SAFETY: as above. A place that does not fit is refused before anything is written.
+        // SAFETY: as above. An invalid report is refused before anything is written.
         unsafe { self::report(report, &Report::default()) }?;
         let done = writer.call(writer.timeout, |writer, patience| writer.end(options.token.as_deref(), patience))?;
         // SAFETY: as above.
@@ -221,30 +221,30 @@ pub unsafe extern "C" fn kubist_end_step(
     })
 }
 
-/// Forgets what was put in the step, and says in the table that this writer has nothing for it.
+/// Discards the rows of the step, and records in the table that this writer has none for it.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_abandon_step(writer: *const KubistWriter) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let writer = unsafe { handle("writer", writer) }?;
         writer.call(writer.timeout, |writer, patience| writer.abandon(patience).map(drop))
     })
 }
 
-/// Waits until all steps up to `step` that were ended are durable; INT64_MAX waits for all.
+/// Waits until all ended steps up to `step` are durable; INT64_MAX waits for all.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_wait(writer: *const KubistWriter, step: i64, timeout_seconds: f64) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let writer = unsafe { handle("writer", writer) }?;
         let timeout = seconds("timeout_seconds", timeout_seconds)?;
         writer.call(timeout, |writer, patience| writer.wait(step, patience))
     })
 }
 
-/// Waits for what is queued, and closes the writer; a step that is begun is forgotten. After
-/// KUBIST_STATUS_BUSY and KUBIST_STATUS_CANCELLED it goes on, and can be closed again; otherwise
-/// the handle is gone. A timeout below 0 is one of 0. Null is fine.
+/// Waits for queued steps, and closes the writer; an open step is discarded. After KUBIST_STATUS_BUSY and
+/// KUBIST_STATUS_CANCELLED the writer continues and can be closed again; otherwise the handle is invalid. A
+/// negative timeout counts as 0. Null is allowed.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_close(writer: *mut KubistWriter, timeout_seconds: f64) -> KubistStatus {
     guarded!({
@@ -252,7 +252,7 @@ pub unsafe extern "C" fn kubist_writer_close(writer: *mut KubistWriter, timeout_
             return Ok(());
         }
         let timeout = patient(timeout_seconds);
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         let closed = unsafe { handle("writer", writer) }?.call(timeout, StepWriter::close);
         let goes_on =
             |failure: &Failure| matches!(failure.kind, kubist::ErrorKind::Busy | kubist::ErrorKind::Cancelled);
@@ -264,11 +264,11 @@ pub unsafe extern "C" fn kubist_writer_close(writer: *mut KubistWriter, timeout_
     })
 }
 
-/// Closes the writer at once: what is queued is dropped, as if the process had ended. Null is fine.
+/// Closes the writer immediately: queued steps are dropped, as if the process had ended. Null is allowed.
 #[no_mangle]
 pub unsafe extern "C" fn kubist_writer_abort(writer: *mut KubistWriter) -> KubistStatus {
     guarded!({
-        // SAFETY: as the caller of the interface promises.
+        // SAFETY: guaranteed by the C caller (see lib.rs).
         unsafe { crate::table::free(writer) };
         Ok(())
     })

@@ -1,5 +1,7 @@
-/* Writes steps within a budget, on any number of ranks: each particle is one rank's, and not the same in
- * every step. Arguments: table, mode (rank, node, dedicated), options of the writer. */
+/*
+ * Writes steps within a budget, on any number of ranks. Particles move between ranks from step to
+ * step. Arguments: table, mode (rank, node, dedicated), options of the writer.
+ */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -39,7 +41,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(run.solvers, &rank);
     MPI_Comm_size(run.solvers, &ranks);
   } else if (kubist_mpi_end_step(&run, NULL, NULL) != KUBIST_STATUS_UNAVAILABLE) {
-    /* A rank that only commits has no step to end. */
+    /* A dedicated rank has no step to end. */
     failed = 1;
   }
   for (int64_t step = 1; step <= (ranks == 0 ? 0 : STEPS) && !failed; step++) {
@@ -50,7 +52,7 @@ int main(int argc, char **argv) {
       time[n] = (double)step;
       pid[n] = i;
       hot[n] = i % 1500 == 7;
-      /* Only in the third step is nothing worth keeping. */
+      /* Only the third step has no row that is always kept. */
       if (step == 3) x[n] /= 1000;
       n++;
     }
@@ -59,7 +61,7 @@ int main(int argc, char **argv) {
     kubist_put(run.writer, "pid", KUBIST_TYPE_I64, pid, n, 0);
     kubist_put(run.writer, "hot", KUBIST_TYPE_BOOL, hot, n, 0);
     if (step == 2) {
-      /* One rank lacks a column: all learn that the step does not end, and abandon it. */
+      /* One rank lacks a column: all ranks get an error, and abandon the step. */
       const int is_lacking = rank == ranks - 1;
       if (!is_lacking) kubist_put(run.writer, "time", KUBIST_TYPE_F64, time, n, 0);
       const KubistStatus status = kubist_mpi_end_step(&run, NULL, NULL);
@@ -68,7 +70,7 @@ int main(int argc, char **argv) {
                kubist_abandon_step(run.writer) != KUBIST_STATUS_OK;
     } else {
       kubist_put(run.writer, "time", KUBIST_TYPE_F64, time, n, 0);
-      /* No rank ends it by itself. */
+      /* No rank can end it alone. */
       failed = kubist_end_step(run.writer, NULL, NULL) != KUBIST_STATUS_INVALID_INPUT ||
                kubist_mpi_end_step(&run, NULL, &report) != KUBIST_STATUS_OK;
       kept += report.rows;

@@ -1,5 +1,5 @@
-// Calls every function of the library, rightly and wrongly, for tools that watch memory: valgrind,
-// the sanitizers of addresses and leaks. Ends with 0 if each answered as it should.
+// Calls every function of the library with valid and invalid arguments, for memory checkers: valgrind and the
+// address and leak sanitizers. Returns 0 if each call returned the expected status.
 //
 //     memory TABLE
 
@@ -11,7 +11,7 @@
 
 #include "kubist.hpp"
 
-// As Arrow's C data interface has them.
+// As defined by Arrow's C data interface.
 struct ArrowSchema {
   const char *format, *name, *metadata;
   int64_t flags, n_children;
@@ -50,7 +50,7 @@ struct Place {
   double x = 0.5;
 };
 
-// The member that is put is the base's, and the structs are larger than that.
+// The member belongs to the base, and the structs are larger than it.
 struct Particle : Place {
   double mass = 9;
 };
@@ -80,7 +80,7 @@ std::int64_t read(ArrowArrayStream &stream, bool release_early = false) {
   return rows;
 }
 
-// What an answer has goes into a step again: a batch that is taken over.
+// Writes the rows of a query as a batch.
 void put_answer(kubist::Table &table, kubist::Writer &writer) {
   ArrowArrayStream stream{};
   table.query(R"({"limit": 200})", &stream);
@@ -144,7 +144,7 @@ void run(const std::string &location) {
   const std::uint64_t rows = table.count();
   must(rows == 4 * kRows, "rows");
   {
-    // Dropped with a step in it.
+    // Destroyed with an open step.
     kubist::Writer writer = table.writer(R"({"queue": 1})");
     writer.begin_step(1);
     put(writer);

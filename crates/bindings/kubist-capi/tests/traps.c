@@ -1,5 +1,5 @@
-// Linked to a program it has floating-point exceptions end that, as many solvers do, and looks at
-// the end whether they still would.
+// Linked into a program, it traps floating-point exceptions as many solvers do. At the end it
+// checks that they would still trap.
 #define _GNU_SOURCE
 #include <fenv.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-//! Batches that cross through Arrow's C data interface, without copies.
+//! Record batches through Arrow's C data interface, without copies.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -11,62 +11,61 @@ use jni_sys::jlong;
 
 use crate::jvm::{Class, Env, Failure, Result, ended};
 
-/// Batches that Java holds.
+/// The number of batches that Java holds.
 static OUT: AtomicI64 = AtomicI64::new(0);
 
 pub fn out() -> i64 {
     OUT.load(Ordering::Relaxed)
 }
 
-/// Hands a batch out: the address of a struct array, for `Native.release`.
+/// Exports a batch: the address of a struct array, for `Native.release`.
 pub fn hand_out(batch: RecordBatch) -> jlong {
     let array = Box::new(FFI_ArrowArray::new(&StructArray::from(batch).into_data()));
     OUT.fetch_add(1, Ordering::Relaxed);
     Box::into_raw(array) as jlong
 }
 
-/// Frees a batch that was handed out. Java does so once.
+/// Frees an exported batch. Java calls it once.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_release(env: Env, _: Class, address: jlong) {
     ended(env, (), || {
-        // SAFETY: `hand_out` gave it, and `org.kubist.Batch` releases it once.
+        // SAFETY: `hand_out` created it, and `org.kubist.Batch` releases it once.
         drop(unsafe { Box::from_raw(address as *mut FFI_ArrowArray) });
         OUT.fetch_sub(1, Ordering::Relaxed);
         Ok(())
     });
 }
 
-/// Marks an array of Java's as released: its memory stays Java's.
+/// Marks an array of Java as released. Java keeps its memory.
 unsafe extern "C" fn released(array: *mut FFI_ArrowArray) {
-    // `release` is the ninth of the ten words of `struct ArrowArray`.
-    // SAFETY: whoever calls it has an array, by the interface.
+    // `release` is the ninth of the ten words of `struct ArrowArray`. SAFETY: by the interface, the caller
+    // passes an array.
     unsafe { array.cast::<*const c_void>().add(8).write(std::ptr::null()) };
 }
 
-/// The address that Java writes as `release` into arrays whose memory it keeps.
+/// The function pointer that Java stores as `release` in arrays whose memory it keeps.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_releaser(_: Env, _: Class) -> jlong {
     released as *const () as jlong
 }
 
-/// The rows of a struct array of these columns. They are looked at: Java's memory is what it says
-/// only if the program is right.
+/// Imports a struct array of these columns, and validates its values, because the program may be wrong.
 ///
 /// # Errors
 ///
-/// `Invalid` if it is none, or its values are not what the types say.
+/// `Invalid` if it is null, has null rows, or has values that do not match their types.
 ///
 /// # Safety
 ///
-/// The address is that of a struct array by Arrow's C data interface, whose memory stays until the
-/// batch is dropped.
+/// The address is that of a struct array by Arrow's C data interface. Its memory stays valid until the batch
+/// is dropped.
 pub unsafe fn incoming(address: jlong, schema: &SchemaRef) -> Result<RecordBatch> {
     if address == 0 {
         return Err(Failure::invalid("the batch is null"));
     }
     let wrong = |error: arrow_schema::ArrowError| Failure::invalid(format!("the batch cannot be read: {error}"));
     let data_type = DataType::Struct(schema.fields().clone());
-    // SAFETY: as the caller promises. The array is moved out, and a released one is left.
+    // SAFETY: guaranteed by the caller. The array is moved out, and a released one is left.
     let data = unsafe { from_ffi_and_data_type(FFI_ArrowArray::from_raw(address as *mut _), data_type) };
     let data = data.map_err(wrong)?;
     data.validate_full().map_err(wrong)?;

@@ -1,7 +1,7 @@
-//! What Java holds by a number: tables, snapshots, streams, writers.
+//! Objects that Java refers to by number: tables, snapshots, streams, writers.
 //!
-//! A number is given out once. A call keeps what it works on, so that another thread can close it
-//! meanwhile.
+//! Numbers are never reused. A call keeps its object alive, so another thread can close the handle during the
+//! call.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -19,19 +19,19 @@ type Handles = HashMap<jlong, Arc<dyn Any + Send + Sync>>;
 static HANDLES: LazyLock<Mutex<Handles>> = LazyLock::new(Mutex::default);
 static NEXT: AtomicI64 = AtomicI64::new(1);
 
-/// What a panic left behind a lock is whole: the statements under it cannot fail half way.
+/// A poisoned lock is ignored: the statements under these locks leave no partial state.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps a thing for Java.
+/// Registers an object and returns its number.
 pub fn hold<T: Any + Send + Sync>(thing: T) -> jlong {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     lock(&HANDLES).insert(number, Arc::new(thing));
     number
 }
 
-/// The thing of a number.
+/// The object with this number.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn held<T: Any + Send + Sync>(what: &str, number: jlong) -> Result<Arc<T>> {
     found.and_then(|thing| thing.downcast().ok()).ok_or_else(closed)
 }
 
-/// Closes what a number stands for; one that was closed before is fine.
+/// Closes a handle; closing it again is allowed.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_close(env: Env, _: Class, number: jlong) {
     ended(env, (), || {
@@ -52,19 +52,18 @@ pub extern "system" fn Java_org_kubist_Native_close(env: Env, _: Class, number: 
     });
 }
 
-/// How much Java holds.
 #[derive(Serialize)]
 struct Held {
     handles: usize,
     arrays: i64,
 }
 
-/// How many handles and batches Java holds, as JSON.
+/// The numbers of handles and batches that Java holds, as JSON.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_held(env: Env, _: Class) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
         let held = Held { handles: lock(&HANDLES).len(), arrays: batches::out() };
-        // SAFETY: `env` is this thread's.
+        // SAFETY: `env` belongs to this thread.
         unsafe { hand_json_out(env, &held) }
     })
 }

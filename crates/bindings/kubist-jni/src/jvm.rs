@@ -1,4 +1,4 @@
-//! What crosses: byte arrays in and out, failures as exceptions.
+//! Conversion between Java and Rust: byte arrays, JSON, and errors as exceptions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,7 +7,7 @@ use kubist::{Error, ErrorKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The virtual machine, as seen from the thread that called.
+/// The virtual machine, as seen from the calling thread.
 pub type Env = *mut JNIEnv;
 
 /// Calls a function of the virtual machine.
@@ -17,10 +17,10 @@ macro_rules! vm {
     };
 }
 
-/// Why a call failed: a kind that says what the caller can do, and a message.
+/// The error of a call: its kind and a message.
 #[derive(Debug)]
 pub struct Failure {
-    /// The position of the kind among the constants of Java's `KubistException.Kind`.
+    /// The ordinal of the kind in Java's `KubistException.Kind`.
     number: jint,
     pub message: String,
 }
@@ -66,7 +66,7 @@ fn number(kind: ErrorKind) -> jint {
     }
 }
 
-/// The answer of a call; after a failure an exception is on its way, and the answer is `none`.
+/// Runs a call. After an error or a panic it throws a Java exception and returns `none`.
 pub fn ended<T>(env: Env, none: T, call: impl FnOnce() -> Result<T>) -> T {
     let failure = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => return value,
@@ -77,18 +77,18 @@ pub fn ended<T>(env: Env, none: T, call: impl FnOnce() -> Result<T>) -> T {
             Failure::new(ErrorKind::Internal, format!("a bug in Kubist stopped this call: {said}"))
         }
     };
-    // SAFETY: `env` is the caller's thread's, as the virtual machine promises.
+    // SAFETY: the virtual machine passes the calling thread's `env`.
     unsafe { throw(env, &failure) };
     none
 }
 
-/// Makes the call in progress throw. Where even that fails, another exception is on its way.
+/// Throws a `KubistException`. If that fails, another exception is already pending.
 ///
 /// # Safety
 ///
 /// `env` belongs to this thread.
 unsafe fn throw(env: Env, failure: &Failure) {
-    // SAFETY: names end with a zero byte, and every answer is looked at before it is used.
+    // SAFETY: names end with a zero byte, and every result is checked before use.
     unsafe {
         let class = vm!(env, FindClass, c"org/kubist/KubistException".as_ptr());
         if class.is_null() {
@@ -108,14 +108,14 @@ unsafe fn throw(env: Env, failure: &Failure) {
     }
 }
 
-/// A new byte array; null, and an exception on its way, if there is no room.
+/// A new byte array; null with a pending exception if memory is short.
 ///
 /// # Safety
 ///
 /// `env` belongs to this thread.
 unsafe fn to_java(env: Env, bytes: &[u8]) -> jbyteArray {
     let Ok(length) = jint::try_from(bytes.len()) else { return std::ptr::null_mut() };
-    // SAFETY: as the caller promises; the array is as long as what is copied.
+    // SAFETY: guaranteed by the caller; the array is as long as the copied bytes.
     unsafe {
         let array = vm!(env, NewByteArray, length);
         if !array.is_null() {
@@ -125,11 +125,11 @@ unsafe fn to_java(env: Env, bytes: &[u8]) -> jbyteArray {
     }
 }
 
-/// Hands text out.
+/// Returns text to Java.
 ///
 /// # Errors
 ///
-/// `NoSpace` for more than an array can hold.
+/// `NoSpace` for more bytes than an array can hold.
 ///
 /// # Safety
 ///
@@ -138,26 +138,26 @@ pub unsafe fn hand_out(env: Env, text: &str) -> Result<jbyteArray> {
     if jint::try_from(text.len()).is_err() {
         return Err(Failure::new(ErrorKind::NoSpace, format!("an answer of {} bytes", text.len())));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { to_java(env, text.as_bytes()) })
 }
 
-/// Hands a value out as JSON.
+/// Returns a value to Java as JSON.
 ///
 /// # Errors
 ///
-/// As of [`hand_out`]; `Internal` if it cannot be written as JSON.
+/// As [`hand_out`]; `Internal` if it cannot be serialized.
 ///
 /// # Safety
 ///
-/// As of [`hand_out`].
+/// As [`hand_out`].
 pub unsafe fn hand_json_out<T: Serialize>(env: Env, value: &T) -> Result<jbyteArray> {
     let text = serde_json::to_string(value).map_err(|error| Failure::new(ErrorKind::Internal, error.to_string()))?;
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { hand_out(env, &text) }
 }
 
-/// Text that came; `what` names the argument.
+/// Reads text from Java; `what` names the argument.
 ///
 /// # Errors
 ///
@@ -180,20 +180,20 @@ pub unsafe fn text(env: Env, what: &str, array: jbyteArray) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| Failure::invalid(format!("{what} is not UTF-8: {error}")))
 }
 
-/// What JSON text says.
+/// Reads JSON from Java.
 ///
 /// # Errors
 ///
-/// `Invalid` names what it does not know.
+/// `Invalid` names the unknown or wrong field.
 ///
 /// # Safety
 ///
-/// As of [`text`].
+/// As [`text`].
 pub unsafe fn json<T: DeserializeOwned>(env: Env, what: &str, array: jbyteArray) -> Result<T> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let text = unsafe { text(env, what, array) }?;
     serde_json::from_str(&text).map_err(|error| Failure::invalid(format!("{what}: {error}")))
 }
 
-/// The class whose native method was called; nothing is asked of it.
+/// The class of the native method; unused.
 pub type Class = jclass;

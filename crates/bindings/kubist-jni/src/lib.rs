@@ -1,9 +1,8 @@
-//! Kubist for the Java virtual machine: the native half of `org.kubist` in `spark/core`.
+//! Kubist for the Java virtual machine: the native part of `org.kubist` in `spark/core`.
 //!
-//! Java's class `org.kubist.Native` declares these functions and is their only caller. Text crosses
-//! as UTF-8 in byte arrays, options and questions as JSON, batches through Arrow's C data
-//! interface. A handle is a number: one that was closed is refused, never followed. A failure
-//! becomes a `KubistException` of its kind, and so does a panic.
+//! Only the Java class `org.kubist.Native` calls these functions. Text is passed as UTF-8 in byte arrays,
+//! options and queries as JSON, batches through Arrow's C data interface. A handle is a number, so a closed
+//! handle is an error and not a dangling pointer. Errors and panics become a `KubistException` of their kind.
 
 mod batches;
 mod handles;

@@ -1,5 +1,5 @@
-//! One table in the place of another: both folders change their names in one step of the file
-//! system, so that whoever opens the location finds the one or the other, and never none.
+//! Exchanges two tables. The file system renames both folders in one atomic step, so a reader always finds
+//! one of them at the location.
 
 use jni_sys::jbyteArray;
 use kubist::ErrorKind;
@@ -10,7 +10,7 @@ use crate::jvm::{Class, Env, Failure, ended, text};
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_exchange(env: Env, _: Class, one: jbyteArray, other: jbyteArray) {
     ended(env, (), || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let (one, other) = unsafe { (text(env, "location", one)?, text(env, "location", other)?) };
         renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).map_err(|errno| {
             let error = std::io::Error::from(errno);

@@ -1,7 +1,7 @@
-//! The types in which columns cross: few enough that Java reads them from raw buffers.
+//! The column types that are passed to Java, few enough that Java reads them from raw buffers.
 //!
-//! A column of another type crosses as the plain type that has its values. Where a condition would
-//! mean something else of these (nanoseconds lose digits) the description of the table says so.
+//! A column of another type is converted to the plain type with the same values. If a condition would differ
+//! on the converted values (nanoseconds lose digits), the table's description marks the column as not exact.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use serde::Serialize;
 
 use crate::jvm::{Failure, Result};
 
-/// How a column crosses.
+/// The conversion of a column.
 pub struct Plain {
     pub data_type: DataType,
-    /// What Java calls the type.
+    /// Java's name of the type.
     pub name: String,
-    /// Conditions mean the same of what crosses and of what is stored.
+    /// Conditions have the same result on the converted and the stored values.
     pub exact: bool,
 }
 
-/// How columns of a type cross; `None`: they cannot.
+/// The conversion of a type; `None` if it is not supported.
 pub fn plain(stored: &DataType) -> Option<Plain> {
     use DataType::*;
     let as_is = |data_type: DataType, name: &str| Some(Plain { data_type, name: name.into(), exact: true });
@@ -34,7 +34,7 @@ pub fn plain(stored: &DataType) -> Option<Plain> {
         Int32 | UInt16 => as_is(Int32, "int32"),
         Int64 | UInt32 => as_is(Int64, "int64"),
         UInt64 => as_is(Decimal128(20, 0), "decimal(20,0)"),
-        // Compared as it is stored, a number would be rounded to 16 bits.
+        // A stored comparison would round the constant to 16 bits.
         Float16 => Some(Plain { data_type: Float32, name: "float32".into(), exact: false }),
         Float32 => as_is(Float32, "float32"),
         Float64 => as_is(Float64, "float64"),
@@ -57,11 +57,11 @@ pub fn plain(stored: &DataType) -> Option<Plain> {
     }
 }
 
-/// A column, as Java is told of it.
+/// The description of a column for Java.
 #[derive(Serialize)]
 pub struct Column {
     pub name: String,
-    /// The plain type; null: it cannot cross.
+    /// The plain type; null if it is not supported.
     #[serde(rename = "type")]
     pub plain: Option<String>,
     pub stored: String,
@@ -69,7 +69,7 @@ pub struct Column {
     pub exact: bool,
 }
 
-/// Columns, as Java is told of them.
+/// The descriptions of columns for Java.
 pub fn described(fields: &Fields) -> Vec<Column> {
     let described = |field: &Arc<Field>| {
         let plain = plain(field.data_type());
@@ -88,7 +88,7 @@ pub fn described(fields: &Fields) -> Vec<Column> {
 ///
 /// # Errors
 ///
-/// `Unsupported` names a column that cannot cross.
+/// `Unsupported` names a column without a plain type.
 pub fn plain_schema(schema: &Schema) -> Result<SchemaRef> {
     let plain_field = |field: &Arc<Field>| {
         let unsupported = || {
@@ -103,11 +103,11 @@ pub fn plain_schema(schema: &Schema) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// An answer's batch in the plain types of its columns.
+/// Converts a batch to the plain types.
 ///
 /// # Errors
 ///
-/// `Invalid` names the column, and the row with a value that the plain type has not.
+/// `Invalid` names the column, and the row whose value does not fit the plain type.
 pub fn converted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let convert = |(array, field): (&ArrayRef, &Arc<Field>)| -> Result<ArrayRef> {
@@ -118,7 +118,7 @@ pub fn converted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch>
         let plain = cast_with_options(array, wanted, &strict).map_err(|error| {
             Failure::invalid(format!("column {name:?}: a value does not fit the type {wanted}: {error}"))
         })?;
-        // Nanoseconds have digits that Java's microseconds have not.
+        // Nanoseconds may not fit Java's microseconds.
         if matches!(array.data_type(), DataType::Timestamp(_, _) | DataType::Date64) {
             let back = cast_with_options(&plain, array.data_type(), &strict).ok();
             let is_same = |row: &usize| {

@@ -1,4 +1,4 @@
-//! Questions: JSON in, streams of batches or JSON out.
+//! Queries: JSON in, streams of batches or JSON out.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::handles::{held, hold, lock};
 use crate::jvm::{Class, Env, Failure, Result, ended, hand_json_out, json, text};
 use crate::plain::{converted, described, plain_schema};
 
-/// An answer as Java reads it.
+/// A result stream, which is cancelled on drop.
 struct Answer {
     stream: Mutex<QueryStream>,
     plain: arrow_schema::SchemaRef,
@@ -35,7 +35,7 @@ impl Drop for Answer {
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_query(env: Env, _: Class, snapshot: jlong, spec: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let spec: QuerySpec = unsafe { json(env, "query", spec) }?;
         let cancel = Cancel::default();
         let request = RunOptions::with_cancel(&cancel).of(spec);
@@ -47,7 +47,7 @@ pub extern "system" fn Java_org_kubist_Native_query(env: Env, _: Class, snapshot
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_readSplit(env: Env, _: Class, table: jlong, split: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let split: Split = unsafe { json(env, "split", split) }?;
         let cancel = Cancel::default();
         let stream = held::<Table>("table", table)?.read_split(&split, &cancel)?;
@@ -55,18 +55,18 @@ pub extern "system" fn Java_org_kubist_Native_readSplit(env: Env, _: Class, tabl
     })
 }
 
-/// The columns of an answer, as JSON.
+/// The columns of a result, as JSON.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_columns(env: Env, _: Class, answer: jlong) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
         let answer = held::<Answer>("answer", answer)?;
         let schema = lock(&answer.stream).schema();
-        // SAFETY: `env` is this thread's.
+        // SAFETY: `env` belongs to this thread.
         unsafe { hand_json_out(env, &described(schema.fields())) }
     })
 }
 
-/// The address of the next batch; 0 at the end, -1 if none came in time.
+/// The address of the next batch; 0 at the end, -1 after the timeout.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_next(env: Env, _: Class, answer: jlong, millis: jint) -> jlong {
     ended(env, 0, || {
@@ -81,13 +81,13 @@ pub extern "system" fn Java_org_kubist_Native_next(env: Env, _: Class, answer: j
     })
 }
 
-/// How many rows the engine looked at for an answer so far, and what it read, as JSON.
+/// The numbers of rows examined and bytes read so far, as JSON.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_stats(env: Env, _: Class, answer: jlong) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
         let answer = held::<Answer>("answer", answer)?;
         let stats = lock(&answer.stream).stats();
-        // SAFETY: `env` is this thread's.
+        // SAFETY: `env` belongs to this thread.
         unsafe { hand_json_out(env, &stats) }
     })
 }
@@ -95,25 +95,25 @@ pub extern "system" fn Java_org_kubist_Native_stats(env: Env, _: Class, answer: 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_count(env: Env, _: Class, snapshot: jlong, spec: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let spec: QuerySpec = unsafe { json(env, "query", spec) }?;
         let found = held::<Snapshot>("snapshot", snapshot)?.count(spec)?;
         jlong::try_from(found).map_err(|_| Failure::invalid("more records than Java can count"))
     })
 }
 
-/// About how many records match, from metadata alone.
+/// The approximate number of matching rows, from metadata alone.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_expected(env: Env, _: Class, snapshot: jlong, spec: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let spec: QuerySpec = unsafe { json(env, "query", spec) }?;
         let plan = held::<Snapshot>("snapshot", snapshot)?.plan(spec)?;
         Ok(plan.outline().rows_expected.ceil() as jlong)
     })
 }
 
-/// A split: its text for `readSplit`, and what a scheduler wants to know of it.
+/// A split: its text for `readSplit`, and the row count and hosts for a scheduler.
 #[derive(Serialize)]
 struct Piece {
     split: String,
@@ -130,7 +130,7 @@ pub extern "system" fn Java_org_kubist_Native_splits(
     parts: jint,
 ) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let spec: QuerySpec = unsafe { json(env, "query", spec) }?;
         let parts = usize::try_from(parts).unwrap_or_default();
         let splits = held::<Snapshot>("snapshot", snapshot)?.splits_by_host(spec, parts)?;
@@ -140,12 +140,12 @@ pub extern "system" fn Java_org_kubist_Native_splits(
             Ok(Piece { split: split_text, rows: split.rows, hosts: split.preferred_hosts.clone() })
         };
         let pieces = splits.iter().map(piece).collect::<Result<Vec<_>>>()?;
-        // SAFETY: `env` is this thread's.
+        // SAFETY: `env` belongs to this thread.
         unsafe { hand_json_out(env, &pieces) }
     })
 }
 
-/// What is estimated, and how well.
+/// Aggregates and goals of an estimate.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Goal {
@@ -167,14 +167,14 @@ struct Figures<'a> {
     figures: Vec<OneFigure<'a>>,
 }
 
-/// An end that nothing bounds is null: JSON has no infinity.
+/// Unbounded ends are null, because JSON has no infinity.
 #[derive(Serialize)]
 struct OneFigure<'a> {
     aggregate: &'a str,
     value: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
-    /// The value as a whole number of its type's unit, with all digits.
+    /// The value as an integer number of its type's unit, with all digits.
     whole: Option<String>,
     rows: u64,
     exact: bool,
@@ -211,7 +211,7 @@ pub extern "system" fn Java_org_kubist_Native_estimate(
     goal: jbyteArray,
 ) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let goal: Goal = unsafe { json(env, "estimate", goal) }?;
         let default = EstimateOptions::default();
         let options = EstimateOptions {
@@ -223,16 +223,16 @@ pub extern "system" fn Java_org_kubist_Native_estimate(
             ..default
         };
         let estimate = held::<Snapshot>("snapshot", snapshot)?.estimate(&options)?;
-        // SAFETY: `env` is this thread's.
+        // SAFETY: `env` belongs to this thread.
         unsafe { hand_json_out(env, &figures(&estimate)) }
     })
 }
 
-/// A condition that is bound to a table's columns, and nothing is read: it fails as the question would.
+/// Binds a condition to the table's columns without reading rows; it fails as the query would.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_check(env: Env, _: Class, snapshot: jlong, condition: jbyteArray) {
     ended(env, (), || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let condition = unsafe { text(env, "where", condition) }?;
         held::<Snapshot>("snapshot", snapshot)?.plan(QuerySpec::new().filter(condition))?;
         Ok(())

@@ -1,5 +1,5 @@
-//! Rows on their way from many processes to one commit: a file of Arrow IPC each, in a folder that
-//! all of them share. Who commits reads those that it was told of.
+//! Rows from many processes for one commit. Each process writes an Arrow IPC file into a shared folder; the
+//! committing process reads the files that it was given.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
@@ -16,17 +16,17 @@ use crate::jvm::{Class, Env, Failure, ended, text};
 use crate::plain::plain_schema;
 use crate::writer::Open;
 
-/// One batch of a staged file takes no more.
+/// Limit of one batch in a staged file.
 const BATCH_BYTES: u64 = 1 << 30;
 
-/// A file that is being written; none once it is finished.
+/// A file being written; `file` is `None` once it is finished.
 struct Staged {
     path: String,
     columns: SchemaRef,
     file: Mutex<Option<StreamWriter<BufWriter<File>>>>,
 }
 
-/// What the file system said of a staged file.
+/// An I/O error of a staged file.
 fn of_io(what: &str, path: &str, error: &std::io::Error) -> Failure {
     Failure::new(ErrorKind::of_io(error), format!("cannot {what} {path}: {error}"))
 }
@@ -38,11 +38,11 @@ fn of_arrow(what: &str, path: &str, error: &ArrowError) -> Failure {
     }
 }
 
-/// Makes a file for rows of a table's columns, in plain types.
+/// Creates a file for rows of a table, in plain types.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_stage(env: Env, _: Class, table: jlong, path: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let path = unsafe { text(env, "path", path) }?;
         let columns = plain_schema(&*held::<Table>("table", table)?.schema()?)?;
         let file = File::create_new(&path).map_err(|error| of_io("create", &path, &error))?;
@@ -56,7 +56,7 @@ pub extern "system" fn Java_org_kubist_Native_stage(env: Env, _: Class, table: j
 pub extern "system" fn Java_org_kubist_Native_stageAppend(env: Env, _: Class, staged: jlong, address: jlong) {
     ended(env, (), || {
         let staged = held::<Staged>("file", staged)?;
-        // SAFETY: Java keeps the memory for the time of the call, and the batch is written before it ends.
+        // SAFETY: Java keeps the memory valid during the call, and the batch is written before it ends.
         let batch = unsafe { incoming(address, &staged.columns) }?;
         match lock(&staged.file).as_mut() {
             Some(file) => file.write(&batch).map_err(|error| of_arrow("write", &staged.path, &error)),
@@ -65,7 +65,7 @@ pub extern "system" fn Java_org_kubist_Native_stageAppend(env: Env, _: Class, st
     });
 }
 
-/// Ends the file: all of it is on the disk.
+/// Finishes and syncs the file.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_stageFinish(env: Env, _: Class, staged: jlong) {
     ended(env, (), || {
@@ -79,11 +79,11 @@ pub extern "system" fn Java_org_kubist_Native_stageFinish(env: Env, _: Class, st
     });
 }
 
-/// Appends the rows of a finished file to what a writer commits next.
+/// Appends the rows of a finished file to a writer.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_appendStaged(env: Env, _: Class, writer: jlong, path: jbyteArray) {
     ended(env, (), || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let path = unsafe { text(env, "path", path) }?;
         let writer = held::<Open>("writer", writer)?;
         let read = |error: kubist_ipc::Error| {

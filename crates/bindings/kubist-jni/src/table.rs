@@ -1,4 +1,4 @@
-//! Tables and snapshots: made, opened, described.
+//! Tables and snapshots: create, open, describe.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::handles::{held, hold};
 use crate::jvm::{Class, Env, Failure, Result, ended, hand_json_out, json, text};
 use crate::plain::{Column, described};
 
-/// A column of a new table: its name and a type by its name.
+/// A column of a new table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NewColumn {
@@ -24,7 +24,7 @@ struct NewColumn {
     unit: Option<String>,
 }
 
-/// How a table is made.
+/// Options of a new table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Create {
@@ -36,7 +36,7 @@ struct Create {
     #[serde(default)]
     lookup: Vec<String>,
     capacity: Option<u32>,
-    /// How far stored values may be from the given ones: a number, or one with a unit or `rel`.
+    /// Error bounds of columns: a number, or one with a unit or `rel`.
     #[serde(default)]
     accuracy: BTreeMap<String, String>,
     #[serde(default)]
@@ -50,7 +50,7 @@ impl Create {
         let (mut fields, mut units) = (Vec::new(), Vec::new());
         for column in self.columns {
             let named = |why: String| Failure::invalid(format!("column {:?}: {why}", column.name));
-            // Arrow's own names too, for decimals and zones.
+            // Also accepts Arrow's names, for decimals and time zones.
             let by_name = kubist::data_type(&column.data_type);
             let data_type = by_name.or_else(|why| column.data_type.parse().map_err(|_| named(why)))?;
             fields.push(Field::new(&column.name, data_type, column.nullable));
@@ -79,14 +79,14 @@ pub extern "system" fn Java_org_kubist_Native_tableCreate(
     options: jbyteArray,
 ) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let (location, options): (_, Create) =
             unsafe { (text(env, "location", location)?, json(env, "options", options)?) };
         Ok(hold(options.made_at(&location)?))
     })
 }
 
-/// What is to be said of the units of a table's columns, as a list.
+/// Notes about the units of a table's columns, as a list.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_unitNotes(env: Env, _: Class, table: jlong) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
@@ -94,27 +94,27 @@ pub extern "system" fn Java_org_kubist_Native_unitNotes(env: Env, _: Class, tabl
         let unit = |field: &'_ Arc<Field>| field.metadata().get("unit").cloned();
         let units: Vec<_> = schema.fields().iter().filter_map(|field| Some((field.name(), unit(field)?))).collect();
         let units = units.iter().map(|(column, unit)| (column.as_str(), unit.as_str()));
-        // SAFETY: `env` is this thread's.
+        // SAFETY: `env` belongs to this thread.
         unsafe { hand_json_out(env, &kubist::unit_notes(units)) }
     })
 }
 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_tableOpen(env: Env, _: Class, location: jbyteArray) -> jlong {
-    // SAFETY: Java's arguments are what its declaration says.
+    // SAFETY: Java passes arguments of the declared types.
     ended(env, 0, || Ok(hold(Table::open(&unsafe { text(env, "location", location) }?)?)))
 }
 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_tableDrop(env: Env, _: Class, location: jbyteArray) {
     ended(env, (), || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         Table::drop_at(&unsafe { text(env, "location", location) }?, false)?;
         Ok(())
     });
 }
 
-/// The writers that each step waits for: their names, or how many.
+/// The writers that each step waits for: their names, or their number.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declaring {
@@ -126,14 +126,14 @@ struct Declaring {
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_declareWriters(env: Env, _: Class, table: jlong, writers: jbyteArray) {
     ended(env, (), || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let Declaring { names, count } = unsafe { json(env, "writers", writers) }?;
         let declared = names.map_or(Declared::Count(count), Declared::Names);
         Ok(held::<Table>("table", table)?.declare_writers(&declared)?)
     });
 }
 
-/// Which moment of a table.
+/// Selects a snapshot of a table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Moment {
@@ -144,7 +144,7 @@ struct Moment {
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_snapshot(env: Env, _: Class, table: jlong, moment: jbyteArray) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let moment: Moment = unsafe { json(env, "moment", moment) }?;
         let table = held::<Table>("table", table)?;
         let snapshot = match moment.token {
@@ -158,7 +158,7 @@ pub extern "system" fn Java_org_kubist_Native_snapshot(env: Env, _: Class, table
     })
 }
 
-/// What a snapshot is of.
+/// The description of a snapshot.
 #[derive(Serialize)]
 struct About {
     token: String,
@@ -177,7 +177,7 @@ pub extern "system" fn Java_org_kubist_Native_about(env: Env, _: Class, snapshot
             rows: snapshot.rows()?,
             steps: snapshot.complete_steps(),
         };
-        // SAFETY: `env` is this thread's.
+        // SAFETY: `env` belongs to this thread.
         unsafe { hand_json_out(env, &about) }
     })
 }
@@ -186,7 +186,7 @@ pub extern "system" fn Java_org_kubist_Native_about(env: Env, _: Class, snapshot
 pub extern "system" fn Java_org_kubist_Native_description(env: Env, _: Class, snapshot: jlong) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
         let about = held::<Snapshot>("snapshot", snapshot)?.about()?;
-        // SAFETY: `env` is this thread's.
+        // SAFETY: `env` belongs to this thread.
         unsafe { hand_json_out(env, &about) }
     })
 }

@@ -1,4 +1,4 @@
-//! Writers: append, commit under a token.
+//! Writers: append, and commit with a token.
 
 use std::sync::Mutex;
 
@@ -13,9 +13,9 @@ use crate::handles::{held, hold, lock};
 use crate::jvm::{Class, Env, Failure, Result, ended, hand_json_out, json};
 use crate::plain::plain_schema;
 
-/// A writer, and the columns of its table as they come.
+/// A writer, and its table's columns in plain types.
 pub struct Open {
-    /// `None` once it is closed: its name is free then, whoever still holds the handle.
+    /// `None` once it is closed. The writer's name is then free, even if handles remain.
     writer: Mutex<Option<Writer>>,
     plain: SchemaRef,
     cancel: Cancel,
@@ -33,13 +33,13 @@ impl Open {
     ///
     /// # Errors
     ///
-    /// `Invalid` names the column and the value that do not fit, else as of [`Writer::append`].
+    /// `Invalid` names the column and the value that do not fit; otherwise as [`Writer::append`].
     pub fn append(&self, rows: &RecordBatch) -> Result<()> {
         self.with(|writer| Ok(writer.append(rows)?))
     }
 }
 
-/// How a writer works.
+/// Options of a writer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Working {
@@ -57,7 +57,7 @@ pub extern "system" fn Java_org_kubist_Native_writerOpen(
     options: jbyteArray,
 ) -> jlong {
     ended(env, 0, || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let Working { name, memory_bytes, optimize } = unsafe { json(env, "options", options) }?;
         let table = held::<Table>("table", table)?;
         let cancel = Cancel::default();
@@ -72,12 +72,12 @@ pub extern "system" fn Java_org_kubist_Native_writerOpen(
 pub extern "system" fn Java_org_kubist_Native_append(env: Env, _: Class, writer: jlong, address: jlong) {
     ended(env, (), || {
         let open = held::<Open>("writer", writer)?;
-        // SAFETY: Java keeps the memory for the time of the call, and the writer makes a copy.
+        // SAFETY: Java keeps the memory valid during the call, and the writer makes a copy.
         open.append(&unsafe { incoming(address, &open.plain) }?)
     });
 }
 
-/// What a commit is besides its rows.
+/// Options of a commit.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Committing {
@@ -93,16 +93,16 @@ pub extern "system" fn Java_org_kubist_Native_commit(
     options: jbyteArray,
 ) -> jbyteArray {
     ended(env, std::ptr::null_mut(), || {
-        // SAFETY: Java's arguments are what its declaration says.
+        // SAFETY: Java passes arguments of the declared types.
         let Committing { step, token } = unsafe { json(env, "options", options) }?;
         let open = held::<Open>("writer", writer)?;
         let committed: Committed = open.with(|writer| Ok(writer.commit_as(&CommitOptions { step, token })?))?;
-        // SAFETY: `env` is this thread's.
+        // SAFETY: `env` belongs to this thread.
         unsafe { hand_json_out(env, &committed) }
     })
 }
 
-/// Stops what a writer is doing, and closes it: rows that were not committed are dropped.
+/// Cancels and closes a writer: uncommitted rows are dropped.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_org_kubist_Native_writerClose(env: Env, _: Class, writer: jlong) {
     ended(env, (), || {
