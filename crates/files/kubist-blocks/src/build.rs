@@ -1,6 +1,6 @@
-//! Making an index in one pass over a file. Which blocks get a sorted copy is known at its end. Where blocks are decoded,
-//! copies of those that are likely to be chosen are made on the way, and a few blocks are decoded twice; others are read
-//! again.
+//! Builds an index in one pass over a file. The blocks that get a sorted copy are only known at the end of
+//! the pass. If blocks must be decoded, copies of likely blocks are made during the pass; otherwise the
+//! chosen blocks are read again.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,33 +21,34 @@ use crate::source::{Reads, Source};
 use crate::spread::{self, Likely, Looked};
 use crate::summary::{Summaries, Summary};
 
-/// Bytes that a task reads: they are looked at while they are in a core's own cache.
+/// Bytes that a task reads, few enough for a core's cache.
 const TASK_BYTES: u64 = 1 << 20;
-/// The same of Parquet, where pages at the ends of tasks are decoded twice.
+/// The same for Parquet, where pages at the ends of tasks are decoded twice.
 const TASK_BYTES_OF_PAGES: u64 = 16 << 20;
-/// Pieces this close together are read in one request: all of them are wanted.
+/// Pieces within this distance are one request: a build needs all of them.
 const GAP: u64 = 1 << 20;
-/// Blocks of an older index that are read again before the others are believed, drawn at random: that none of
-/// them changed although a share f of all did has a probability of (1 - f)^512, 1 in 170 for one block of a hundred.
+/// Number of random blocks of an older index that are read again before the others are trusted. If a fraction
+/// f of all blocks changed, none of the checked ones changed with probability (1 - f)^512: 1 in 170 for f = 1
+/// %.
 const CHECKED: usize = 512;
-/// Damaged blocks that are named one by one.
+/// Maximum number of damaged blocks in the report.
 const NAMED: usize = 100;
-/// Tasks whose sorted copies are held at once.
+/// Number of tasks whose sorted copies are in memory at once.
 const WAVE: usize = 16;
-/// Of so many tasks the first is looked at before the others: it tells which blocks are likely to get a sorted copy.
+/// One task of this many runs first, to predict which blocks will get a sorted copy.
 const FIRST: usize = 16;
-/// Bytes of sorted copies that are held until it is known which of them are kept.
+/// Maximum bytes of sorted copies in memory before the choice is known.
 const HELD: u64 = 256 << 20;
 
-/// How an index is made.
+/// Options of a build.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// Only these variables; `None`: all, or those that an index has already.
+    /// Only these variables; `None`: those of an existing index, otherwise all.
     pub variables: Option<Vec<String>>,
-    /// `None`: as an index has them already, else the usual.
+    /// `None`: as in an existing index, otherwise the default.
     pub block: Option<Block>,
-    /// The share of the blocks, those that gain most, that get a sorted copy; `None`: as an index has them already,
-    /// else none.
+    /// The fraction of blocks, those with the greatest gain, that get a sorted copy; `None`: as in an
+    /// existing index, otherwise 0.
     pub sorted: Option<f64>,
     pub workers: usize,
 }
@@ -58,21 +59,21 @@ impl Default for BuildOptions {
     }
 }
 
-/// Threads that this machine runs at once.
+/// The number of threads that this machine runs in parallel.
 pub fn workers() -> usize {
     std::thread::available_parallelism().map_or(4, usize::from)
 }
 
-/// How far it is: bytes of the file that are behind, and all of them.
+/// Progress callback: bytes of the file that are done, and all bytes.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
-/// Indexes a file and writes the index to `path`. What an older index of it knows of places that are the
-/// same is taken over.
+/// Indexes a file and writes the index to `path`. Summaries of unchanged blocks are taken from an older
+/// index.
 ///
 /// # Errors
 ///
-/// `Invalid` if a variable is not there, or none is numeric; `Refused` if the file changes meanwhile;
-/// `Permission`, `NoSpace`, a storage error; `Cancelled`.
+/// `Invalid` if a variable does not exist, or none is numeric; `Refused` if the file changes during the
+/// build; `Permission`, `NoSpace`, a storage error; `Cancelled`.
 pub fn build(
     source: &Source,
     path: &Path,
@@ -142,7 +143,7 @@ fn wanted(source: &Source, options: &BuildOptions) -> Result<Vec<usize>> {
     }
 }
 
-/// Bytes of the file that hold a variable.
+/// Bytes of the file that store a variable.
 pub fn stored_bytes(source: &Source, variable: &Variable) -> u64 {
     variable.stored_bytes(Rect::whole(&source.layout.shape(variable)).len())
 }
@@ -184,7 +185,7 @@ impl Making<'_> {
         Ok(Indexed { tiling: tiling.clone(), summaries, sorted: sorted.transpose()? })
     }
 
-    /// What is known of the blocks of some tasks, with sorted copies of some of those that are decoded.
+    /// Summarizes the blocks of some tasks, with sorted copies of likely blocks if they are decoded.
     fn looked(&self, variable: &Variable, tiling: &Tiling, tasks: &[Vec<u64>]) -> Result<(Vec<Looked>, Copies)> {
         let run = |tasks: &[&Vec<u64>], copying: Option<&Copying>| -> Result<Vec<Looked>> {
             let task = |index: usize| self.summaries(variable, tiling, tasks[index], copying);
@@ -199,7 +200,7 @@ impl Making<'_> {
         if self.sorted == 0.0 || !is_decoded || tasks.len() < FIRST {
             return Ok((run(&tasks.iter().collect::<Vec<_>>(), None)?, Copies::new()));
         }
-        // Some from everywhere first: they tell which of the others are likely to be chosen.
+        // Tasks from the whole file first: they predict which of the other blocks will be chosen.
         let is_first = |at: usize| at.is_multiple_of(FIRST);
         let part = |first: bool| -> Vec<&Vec<u64>> {
             tasks.iter().enumerate().filter(|(at, _)| is_first(*at) == first).map(|(_, task)| task).collect()
@@ -216,8 +217,8 @@ impl Making<'_> {
         Ok((found, copying.copies.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// What the older index knows of a block whose bytes lie where they lay. Without sorted copies only: they
-    /// are chosen among all blocks.
+    /// Returns the older index's summaries of blocks whose bytes did not move. Only without sorted copies,
+    /// which are chosen among all blocks.
     fn known<'a>(&'a self, variable: &'a Variable, tiling: &'a Tiling) -> impl Fn(u64) -> Option<Summary> + 'a {
         let before = self.older.filter(|_| self.sorted == 0.0).and_then(|older| {
             let at = older.layout.variables.iter().position(|old| old.name == variable.name)?;
@@ -234,7 +235,7 @@ impl Making<'_> {
             if rect.is_empty() {
                 return Some(Summary::nothing());
             }
-            // All of the block was there, at the same bytes.
+            // The whole block existed before, at the same bytes.
             let whole = Rect::whole(&older.layout.shape(old));
             if whole.intersect(&rect)? != rect {
                 return None;
@@ -247,8 +248,8 @@ impl Making<'_> {
         }
     }
 
-    /// Whether some of the blocks that are to be taken over are as they were: the last of them, behind which the
-    /// file grew, and others at random.
+    /// Returns whether a sample of the blocks to be reused is unchanged: the last one, after which the file
+    /// grew, and random others.
     fn are_as_before(
         &self,
         variable: &Variable,
@@ -259,7 +260,7 @@ impl Making<'_> {
         let mut old: Vec<u64> =
             blocks.iter().copied().filter(|block| !tiling.rect(*block).is_empty() && known(*block).is_some()).collect();
         let last = old.last().copied();
-        // In an order that the file's bytes decide, so that nobody can know it before.
+        // The order depends on the file's bytes, so that no attacker can predict it.
         old.sort_by_cached_key(|block| xxh3_64_with_seed(&block.to_le_bytes(), self.source.key().hash));
         old.truncate(CHECKED);
         old.extend(last.filter(|last| !old.contains(last)));
@@ -295,7 +296,7 @@ impl Making<'_> {
         };
         let found = match one(blocks, &rects) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
-                // One at a time: the others may be sound.
+                // One at a time: the others may be intact.
                 let each =
                     blocks.iter().zip(&rects).map(|(block, rect)| match one(&[*block], std::slice::from_ref(rect)) {
                         Err(error) if error.kind() == ErrorKind::Corrupt => {
@@ -348,7 +349,7 @@ impl Making<'_> {
             }
         }
         drop(copies);
-        // What is decoded as one is decoded once.
+        // Blocks of one chunk are decoded once.
         let tasks = tasks(variable, tiling, &others);
         for wave in tasks.chunks(WAVE) {
             let task = |index: usize| {
@@ -366,7 +367,7 @@ impl Making<'_> {
     }
 }
 
-/// A sorted copy on its way to the index, and such copies by block.
+/// A sorted copy before it is written, and such copies by block.
 type Made = (SortedBlock, Vec<u8>);
 type Copies = HashMap<u64, Made>;
 
@@ -388,7 +389,7 @@ impl Copying {
     }
 }
 
-/// Whether a rectangle's values are at the bytes where they were.
+/// Returns whether a rectangle's values are at the same bytes as before.
 fn same_bytes(old: &Variable, new: &Variable, old_tiling: &Tiling, tiling: &Tiling, rect: &Rect) -> bool {
     match (&old.storage, &new.storage) {
         (Storage::Contiguous { offset: a }, Storage::Contiguous { offset: b }) => {
@@ -413,7 +414,7 @@ fn same_bytes(old: &Variable, new: &Variable, old_tiling: &Tiling, tiling: &Tili
     }
 }
 
-/// Blocks that are read together: of one chunk where it must be decoded, else neighbours.
+/// Groups blocks that are read together: those of one chunk if it must be decoded, otherwise neighbours.
 fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> {
     let width = variable.number.bytes();
     let most = if matches!(variable.storage, Storage::Pages { .. }) { TASK_BYTES_OF_PAGES } else { TASK_BYTES };
@@ -425,7 +426,7 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
             continue;
         }
         let whole = rect.len() * width;
-        // What the block adds in memory, and whether it goes to the task before or to one of its own in any case.
+        // Memory that the block adds, and whether it must join the last task or must start a new one.
         let (own, together) = match &variable.storage {
             // A chunk is decoded once.
             Storage::Chunks { shape, filters, .. } if !filters.is_empty() => match tiling.chunk_of(block) == chunk {
@@ -436,7 +437,7 @@ fn tasks(variable: &Variable, tiling: &Tiling, blocks: &[u64]) -> Vec<Vec<u64>> 
                 let begin = rect.start[0];
                 let page =
                     &table[table.partition_point(|page| page.first_row + page.rows <= begin).min(table.len() - 1)];
-                // No page is decoded twice where a task ends with one.
+                // A task that ends with a page avoids decoding that page twice.
                 let is_full = bytes >= TASK_BYTES && page.first_row == begin;
                 let apart = if begin == end { 0 } else { page.rows * width };
                 end = begin + rect.count[0];

@@ -1,4 +1,4 @@
-//! From stored bytes to Arrow arrays: filters undone, bytes ordered, packed numbers unpacked.
+//! Decodes stored bytes into Arrow arrays: undoes filters, swaps bytes, unpacks packed numbers.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -14,11 +14,11 @@ use flate2::{FlushDecompress, Status};
 
 use crate::layout::{Filter, Number, Packing, Variable};
 
-/// Undoes a chunk's filters. The answer has exactly `raw` bytes.
+/// Undoes a chunk's filters. The result has exactly `raw` bytes.
 ///
 /// # Errors
 ///
-/// Why the bytes are not what was written.
+/// The reason why the bytes are damaged.
 pub fn unfilter(
     stored: &[u8],
     filters: &[Filter],
@@ -31,7 +31,7 @@ pub fn unfilter(
         if skipped >> place & 1 == 1 {
             continue;
         }
-        // A checksum may stand between a compressor and the bytes.
+        // A checksum may be between a compressor and the data.
         let most = raw + 64;
         bytes = match filter {
             Filter::Deflate => inflate(&bytes, most)?.into(),
@@ -48,9 +48,9 @@ pub fn unfilter(
     }
 }
 
-/// In one call, for which the answer is its own window.
+/// One call, so that the output serves as the window.
 fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
-    // Nothing inflates to more than 1,032 times its bytes.
+    // Deflate expands by at most a factor of 1,032.
     let mut out = Vec::with_capacity((most + 1).min(bytes.len().saturating_mul(1032).saturating_add(64)));
     let status = flate2::Decompress::new(true).decompress_vec(bytes, &mut out, FlushDecompress::Finish);
     match status.map_err(|error| format!("deflate: {error}"))? {
@@ -71,8 +71,8 @@ fn bounded(out: Vec<u8>, most: usize) -> Result<Vec<u8>, String> {
     if out.len() > most { Err(format!("it inflates to more than {most} bytes")) } else { Ok(out) }
 }
 
-/// The registered HDF5 filter's frame: the whole length, the length of a block, then each block
-/// with its stored length; a block that did not shrink is stored as it is.
+/// The frame of the registered HDF5 filter: the total length, the block length, then each block with its
+/// stored length. A block that did not shrink is stored uncompressed.
 fn lz4(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     let cut = || "lz4: it is cut short".to_string();
     let take = |at: usize, length: usize| at.checked_add(length).and_then(|end| bytes.get(at..end)).ok_or_else(cut);
@@ -119,12 +119,12 @@ fn unshuffle(bytes: &[u8], element: usize) -> Vec<u8> {
         8 => gathered::<8>(bytes, count),
         _ => (0..count * element).map(|at| bytes[at % element * count + at / element]).collect(),
     };
-    // What is left over is not shuffled.
+    // The remainder is not shuffled.
     out.extend_from_slice(&bytes[count * element..]);
     out
 }
 
-/// Of each plane a byte.
+/// Takes one byte from each plane.
 fn gathered<const N: usize>(bytes: &[u8], count: usize) -> Vec<u8> {
     let planes: [&[u8]; N] = std::array::from_fn(|place| &bytes[place * count..][..count]);
     let mut out = vec![0; count * N];
@@ -134,12 +134,12 @@ fn gathered<const N: usize>(bytes: &[u8], count: usize) -> Vec<u8> {
     out
 }
 
-/// Takes the checksum off, and checks it.
+/// Checks and removes the checksum.
 fn checked(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, [u8]>, String> {
     let Some(length) = bytes.len().checked_sub(4) else { return Err("its checksum is missing".into()) };
     let sum = fletcher32(&bytes[..length]);
     let stored = u32::from_le_bytes([bytes[length], bytes[length + 1], bytes[length + 2], bytes[length + 3]]);
-    // Some versions of the library wrote its halves' bytes swapped.
+    // Some versions of the library wrote the bytes of each half swapped.
     let swapped = (sum & 0x00ff_00ff) << 8 | (sum & 0xff00_ff00) >> 8;
     if stored != sum && stored != swapped {
         return Err("its checksum is wrong".into());
@@ -176,7 +176,7 @@ pub fn fletcher32(bytes: &[u8]) -> u32 {
     fold(high) << 16 | fold(low)
 }
 
-/// A number as the file would store it: `bits` are in the lowest bytes.
+/// A number as the file stores it: `bits` are in the lowest bytes.
 pub fn stored(variable: &Variable, bits: u64) -> Vec<u8> {
     let mut bytes = bits.to_le_bytes()[..variable.number.bytes() as usize].to_vec();
     if variable.big_endian {
@@ -185,7 +185,7 @@ pub fn stored(variable: &Variable, bits: u64) -> Vec<u8> {
     bytes
 }
 
-/// The values of stored numbers.
+/// Decodes stored numbers.
 pub fn array(variable: &Variable, bytes: &[u8]) -> ArrayRef {
     let (big, packing) = (variable.big_endian, &variable.packing);
     match variable.number {

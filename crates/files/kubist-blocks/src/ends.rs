@@ -1,27 +1,27 @@
-//! The least and the greatest of stored numbers, as fast as memory is read.
+//! Minimum and maximum of stored numbers, at memory speed.
 //!
-//! Numbers are compared as signed integers of their own width that have the same order: so one loop without branches,
-//! which the compiler makes of wide instructions, serves all types and both orders of bytes. It is compiled twice, once
-//! with AVX2. Floats whose ends are
-//! numbers have no NaN between them, so that only blocks with NaN or missing values are looked at with more care.
+//! Numbers are compared as signed integers of the same width and order. So one branch-free loop, which the
+//! compiler vectorizes, serves all types and both byte orders. It is compiled twice, once with AVX2. If the
+//! extremes of a float block are numbers, it contains no NaN; so only blocks with NaN or missing values need
+//! the slower loop.
 
 use crate::layout::{Number, Variable};
 
-/// What stored numbers lie between, before they are unpacked.
+/// The bounds of stored numbers, before unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// Order keys of the stored type; the first is above the second if there is no number.
+    /// Order keys of the stored type. `least` is above `greatest` if there is no number.
     pub least: u64,
     pub greatest: u64,
     pub missing: usize,
     pub has_nan: bool,
 }
 
-/// Of the numbers in these bytes.
+/// Returns the bounds of the numbers in these bytes.
 pub fn of(variable: &Variable, bytes: &[u8]) -> Ends {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: this machine has what the function is compiled for.
+        // SAFETY: this machine has the instruction set that the function is compiled for.
         return unsafe { with_avx2(variable, bytes) };
     }
     found(variable, bytes)
@@ -45,7 +45,7 @@ fn found(variable: &Variable, bytes: &[u8]) -> Ends {
         Number::U16 => sixteen(bytes, big, missing, |bits| (bits ^ 1 << 15) as i16, None),
         Number::U32 => thirty_two(bytes, big, missing, |bits| (bits ^ 1 << 31) as i32, None),
         Number::U64 => sixty_four(bytes, big, missing, |bits| (bits ^ 1 << 63) as i64, None),
-        // Of negative floats all bits but the sign are turned, as they are larger the lower they are.
+        // For negative floats all bits except the sign are inverted, so that larger magnitudes sort lower.
         Number::F16 => {
             let order = |bits: u16| bits as i16 ^ (((bits as i16 >> 15) as u16 >> 1) as i16);
             sixteen(bytes, big, missing, order, Some(half::f16::INFINITY.to_bits()))
@@ -61,7 +61,8 @@ fn found(variable: &Variable, bytes: &[u8]) -> Ends {
     }
 }
 
-/// A loop over numbers of a width. `order` is of their bits, and `infinity`, of floats, has the bits of theirs.
+/// A loop over numbers of one width. `order` maps bits to an ordered integer; `infinity` has the bits of a
+/// float type's infinity.
 macro_rules! scan {
     ($name:ident, $signed:ty, $unsigned:ty) => {
         #[inline(always)]
@@ -92,7 +93,7 @@ macro_rules! scan {
                 }
             }
             let is_nan = |value: $signed| value < low || value > high;
-            // Either zero of a float is missing if one is.
+            // If one zero of a float marks missing values, both do.
             let mut gone: Vec<$signed> = missing.iter().map(|bits| order(*bits as $unsigned)).collect();
             if infinity.is_some() && gone.iter().any(|value| *value == order(0) || *value == order(sign)) {
                 gone.extend([order(0), order(sign)]);
@@ -127,7 +128,7 @@ scan!(sixteen, i16, u16);
 scan!(thirty_two, i32, u32);
 scan!(sixty_four, i64, u64);
 
-/// Of all cells, whatever they hold.
+/// The bounds of all cells, whatever they mean.
 #[inline(always)]
 fn least_and_greatest<T, V: Ord + Copy + Bounds>(cells: &[T], value: impl Fn(&T) -> V) -> (V, V) {
     let (mut least, mut greatest) = (V::GREATEST, V::LEAST);
@@ -139,7 +140,7 @@ fn least_and_greatest<T, V: Ord + Copy + Bounds>(cells: &[T], value: impl Fn(&T)
     (least, greatest)
 }
 
-/// The ends of a type.
+/// The bounds of an integer type.
 trait Bounds {
     const LEAST: Self;
     const GREATEST: Self;

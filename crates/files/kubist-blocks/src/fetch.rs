@@ -1,5 +1,5 @@
-//! Values of rectangles: which pieces of the file they lie in, read together where that is quicker,
-//! decoded, and put in order.
+//! Reads the values of rectangles: finds their pieces of the file, reads neighbours together where that is
+//! faster, decodes them and puts them in order.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,20 +17,20 @@ use crate::pages;
 use crate::shape::{Rect, Tiling, positions, strides};
 use crate::source::{Reads, Source};
 
-/// Bytes of one call at most; a longer request is read by several.
+/// Maximum bytes of one read call; longer requests use several.
 pub const LONGEST_READ: u64 = 8 << 20;
 
 /// Where the values of a part of a rectangle are.
 enum At {
-    /// As they are, in the file.
+    /// In the file, unencoded.
     File(u64),
     /// In a chunk that must be decoded.
     Chunk(u64),
-    /// Nowhere: these bytes for each.
+    /// Not stored: each value is this fill value.
     Fill(u64),
 }
 
-/// A part of a rectangle that lies in one dense array of bytes.
+/// A part of a rectangle within one dense array of bytes.
 struct Part {
     rect: Rect,
     /// The position of the dense array's first element, and its shape.
@@ -39,27 +39,28 @@ struct Part {
     at: At,
 }
 
-/// What was read for some rectangles of a variable.
+/// The data that was read for some rectangles of a variable.
 pub struct Fetched<'a> {
     source: &'a Source,
     variable: &'a Variable,
     pieces: Vec<(u64, Vec<u8>)>,
     chunks: HashMap<u64, Vec<u8>>,
-    /// Read by the library: stored numbers by the start of the rectangle.
+    /// Read by the library: stored numbers, by the start of the rectangle.
     whole: HashMap<Vec<u64>, Vec<u8>>,
-    /// Decoded pages: ranges of rows, ascending, and the values of all of them.
+    /// Decoded pages: ascending ranges of rows, and the values of all of them.
     rows: Option<(Vec<Range<u64>>, ArrayRef)>,
 }
 
 /// Values of a rectangle, in the order of their positions.
 pub enum Found<'a> {
-    /// Stored numbers, as the file orders their bytes.
+    /// Stored numbers, in the file's byte order.
     Stored(Cow<'a, [u8]>),
-    /// Of pages.
+    /// Decoded pages.
     Array(ArrayRef),
 }
 
-/// Where runs along the trailing axes begin: at which element of the dense array and of the rectangle.
+/// Calls `each` for every run along the trailing axes, with its first element in the dense array, its first
+/// element in the rectangle, and its length.
 fn runs(part: &Part, rect: &Rect, each: &mut dyn FnMut(u64, u64, u64)) {
     let (from, to) = (strides(&part.dense), strides(&rect.count));
     let last = rect.count.len() - 1;
@@ -76,7 +77,7 @@ fn runs(part: &Part, rect: &Rect, each: &mut dyn FnMut(u64, u64, u64)) {
     });
 }
 
-/// The parts of a rectangle; `Err` names a chunk that is shorter than its values.
+/// Splits a rectangle into parts. The error names a chunk that is shorter than its values.
 fn parts(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Part>> {
     let shape = layout.shape(variable);
     let width = variable.number.bytes();
@@ -125,7 +126,7 @@ fn parts(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Part>>
     })
 }
 
-/// The pieces of the file that hold the values of a rectangle, ascending.
+/// The pieces of the file with the values of a rectangle, ascending.
 fn pieces(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Piece>> {
     if let Storage::Pages { table, .. } = &variable.storage {
         let mut pieces = pages::pieces(table, rect);
@@ -149,7 +150,7 @@ fn pieces(layout: &Layout, variable: &Variable, rect: &Rect) -> Result<Vec<Piece
     Ok(pieces)
 }
 
-/// From the first byte of a rectangle's values to the last; `None` if none is stored, or the library knows alone.
+/// The range of bytes of a rectangle's values; `None` if none is stored, or only the library knows it.
 ///
 /// # Errors
 ///
@@ -169,7 +170,7 @@ impl Source {
         }
     }
 
-    /// Reads what the rectangles need. `continues`: the first request goes on where the one before ended.
+    /// Reads the data of rectangles. `continues`: the first request starts where the last one ended.
     ///
     /// # Errors
     ///
@@ -234,7 +235,7 @@ impl Source {
     }
 }
 
-/// The rows of rectangles along one axis, ascending; those that touch are one range.
+/// The rows of rectangles along one axis, ascending; adjacent ranges are joined.
 fn ranges(rects: &[Rect]) -> Vec<Range<u64>> {
     let mut all: Vec<Range<u64>> = rects.iter().map(|rect| rect.start[0]..rect.start[0] + rect.count[0]).collect();
     all.sort_unstable_by_key(|range| range.start);
@@ -252,7 +253,7 @@ fn find(table: &[Chunk], number: u64) -> Option<&Chunk> {
     table.binary_search_by_key(&number, |chunk| chunk.number).ok().map(|at| &table[at])
 }
 
-/// Whether a chunk is stored as it is.
+/// Whether a chunk is stored without any filter.
 fn is_plain(chunk: &Chunk, filters: usize) -> bool {
     (0..filters).all(|filter| chunk.skipped >> filter & 1 == 1)
 }
@@ -276,7 +277,7 @@ impl Fetched<'_> {
                 self.chunks.insert(number, decoded);
             }
         }
-        // Only decoded chunks are looked at from here on.
+        // From here on only decoded chunks are used.
         if !filters.is_empty() && table.iter().all(|chunk| !is_plain(chunk, filters.len())) {
             self.pieces.clear();
         }
@@ -292,11 +293,11 @@ impl Fetched<'_> {
         found.ok_or_else(|| Error::internal(format!("{bytes} bytes at {offset} were not read")))
     }
 
-    /// The values of a rectangle, one of those that were fetched; without a copy, where they lie side by side.
+    /// Returns the values of a fetched rectangle, without a copy if they are contiguous.
     ///
     /// # Errors
     ///
-    /// As of `fetch`.
+    /// As for `fetch`.
     pub fn found(&self, rect: &Rect) -> Result<Found<'_>> {
         if let Some(bytes) = self.whole.get(&rect.start) {
             return Ok(Found::Stored(bytes.into()));
@@ -318,11 +319,11 @@ impl Fetched<'_> {
         Ok(Found::Stored(out.into()))
     }
 
-    /// The same as an array.
+    /// Returns the values of a fetched rectangle as an array.
     ///
     /// # Errors
     ///
-    /// As of `fetch`.
+    /// As for `fetch`.
     pub fn array(&self, rect: &Rect) -> Result<ArrayRef> {
         Ok(match self.found(rect)? {
             Found::Stored(bytes) => decode::array(self.variable, &bytes),
@@ -330,11 +331,11 @@ impl Fetched<'_> {
         })
     }
 
-    /// The same at some of its places.
+    /// Returns the values at some positions of a fetched rectangle.
     ///
     /// # Errors
     ///
-    /// As of `fetch`.
+    /// As for `fetch`.
     pub fn at(&self, rect: &Rect, places: &[u32]) -> Result<ArrayRef> {
         match self.found(rect)? {
             Found::Stored(bytes) => {
@@ -347,7 +348,7 @@ impl Fetched<'_> {
         }
     }
 
-    /// The rows of a rectangle, where they came of pages.
+    /// The rows of a rectangle, if they come from pages.
     fn of_pages(&self, rect: &Rect) -> Result<Option<ArrayRef>> {
         let Some((ranges, values)) = &self.rows else { return Ok(None) };
         let mut before = 0;
@@ -361,7 +362,7 @@ impl Fetched<'_> {
         Err(Error::internal(format!("rows from {} on were not read", rect.start[0])))
     }
 
-    /// Its bytes, where they lie side by side.
+    /// The bytes of a part, if they are contiguous.
     fn in_one_piece(&self, part: &Part, rect: &Rect) -> Result<Option<&[u8]>> {
         let width = self.variable.number.bytes();
         let (mut count, mut first) = (0, 0);

@@ -1,7 +1,7 @@
-//! Files that are asked as one: each with its index, or without one.
+//! A set of files that is queried as one, each with or without an index.
 //!
-//! A file is opened when a block of it is read, and not before: a rare question to a thousand files reads those
-//! that matter.
+//! A file is opened when a block of it is read: a selective query on a thousand files opens only the relevant
+//! ones.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,15 +22,15 @@ use crate::sidecar::{self, Index, Indexed};
 use crate::source::{self, Reads, Source};
 use crate::summary;
 
-/// The arrays of several `.npy` files, which have no names of their own, where they are asked together.
+/// The name of the arrays in several `.npy` files, which have no names of their own.
 const UNNAMED: &str = "value";
-/// Files of which a thread opens that many are opened by several, but not by more than [`MOST_OPENING`].
+/// Files per thread when opening many files, and the maximum number of threads.
 const FILES_EACH: usize = 32;
 const MOST_OPENING: usize = 16;
-/// Variables of fewer axes are held whole up to this size.
+/// Variables with fewer axes are kept in memory up to this size.
 const HELD: u64 = 8 << 20;
 
-/// A file and what is known of it.
+/// A file, with its index if it has one.
 pub struct Member {
     pub path: PathBuf,
     pub index: Option<Index>,
@@ -41,7 +41,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// With its index, which must be of the file as it is now.
+    /// Opens a file with its index, which must match the file's present state.
     fn indexed(path: &Path, into: Option<&Path>, library: Option<&Arc<Library>>) -> Result<Member> {
         let index = sidecar::open(&sidecar::path_of(path, into))?;
         source::is_still(path, &index.key)?;
@@ -56,7 +56,7 @@ impl Member {
     fn plain(path: &Path, library: Option<&Arc<Library>>, cancel: &Cancel) -> Result<Member> {
         let source = Source::open(path, library, cancel)?;
         let member = Member::new(path, source.layout.clone(), None, library);
-        // Nobody else has it yet.
+        // No other thread has it yet.
         let _ = member.source.set(source);
         Ok(member)
     }
@@ -65,11 +65,11 @@ impl Member {
         &self.layout
     }
 
-    /// The file, opened when it is first needed.
+    /// The file, opened on first use.
     ///
     /// # Errors
     ///
-    /// As of [`Source::known`].
+    /// As for [`Source::known`].
     pub fn source(&self) -> Result<&Source> {
         if let Some(source) = self.source.get() {
             return Ok(source);
@@ -79,13 +79,12 @@ impl Member {
         Ok(self.source.get_or_init(|| source))
     }
 
-    /// Whether it was opened.
     pub fn is_open(&self) -> bool {
         self.source.get().is_some()
     }
 
     pub fn device(&self) -> Device {
-        // Without a measurement: a common solid-state disk.
+        // Without a measurement: a typical solid-state disk.
         self.index.as_ref().map_or(Device { latency: 1e-4, bandwidth: 1e9, workers: 1 }, |index| index.device)
     }
 
@@ -93,7 +92,7 @@ impl Member {
         self.index.as_ref()?.variables.get(variable)?.as_ref()
     }
 
-    /// The blocks of a variable: those of the index, or those that an index would have.
+    /// The blocks of a variable, in the index or as an index would have them.
     ///
     /// # Errors
     ///
@@ -105,22 +104,22 @@ impl Member {
         }
     }
 
-    /// What is known of a variable's values in a rectangle of its positions.
+    /// The bounds of a variable's values in a rectangle.
     pub fn zone(&self, variable: usize, rect: &Rect, data_type: &DataType) -> Zone {
         let unknown = Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
         let known = match self.known(variable) {
             Some(indexed) => indexed.summaries.over(&indexed.tiling, rect),
-            // Without an index the file itself says what was never written.
+            // Without an index the file's header still lists chunks that were never written.
             None => summary::of_unwritten(&self.layout, &self.layout.variables[variable], rect),
         };
         known.map_or(unknown, |summary| summary.zone(data_type))
     }
 
-    /// All values of a variable, if it is small: it has fewer axes than what is asked, and is needed often.
+    /// Returns all values of a small variable, which has fewer axes than the query and is needed often.
     ///
     /// # Errors
     ///
-    /// As of [`Source::fetch`].
+    /// As for [`Source::fetch`].
     pub fn held(&self, variable: usize, reads: &Reads, cancel: &Cancel) -> Result<Option<ArrayRef>> {
         let whole = Rect::whole(&self.layout.shape(&self.layout.variables[variable]));
         if whole.len().saturating_mul(8) > HELD {
@@ -139,12 +138,12 @@ impl Member {
     }
 }
 
-/// A path as JSON can say it: its bytes need not be text.
+/// Serializes a path for JSON; its bytes need not be valid text.
 fn shown<S: serde::Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
 
-/// What became of a file that was to be indexed.
+/// The result of indexing a file.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Built {
     #[serde(serialize_with = "shown")]
@@ -153,7 +152,7 @@ pub struct Built {
     pub index: PathBuf,
     pub bytes: u64,
     pub index_bytes: u64,
-    /// False where a sound index was there already.
+    /// False if an up-to-date index existed.
     pub is_new: bool,
     pub damaged: Vec<String>,
     pub left_out: Vec<String>,
@@ -162,11 +161,11 @@ pub struct Built {
     pub device: Device,
 }
 
-/// Indexes a file, unless that is done already.
+/// Indexes a file, unless an up-to-date index exists.
 ///
 /// # Errors
 ///
-/// `Refused` if its index is of an older state and `refresh` is not given; as of [`build::build`].
+/// `Refused` if its index is out of date and `refresh` is false; as for [`build::build`].
 pub fn index(
     path: &Path,
     into: Option<&Path>,
@@ -180,7 +179,7 @@ pub fn index(
     let older = match sidecar::open(&at) {
         Ok(older) => Some(older),
         Err(Error::Missing { .. }) => None,
-        // An index that cannot be read is made anew when that is asked.
+        // An unreadable index is rebuilt if `refresh` is set.
         Err(_) if refresh => None,
         Err(error) => return Err(error),
     };
@@ -194,13 +193,13 @@ pub fn index(
     }
     let source = Source::open(path, library, cancel)?;
     let options = completed(options, older.as_ref());
-    // What did not grow was changed.
+    // A file that did not grow was changed.
     let grown = older.filter(|older| older.key.bytes < source.key().bytes);
     let index = build::build(&source, &at, &options, grown.as_ref(), progress, cancel)?;
     Ok(built(path, index, true))
 }
 
-/// Whether an index has all that is asked for.
+/// Whether an index satisfies the options.
 fn is_as_asked(index: &Index, options: &BuildOptions) -> bool {
     let has = |name: &String| {
         let at = index.layout.variables.iter().position(|variable| variable.name == *name);
@@ -211,7 +210,7 @@ fn is_as_asked(index: &Index, options: &BuildOptions) -> bool {
         && options.variables.as_ref().is_none_or(|names| names.iter().all(has))
 }
 
-/// What is not said is as an index has it that was there before.
+/// Fills unset options from an existing index.
 fn completed(options: &BuildOptions, older: Option<&Index>) -> BuildOptions {
     let Some(older) = older else { return options.clone() };
     let all = older.variables.iter().all(Option::is_some);
@@ -243,18 +242,18 @@ fn built(path: &Path, index: Index, is_new: bool) -> Built {
     }
 }
 
-/// Files that have the same variables over the same axes.
+/// Files with the same variables on the same axes.
 pub struct Files {
     pub members: Vec<Member>,
 }
 
 impl Files {
-    /// Opens files by their indices.
+    /// Opens files by their indexes.
     ///
     /// # Errors
     ///
-    /// `Missing` if one has no index; `Refused` if one changed; `Invalid` if they do not fit together; `Damaged`;
-    /// `Newer`; a storage error; `Cancelled`.
+    /// `Missing` if one has no index; `Refused` if one changed; `Invalid` if their variables differ;
+    /// `Damaged`; `Newer`; a storage error; `Cancelled`.
     pub fn open(
         paths: &[PathBuf],
         into: Option<&Path>,
@@ -266,11 +265,11 @@ impl Files {
         Files::of(members)
     }
 
-    /// Opens files of which any may lack an index: they are then scanned.
+    /// Opens files, with or without indexes. Files without an index are scanned.
     ///
     /// # Errors
     ///
-    /// As of `open`, without the first.
+    /// As for `open`, except `Missing`.
     pub fn open_any(
         paths: &[PathBuf],
         into: Option<&Path>,
@@ -300,17 +299,18 @@ impl Files {
     }
 }
 
-/// Threads that open so many files: of many, more than run at once, as most wait for a disk or a network.
+/// Number of threads that open files. For many files it exceeds the number of cores, because most threads
+/// wait for a disk or a network.
 fn opening(files: usize) -> usize {
     build::workers().max((files / FILES_EACH).min(MOST_OPENING))
 }
 
-/// Whether a file's only array has no name, and is called after its file.
+/// Whether a file's only array has no name of its own and uses the file name.
 fn is_unnamed(layout: &Layout) -> bool {
     layout.format == FileFormat::Npy && layout.variables.len() == 1
 }
 
-/// Whether two files can be asked as one: only the first axis of a variable may differ in length.
+/// Checks that two files can be queried together: only the first axis of a variable may differ in length.
 fn alike(first: &Member, other: &Member) -> Result<()> {
     let differ =
         |what: String| Error::invalid(format!("{} and {} differ: {what}", first.path.display(), other.path.display()));
@@ -351,7 +351,7 @@ fn alike(first: &Member, other: &Member) -> Result<()> {
     Ok(())
 }
 
-/// What files are, for people and programs.
+/// A description of the files.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct About {
     pub files: usize,
@@ -370,12 +370,12 @@ pub struct AboutVariable {
     #[serde(rename = "type")]
     pub data_type: String,
     pub unit: Option<String>,
-    /// Of a time in `UNIT since DATE`.
+    /// For times in `UNIT since DATE`.
     pub calendar: Option<String>,
     pub dimensions: Vec<String>,
     pub shape: Vec<u64>,
     pub width: u64,
-    /// Positions of a block along each axis; none if it is not indexed.
+    /// Positions of a block along each axis; `None` if it is not indexed.
     pub block: Option<Vec<u64>>,
     pub sorted_blocks: usize,
     /// It holds the bounds of the cells of another variable.
@@ -383,7 +383,7 @@ pub struct AboutVariable {
 }
 
 impl Files {
-    /// What conditions can name.
+    /// The columns that conditions can name.
     pub fn names(&self) -> arrow_schema::SchemaRef {
         crate::grid::Grid::names(self.members[0].layout())
     }

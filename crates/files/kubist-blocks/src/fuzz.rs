@@ -1,9 +1,9 @@
-//! What fuzz targets reach.
+//! Entry point of fuzz targets.
 
 use crate::sidecar;
 use crate::source::Key;
 
-/// The sections of an index of a file of so many bytes, as they are read behind their checksums.
+/// Parses the sections of an index of a file of `bytes`, after their checksums.
 pub fn sections(description: &[u8], tables: &[u8], blocks: &[u8], bytes: u64) {
     let sections = [description.to_vec(), tables.to_vec(), blocks.to_vec()];
     if let Ok(index) = sidecar::parsed(&sections, Key { bytes, modified: 0, hash: 0 }) {

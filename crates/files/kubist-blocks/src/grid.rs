@@ -1,8 +1,8 @@
-//! What a question is about: the variables of one grid, as columns of a condition.
+//! The columns of a query: the variables of one grid.
 //!
-//! A grid is what variables with the same axes share. Variables with fewer of these axes belong to it too: a
-//! coordinate, or a depth for each place, has its value at every position. So do the positions themselves, as
-//! columns `AXIS_index`.
+//! A grid consists of the variables with the same axes. Variables with only some of these axes belong to it
+//! too: a coordinate, or a depth per location, has its value at every position. The positions themselves are
+//! the columns `AXIS_index`.
 
 use std::sync::Arc;
 
@@ -16,80 +16,80 @@ use serde::{Deserialize, Serialize};
 use crate::layout::Layout;
 use crate::shape::Rect;
 
-/// What is asked.
+/// A query.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Question {
     /// A condition in SQL.
     #[serde(rename = "where")]
     pub filter: Option<String>,
-    /// Ranges of positions: axis, first, and behind the last.
+    /// Ranges of positions: axis, first position, and the position after the last.
     pub isel: Vec<(String, u64, Option<u64>)>,
-    /// Closed ranges of values of columns, with the ends of a table's box.
+    /// Closed ranges of values of columns, as in the box of a table.
     #[serde(rename = "box", with = "bounds")]
     pub bounds: Vec<Bound>,
     pub columns: Option<Vec<String>>,
-    /// The share of the positions to sample.
+    /// The fraction of positions to sample.
     pub sample: Option<f64>,
-    /// At most so many, of lowest priority: a uniform sample.
+    /// Maximum number of records, those of lowest priority: a uniform sample.
     pub limit: Option<u64>,
-    /// Leave out what cannot be read, and name it.
+    /// Skip damaged blocks and report them.
     pub skip_damaged: bool,
-    /// Only one of so many parts, which together are the answer: its number from 0 on, and how many there are.
+    /// One part of the result: its number from 0, and the number of parts.
     pub split: Option<(u64, u64)>,
 }
 
 /// A column of a grid.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// A variable, and which of the grid's axes it has.
+    /// A variable, and its axes among those of the grid.
     Variable { variable: usize, axes: Vec<usize> },
     /// Positions along an axis.
     Index { axis: usize },
 }
 
-/// A question, bound to the arrays of a file.
+/// A query, bound to the arrays of a file.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// The variable whose blocks are looked at.
+    /// The variable whose blocks are examined.
     pub driver: usize,
-    /// Its axes, by their place in the layout.
+    /// Its axes, as indexes into the layout's dimensions.
     pub dimensions: Vec<usize>,
-    /// What conditions can name, and what that is.
+    /// The columns that conditions can name.
     pub schema: SchemaRef,
     pub columns: Vec<Column>,
     pub predicate: Predicate,
     /// The columns that the condition reads.
     pub read: Vec<usize>,
-    /// The columns of the answer.
+    /// The columns of the result.
     pub output: Vec<usize>,
-    /// The answer says of which file each record is.
+    /// Whether the result has a column with the file of each record.
     pub names_files: bool,
-    /// Where to look.
+    /// The examined region.
     pub region: Rect,
 }
 
-/// The column with the file of each record, where several are asked.
+/// The column with the file of each record, if there are several files.
 pub const FILE: &str = "file";
 
-/// What each name stands for before a grid is chosen.
+/// The meaning of a column name before a grid is chosen.
 enum Name {
     Variable(usize),
-    /// Positions along the axis of this name: axes of different grids may share it.
+    /// Positions along the axis of this name, which several grids may share.
     Index(String),
 }
 
 impl Grid {
-    /// What conditions can name, in all grids of a file.
+    /// The columns that conditions can name, in all grids of a file.
     pub fn names(layout: &Layout) -> SchemaRef {
         names(layout).0
     }
 
-    /// `several`: files are asked as one, and `file` is a column of the answer.
+    /// Binds a query. `several`: several files are queried, and `file` is a column of the result.
     ///
     /// # Errors
     ///
-    /// `Expression` or `Invalid` names what does not fit: a column, variables of different grids, a range.
+    /// `Expression` or `Invalid` names the wrong column, the variables of different grids, or the range.
     pub fn bind(layout: &Layout, question: &Question, several: bool) -> Result<Grid> {
         let (schema, names) = names(layout);
         let mut predicate = match &question.filter {
@@ -126,20 +126,20 @@ impl Grid {
         Ok(Grid { driver, dimensions, schema, columns, predicate, read, output, names_files, region })
     }
 
-    /// The columns of the answer, without the file's.
+    /// The columns of the result, without the file's.
     pub fn fields(&self) -> Vec<Field> {
         self.output.iter().map(|column| self.schema.field(*column).clone()).collect()
     }
 
-    /// Positions along an axis, of places in a rectangle.
+    /// Positions along an axis, for places in a rectangle.
     pub fn index(rect: &Rect, axis: usize, places: &[u32]) -> ArrayRef {
         let below: u64 = rect.count[axis + 1..].iter().product();
         let at = |place: &u32| (rect.start[axis] + u64::from(*place) / below % rect.count[axis]) as i64;
         Arc::new(Int64Array::from_iter_values(places.iter().map(at)))
     }
 
-    /// Where in the projection of a rectangle onto some axes its places are. `whole`: in all positions of these
-    /// axes, which have these lengths.
+    /// Maps places in a rectangle to places in its projection onto some axes. With `whole`, to places in the
+    /// full array of these axes, which has these lengths.
     pub fn projected(rect: &Rect, axes: &[usize], whole: Option<&[u64]>, places: &[u32]) -> Vec<u64> {
         let lengths: Vec<u64> = match whole {
             Some(lengths) => lengths.to_vec(),
@@ -179,8 +179,8 @@ fn names(layout: &Layout) -> (SchemaRef, Vec<Name>) {
     (Arc::new(Schema::new(fields)), names)
 }
 
-/// The named variable of most axes; of several the first in the file, so that the grid does not depend on
-/// how the condition is written.
+/// Returns the named variable with most axes; of several the first in the file, so that the grid does not
+/// depend on the order in the condition.
 fn driver(layout: &Layout, names: &[Name], named: &[usize]) -> Result<usize> {
     let rank = |variable: &usize| layout.variables[*variable].dimensions.len();
     let mut variables: Vec<usize> = named
@@ -192,7 +192,7 @@ fn driver(layout: &Layout, names: &[Name], named: &[usize]) -> Result<usize> {
         .collect();
     variables.sort_unstable();
     let Some(most) = variables.iter().map(rank).max() else {
-        // As a file is ingested: what has most axes is what it is about.
+        // As for ingesting a file: the variables with most axes are the data.
         let data = || (0..layout.variables.len()).filter(|at| layout.is_data(&layout.variables[*at]));
         let most = data().map(|at| rank(&at)).max();
         let data: Vec<usize> = data().filter(|at| Some(rank(at)) == most).collect();

@@ -1,7 +1,7 @@
-//! Where the arrays of a file lie and how their bytes become numbers: what all formats amount to.
+//! The layout of a file: where its arrays are and how bytes become numbers, for all formats.
 //!
-//! A layout comes from a header that this crate parses, from a library, or from an index. None is
-//! trusted: [`Layout::check`] holds every length against the file's size before anything is read.
+//! A layout comes from a header that this crate parses, from a library, or from an index. None is trusted:
+//! [`Layout::check`] compares every length with the file's size before anything is read.
 
 use std::collections::HashMap;
 
@@ -13,27 +13,27 @@ use serde::{Deserialize, Serialize};
 use crate::pages;
 use crate::shape::{Tiling, block_shape, positions};
 
-/// What is wrong, in words that need a file's name before them.
+/// The error is a message without the file's name.
 type Outcome<T> = std::result::Result<T, String>;
 
-/// More blocks than this of one array are not indexed: take larger ones.
+/// Maximum number of blocks of an array; use larger blocks for more.
 pub const MOST_BLOCKS: u64 = 1 << 26;
-/// Bytes of a block: larger ones spare nothing, and are held whole while they are looked at.
+/// Maximum bytes of a block: larger ones save nothing, and are in memory completely during a scan.
 const MOST_BLOCK_BYTES: u64 = 16 << 20;
-/// Bytes of a chunk that must be decoded: HDF5's own limit.
+/// Maximum bytes of a chunk that must be decoded: HDF5's own limit.
 const MOST_CHUNK_BYTES: u64 = 4 << 30;
-/// Variables of a file.
+/// Maximum number of variables in a file.
 const MOST_VARIABLES: usize = 100_000;
-/// Values of a coordinate in a block.
+/// Values per block of a coordinate.
 const COORDINATE_BLOCK: u64 = 16;
-/// Axes of an array.
+/// Maximum number of axes of an array.
 const MOST_AXES: usize = 32;
-/// Bytes that a chunk may inflate to whatever its stored size.
+/// Decoded bytes that a chunk may have whatever its stored size.
 const INFLATION_FLOOR: u64 = 64 << 20;
-/// Bytes that one stored byte may become; deflate's best is 1032.
+/// Maximum decoded bytes per stored byte; deflate reaches 1032.
 const INFLATION: u64 = 1100;
 
-/// What a file is.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileFormat {
@@ -43,7 +43,7 @@ pub enum FileFormat {
     Parquet,
 }
 
-/// A type of stored numbers.
+/// The type of stored numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Number {
@@ -70,7 +70,7 @@ impl Number {
         }
     }
 
-    /// The number of a type; `None` if it is none.
+    /// The number type of an Arrow type; `None` if it is not numeric.
     pub fn of(data_type: &DataType) -> Option<Number> {
         Some(match data_type {
             DataType::Int8 => Number::I8,
@@ -104,7 +104,7 @@ impl Number {
         }
     }
 
-    /// The type of the same width without a sign, for the attribute `_Unsigned`.
+    /// The unsigned type of the same width, for the attribute `_Unsigned`.
     pub fn unsigned(self) -> Number {
         match self {
             Number::I8 => Number::U8,
@@ -116,13 +116,13 @@ impl Number {
     }
 }
 
-/// How stored numbers become values, by the CF conventions: `stored * scale + offset` in doubles,
-/// and null where the stored number is one of `missing`.
+/// Unpacking by the CF conventions: the value is `stored * scale + offset` in double precision, and null if
+/// the stored number is one of `missing`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Packing {
     pub scale: Option<f64>,
     pub offset: Option<f64>,
-    /// The bits of stored numbers that stand for no value, in the lowest bytes.
+    /// Bits of the stored numbers that mark missing values, in the lowest bytes.
     pub missing: Vec<u64>,
 }
 
@@ -132,7 +132,7 @@ impl Packing {
     }
 }
 
-/// What was done to a chunk's bytes when it was written, in that order.
+/// A filter of a chunk's bytes, in the order of writing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Filter {
@@ -141,7 +141,7 @@ pub enum Filter {
     Fletcher32,
     Lz4,
     Zstd,
-    /// Only its library can undo it.
+    /// Only the format's library can undo it.
     Other(String),
 }
 
@@ -152,19 +152,19 @@ pub struct Chunk {
     pub number: u64,
     pub offset: u64,
     pub bytes: u64,
-    /// A bit for each filter that was left out, the first one lowest.
+    /// One bit per skipped filter, the first filter lowest.
     pub skipped: u32,
 }
 
-/// How an array lies in its file.
+/// How a file stores an array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Storage {
-    /// In one piece.
+    /// Contiguous.
     Contiguous { offset: u64 },
-    /// One piece for each index of the first axis, `stride` bytes apart.
+    /// One piece per index of the first axis, `stride` bytes apart.
     Records { offset: u64, stride: u64 },
-    /// In pieces of one shape. Those that are not there hold `fill` everywhere.
+    /// In chunks of one shape. Chunks that are absent contain `fill` everywhere.
     Chunks {
         shape: Vec<u64>,
         filters: Vec<Filter>,
@@ -173,14 +173,14 @@ pub enum Storage {
         #[serde(skip)]
         table: Vec<Chunk>,
     },
-    /// A column of Parquet, in pages of their own lengths.
+    /// A column of Parquet, in pages of variable length.
     Pages {
         leaf: usize,
         /// Ascending by row.
         #[serde(skip)]
         table: Vec<Page>,
     },
-    /// As only the library knows; `why` says so to people.
+    /// Readable only by the library; `why` is the reason.
     Library { why: String },
 }
 
@@ -188,7 +188,7 @@ pub enum Storage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Variable {
     pub name: String,
-    /// Its axes, by their place in the layout's dimensions.
+    /// Its axes, as indexes into the layout's dimensions.
     pub dimensions: Vec<usize>,
     pub number: Number,
     #[serde(default)]
@@ -197,7 +197,7 @@ pub struct Variable {
     pub packing: Packing,
     #[serde(default)]
     pub unit: Option<String>,
-    /// Of times, whose unit is `UNIT since DATE`.
+    /// For times, whose unit is `UNIT since DATE`.
     #[serde(default)]
     pub calendar: Option<String>,
     pub storage: Storage,
@@ -215,11 +215,10 @@ pub struct Layout {
     pub format: FileFormat,
     pub dimensions: Vec<Dimension>,
     pub variables: Vec<Variable>,
-    /// What the file has that cannot be asked, and why.
+    /// Contents that cannot be queried, and why.
     #[serde(default)]
     pub left_out: Vec<String>,
-    /// Names of variables that hold the bounds of the cells of others, as those say by the attributes `bounds` and
-    /// `climatology` of the CF conventions.
+    /// Names of variables with the cell bounds of others, from the CF attributes `bounds` and `climatology`.
     #[serde(default)]
     pub bounds: Vec<String>,
 }
@@ -229,7 +228,7 @@ impl Layout {
         variable.dimensions.iter().map(|axis| self.dimensions[*axis].length).collect()
     }
 
-    /// The chunk that blocks of a variable lie in: the whole array where it has none.
+    /// The shape of the chunks that contain blocks of a variable: the whole array if it has none.
     pub fn chunk(&self, variable: &Variable) -> Vec<u64> {
         match &variable.storage {
             Storage::Chunks { shape, .. } => shape.clone(),
@@ -237,24 +236,24 @@ impl Layout {
         }
     }
 
-    /// Whether a variable has the values along an axis of others.
+    /// Whether a variable holds the values along an axis of others.
     pub fn is_coordinate(&self, variable: &Variable) -> bool {
         let [axis] = variable.dimensions[..] else { return false };
         self.dimensions[axis].name == variable.name
             && self.variables.iter().any(|other| other.dimensions.len() > 1 && other.dimensions.contains(&axis))
     }
 
-    /// Whether a variable holds values of its own: it is neither a coordinate nor bounds of others.
+    /// Whether a variable is data: neither a coordinate nor cell bounds.
     pub fn is_data(&self, variable: &Variable) -> bool {
         !self.is_coordinate(variable) && !self.bounds.contains(&variable.name)
     }
 
-    /// The blocks of a variable as `wanted`; those of coordinates are short, as blocks of other variables
-    /// span few of their values.
+    /// The blocks of a variable as requested. Blocks of coordinates are short, because a block of another
+    /// variable spans few of their values.
     ///
     /// # Errors
     ///
-    /// As of [`Layout::tiled`].
+    /// As for [`Layout::tiled`].
     pub fn tiling(&self, variable: &Variable, wanted: &Block) -> Result<Tiling> {
         let (rank, chunk) = (variable.dimensions.len(), self.chunk(variable));
         let cubes = matches!(variable.storage, Storage::Chunks { .. });
@@ -262,7 +261,7 @@ impl Layout {
             _ if self.is_coordinate(variable) => vec![COORDINATE_BLOCK],
             Block::Bytes(bytes) => block_shape(&chunk, variable.number.bytes(), *bytes, cubes),
             Block::Shape(block) if block.len() == rank => block.clone(),
-            // Of another rank: as many positions.
+            // A shape of another rank: use the same number of positions.
             Block::Shape(block) => {
                 let bytes = block.iter().fold(variable.number.bytes(), |bytes, length| bytes.saturating_mul(*length));
                 block_shape(&chunk, variable.number.bytes(), bytes, cubes)
@@ -275,7 +274,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// `Invalid` if they are too large or too many. Those that were never written do not count.
+    /// `Invalid` if they are too large or too many. Blocks that were never written do not count.
     pub fn tiled(&self, variable: &Variable, block: &[u64]) -> Result<Tiling> {
         let tiling = Tiling::new(&self.shape(variable), &self.chunk(variable), block)?;
         let bytes = positions(tiling.block())?.saturating_mul(variable.number.bytes());
@@ -299,7 +298,7 @@ impl Layout {
         }
     }
 
-    /// Holds every length against a file of `bytes`, so that nothing is read or allocated past them.
+    /// Compares every length with the file's size, so that nothing is read or allocated past it.
     ///
     /// # Errors
     ///
@@ -376,7 +375,7 @@ impl Layout {
                         return Err(format!("chunk {} of {} bytes cannot hold {raw}", chunk.number, chunk.bytes));
                     }
                 }
-                // One that is not there is made of fill values, as far as they are asked for.
+                // An absent chunk is filled only as far as it is read.
                 match raw > MOST_CHUNK_BYTES && !filters.is_empty() && !table.is_empty() {
                     true => Err(format!("its chunks of {raw} bytes are too large to be decoded")),
                     false => Ok(()),
@@ -386,13 +385,13 @@ impl Layout {
     }
 }
 
-/// How large blocks are.
+/// The size of blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Block {
-    /// At most so many bytes as stored.
+    /// At most this many stored bytes.
     Bytes(u64),
-    /// So many positions along each axis.
+    /// This many positions along each axis.
     Shape(Vec<u64>),
 }
 
@@ -405,7 +404,7 @@ impl Default for Block {
 impl std::str::FromStr for Block {
     type Err = String;
 
-    /// `64KiB`, `1MiB`, `65536`, or a shape: `16x16x16`.
+    /// Parses `64KiB`, `1MiB`, `65536`, or a shape such as `16x16x16`.
     fn from_str(text: &str) -> Outcome<Block> {
         let odd = || format!("{text:?} is no size of blocks: 64KiB, or a shape as 16x16x16");
         if text.contains('x') {
@@ -424,14 +423,14 @@ impl std::str::FromStr for Block {
     }
 }
 
-/// The calendar of a variable in this unit, by the CF conventions; `None` if it is no time of a calendar.
+/// The calendar of a variable with this unit, by the CF conventions; `None` if it is not a calendar time.
 pub fn calendar(unit: Option<&str>, said: Option<String>) -> Option<String> {
     let is_time = unit.is_some_and(|unit| unit.to_ascii_lowercase().contains(" since "));
     is_time.then(|| said.map_or_else(|| "standard".to_string(), |said| said.trim().to_ascii_lowercase()))
 }
 
 impl Variable {
-    /// The type of its values: doubles where they are packed.
+    /// The type of its values: double precision if they are packed.
     pub fn data_type(&self) -> DataType {
         if self.packing.is_packed() { DataType::Float64 } else { self.number.data_type() }
     }
@@ -444,7 +443,7 @@ impl Variable {
         }
     }
 
-    /// Bytes of the file that hold it, an array of so many positions.
+    /// The bytes of the file that store an array of this many positions.
     pub fn stored_bytes(&self, positions: u64) -> u64 {
         match &self.storage {
             Storage::Chunks { table, .. } => table.iter().map(|chunk| chunk.bytes).sum(),
@@ -453,7 +452,7 @@ impl Variable {
         }
     }
 
-    /// Whether its bytes are read and decoded here, and if not, why.
+    /// The reason why only the library can decode it; `None` if this crate can.
     pub fn needs_library(&self) -> Option<String> {
         match &self.storage {
             Storage::Library { why } => Some(why.clone()),

@@ -1,13 +1,13 @@
-//! A value index beside files of arrays: HDF5, netCDF, Parquet and `.npy`, which stay as they are.
+//! A value index next to array files (HDF5, netCDF, Parquet and `.npy`), which stay unchanged.
 //!
-//! Of each block of an array the index keeps between which values it lies ([`summary`]). A question in the
-//! language of conditions (kubist-expr) reads the blocks that can hold an answer ([`query`]): neighbours together
-//! where that is quicker ([`model`]), shared among threads by an adaptive schedule ([`schedule`]), a few blocks from
-//! a sorted copy ([`sorted`]). A file's bytes are read and decoded here ([`fetch`], [`decode`]); where they
-//! lie comes from its header ([`netcdf3`], [`parquet`]) or, for HDF5, from its own library in a process beside
-//! this one ([`library`]).
+//! For each block of an array the index stores the bounds of its values ([`summary`]). A query with a
+//! condition (kubist-expr) reads only the blocks that can contain results ([`query`]). Neighbouring blocks
+//! are read together where that is faster ([`model`]), an adaptive schedule distributes the work over threads
+//! ([`schedule`]), and a few blocks are read from a sorted copy ([`sorted`]). This crate reads and decodes
+//! the bytes ([`fetch`], [`decode`]). Their location comes from the file's header ([`netcdf3`], [`parquet`])
+//! or, for HDF5, from its own library in a separate process ([`library`]).
 //!
-//! Neither files nor indices are trusted: [`layout::Layout::check`] and [`sidecar::open`].
+//! Neither files nor indexes are trusted: [`layout::Layout::check`] and [`sidecar::open`].
 //!
 //! This crate knows nothing of tables.
 

@@ -1,9 +1,10 @@
-//! The formats' own library, in a process of its own.
+//! The HDF5 library, in a process of its own.
 //!
-//! HDF5 is read through h5py, which is Python's: where its arrays lie, and what only it can decode. The
-//! process has a memory limit of its own, and a file that makes the library crash ends that process alone.
+//! HDF5 is read through Python's h5py: it finds the arrays, and decodes chunks that only it can decode. The
+//! process has its own memory limit, and a file that crashes the library ends only that process.
 //!
-//! A request is a line of JSON. The answer is a line of JSON, which says how many bytes follow it.
+//! A request is one line of JSON. The response is one line of JSON, which gives the number of bytes that
+//! follow.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -20,26 +21,26 @@ use serde_json::{Value, json};
 use crate::layout::{Chunk, Layout, Storage, calendar};
 use crate::shape::Rect;
 
-/// Runs what answers, `kubist/indexing/library.py`, where Python finds the package, and nothing else of the package: to
-/// import that would take longer than the library itself.
+/// Runs `kubist/indexing/library.py` from the installed package without importing the package, which would
+/// take longer than the library itself.
 const START: &str = "import importlib.util, os, runpy; \
     package = importlib.util.find_spec('kubist').submodule_search_locations[0]; \
     runpy.run_path(os.path.join(package, 'indexing', 'library.py'), run_name='__main__')";
-/// Longer answers are not taken.
+/// Maximum lengths of a response.
 const LONGEST_LINE: u64 = 256 << 20;
 const LONGEST_ANSWER: u64 = 4 << 30;
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Bytes of a chunk in a table: number, offset, stored bytes, filters left out.
+/// Bytes of a chunk in a table: number, offset, stored bytes, skipped filters.
 const CHUNK_BYTES: usize = 32;
 
-/// The process, started when it is first asked.
+/// The library's process, started on first use.
 pub struct Library {
     python: PathBuf,
     running: Mutex<Option<Running>>,
 }
 
 struct Running {
-    /// The process that started it; one that was forked from that has no part in it.
+    /// The process that started it. A forked child must not use it.
     owner: u32,
     child: Child,
     input: ChildStdin,
@@ -49,7 +50,7 @@ struct Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if self.owner == std::process::id() {
-            // It holds nothing that could be lost; whether it had ended already does not matter.
+            // The process has no state to lose, and may have ended already.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -64,22 +65,22 @@ struct Head {
     bytes: u64,
     #[serde(default)]
     layout: Option<Layout>,
-    /// How many chunks each variable has.
+    /// The number of chunks of each variable.
     #[serde(default)]
     chunks: Vec<u64>,
 }
 
 impl Library {
-    /// Through this Python, which must find the package.
+    /// Uses this Python, which must find the package.
     pub fn new(python: &Path) -> Library {
         Library { python: python.to_path_buf(), running: Mutex::new(None) }
     }
 
-    /// Where the arrays of a file lie.
+    /// Returns the layout of a file.
     ///
     /// # Errors
     ///
-    /// `Invalid` names what the library says of the file, `Unavailable` that there is none; `Cancelled`.
+    /// `Invalid` with the library's message, `Unavailable` if there is no library; `Cancelled`.
     pub fn layout(&self, path: &Path, cancel: &Cancel) -> Result<Layout> {
         let (head, bytes) = self.ask(path, &json!({ "do": "layout", "path": raw(path) }), cancel)?;
         let odd = || Error::invalid(format!("{}: its library gave no sound answer", path.display()));
@@ -101,11 +102,11 @@ impl Library {
         Ok(layout)
     }
 
-    /// The stored numbers of a rectangle, as the file orders their bytes.
+    /// Returns the stored numbers of a rectangle, in the file's byte order.
     ///
     /// # Errors
     ///
-    /// `Damaged` names the variable and what the library says; `Unavailable`; `Cancelled`.
+    /// `Damaged` names the variable and has the library's message; `Unavailable`; `Cancelled`.
     pub fn read(&self, path: &Path, variable: &str, rect: &Rect, bytes: u64, cancel: &Cancel) -> Result<Vec<u8>> {
         let question =
             json!({ "do": "read", "path": raw(path), "variable": variable, "start": rect.start, "count": rect.count });
@@ -147,7 +148,7 @@ impl Library {
         let (head, bytes) = match answer {
             Ok(answer) => answer,
             Err(error) => {
-                // Whatever it says next would be taken for the answer to another question.
+                // Otherwise later output could be taken for the response to another request.
                 *running = None;
                 let what = match error.kind() {
                     std::io::ErrorKind::InvalidData => format!("gave no sound answer ({error})"),
@@ -193,7 +194,7 @@ impl Library {
     }
 }
 
-/// A path as JSON has it, whatever its bytes are.
+/// A path as bytes, because it need not be valid text.
 fn raw(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
@@ -222,7 +223,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A process that answers its first question with this, and later ones with a sound error.
+    /// A process that gives this response to its first request, and valid errors later.
     fn library(folder: &Path, first: &str) -> Library {
         let program = folder.join("python");
         let script = format!(

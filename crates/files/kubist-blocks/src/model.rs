@@ -1,27 +1,26 @@
-//! What a question costs, before it is asked: the I/O model of block indices, and which pieces are
-//! read together.
+//! The cost of a query before it runs: the I/O model of block indexes, and merging of pieces into requests.
 //!
 //! Source: Wu et al., "Optimizing the Query Performance of Block Index Through Data Analysis and I/O
-//! Modeling", SC17. Its upper bounds are reached by values that do not depend on each other. The number of
-//! requests with merging follows from the same assumption.
+//! Modeling", SC17. Independent values reach its upper bounds. The number of requests with merging follows
+//! from the same assumption.
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes that are read for nothing at most: what lies between is held in memory, and a measurement may be wrong.
+/// Maximum bytes between two merged pieces: they are held in memory, and the measurement may be wrong.
 const MOST_GAP: u64 = 16 << 20;
 
-/// A device as reads see it: a request takes `latency + bytes / bandwidth` at `workers` at once.
+/// A storage device: a request takes `latency + bytes / bandwidth`, with `workers` concurrent requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     /// Seconds.
     pub latency: f64,
-    /// Bytes in a second.
+    /// Bytes per second.
     pub bandwidth: f64,
     pub workers: usize,
 }
 
 impl Device {
-    /// The gap in bytes below which two pieces are read in one request (section 4.1 of the paper).
+    /// The gap in bytes below which two pieces are one request (section 4.1 of the paper).
     pub fn gap(&self) -> u64 {
         let gap = self.latency * self.bandwidth;
         if gap.is_finite() && gap > 0.0 { (gap as u64).min(MOST_GAP) } else { 0 }
@@ -33,7 +32,7 @@ impl Device {
     }
 }
 
-/// What is expected to be read.
+/// The expected reads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Expected {
     pub blocks: f64,
@@ -41,29 +40,30 @@ pub struct Expected {
     pub requests: f64,
 }
 
-/// For `elements` numbers of `width` bytes in blocks of `block_elements`, of which a share
-/// `selectivity` is selected, pieces up to `gap` bytes apart read together: propositions 3.1 to 3.3,
-/// and their like with merging.
+/// The expected reads for `elements` numbers of `width` bytes in blocks of `block_elements`. A fraction
+/// `selectivity` is selected, and pieces up to `gap` bytes apart are merged: propositions 3.1 to 3.3,
+/// extended to merging.
 pub fn expected(elements: u64, width: u64, block_elements: u64, selectivity: f64, gap: u64) -> Expected {
     let blocks = elements.div_ceil(block_elements.max(1)) as f64;
     let block_bytes = (block_elements * width) as f64;
-    // 1 - (1 - s)^(B/w), without loss where s is small.
+    // 1 - (1 - s)^(B/w), without loss of precision for small s.
     let hit = -(block_elements as f64 * (-selectivity.clamp(0.0, 1.0)).ln_1p()).exp_m1();
     let read = blocks * hit;
     let apart = (gap as f64 / block_bytes).floor();
-    // Requests begin at a hit block before which the last `apart` + 1 blocks were none.
+    // A request begins at a hit block if none of the last `apart` + 1 blocks was hit.
     let requests = hit + (blocks - 1.0).max(0.0) * hit * (1.0 - hit).powf(apart + 1.0);
-    // Merged requests read the gaps too: of the blocks that are not hit, those within a gap short enough.
+    // Merged requests also read the unhit blocks in short gaps.
     let between = (blocks - read) * short_gap_share(hit, apart);
     Expected { blocks: read, bytes: (read + between) * block_bytes, requests: requests.min(read.max(hit)) }
 }
 
-/// The share of the blocks not hit that lie in gaps of at most `apart` blocks: gaps have geometric lengths.
+/// The fraction of unhit blocks in gaps of at most `apart` blocks. The lengths of gaps have a geometric
+/// distribution.
 fn short_gap_share(hit: f64, apart: f64) -> f64 {
     if apart < 1.0 || hit <= 0.0 {
         return 0.0;
     }
-    // Of blocks not hit, a share (1-S)^d (1 + d S) lies in gaps longer than d.
+    // A fraction (1-S)^d (1 + d S) of the unhit blocks is in gaps longer than d.
     let miss = 1.0 - hit;
     1.0 - miss.powf(apart) * (1.0 + apart * hit)
 }
@@ -81,8 +81,8 @@ impl Piece {
     }
 }
 
-/// The requests that read all pieces, which ascend: neighbours up to `gap` bytes apart are one, as long
-/// as it has at most `most` bytes.
+/// Merges ascending pieces into requests: neighbours up to `gap` bytes apart, as long as the request has at
+/// most `most` bytes.
 pub fn merged(pieces: &[Piece], gap: u64, most: u64) -> Vec<Piece> {
     let mut requests: Vec<Piece> = Vec::new();
     for piece in pieces {
@@ -96,7 +96,7 @@ pub fn merged(pieces: &[Piece], gap: u64, most: u64) -> Vec<Piece> {
     requests
 }
 
-/// What a size of blocks is expected to cost.
+/// The expected cost of a block size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Advice {
     pub block_bytes: u64,
@@ -104,7 +104,7 @@ pub struct Advice {
     pub expected: Expected,
 }
 
-/// Sizes of blocks for questions of this selectivity on this device, the quickest first.
+/// Block sizes for queries of this selectivity on this device, the fastest first.
 pub fn advise(elements: u64, width: u64, selectivity: f64, device: &Device) -> Vec<Advice> {
     let mut advice: Vec<Advice> = (12..=22)
         .map(|power| {
@@ -123,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
     use rand::{Rng, SeedableRng, rngs::StdRng};
 
-    /// Blocks that are hit at random, merged as the reader does: the model's line.
+    /// Random hits, merged as the reader does, follow the model.
     #[test]
     fn random_blocks_lie_on_the_models_line() {
         let mut random = StdRng::seed_from_u64(7);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// Requests cover all pieces, do not overlap, and no split or union of two is quicker.
+        /// Requests cover all pieces, do not overlap, and no split or union of two is faster.
         #[test]
         fn merging_is_optimal(lengths in proptest::collection::vec((1u64..50, 1u64..50), 1..20), gap in 0u64..60) {
             let mut at = 0;
@@ -170,7 +170,7 @@ mod tests {
             }
             let cost = |bytes: u64, requests: u64| bytes + requests * gap;
             let ours = cost(requests.iter().map(|request| request.bytes).sum(), requests.len() as u64);
-            // Every other cut into runs of neighbours.
+            // Every other partition into runs of neighbours.
             for cuts in 0u32..1 << (pieces.len() - 1).min(12) {
                 let mut bytes = 0;
                 let mut count = 1;

@@ -1,32 +1,32 @@
-//! The header of netCDF's classic format (CDF-1, -2 and -5), as its specification has it:
+//! Parser for the header of netCDF's classic format (CDF-1, -2 and -5), by its specification:
 //! <https://docs.unidata.ucar.edu/netcdf-c/current/file_format_specifications.html>.
 
 use std::io::Read;
 
 use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Variable, calendar};
 
-/// Longer headers are not read.
+/// Maximum length of a header.
 const LONGEST_HEADER: u64 = 256 << 20;
 const DIMENSION: u32 = 10;
 const VARIABLE: u32 = 11;
 const ATTRIBUTE: u32 = 12;
 /// Attributes that name the variable with the bounds of a variable's cells.
 const BOUNDS: [&str; 2] = ["bounds", "climatology"];
-/// The number of records where a writer died before it said it.
+/// The number of records if a writer died before it stored the number.
 const STREAMING: [u64; 2] = [u32::MAX as u64, u64::MAX];
 
 type Outcome<T> = Result<T, String>;
 
-/// Whether a file begins as one of these.
+/// Whether a file begins like this format.
 pub fn is_one(head: &[u8]) -> bool {
     head.starts_with(b"CDF") && matches!(head.get(3), Some(1 | 2 | 5))
 }
 
-/// The arrays of a file of `file_bytes`, read from its begin.
+/// Parses the layout of a file of `file_bytes` from its beginning.
 ///
 /// # Errors
 ///
-/// What is wrong with the header.
+/// The fault of the header.
 pub fn layout(reader: &mut dyn Read, file_bytes: u64) -> Outcome<Layout> {
     let mut header = Header { reader, read: 0, wide: false, offsets: 4, file_bytes };
     let magic = header.take::<4>()?;
@@ -42,7 +42,7 @@ pub fn layout(reader: &mut dyn Read, file_bytes: u64) -> Outcome<Layout> {
     assemble(dimensions, record, records, raw, file_bytes)
 }
 
-/// A variable as the header has it.
+/// A variable as in the header.
 struct Raw {
     name: String,
     axes: Vec<usize>,
@@ -80,7 +80,7 @@ fn assemble(
     file_bytes: u64,
 ) -> Outcome<Layout> {
     let is_record = |variable: &Raw| record.is_some() && variable.axes.first().copied() == record;
-    // The bytes of one record of a variable, or of all of it.
+    // The bytes of one record of a variable, or of the whole variable.
     let bytes = |variable: &Raw| {
         let width = number(variable.kind).map_or(1, Number::bytes);
         let skip = usize::from(is_record(variable));
@@ -91,7 +91,7 @@ fn assemble(
     let mut stride = 0u64;
     for variable in &of_records {
         let own = bytes(variable)?;
-        // A single one is not padded.
+        // A single record variable is not padded.
         let padded = if of_records.len() == 1 { own } else { own.next_multiple_of(4) };
         stride = stride.checked_add(padded).ok_or("its records are too large")?;
     }
@@ -174,7 +174,7 @@ fn described(raw: Raw, stored: Number, storage: Storage) -> Variable {
     }
 }
 
-/// The bits of a stored number of this value, if there is one.
+/// The bits of a stored number with this value, if there is one.
 fn bits(number: Number, float: f64, whole: i128) -> Option<u64> {
     let mask = if number.bytes() == 8 { u64::MAX } else { (1 << (8 * number.bytes())) - 1 };
     let exact = float.is_finite() && float.fract() == 0.0;
@@ -223,7 +223,7 @@ impl Header<'_> {
         if self.offsets == 8 { self.take().map(u64::from_be_bytes) } else { self.word().map(u64::from) }
     }
 
-    /// Bytes, padded to four.
+    /// Reads bytes that are padded to a multiple of four.
     fn padded(&mut self, length: u64) -> Outcome<Vec<u8>> {
         // A header cannot be longer than its file.
         let most = self.file_bytes.min(LONGEST_HEADER);
@@ -242,10 +242,10 @@ impl Header<'_> {
         String::from_utf8(self.padded(length)?).map_err(|_| "a name in its header is not UTF-8".into())
     }
 
-    /// How many of these follow.
+    /// Reads the length of a list.
     fn list(&mut self, expected: u32) -> Outcome<u64> {
         let (tag, count) = (self.word()?, self.count()?);
-        // Each takes four bytes at least.
+        // Each element has at least four bytes.
         match (tag, count) {
             (0, 0) => Ok(0),
             (tag, count) if tag == expected && count <= self.file_bytes / 4 => Ok(count),
@@ -292,7 +292,7 @@ impl Header<'_> {
             }
             let attributes = self.attributes()?;
             let kind = self.word()?;
-            // Its size, which follows from its shape.
+            // The variable's size, which follows from its shape.
             self.count()?;
             let begin = self.offset()?;
             variables.push(Raw { name, axes, attributes, kind, begin });
@@ -328,8 +328,8 @@ fn value(kind: u32, bytes: &[u8]) -> Attribute {
 mod tests {
     use super::*;
 
-    /// Two dimensions, a record variable of two bytes and one of four, and a plain one.
-    /// And how long the header is.
+    /// Two dimensions, a record variable of two bytes and one of four, and a plain one. Also returns the
+    /// length of the header.
     fn sample() -> (Vec<u8>, usize) {
         let mut out = b"CDF\x01".to_vec();
         let word = |out: &mut Vec<u8>, value: u32| out.extend(value.to_be_bytes());

@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: one array, its axes named `dim0`, `dim1`, ..., the array after its file.
+//! NumPy's `.npy`: one array, named after its file, with axes `dim0`, `dim1`, ...
 
 use std::io::Read;
 use std::path::Path;
@@ -7,9 +7,11 @@ use kubist_files::NpyHeader;
 
 use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Variable};
 
+/// Parses the layout of a file.
+///
 /// # Errors
 ///
-/// What is wrong with the header.
+/// The fault of the header.
 pub fn layout(path: &Path, reader: &mut dyn Read) -> Result<Layout, String> {
     let header = NpyHeader::read(reader)?;
     let data_type = &header.element.data_type;
@@ -20,7 +22,7 @@ pub fn layout(path: &Path, reader: &mut dyn Read) -> Result<Layout, String> {
     }
     let axes = header.shape.len();
     let name = |axis: usize| format!("dim{axis}");
-    // In Fortran's order the first axis lies closest together: the same bytes with the axes turned around.
+    // In Fortran order the first axis is contiguous: the same bytes with the axes reversed.
     let order: Vec<usize> = if header.fortran_order { (0..axes).rev().collect() } else { (0..axes).collect() };
     let dimensions = order.iter().map(|axis| Dimension { name: name(*axis), length: header.shape[*axis] }).collect();
     let stem = path.file_stem().map_or_else(|| "array".into(), |stem| stem.to_string_lossy().into_owned());

@@ -1,4 +1,5 @@
-//! Parquet: its columns of numbers along one axis, `row`. Pages are pieces of the file, as many rows as they have.
+//! Parquet: its numeric columns along one axis, `row`. Pages are pieces of the file with variable numbers of
+//! rows.
 
 use std::path::Path;
 
@@ -11,18 +12,20 @@ use crate::layout::{Dimension, FileFormat, Layout, Number, Packing, Storage, Var
 /// The axis of all columns.
 const AXIS: &str = "row";
 
-/// The footer of a file; `with_pages`: for [`layout`].
+/// Reads the footer of a file; `with_pages`: for [`layout`].
 ///
 /// # Errors
 ///
-/// `Invalid`: it is damaged, or larger than the limits allow.
+/// `Invalid` if it is damaged or exceeds the limits.
 pub fn open(path: &Path, with_pages: bool) -> Result<Columns> {
     Columns::open(path, with_pages, Limits::default()).map_err(Error::invalid)
 }
 
+/// Returns the layout of a file.
+///
 /// # Errors
 ///
-/// `Invalid`: what of the file is damaged.
+/// `Invalid` names the damaged part.
 pub fn layout(columns: &Columns) -> Result<Layout> {
     let rows = columns.rows().map_err(Error::invalid)?;
     let (numbers, left_out) = columns.columns();

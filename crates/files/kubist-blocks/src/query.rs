@@ -1,4 +1,5 @@
-//! A question to files: which blocks can hold an answer, what is read for them, and what is found there.
+//! Runs a query on files: selects the blocks that can contain results, reads them and evaluates the
+//! condition.
 
 mod answers;
 mod hits;
@@ -33,41 +34,41 @@ use crate::schedule;
 use crate::shape::{Rect, positions};
 use crate::source::Reads;
 
-/// Tasks whose answers are held at once.
+/// Number of tasks whose results are in memory at once.
 const WAVE: usize = 256;
 
-/// From the first byte of a cell's values to the last; those without bytes of their own come last.
+/// The range of bytes of a cell's values. Cells without bytes of their own come last.
 type Extent = (u64, u64);
 
-/// A cell with its file and where it lies.
+/// A cell, with its file and range of bytes.
 type Placed = (usize, Extent, Cell);
 
-/// A block that may hold an answer.
+/// A block that may contain results.
 #[derive(Clone)]
 struct Cell {
     rect: Rect,
-    /// Every position in it is an answer.
+    /// Every position is a result.
     all: bool,
-    /// What is read of its sorted copy: block, and keys of the values.
+    /// The part of its sorted copy to read: block, and keys of the values.
     sorted: Option<(u64, u64, u64)>,
-    /// The places of the sample in it; `None`: they are not chosen yet, or there is no sample.
+    /// The places of the sample in it; `None` if they are not chosen yet, or there is no sample.
     places: Option<Vec<u32>>,
 }
 
 /// Blocks that one worker reads together.
 struct Task {
     member: usize,
-    /// It goes on where the one before ended.
+    /// The task starts where the one before ended.
     continues: bool,
     cells: Vec<Cell>,
 }
 
 impl Files {
-    /// The columns of an answer.
+    /// The columns of a result.
     ///
     /// # Errors
     ///
-    /// As of [`Grid::bind`].
+    /// As for [`Grid::bind`].
     pub fn schema(&self, question: &Question) -> Result<SchemaRef> {
         let grid = self.grid(&self.members[0], question)?;
         Ok(self.schema_of(&grid))
@@ -85,12 +86,12 @@ impl Files {
         Grid::bind(member.layout(), question, self.members.len() > 1)
     }
 
-    /// Hands the answers to `take` in the order of files and blocks; of a limited question at the end.
+    /// Passes the results to `take` in the order of files and blocks; with a limit, at the end.
     ///
     /// # Errors
     ///
-    /// What does not fit (`Expression`, `Invalid`), `Refused` if a file changed, `Damaged`, a storage error,
-    /// `Cancelled`, and what `take` reports.
+    /// `Expression` or `Invalid` for a wrong query, `Refused` if a file changed, `Damaged`, a storage error,
+    /// `Cancelled`, and errors of `take`.
     pub fn query(
         &self,
         question: &Question,
@@ -101,11 +102,11 @@ impl Files {
         self.asked(question, run, true, cancel, take)
     }
 
-    /// How many positions answer a question. Blocks that hold nothing but answers are not read.
+    /// Counts the matching positions. Blocks that match completely are not read.
     ///
     /// # Errors
     ///
-    /// As of `query`.
+    /// As for `query`.
     pub fn count(&self, question: &Question, run: &RunOptions, cancel: &Cancel) -> Result<Report> {
         self.asked(question, run, false, cancel, &mut |_| Ok(()))
     }
@@ -159,7 +160,7 @@ impl Files {
                     kept.take(found, take)?;
                 }
             }
-            // Of a sample that has as many answers as are asked for, those of lowest priority are those of all.
+            // If a sample has enough results, its results of lowest priority are those of all rows.
             match limit {
                 Some(limit) if report.rows < limit && asking.below != asking.asked() => {
                     asking.below = asking.next_look(limit, report.rows, &cells);
@@ -184,7 +185,7 @@ impl Files {
     }
 }
 
-/// The tasks of one part: every process plans all of them alike, from the index.
+/// The tasks of one part. Every process derives the same plan from the index.
 fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     let all = tasks.len() as u128;
     let at = |part: u64| (all * u128::from(part) / u128::from(parts.max(1))) as usize;
@@ -195,12 +196,12 @@ fn share(mut tasks: Vec<Task>, part: u64, parts: u64) -> Vec<Task> {
     own
 }
 
-/// What has a priority of its own in the answers.
+/// What gets a priority in the results.
 #[derive(Clone, Copy, PartialEq)]
 enum Drawn {
     Nothing,
     Places,
-    /// Blocks, or what larger must be read as one.
+    /// Blocks, or larger units that must be read as one.
     Blocks,
 }
 
@@ -212,7 +213,7 @@ struct Asking<'a> {
     options: &'a RunOptions,
     rows: bool,
     drawn: Drawn,
-    /// Places of a priority below it are looked at; `None`: all.
+    /// Only places of a lower priority are examined; `None`: all.
     below: Option<Threshold>,
     cancel: &'a Cancel,
     reads: Reads,
@@ -223,7 +224,7 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    /// For all rows of a question to these grids; nothing is read yet.
+    /// A query for all rows of these grids; nothing is read yet.
     fn new(
         files: &'a Files,
         grids: &'a [Grid],
@@ -257,7 +258,7 @@ impl Asking<'_> {
         self.options.gap.unwrap_or_else(|| self.files.members[member].device().gap())
     }
 
-    /// Whether only the number of answers counts, where all of a cell is one.
+    /// Whether only the count matters, so that cells that match completely are not read.
     fn is_counted(&self) -> bool {
         !self.rows && self.question.sample.is_none()
     }
@@ -274,7 +275,7 @@ impl Asking<'_> {
         let grid = &self.grids[0];
         let variable = &member.layout().variables[grid.driver];
         let (elements, width) = match &variable.storage {
-            // What is decoded is read by chunks, as long as they are stored.
+            // Encoded data is read in chunks of their stored length.
             Storage::Chunks { shape, table, .. } => {
                 let raw = positions(shape)?;
                 let stored: u64 = table.iter().map(|chunk| chunk.bytes).sum();

@@ -1,9 +1,9 @@
-//! Bytes of an index, read from the front and never past their end.
+//! A bounds-checked reader for the bytes of an index.
 
-/// What is wrong, in words that need a file's name before them.
+/// The error is a message without the file's name.
 type Outcome<T> = std::result::Result<T, String>;
 
-/// What has been read of a section.
+/// The unread part of a section.
 pub struct Reading<'a> {
     bytes: &'a [u8],
 }
@@ -34,7 +34,7 @@ impl<'a> Reading<'a> {
         self.take(4).map(|part| part.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)))
     }
 
-    /// Room for so many of `bytes` each.
+    /// Checks that `count` entries of `bytes` each are left.
     pub fn holds(&self, count: u64, bytes: usize) -> Outcome<usize> {
         match count.checked_mul(bytes as u64) {
             Some(needed) if needed <= self.bytes.len() as u64 => Ok(count as usize),

@@ -1,8 +1,8 @@
-//! Who reads what: the paper's adaptive schedule (section 4.2), over threads.
+//! Distributes tasks over threads by the paper's adaptive schedule (section 4.2).
 //!
-//! A share of the tasks is dealt evenly beforehand, which costs nothing and keeps neighbours together. The
-//! rest is handed out in runs that shrink: `ceil(left / (2 (workers - 1)))` tasks at a time, so that nobody
-//! waits long at the end for who got the slow part.
+//! A fraction of the tasks is assigned evenly in advance, which costs nothing and keeps neighbours together.
+//! The rest is assigned in shrinking runs of `ceil(left / (2 (workers - 1)))` tasks, so that at the end no
+//! thread waits long for a slow one.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,19 +12,20 @@ use std::time::Instant;
 use kubist_types::{Cancel, Error, Result};
 use serde::Serialize;
 
-/// The divisor of what is left.
+/// The divisor of the remaining tasks.
 const LAMBDA: usize = 2;
-/// The share dealt beforehand. Of 0, 1/4, 1/2, 3/4 and 9/10 this and 3/4 take the least time in `bench.means`.
+/// The fraction assigned in advance. Of 0, 1/4, 1/2, 3/4 and 9/10 this and 3/4 take the least time in
+/// `bench.means`.
 pub const THETA: f64 = 0.5;
 
-/// How tasks reach workers.
+/// How tasks are assigned to workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// All beforehand.
+    /// All in advance.
     Static,
     /// One at a time.
     Dynamic,
-    /// A share beforehand, the rest in shrinking runs.
+    /// A fraction in advance, the rest in shrinking runs.
     Adaptive { theta: f64 },
 }
 
@@ -36,7 +37,7 @@ impl Default for Policy {
 
 /// Tasks that wait for workers.
 pub struct Schedule {
-    /// What each worker was dealt.
+    /// The tasks assigned to each worker in advance.
     dealt: Vec<Range<usize>>,
     left: Mutex<Range<usize>>,
     policy: Policy,
@@ -55,12 +56,12 @@ impl Schedule {
         Schedule { dealt, left: Mutex::new(beforehand..tasks), policy }
     }
 
-    /// What a worker was dealt beforehand.
+    /// The tasks assigned to a worker in advance.
     pub fn dealt(&self, worker: usize) -> Range<usize> {
         self.dealt.get(worker).cloned().unwrap_or(0..0)
     }
 
-    /// The next run of what is left; an empty one at the end.
+    /// The next run of the remaining tasks; empty at the end.
     pub fn next(&self) -> Range<usize> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let run = match self.policy {
@@ -73,21 +74,21 @@ impl Schedule {
     }
 }
 
-/// How evenly workers were busy, in seconds.
+/// Busy time of the slowest and the fastest worker, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Balance {
     pub slowest: f64,
     pub fastest: f64,
 }
 
-/// What a worker did: answers by task, and the seconds that it took.
+/// A worker's results by task, and its time in seconds.
 type Done<T> = (Vec<(usize, T)>, f64);
 
-/// Does tasks on threads; answers come in the order of the tasks. The first error stops the rest.
+/// Runs tasks on threads and returns the results in task order. The first error stops the others.
 ///
 /// # Errors
 ///
-/// `Cancelled`, or what a task reports; `Internal` if one panics.
+/// `Cancelled`, or the error of a task; `Internal` if one panics.
 pub fn run<T: Send>(
     tasks: usize,
     workers: usize,

@@ -1,15 +1,15 @@
-//! Rectangles of index positions, and how an array is tiled by chunks and by the blocks inside them.
+//! Rectangles of positions, and the tiling of an array by chunks and by blocks within them.
 //!
-//! A block never crosses a chunk: what the library stores as one piece is read as one piece. An
-//! array without chunks is one chunk. Numbers of blocks and chunks are linear, the last axis
-//! fastest, blocks within their chunk.
+//! A block never crosses a chunk: a piece that the file stores as one is read as one. An array without chunks
+//! is one chunk. Blocks and chunks have linear numbers with the last axis fastest; blocks are numbered within
+//! their chunk.
 
 use kubist_types::{Error, Result};
 
-/// More positions than this are no array.
+/// Maximum number of positions of an array.
 const MOST_POSITIONS: u64 = 1 << 56;
 
-/// Index positions: on each axis `count` of them from `start`.
+/// A rectangle: on each axis `count` positions from `start`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rect {
     pub start: Vec<u64>,
@@ -22,7 +22,7 @@ impl Rect {
         Rect { start: vec![0; shape.len()], count: shape.to_vec() }
     }
 
-    /// How many positions it has.
+    /// The number of positions.
     pub fn len(&self) -> u64 {
         self.count.iter().product()
     }
@@ -31,7 +31,7 @@ impl Rect {
         self.count.contains(&0)
     }
 
-    /// The common part; `None` if there is none.
+    /// The intersection; `None` if it is empty.
     pub fn intersect(&self, other: &Rect) -> Option<Rect> {
         let mut both = self.clone();
         for axis in 0..self.start.len() {
@@ -45,7 +45,7 @@ impl Rect {
         Some(both)
     }
 
-    /// What lies below a position of an axis, and what lies from it on.
+    /// Splits the rectangle at a position of an axis.
     fn cut(&self, axis: usize, at: u64) -> (Rect, Rect) {
         let (mut below, mut above) = (self.clone(), self.clone());
         below.count[axis] = at - self.start[axis];
@@ -53,14 +53,14 @@ impl Rect {
         (below, above)
     }
 
-    /// Only these axes.
+    /// The projection onto these axes.
     pub fn project(&self, axes: &[usize]) -> Rect {
         let of = |values: &[u64]| axes.iter().map(|axis| values[*axis]).collect();
         Rect { start: of(&self.start), count: of(&self.count) }
     }
 
-    /// Calls `each` with the position of the first element of every row, a row being a run along
-    /// the trailing axes from `axis` on.
+    /// Calls `each` with the first position of every row. A row is a run along the trailing axes from `axis`
+    /// on.
     pub fn rows(&self, axis: usize, each: &mut dyn FnMut(&[u64])) {
         if self.is_empty() {
             return;
@@ -84,7 +84,7 @@ impl Rect {
     }
 }
 
-/// How many positions lie between neighbours of each axis of a dense array.
+/// The distance between neighbours along each axis of a dense array, in positions.
 pub fn strides(shape: &[u64]) -> Vec<u64> {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {
@@ -93,11 +93,11 @@ pub fn strides(shape: &[u64]) -> Vec<u64> {
     strides
 }
 
-/// How many positions an array has.
+/// The number of positions of an array.
 ///
 /// # Errors
 ///
-/// `Invalid` if they are too many to be an array.
+/// `Invalid` if there are too many.
 pub fn positions(shape: &[u64]) -> Result<u64> {
     let product = shape.iter().try_fold(1u64, |product, length| product.checked_mul(*length));
     match product {
@@ -108,7 +108,7 @@ pub fn positions(shape: &[u64]) -> Result<u64> {
     }
 }
 
-/// An array's chunks, and the blocks inside them.
+/// An array's chunks, and the blocks within them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiling {
     shape: Vec<u64>,
@@ -121,11 +121,11 @@ pub struct Tiling {
 }
 
 impl Tiling {
-    /// `block` is clipped to the chunk.
+    /// Creates a tiling. `block` is clipped to the chunk.
     ///
     /// # Errors
     ///
-    /// `Invalid` if lengths are zero, differ in number, or multiply to too many blocks.
+    /// `Invalid` if lengths are zero, differ in number, or give too many blocks.
     pub fn new(shape: &[u64], chunk: &[u64], block: &[u64]) -> Result<Tiling> {
         let odd = || Error::Invalid(format!("chunks of {chunk:?} with blocks of {block:?} tile no array of {shape:?}"));
         if chunk.len() != shape.len() || block.len() != shape.len() || chunk.contains(&0) || block.contains(&0) {
@@ -158,12 +158,12 @@ impl Tiling {
         self.inner.iter().product()
     }
 
-    /// How many blocks there are, with those of chunks at the edge that hold nothing.
+    /// The number of blocks, including empty ones of chunks at the edge.
     pub fn blocks(&self) -> u64 {
         self.chunks() * self.blocks_in_chunk()
     }
 
-    /// How many blocks hold something.
+    /// The number of non-empty blocks.
     pub fn filled(&self) -> u64 {
         let along = |axis: usize| {
             let (length, chunk, block) = (self.shape[axis], self.chunk[axis], self.block[axis]);
@@ -172,19 +172,18 @@ impl Tiling {
         (0..self.shape.len()).map(along).product()
     }
 
-    /// The chunk of a block.
     pub fn chunk_of(&self, block: u64) -> u64 {
         block / self.blocks_in_chunk()
     }
 
-    /// The positions of a chunk that lie in the array.
+    /// The positions of a chunk within the array.
     pub fn chunk_rect(&self, chunk: u64) -> Rect {
         let at = unravel(chunk, &self.chunks);
         let start: Vec<u64> = at.iter().zip(&self.chunk).map(|(at, length)| at * length).collect();
         self.clipped(start, &self.chunk)
     }
 
-    /// The positions of a block that lie in the array: perhaps none.
+    /// The positions of a block within the array, perhaps none.
     pub fn rect(&self, block: u64) -> Rect {
         let chunk = self.chunk_rect(self.chunk_of(block));
         let at = unravel(block % self.blocks_in_chunk(), &self.inner);
@@ -201,7 +200,7 @@ impl Tiling {
         Rect { count: count.collect(), start }
     }
 
-    /// Chunks along each axis that have positions in `rect`, which has some: the first, and how many.
+    /// The chunks along each axis that overlap `rect`, which is not empty: the first, and their number.
     fn spans(&self, rect: &Rect) -> Rect {
         let span = |axis: usize| {
             let first = rect.start[axis] / self.chunk[axis];
@@ -212,12 +211,12 @@ impl Tiling {
         Rect { start, count }
     }
 
-    /// How many chunks have positions in `rect`.
+    /// The number of chunks that overlap `rect`.
     pub fn count_over(&self, rect: &Rect) -> u64 {
         if rect.is_empty() { 0 } else { self.spans(rect).len() }
     }
 
-    /// The chunks that have positions in `rect`, ascending.
+    /// The chunks that overlap `rect`, ascending.
     pub fn chunks_over(&self, rect: &Rect) -> Vec<u64> {
         let mut found = Vec::new();
         if rect.is_empty() {
@@ -230,7 +229,7 @@ impl Tiling {
         found
     }
 
-    /// The blocks of a chunk that have positions in `rect`, ascending.
+    /// The blocks of a chunk that overlap `rect`, ascending.
     pub fn blocks_of(&self, chunk: u64, rect: &Rect) -> impl Iterator<Item = u64> {
         let mut found = Vec::new();
         let of = self.chunk_rect(chunk);
@@ -250,13 +249,13 @@ impl Tiling {
         found.into_iter()
     }
 
-    /// The blocks that have positions in `rect`, ascending.
+    /// The blocks that overlap `rect`, ascending.
     pub fn blocks_over(&self, rect: &Rect) -> Vec<u64> {
         self.chunks_over(rect).into_iter().flat_map(|chunk| self.blocks_of(chunk, rect)).collect()
     }
 
-    /// Cuts a rectangle in two along the border of a chunk or, inside one, of a block: the one nearest to its
-    /// middle along the axis with most of them; `None` if all of it lies in one block.
+    /// Splits a rectangle at the border of a chunk or, within one chunk, of a block. It takes the border
+    /// nearest to the middle of the axis with most of them; `None` if the rectangle is within one block.
     pub fn halves(&self, rect: &Rect) -> Option<(Rect, Rect)> {
         if rect.is_empty() {
             return None;
@@ -290,8 +289,8 @@ pub fn unravel(mut number: u64, lengths: &[u64]) -> Vec<u64> {
     at
 }
 
-/// A block of at most `bytes` in a chunk: without cuts to keep together (`cubes`), the longest
-/// axis is halved until it fits; else whole trailing axes, which lie side by side in the file.
+/// Returns the shape of a block of at most `bytes` in a chunk. With `cubes`, the longest axis is halved until
+/// the block fits; otherwise the block has complete trailing axes, which are contiguous in the file.
 pub fn block_shape(chunk: &[u64], element_bytes: u64, bytes: u64, cubes: bool) -> Vec<u64> {
     let most = (bytes / element_bytes).max(1);
     let mut block: Vec<u64> = chunk.iter().map(|length| (*length).max(1)).collect();
@@ -319,7 +318,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every position lies in one block, and a search by rectangle finds it.
+        /// Every position is in one block, and a search by rectangle finds it.
         #[test]
         fn blocks_tile_the_array(
             lengths in proptest::collection::vec((1u64..9, 1u64..5, 1u64..4), 1..4),
@@ -352,7 +351,7 @@ mod tests {
             expected.dedup();
             prop_assert_eq!(tiling.blocks_over(&part), expected.clone());
             prop_assert_eq!(tiling.count_over(&part), tiling.chunks_over(&part).len() as u64);
-            // Halves of halves are its blocks.
+            // Repeated halving yields the blocks.
             let (mut open, mut leaves) = (vec![part.clone()], Vec::new());
             while let Some(rect) = open.pop() {
                 match tiling.halves(&rect) {

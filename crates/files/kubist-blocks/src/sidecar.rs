@@ -1,7 +1,7 @@
-//! An index as a file, `FILE.kubix`: FORMAT.md, chapter "Indices of files", has each byte.
+//! The file of an index, `FILE.kubix`: FORMAT.md, chapter "Indices of files", has each byte.
 //!
-//! Whoever opens one may have got it from a stranger: lengths are held against the file's size, sums are
-//! checked, and what the layout says is checked against the indexed file before a byte of it is read.
+//! An index may come from an untrusted source. Lengths are compared with the file's size, checksums are
+//! verified, and the layout is checked against the indexed file before any byte of that file is read.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -21,22 +21,22 @@ use crate::sorted::{Sorted, SortedBlock};
 use crate::source::Key;
 use crate::summary::{self, Summaries, Summary};
 
-/// What is wrong, in words that need a file's name before them.
+/// The error is a message without the file's name.
 type Outcome<T> = std::result::Result<T, String>;
 
 const MAGIC: &[u8; 8] = b"KUBIX\r\n\x1a";
 const VERSION: u32 = 1;
 const HEADER: usize = 120;
-/// Bytes that are read of an index at once, before it is known how long its parts are.
+/// Bytes of an index that are read at once, before the lengths of its sections are known.
 const FIRST_READ: u64 = 64 << 10;
-/// Bytes of a chunk, or of a page, in the tables of where they lie.
+/// Bytes of a chunk or page in the tables of locations.
 const PIECE: usize = 28;
-/// A description is JSON of a bounded length.
+/// Maximum length of the description, which is JSON.
 const LONGEST_DESCRIPTION: u64 = 64 << 20;
-/// Chunks and blocks are of a bounded number.
+/// Maximum length of the tables of chunks and blocks.
 const LONGEST_SECTION: u64 = 2 << 30;
 
-/// What is known of a variable.
+/// The index of a variable.
 #[derive(Clone, Debug)]
 pub struct Indexed {
     pub tiling: Tiling,
@@ -44,22 +44,22 @@ pub struct Indexed {
     pub sorted: Option<Sorted>,
 }
 
-/// What is known of a file.
+/// The index of a file.
 #[derive(Clone, Debug)]
 pub struct Index {
     pub key: Key,
     pub layout: Layout,
     pub device: Device,
-    /// How large its blocks were asked to be, and which share of them to have a sorted copy.
+    /// The requested block size, and the requested fraction of blocks with a sorted copy.
     pub block: Block,
     pub sorted: f64,
-    /// By variable; `None`: not indexed.
+    /// By variable; `None` if not indexed.
     pub variables: Vec<Option<Indexed>>,
-    /// Blocks that could not be read, in words.
+    /// Messages about blocks that could not be read.
     pub damaged: Vec<String>,
     /// Bytes of the index itself.
     pub bytes: u64,
-    /// Where its sorted values are.
+    /// The path of the index, which has the sorted values.
     pub path: PathBuf,
 }
 
@@ -76,18 +76,18 @@ struct Description {
 #[derive(Serialize, Deserialize)]
 struct Part {
     block: Vec<u64>,
-    /// Sorted blocks; the directory has them.
+    /// The number of sorted blocks, which the directory lists.
     sorted: Option<u64>,
 }
 
-/// The name of a file's index: beside it, or in another folder.
+/// The path of a file's index: next to the file, or in another folder.
 pub fn path_of(file: &Path, into: Option<&Path>) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_os_string();
     name.push(".kubix");
     into.map_or_else(|| file.with_file_name(&name), |into| into.join(&name))
 }
 
-/// A sidecar that is being written. Sorted values go to it first, as they are made.
+/// An index that is being written. Sorted values are written first, as they are made.
 pub struct Writing {
     file: BufWriter<File>,
     temporary: PathBuf,
@@ -97,9 +97,11 @@ pub struct Writing {
 }
 
 impl Writing {
+    /// Creates a temporary file for the index.
+    ///
     /// # Errors
     ///
-    /// `Permission` says where else it can go; a storage error.
+    /// `Permission` names an alternative location; a storage error.
     pub fn create(path: &Path) -> Result<Writing> {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".{}.tmp", std::process::id()));
@@ -124,7 +126,7 @@ impl Writing {
         Error::io(format!("cannot write {}: {error}", self.path.display()), error)
     }
 
-    /// Appends bytes; the answer is where they are.
+    /// Appends bytes and returns their offset.
     ///
     /// # Errors
     ///
@@ -136,11 +138,11 @@ impl Writing {
         Ok(at)
     }
 
-    /// Writes the rest and gives the file its name.
+    /// Writes the remaining sections and renames the file.
     ///
     /// # Errors
     ///
-    /// A storage error; the file is then as before.
+    /// A storage error; an older index is then unchanged.
     pub fn finish(mut self, index: &Index) -> Result<u64> {
         let sections = sections(index)?;
         let mut header = Vec::with_capacity(HEADER);
@@ -174,7 +176,7 @@ impl Writing {
 impl Drop for Writing {
     fn drop(&mut self) {
         if !self.done {
-            // Half of an index helps nobody; if it stays, its name says what it was.
+            // Best effort: a remaining file is recognizable by its name.
             let _ = std::fs::remove_file(&self.temporary);
         }
     }
@@ -241,7 +243,7 @@ pub fn open(path: &Path) -> Result<Index> {
     if length < HEADER as u64 {
         return Err(damaged("it is too short for an index".into()));
     }
-    // Most indices come whole with their first bytes.
+    // Most indexes fit into the first read.
     let mut head = vec![0; length.min(FIRST_READ) as usize];
     file.read_exact_at(&mut head, 0).map_err(io)?;
     let header = &head[..HEADER];
@@ -338,7 +340,7 @@ pub fn parsed(sections: &[impl AsRef<[u8]>], key: Key) -> Outcome<Index> {
             continue;
         };
         let tiling = layout.tiled(variable, &part.block).map_err(|error| error.to_string())?;
-        // Lengths are held against the section before memory is taken for them.
+        // Lengths are compared with the section before memory is allocated.
         let chunks = summary::written(variable, &tiling).map_or(tiling.chunks(), |written| written.len() as u64);
         reading.holds(chunks.saturating_mul(tiling.blocks_in_chunk()), summary::BYTES)?;
         let mut summaries = Summaries::new(variable, &tiling);

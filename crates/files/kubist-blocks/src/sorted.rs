@@ -1,9 +1,9 @@
-//! Sorted copies of a few blocks: their numbers ascending, with their places in the block.
+//! Sorted copies of a few blocks: their numbers in ascending order, with their places in the block.
 //!
-//! A block that has values far apart is hit by most questions and holds little of what is asked. A copy in
-//! order, in segments of [`SEGMENT`] entries with a table of where each begins, is read only as far as the
-//! condition reaches (section 4.3 of the paper). A segment holds its values, then its places: one
-//! request brings both.
+//! A block with a wide range of values is hit by most queries and contains few of their results. Of a sorted
+//! copy a query reads only the part that matches its condition (section 4.3 of the paper). The copy has
+//! segments of [`SEGMENT`] entries, with a table of their first keys. A segment has its values, then its
+//! places, so one request reads both.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::fetch::Found;
 use crate::layout::Variable;
 use crate::reading::Reading;
 
-/// What is wrong, in words that need a file's name before them.
+/// The error is a message without the file's name.
 type Outcome<T> = std::result::Result<T, String>;
 
 /// Entries of a segment.
@@ -31,19 +31,19 @@ pub struct Sorted {
     pub blocks: Vec<(u64, SortedBlock)>,
 }
 
-/// Where a block's sorted copy lies.
+/// The location of a block's sorted copy.
 #[derive(Clone, Debug)]
 pub struct SortedBlock {
     pub offset: u64,
-    /// Numbers in it: neither missing nor NaN.
+    /// The number of entries: neither missing nor NaN.
     pub count: u32,
     /// Bytes of a place.
     place_bytes: u8,
-    /// Of each segment the least key and the checksum.
+    /// The lowest key and the checksum of each segment.
     segments: Vec<(u64, u32)>,
 }
 
-/// Values and their places, as they come of a sorted copy.
+/// Values and their places from a sorted copy.
 pub struct Slice {
     pub values: ArrayRef,
     pub places: Vec<u32>,
@@ -56,7 +56,7 @@ impl Sorted {
     }
 }
 
-/// The sorted copy of a block.
+/// Encodes the sorted copy of a block.
 pub fn encode(variable: &Variable, found: &Found<'_>) -> Option<(SortedBlock, Vec<u8>)> {
     let width = variable.number.bytes() as usize;
     let (stored, values): (Cow<'_, [u8]>, ArrayRef) = match found {
@@ -83,7 +83,7 @@ pub fn encode(variable: &Variable, found: &Found<'_>) -> Option<(SortedBlock, Ve
     Some((block, bytes))
 }
 
-/// The places of numbers in the order of their keys; those of equal keys ascend.
+/// The places of numbers in key order; places of equal keys ascend.
 fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
     let count = u32::try_from(keys.len()).ok()?;
     let (low, high) = order::number_keys(values.data_type());
@@ -92,7 +92,7 @@ fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
         |key: u64, place: u32| (low..=high).contains(&key) && nulls.is_none_or(|nulls| nulls.is_valid(place as usize));
     let numbers = keys.iter().copied().zip(0..count).filter(|(key, place)| is_number(*key, *place));
     if keys.iter().all(|key| *key <= u64::from(u32::MAX)) {
-        // In one word each.
+        // Key and place in one word.
         let mut entries: Vec<u64> = numbers.map(|(key, place)| key << 32 | u64::from(place)).collect();
         sort(&mut entries, |entry| entry >> 32);
         return Some(entries.into_iter().map(|entry| entry as u32).collect());
@@ -102,7 +102,7 @@ fn in_order(keys: &[u64], values: &ArrayRef) -> Option<Vec<u32>> {
     Some(entries.into_iter().map(|(_, place)| place).collect())
 }
 
-/// Numbers in their order, on their way to bytes.
+/// Numbers in key order, to be encoded.
 struct Entries<'a> {
     places: &'a [u32],
     place_bytes: usize,
@@ -110,7 +110,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// By segments, with the checksum of each.
+    /// Encodes the segments, and returns the checksum of each.
     fn bytes<const N: usize>(&self, stored: &[u8]) -> (Vec<u8>, Vec<u32>) {
         let (cells, _) = stored.as_chunks::<N>();
         let mut bytes = Vec::with_capacity(self.places.len() * (N + self.place_bytes));
@@ -134,13 +134,12 @@ impl Entries<'_> {
     }
 }
 
-/// Bits that are looked at in one step.
+/// Bits per step of the radix sort.
 const DIGIT: u32 = 11;
-/// Fewer entries are not worth counting digits.
+/// Below this number of entries a comparison sort is faster.
 const FEW: usize = 1024;
 
-/// By their keys, a digit at a time from the lowest; those of equal keys stay in order. Digits in which all keys agree
-/// need no step.
+/// Stable radix sort by key, from the lowest digit. Digits that are equal in all keys are skipped.
 fn sort<T: Copy + Default>(entries: &mut Vec<T>, key: impl Fn(&T) -> u64) {
     if entries.len() < FEW {
         entries.sort_by_key(key);
@@ -168,7 +167,7 @@ fn sort<T: Copy + Default>(entries: &mut Vec<T>, key: impl Fn(&T) -> u64) {
 }
 
 impl SortedBlock {
-    /// Bytes of an entry in the directory at least.
+    /// Minimum bytes of an entry in the directory.
     pub const LEAST_BYTES: usize = 21;
 
     pub fn write(&self, block: u64, out: &mut Vec<u8>) {
@@ -182,9 +181,11 @@ impl SortedBlock {
         }
     }
 
+    /// Reads an entry of the directory.
+    ///
     /// # Errors
     ///
-    /// What does not fit.
+    /// The fault of the entry.
     pub fn read(reading: &mut Reading<'_>) -> Outcome<(u64, SortedBlock)> {
         let (block, offset, count) = (reading.word()?, reading.word()?, reading.half()?);
         let place_bytes = reading.take(1)?[0];
@@ -198,12 +199,12 @@ impl SortedBlock {
 
     /// The segments with keys from `low` to `high`.
     fn segments_of(&self, low: u64, high: u64) -> Range<usize> {
-        // A segment that begins at or above `low` may be preceded by one that reaches into it.
+        // The segment before the first one at or above `low` may contain it.
         let first = self.segments.partition_point(|(key, _)| *key < low).saturating_sub(1);
         first..self.segments.partition_point(|(key, _)| *key <= high)
     }
 
-    /// Where the entries with keys from `low` to `high` lie in the index: offset and bytes.
+    /// The location in the index of entries with keys from `low` to `high`: offset and bytes.
     pub fn extent(&self, width: u64, low: u64, high: u64) -> (u64, u64) {
         let segments = self.segments_of(low, high);
         let entry = width + u64::from(self.place_bytes);
@@ -211,7 +212,7 @@ impl SortedBlock {
         (self.offset + (segments.start * SEGMENT) as u64 * entry, entries as u64 * entry)
     }
 
-    /// The entries with keys from `low` to `high`, and a few around them; `None` if there are none.
+    /// Reads the entries with keys from `low` to `high`, and a few around them; `None` if there are none.
     ///
     /// # Errors
     ///
@@ -264,7 +265,7 @@ mod tests {
             count in prop_oneof![0usize..40, 1000usize..3000],
             seed in any::<u64>(),
         ) {
-            // Few keys or many, of few bits or all.
+            // Few or many keys, of few bits or all.
             let keys: Vec<u64> = (0..count as u64).map(|at| xxhash_rust::xxh3::xxh3_64_with_seed(&at.to_le_bytes(), seed) >> key).collect();
             let values: ArrayRef = Arc::new(UInt64Array::from(keys.clone()));
             let mut expected: Vec<u32> = (0..count as u32).collect();

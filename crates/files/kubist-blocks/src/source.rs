@@ -1,4 +1,4 @@
-//! A file of arrays, open: which file it is, what lies where, and reads that are counted.
+//! An open file of arrays: its identity, its layout, and counted reads.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -18,24 +18,24 @@ use crate::library::Library;
 use crate::model::Device;
 use crate::{netcdf3, npy, parquet};
 
-/// Bytes hashed at the begin of a file, and at each of some places in it.
+/// Bytes hashed at the beginning of a file and at each of the further places, and the number of places.
 const HASHED: u64 = 4096;
 const PLACES: u64 = 16;
-/// HDF5's signature, at the begin or at a power of two from 512 on.
+/// HDF5's signature, at offset 0 or at a power of two from 512 on.
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 const PARQUET: &[u8] = b"PAR1";
 
-/// Which file an index is of.
+/// The identity of an indexed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     pub bytes: u64,
     /// Nanoseconds since 1970.
     pub modified: i64,
-    /// Of its first bytes and of places spread over it.
+    /// Hash of its first bytes and of places spread over it.
     pub hash: u64,
 }
 
-/// What reads took, counted by all threads of a question.
+/// Counters of reads by all threads of a query.
 #[derive(Debug, Default)]
 pub struct Reads {
     pub requests: AtomicU64,
@@ -50,16 +50,17 @@ pub struct Source {
     key: Key,
     pub layout: Layout,
     library: Option<Arc<Library>>,
-    /// The footer of Parquet, once it is needed.
+    /// The footer of Parquet, read on first use.
     columns: OnceLock<Columns>,
 }
 
 impl Source {
-    /// Opens a file and finds out where its arrays lie; `library` is for formats that need theirs.
+    /// Opens a file and reads its layout; `library` is for formats that need one.
     ///
     /// # Errors
     ///
-    /// `Missing`, `Permission`, a storage error; `Invalid` if it is none of the formats, or its header is damaged.
+    /// `Missing`, `Permission`, a storage error; `Invalid` if its format is not supported, or its header is
+    /// damaged.
     pub fn open(path: &Path, library: Option<&Arc<Library>>, cancel: &Cancel) -> Result<Source> {
         let file = open(path)?;
         let key = key(path, &file)?;
@@ -83,7 +84,7 @@ impl Source {
         Ok(Source { path: path.to_path_buf(), file, key, layout, library: library.cloned(), columns })
     }
 
-    /// Opens a file whose layout an index knows; the file must be the one that was indexed.
+    /// Opens an indexed file with the layout from the index. The file must be unchanged.
     ///
     /// # Errors
     ///
@@ -106,6 +107,8 @@ impl Source {
         &self.key
     }
 
+    /// The library of this file's format.
+    ///
     /// # Errors
     ///
     /// `Unavailable` if there is none.
@@ -138,7 +141,7 @@ impl Source {
     /// `Damaged` if the file ends before, or a storage error.
     pub fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>> {
         let wanted = bytes as usize;
-        // Into memory that nobody fills before.
+        // Into uninitialized memory, to avoid filling it twice.
         let mut out = Vec::with_capacity(wanted);
         while out.len() < wanted {
             let at = offset.saturating_add(out.len() as u64);
@@ -156,12 +159,12 @@ impl Source {
                 }
             }
         }
-        // More memory than was asked for is filled too.
+        // The capacity may be larger than requested.
         out.truncate(wanted);
         Ok(out)
     }
 
-    /// An answer counts only if the file stayed as it was while it was read.
+    /// Checks that the file did not change during the reads.
     ///
     /// # Errors
     ///
@@ -174,19 +177,19 @@ impl Source {
         }
     }
 
-    /// Measures the device that the file lies on, at `workers` at once: small and large reads at
-    /// places that the page cache was asked to drop. Medians: other programs delay some of them.
+    /// Measures the file's device with `workers` concurrent reads: small and large ones, at places that the
+    /// page cache was asked to drop. Uses medians, because other programs delay some reads.
     ///
     /// # Errors
     ///
-    /// As of `read`.
+    /// As for `read`.
     pub fn measure(&self, workers: usize) -> Result<Device> {
         let (small, large) = (4096u64, 1 << 20);
         let time = |bytes: u64, count: u64| -> Result<f64> {
             let room = self.key.bytes.saturating_sub(bytes).max(1);
             let places: Vec<u64> = (0..count).map(|at| (at * room / count) & !4095).collect();
             for place in &places {
-                // Only advice: where it is not taken, the cache is measured, which is what will be read.
+                // A hint: if it is ignored, the cache is measured, which later reads will use too.
                 let _ = rustix::fs::fadvise(
                     &self.file,
                     *place,
@@ -205,7 +208,7 @@ impl Source {
             Ok(seconds[seconds.len() / 2])
         };
         if self.key.bytes < 4 * large {
-            // Too small to tell; a common solid-state disk.
+            // Too small to measure: a typical solid-state disk.
             return Ok(Device { latency: 1e-4, bandwidth: 1e9, workers });
         }
         let count = (self.key.bytes / large).clamp(4, 16);
@@ -231,11 +234,11 @@ fn stamp_of(metadata: &std::fs::Metadata) -> (u64, i64) {
     (metadata.len(), seconds.saturating_add(metadata.mtime_nsec()))
 }
 
-/// Whether a file is, by its size and its time, still the one of this key.
+/// Checks by size and modification time that a file still has this key.
 ///
 /// # Errors
 ///
-/// `Missing`, a storage error; `Refused` if it is not.
+/// `Missing`, a storage error; `Refused` if it changed.
 pub fn is_still(path: &Path, expected: &Key) -> Result<()> {
     let metadata = std::fs::metadata(path).map_err(|error| cannot_open(path, error))?;
     let (bytes, modified) = stamp_of(&metadata);
@@ -277,7 +280,7 @@ fn key(path: &Path, file: &File) -> Result<Key> {
     Ok(Key { bytes, modified, hash: hash.digest() })
 }
 
-/// What a file is, by its first bytes.
+/// The format of a file, by its first bytes.
 fn format(path: &Path, file: &File) -> Result<FileFormat> {
     let mut head = [0; 8];
     let failed = |error: std::io::Error| Error::io(format!("cannot read {}: {error}", path.display()), error);
@@ -305,7 +308,7 @@ fn format(path: &Path, file: &File) -> Result<FileFormat> {
     )))
 }
 
-/// Whether a file is one of these.
+/// Whether a file has one of these formats.
 pub fn is_array_file(path: &Path) -> bool {
     open(path).and_then(|file| format(path, &file)).is_ok()
 }

@@ -1,9 +1,10 @@
-//! Which blocks gain most of a sorted copy.
+//! Selects the blocks that gain most from a sorted copy.
 //!
-//! A copy spares what a question would read of a block beside its answers. Copies of all blocks are about as large,
-//! so the gain for each byte is how often a block is hit: by how many of the questions its values span. Questions are
-//! taken to begin anywhere among the values, and as often in a tail as in the middle: a span is measured in log-odds
-//! of ranks. Ranks come of a sample of all values, and, beyond it, of the ends of blocks.
+//! A copy saves the values that a query would read in a block without using them. All copies have about the
+//! same size, so the gain per byte is the frequency of hits: the fraction of queries whose values a block
+//! spans. Queries are assumed to start anywhere among the values, as often in a tail as in the middle, so a
+//! span is measured in log-odds of ranks. Ranks come from a sample of all values and, beyond it, from the
+//! bounds of blocks.
 
 use arrow_array::{Array, ArrayRef};
 use kubist_index::order;
@@ -13,10 +14,10 @@ use crate::fetch::Found;
 use crate::layout::Variable;
 use crate::summary::Summary;
 
-/// Values that are kept of each block.
+/// Sampled values per block.
 const SAMPLED: usize = 64;
 
-/// Keys of some numbers of a block, evenly spread over its places.
+/// Keys of some numbers of a block, evenly spaced.
 pub fn sampled(variable: &Variable, found: &Found<'_>) -> Vec<u64> {
     let width = variable.number.bytes() as usize;
     let count = match found {
@@ -35,7 +36,7 @@ pub fn sampled(variable: &Variable, found: &Found<'_>) -> Vec<u64> {
     some.iter().flat_map(numbers).collect()
 }
 
-/// Keys of what is neither missing nor NaN.
+/// Keys of values that are neither missing nor NaN.
 fn numbers(values: &ArrayRef) -> Vec<u64> {
     let (low, high) = order::number_keys(values.data_type());
     let keys = order::keys(values).unwrap_or_default();
@@ -43,10 +44,10 @@ fn numbers(values: &ArrayRef) -> Vec<u64> {
     keys.into_iter().enumerate().filter(is_number).map(|(_, key)| key).collect()
 }
 
-/// A block, what is known of it, and keys of some of its values.
+/// A block, its summary, and keys of some of its values.
 pub type Looked = (u64, Summary, Vec<u64>);
 
-/// How values of an array are spread, by a sample of them and the ends of blocks.
+/// The distribution of an array's values, from a sample and the bounds of blocks.
 pub struct Scale {
     sample: Vec<u64>,
     least: Vec<u64>,
@@ -55,7 +56,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Of blocks with so many values.
+    /// The distribution of blocks with `values` values in total.
     pub fn of(blocks: &[Looked], values: u64) -> Scale {
         let ordered = |keys: &mut dyn Iterator<Item = u64>| {
             let mut keys: Vec<u64> = keys.collect();
@@ -71,7 +72,8 @@ impl Scale {
         }
     }
 
-    /// What share of questions hits a block, in log-odds; of a block of equal values, of none, or of unknown ones, nothing.
+    /// The fraction of queries that hit a block, in log-odds; `None` for a block whose values are equal,
+    /// absent or unknown.
     pub fn span(&self, summary: &Summary) -> Option<f64> {
         let odds = |key: u64| self.below(key).ln() - self.above(key).ln();
         let differ = summary.least < summary.greatest && !summary.is_unreadable();
@@ -88,13 +90,14 @@ impl Scale {
         self.share(behind(&self.sample), behind(&self.greatest))
     }
 
-    /// An end of a block is one value at least.
+    /// A bound of a block stands for at least one value.
     fn share(&self, of_sample: usize, of_ends: usize) -> f64 {
         (of_sample as f64 / (self.sample.len() as f64).max(1.0)).max(of_ends as f64 / self.values)
     }
 }
 
-/// The `count` blocks that gain most, ascending, of an array of so many values. Those of equal values gain nothing.
+/// The `count` blocks with the greatest gain, ascending, of an array of `values` values. Blocks of equal
+/// values gain nothing.
 pub fn chosen(blocks: &[Looked], values: u64, count: usize) -> Vec<u64> {
     let mut chosen: Vec<u64> =
         spans(&Scale::of(blocks, values), blocks).into_iter().take(count).map(|(block, _)| block).collect();
@@ -102,7 +105,7 @@ pub fn chosen(blocks: &[Looked], values: u64, count: usize) -> Vec<u64> {
     chosen
 }
 
-/// Blocks with their spans, those that gain most first.
+/// Blocks with their spans, the widest first.
 fn spans(scale: &Scale, blocks: &[Looked]) -> Vec<(u64, f64)> {
     let of = |(block, summary, _): &Looked| Some((*block, scale.span(summary)?));
     let mut spans: Vec<(u64, f64)> = blocks.iter().filter_map(of).collect();
@@ -110,16 +113,17 @@ fn spans(scale: &Scale, blocks: &[Looked]) -> Vec<(u64, f64)> {
     spans
 }
 
-/// Blocks that will be chosen, as a part of all blocks lets expect: their copies are made while they are decoded.
+/// Predicts the chosen blocks from a part of all blocks, so that their copies are made while they are
+/// decoded.
 pub struct Likely {
     scale: Scale,
-    /// The least span of a block that may be chosen.
+    /// The smallest span of a block that may be chosen.
     least: f64,
 }
 
 impl Likely {
-    /// From some blocks with so many values, of which a share will be chosen. Twice as many are likely, as some blocks
-    /// are not all.
+    /// Predicts from some blocks with `values` values, if a fraction `share` will be chosen. It accepts twice
+    /// that fraction, because some blocks do not represent all.
     pub fn of(blocks: &[Looked], values: u64, share: f64) -> Likely {
         let scale = Scale::of(blocks, values);
         let spans = spans(&scale, blocks);
@@ -129,7 +133,7 @@ impl Likely {
     }
 
     pub fn has(&self, summary: &Summary) -> bool {
-        // A block beyond all that was seen has no span: it is in a tail.
+        // A block beyond the sample has no span: it is in a tail.
         self.scale.span(summary).is_some_and(|span| span.is_nan() || span >= self.least)
     }
 }
@@ -166,13 +170,13 @@ mod tests {
 
     #[test]
     fn blocks_that_many_questions_hit_are_chosen() {
-        // Values that lie close together but in the tail, all alike, all of the range, and an ordinary part of it.
+        // Blocks of the range, then one with all of the range, and one of equal values.
         let part = |low: f32, high: f32| (0..1000).map(|at| low + (high - low) * at as f32 / 1000.0).collect();
         let mut blocks: Vec<Vec<f32>> = (0..20).map(|at| part(at as f32, at as f32 + 1.0)).collect();
         blocks.push(part(0.0, 20.0));
         blocks.push(vec![7.0; 1000]);
         assert_eq!(chosen(&looked(&blocks), 22_000, 1), [20]);
-        // The block of the largest values is hit by every question about a tail.
+        // Every query of a tail hits the block at its end.
         assert_eq!(chosen(&looked(&blocks), 22_000, 3), [0, 19, 20]);
         assert_eq!(chosen(&looked(&blocks), 22_000, 100).len(), 21);
         assert_eq!(chosen(&[], 0, 3), [0u64; 0]);

@@ -1,4 +1,4 @@
-//! What an index knows of a block: between which values its numbers lie, how many are missing.
+//! The summary of a block: bounds of its numbers, and the number of missing values.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
@@ -11,27 +11,27 @@ use crate::fetch::Found;
 use crate::layout::{Layout, Storage, Variable};
 use crate::shape::{Rect, Tiling};
 
-/// A block could not be read when it was indexed: nothing is known of it.
+/// The block could not be read when it was indexed.
 const UNREADABLE: u8 = 2;
 const NAN: u8 = 1;
 /// Bytes of a summary in an index.
 pub const BYTES: usize = 22;
 
-/// What is known of a block.
+/// The summary of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Order keys of the least and the greatest number; the first is above the second if there is none.
+    /// Order keys of the minimum and maximum; `least` is above `greatest` if there is no number.
     pub least: u64,
     pub greatest: u64,
-    /// Missing values, or more where they are more than 32 bits count.
+    /// Missing values, saturated at 32 bits.
     pub missing: u32,
     flags: u8,
-    /// Whether anything is there at all that is not missing.
+    /// Whether any value is not missing.
     any: bool,
 }
 
 impl Summary {
-    /// Of values.
+    /// Summarizes values.
     pub fn of(values: &ArrayRef) -> Summary {
         let Some(keys) = order::keys(values) else { return Summary::unknown() };
         let (low, high) = order::number_keys(values.data_type());
@@ -50,13 +50,13 @@ impl Summary {
         summary
     }
 
-    /// Of so many values, before one is looked at.
+    /// The summary of `values` values before any is examined.
     fn counted(values: usize, missing: usize) -> Summary {
         let any = missing < values;
         Summary { missing: u32::try_from(missing).unwrap_or(u32::MAX), any, ..Summary::nothing() }
     }
 
-    /// Of values as they were found.
+    /// Summarizes values as they were read.
     pub fn of_found(variable: &Variable, found: &Found<'_>) -> Summary {
         match found {
             Found::Stored(bytes) => Summary::of_stored(variable, bytes),
@@ -64,11 +64,11 @@ impl Summary {
         }
     }
 
-    /// Of stored numbers: the same as of the values that they stand for.
+    /// Summarizes stored numbers, with the same result as for the decoded values.
     fn of_stored(variable: &Variable, bytes: &[u8]) -> Summary {
         let packing = &variable.packing;
         let (scale, offset) = (packing.scale.unwrap_or(1.0), packing.offset.unwrap_or(0.0));
-        // Else a number may become NaN.
+        // Otherwise a number may become NaN.
         if !(scale.is_finite() && scale != 0.0 && offset.is_finite()) {
             return Summary::of(&decode::array(variable, bytes));
         }
@@ -79,7 +79,7 @@ impl Summary {
             summary.flags |= NAN;
         }
         if packing.is_packed() && summary.least <= summary.greatest {
-            // Unpacking keeps the order, or turns it round.
+            // Unpacking is monotone, ascending or descending.
             let stored = variable.number.data_type();
             let unpacked = |key: u64| (order::number(&stored, key) * scale + offset).key();
             let (one, other) = (unpacked(summary.least), unpacked(summary.greatest));
@@ -88,7 +88,7 @@ impl Summary {
         summary
     }
 
-    /// Of values that lie as they are in memory: those between nulls as stored numbers.
+    /// Summarizes the values of an array: the valid ranges as stored numbers.
     fn of_array(variable: &Variable, values: &ArrayRef) -> Summary {
         let data = values.to_data();
         let width = variable.number.bytes() as usize;
@@ -103,12 +103,12 @@ impl Summary {
         }
     }
 
-    /// Of a block that cannot be read.
+    /// The summary of an unreadable block.
     pub fn unknown() -> Summary {
         Summary { least: 0, greatest: u64::MAX, missing: 1, flags: UNREADABLE | NAN, any: true }
     }
 
-    /// Of a block without positions.
+    /// The summary of an empty block.
     pub fn nothing() -> Summary {
         Summary { least: u64::MAX, greatest: 0, missing: 0, flags: 0, any: false }
     }
@@ -121,7 +121,7 @@ impl Summary {
         self.flags & UNREADABLE != 0
     }
 
-    /// Of both blocks together.
+    /// The summary of the union of two blocks.
     pub fn with(&self, other: &Summary) -> Summary {
         Summary {
             least: self.least.min(other.least),
@@ -132,7 +132,7 @@ impl Summary {
         }
     }
 
-    /// As conditions take it.
+    /// The summary as conditions use it.
     pub fn zone(&self, data_type: &DataType) -> Zone {
         if self.is_unreadable() {
             return Zone { min: 0, max: u64::MAX, nulls: Nulls::Some };
@@ -145,7 +145,7 @@ impl Summary {
         let (low, high) = order::number_keys(data_type);
         let (mut min, mut max) = (self.least, self.greatest);
         if self.has_nan() {
-            // NaN has a key on either side of the numbers.
+            // NaN has keys on both sides of the numbers.
             (min, max) = match min > max {
                 true => (high.saturating_add(1), u64::MAX),
                 false => (min, u64::MAX),
@@ -180,20 +180,20 @@ impl Summary {
     }
 }
 
-/// The chunks of an array that were written; `None`: all of them.
+/// The written chunks of an array; `None`: all.
 pub fn written(variable: &Variable, tiling: &Tiling) -> Option<Vec<u64>> {
     let Storage::Chunks { table, .. } = &variable.storage else { return None };
     let some = (table.len() as u64) < tiling.chunks();
     some.then(|| table.iter().map(|chunk| chunk.number).collect())
 }
 
-/// Of a block that was never written; `None` where there are no such blocks.
+/// The summary of a block that was never written; `None` if the format has no such blocks.
 pub fn of_fill(variable: &Variable) -> Option<Summary> {
     let Storage::Chunks { fill, .. } = &variable.storage else { return None };
     Some(Summary::of(&decode::array(variable, &decode::stored(variable, *fill))))
 }
 
-/// Of a rectangle that was never written; `None` if some of it was.
+/// The summary of a rectangle that was never written; `None` if part of it was.
 pub fn of_unwritten(layout: &Layout, variable: &Variable, rect: &Rect) -> Option<Summary> {
     let Storage::Chunks { shape, table, .. } = &variable.storage else { return None };
     let tiling = Tiling::new(&layout.shape(variable), shape, shape).ok()?;
@@ -207,11 +207,11 @@ pub fn of_unwritten(layout: &Layout, variable: &Variable, rect: &Rect) -> Option
     if is_written { None } else { of_fill(variable) }
 }
 
-/// What is known of an array's blocks. Those of chunks that were never written hold the fill value everywhere: of
-/// them one summary is kept for all.
+/// The summaries of an array's blocks. Blocks of unwritten chunks contain the fill value and share one
+/// summary.
 #[derive(Clone, Debug)]
 pub struct Summaries {
-    /// The chunks with summaries of their own, ascending; `None`: all of them.
+    /// The chunks with their own summaries, ascending; `None`: all.
     written: Option<Vec<u64>>,
     blocks_in_chunk: u64,
     own: Vec<Summary>,
@@ -219,7 +219,7 @@ pub struct Summaries {
 }
 
 impl Summaries {
-    /// Of an array of which nothing is known yet but which of its chunks were written.
+    /// Empty summaries for the written chunks of an array.
     pub fn new(variable: &Variable, tiling: &Tiling) -> Summaries {
         let written = written(variable, tiling);
         let chunks = written.as_ref().map_or(tiling.chunks(), |written| written.len() as u64);
@@ -228,7 +228,7 @@ impl Summaries {
         Summaries { written, blocks_in_chunk, own, fill: of_fill(variable).unwrap_or_else(Summary::unknown) }
     }
 
-    /// The blocks with summaries of their own, ascending.
+    /// The blocks with their own summaries, ascending.
     pub fn blocks(&self) -> impl Iterator<Item = u64> {
         let chunk = |place: u64| self.written.as_ref().map_or(place, |written| written[place as usize]);
         let each = self.blocks_in_chunk.max(1);
@@ -248,20 +248,20 @@ impl Summaries {
         self.place(block).and_then(|place| self.own.get(place)).copied().unwrap_or(self.fill)
     }
 
-    /// Sets what is known of a block that has a summary of its own.
+    /// Sets the summary of a block that has its own.
     pub fn set(&mut self, block: u64, summary: Summary) {
         if let Some(own) = self.place(block).and_then(|place| self.own.get_mut(place)) {
             *own = summary;
         }
     }
 
-    /// Those that are kept, in the order of their blocks.
+    /// The stored summaries, in block order.
     pub fn own(&self) -> &[Summary] {
         &self.own
     }
 
-    /// Of all blocks that have positions in a rectangle; `None` if it is empty. A chunk that was never written is
-    /// looked at once, and where few were written, these alone.
+    /// The combined summary of all blocks that overlap a rectangle; `None` if it is empty. Each unwritten
+    /// chunk costs one step; if few were written, only those are visited.
     pub fn over(&self, tiling: &Tiling, rect: &Rect) -> Option<Summary> {
         let of_chunk = |chunk: u64| match self.place(chunk * self.blocks_in_chunk) {
             None => Some(self.fill),
@@ -272,7 +272,7 @@ impl Summaries {
             Some(written) if (written.len() as u64) < all => {
                 let inside = written.iter().filter(|chunk| tiling.chunk_rect(**chunk).intersect(rect).is_some());
                 let found = inside.filter_map(|chunk| of_chunk(*chunk)).reduce(|all, next| all.with(&next));
-                // Others lie in it too.
+                // The rectangle also contains unwritten chunks.
                 Some(found.map_or(self.fill, |found| found.with(&self.fill)))
             }
             _ => tiling.chunks_over(rect).into_iter().filter_map(of_chunk).reduce(|all, next| all.with(&next)),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a summary rules out or in is so for the rows, and survives bytes.
+        /// Verdicts from a summary hold for the rows, also after serialization.
         #[test]
         fn verdicts_of_summaries_hold(values in proptest::collection::vec(value(), 1..12), which in 0usize..9) {
             let condition = ["x > 1", "x <= -1", "x = 2", "NOT x < 0", "x IS NULL", "isnan(x)", "x IS NOT NULL",
@@ -334,7 +334,7 @@ mod tests {
             Number::F32,
             Number::F64,
         ];
-        // Bits that are small numbers, zeros of both signs, infinities, NaN, or anything.
+        // Bits of small numbers, zeros of both signs, infinities, NaN, or arbitrary bits.
         let float = |number: Number, value: f64| match number {
             Number::F16 => u64::from(half::f16::from_f64(value).to_bits()),
             Number::F32 => u64::from((value as f32).to_bits()),
@@ -372,7 +372,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5000))]
 
-        /// Stored numbers have the summary of the values that they stand for, as an array with nulls has it too.
+        /// Stored numbers have the same summary as their decoded values, and as an array with nulls.
         #[test]
         fn stored_numbers_are_summarised_as_their_values((variable, bytes) in stored()) {
             let values = decode::array(&variable, &bytes);

@@ -1,4 +1,4 @@
-//! What is found in the blocks of a task.
+//! Evaluates the blocks of a task.
 
 use std::fs::File;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ use crate::shape::Rect;
 use crate::sidecar::Index;
 use crate::summary::Summary;
 
-/// Damaged places that are named one by one.
+/// Maximum number of damaged locations in the report.
 const NAMED: usize = 100;
 
 impl Asking<'_> {
@@ -48,14 +48,14 @@ impl Asking<'_> {
     fn answers(&self, task: &Task, cells: &[&Cell]) -> Result<Vec<Found>> {
         let grid = &self.grids[task.member];
         let member = &self.files.members[task.member];
-        // By the place of the cell, as some are answered before others.
+        // By the position of the cell, because cells with a sorted copy are evaluated first.
         let mut found: Vec<(usize, Found)> = Vec::new();
         let placed = cells.iter().copied().enumerate();
         let (copies, plain): (Vec<_>, Vec<_>) = placed.partition(|(_, cell)| cell.sorted.is_some());
         for (at, cell) in copies {
             found.extend(self.of_sorted(task.member, member, grid, cell)?.map(|found| (at, found)));
         }
-        // Nothing is read where only their number is asked.
+        // Cells that only need to be counted are not read.
         let counted = |cell: &Cell| cell.all && self.is_counted();
         let (whole, open): (Vec<_>, Vec<_>) = plain.into_iter().partition(|(_, cell)| counted(cell));
         let nothing = || RecordBatch::new_empty(self.schema.clone());
@@ -70,7 +70,7 @@ impl Asking<'_> {
         };
         let mut values = Values::new(self, member, grid, task.continues);
         if self.rows {
-            // In one go where all of it is an answer too.
+            // One read if all of the cell is also part of the result.
             values.fetch(&both, &rects(true))?;
         }
         values.fetch(&grid.read, &rects(false))?;
@@ -92,7 +92,7 @@ impl Asking<'_> {
         Ok(found.into_iter().map(|(_, found)| found).collect())
     }
 
-    /// The places in a cell that answer, of the sample.
+    /// The matching places of a cell, restricted to the sample.
     fn places(&self, values: &Values<'_>, cell: &Cell, member: &Member) -> Result<Vec<u32>> {
         let places = match (&cell.places, self.below) {
             (Some(places), _) => places.clone(),
@@ -113,7 +113,7 @@ impl Asking<'_> {
         Ok(selected.values().set_indices_u32().map(|at| places[at as usize]).collect())
     }
 
-    /// Counts a block of a scan that an index would have spared.
+    /// Counts a scanned block that an index would have excluded.
     fn spare(&self, grid: &Grid, columns: &[ArrayRef]) {
         let zones: Vec<(usize, Zone)> = grid
             .read
@@ -194,7 +194,7 @@ impl Asking<'_> {
             })
         };
         let mut rows: Vec<u32> = selected.values().set_indices_u32().filter(is_inside).collect();
-        // In the order of the file, as without the copy.
+        // In file order, as without the sorted copy.
         rows.sort_by_key(|row| slice.places[*row as usize]);
         if let Some(below) = self.below {
             let places: Vec<u32> = rows.iter().map(|row| slice.places[*row as usize]).collect();
@@ -222,7 +222,7 @@ impl Asking<'_> {
     }
 }
 
-/// Positions of a cell hash to priorities: the same in every file and for every variable.
+/// Hashes positions to priorities, the same in every file and for every variable.
 fn priorities_of(rect: &Rect, places: &[u32]) -> Vec<u64> {
     let columns: Vec<ArrayRef> = (0..rect.count.len()).map(|axis| Grid::index(rect, axis, places)).collect();
     let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();

@@ -1,4 +1,4 @@
-//! Where what a question reads lies: for who simulates a device.
+//! The byte ranges that a query reads, for simulations of devices.
 
 use kubist_types::{Cancel, Result};
 use serde::Serialize;
@@ -8,23 +8,23 @@ use crate::fetch;
 use crate::files::Files;
 use crate::grid::Question;
 
-/// A block that may hold an answer.
+/// A block that may contain results.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Hit {
-    /// Of the files, from 0 on.
+    /// Index of the file, from 0.
     pub file: usize,
-    /// In the file, or of a sorted copy in its index.
+    /// In the file, or in a sorted copy in its index.
     pub offset: u64,
     pub bytes: u64,
     pub is_sorted: bool,
 }
 
 impl Files {
-    /// The blocks that a question reads, one by one: nothing of them is read.
+    /// Lists the blocks that a query would read, without reading them.
     ///
     /// # Errors
     ///
-    /// As of [`Files::query`].
+    /// As for [`Files::query`].
     pub fn hits(&self, question: &Question, options: &RunOptions, cancel: &Cancel) -> Result<Vec<Hit>> {
         let grids = self.grids(question)?;
         let schema = self.schema_of(&grids[0]);

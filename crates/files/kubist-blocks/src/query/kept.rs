@@ -1,21 +1,21 @@
-//! Answers on their way out: all as they come, or those of lowest priority at the end.
+//! Collects results: all as they come, or those of lowest priority at the end.
 
 use std::collections::HashMap;
 
 use arrow_array::{RecordBatch, UInt32Array};
 use kubist_types::{Error, Result};
 
-/// Answers that a limited question holds beyond its limit.
+/// Results that a query with a limit keeps beyond its limit.
 const SURPLUS: usize = 1 << 16;
 
-/// Answers of a task.
+/// Results of a task.
 pub(super) struct Found {
     pub batch: RecordBatch,
     pub priorities: Vec<u64>,
     pub count: u64,
 }
 
-/// Answers on their way out: all, or those of lowest priority.
+/// Collected results: all, or those of lowest priority.
 pub(super) struct Kept {
     limit: Option<u64>,
     held: Vec<(RecordBatch, Vec<u64>)>,
@@ -39,7 +39,7 @@ impl Kept {
         }
     }
 
-    /// Keeps the `limit` of lowest priority; of equal ones the first.
+    /// Keeps the `limit` results of lowest priority; of equal ones the first.
     fn cut(&mut self, limit: usize) -> Result<()> {
         let mut all: Vec<(u64, usize, u32)> = Vec::with_capacity(self.rows);
         for (at, (_, priorities)) in self.held.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Which blocks can hold an answer, and which of them are read together.
+//! Selects the blocks that can contain results, and groups them into tasks.
 
 use kubist_expr::{Keys, Nulls, Verdict, Zone};
 use kubist_index::order::Keyed;
@@ -13,20 +13,20 @@ use crate::shape::{Rect, Tiling};
 use crate::sidecar::Indexed;
 use crate::summary::{self, Summary};
 
-/// Bytes that a task reads of its first variable.
+/// Bytes of the first variable that a task reads.
 const TASK_BYTES: u64 = 4 << 20;
-/// From the first byte of a task to its last: gaps are held in memory too.
+/// Maximum range of bytes of a task: gaps are held in memory too.
 const SPAN: u64 = 64 << 20;
-/// Blocks of an array that were never written and are looked at one by one: such an array may have any size.
+/// Maximum number of unwritten blocks that are examined one by one: a sparse array may have any size.
 const MOST_UNWRITTEN: u64 = 1 << 20;
 
 impl Asking<'_> {
-    /// What is read for a question, by tasks.
+    /// Plans the reads of a query as tasks.
     pub(super) fn plan(&self, report: &mut Report) -> Result<Vec<Task>> {
         self.tasks(self.cells(report)?, report)
     }
 
-    /// The cells of all files that can hold an answer, by the index alone.
+    /// The cells of all files that can contain results, by the index alone.
     pub(super) fn cells(&self, report: &mut Report) -> Result<Vec<Placed>> {
         let mut cells = Vec::new();
         for (at, member) in self.files.members.iter().enumerate() {
@@ -45,7 +45,7 @@ impl Asking<'_> {
         Ok(cells)
     }
 
-    /// Of these cells those that the sample has places in, by tasks.
+    /// Restricts cells to those with places of the sample, and groups them into tasks.
     pub(super) fn tasks(&self, cells: Vec<Placed>, report: &mut Report) -> Result<Vec<Task>> {
         let cells = self.sampled(cells)?;
         let mut tasks = Vec::new();
@@ -62,12 +62,12 @@ impl Asking<'_> {
         Ok(tasks)
     }
 
-    /// Cells of a file that lie close together are one task.
+    /// Groups nearby cells of a file into tasks.
     fn shared_out(&self, cells: &[Placed], tasks: &mut Vec<Task>) {
         let Some((at, ..)) = cells.first().cloned() else { return };
         let variable = &self.files.members[at].layout().variables[self.grids[at].driver];
         let width = variable.number.bytes();
-        // What is decoded is decoded by chunks, each of them once.
+        // Encoded chunks are decoded once.
         let chunk = match &variable.storage {
             Storage::Chunks { shape, filters, .. } if !filters.is_empty() => {
                 Some(shape.iter().product::<u64>() * width)
@@ -95,8 +95,8 @@ impl Asking<'_> {
         }
     }
 
-    /// The keys that selected rows have in the driver, if sorted copies alone can answer: no other variable
-    /// must be read at each place.
+    /// The keys of selected rows in the driver, if sorted copies suffice: no other variable must be read at
+    /// each place.
     fn sortable(&self, member: &Member, grid: &Grid) -> Option<(u64, u64)> {
         let is_near = |column: &usize| match &grid.columns[*column] {
             Column::Index { .. } => true,
@@ -111,21 +111,21 @@ impl Asking<'_> {
     }
 }
 
-/// The blocks of a file, looked at one by one, and those that were never written in large pieces.
+/// Examines the blocks of a file one by one, and unwritten blocks in large pieces.
 struct Looking<'a> {
     asking: &'a Asking<'a>,
     member: &'a Member,
     grid: &'a Grid,
     tiling: &'a Tiling,
-    /// Keys of the values that a sorted copy is asked for.
+    /// Keys to read from sorted copies.
     keys: Option<(u64, u64)>,
 }
 
 impl Looking<'_> {
-    /// The cells that can hold an answer, in the order of their bytes.
+    /// The cells that can contain results, in the order of their bytes.
     fn cells(&self) -> Result<Vec<(Extent, Cell)>> {
         let grid = self.grid;
-        // Variables in the same blocks are judged by these.
+        // Variables with the same blocks are judged by their own summaries.
         let in_same_blocks = |column: &Column| match column {
             Column::Variable { variable, axes } if axes.len() == grid.dimensions.len() => {
                 self.member.known(*variable).filter(|indexed| indexed.tiling == *self.tiling)
@@ -170,7 +170,7 @@ impl Looking<'_> {
         Ok((extent, Cell { rect, all, sorted, places: None }))
     }
 
-    /// The chunks of a region that were written; the rest of it goes to `unwritten`, in pieces as large as can be.
+    /// The written chunks of a region. The rest goes to `unwritten`, in pieces as large as possible.
     fn apart(&self, region: &Rect, written: Vec<u64>, unwritten: &mut Vec<Rect>) -> Vec<u64> {
         let chunks = |chunks: Vec<u64>| chunks.into_iter().map(|chunk| (chunk, self.tiling.chunk_rect(chunk)));
         let mut open: Vec<(Rect, Vec<(u64, Rect)>)> = vec![(region.clone(), chunks(written).collect())];
@@ -194,7 +194,7 @@ impl Looking<'_> {
         found
     }
 
-    /// Cells of what was never written: where they only are counted, as large as a verdict holds for them.
+    /// Cells of unwritten data. If they are only counted, each is as large as one verdict allows.
     fn unwritten(&self, mut open: Vec<Rect>, fill: Option<&Summary>, cells: &mut Vec<(Extent, Cell)>) -> Result<()> {
         let (grid, asking) = (self.grid, self.asking);
         let mut made = 0;

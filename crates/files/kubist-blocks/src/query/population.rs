@@ -1,8 +1,9 @@
-//! Files as records of which an estimate reads a sample.
+//! Files as a population for estimates.
 //!
-//! A sample of places would have a place in every block, and read all of them. So whole blocks are drawn: the places
-//! of a block share one priority, and the estimate takes them as what comes together, which widens its intervals where
-//! neighbours are alike. What must be decoded as one, a chunk or a page, is drawn as one.
+//! A sample of positions would have a position in every block and read all of them. So whole blocks are
+//! sampled: the positions of a block share one priority, and the estimate treats them as a cluster, which
+//! widens its intervals if neighbours are correlated. A chunk or page that must be decoded as one is sampled
+//! as one.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +26,7 @@ use crate::schedule;
 use crate::shape::{Rect, Tiling};
 use crate::source::Reads;
 
-/// The positions of files that answer a question.
+/// The positions of files that match a query.
 #[derive(Clone)]
 pub struct Positions {
     files: Arc<Files>,
@@ -36,14 +37,14 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Of a question, whose columns, sample and limit an estimate takes from what is estimated.
+    /// Creates the population of a query. The estimate sets columns, sample and limit.
     pub fn new(files: &Arc<Files>, question: &Question, cancel: &Cancel) -> Positions {
         let question = Question { sample: None, limit: None, columns: None, skip_damaged: false, ..question.clone() };
         let (schema, options) = (files.names(), RunOptions::default());
         Positions { files: files.clone(), question, schema, options, cancel: cancel.clone() }
     }
 
-    /// The grids of the files, with these columns as their answer.
+    /// The grids of the files, with these result columns.
     fn grids(&self, output: &[usize]) -> Result<Vec<Grid>> {
         let mut grids = self.files.grids(&self.question)?;
         for grid in &mut grids {
@@ -58,7 +59,7 @@ impl Positions {
     }
 }
 
-/// What of a file is read as one, if a place of it is: the block, or what must be decoded whole.
+/// The number of the unit that is read as one: the block, or the chunk or page that must be decoded.
 fn unit(tiling: &Tiling, storage: &Storage, rect: &Rect) -> u64 {
     let place = Rect { start: rect.start.clone(), count: vec![1; rect.start.len()] };
     let block = tiling.blocks_over(&place).first().copied().unwrap_or(0);
@@ -72,7 +73,7 @@ fn unit(tiling: &Tiling, storage: &Storage, rect: &Rect) -> u64 {
     }
 }
 
-/// The priority of a rectangle, which lies in one block.
+/// The priority of a rectangle within one block.
 pub(super) fn priority(number: usize, member: &Member, grid: &Grid, rect: &Rect) -> Result<u64> {
     let tiling = member.tiling(grid.driver)?;
     let unit = unit(&tiling, &member.layout().variables[grid.driver].storage, rect);
@@ -96,7 +97,7 @@ impl Population for Positions {
         Ok(kubist_expr::column_index(&self.schema, name)?)
     }
 
-    /// Which grid is asked depends on the columns.
+    /// The grid depends on the columns.
     fn reading(&self, columns: &[usize]) -> Result<Positions> {
         let names = columns.iter().map(|column| self.schema.field(*column).name().clone()).collect();
         let asked = Positions { question: Question { columns: Some(names), ..self.question.clone() }, ..self.clone() };
@@ -206,7 +207,7 @@ impl Population for Positions {
                 }
             });
             outcome?;
-            // What lay before the first may be left out.
+            // The cell before the first may be omitted.
             task.continues = false;
         }
         tasks.retain(|task| !task.cells.is_empty());
@@ -249,7 +250,7 @@ impl Population for Positions {
 }
 
 impl Asking<'_> {
-    /// A task without the cells of which nothing is needed.
+    /// A task without the cells that are not needed.
     fn needed(&self, task: &Task, seek: Option<&Seek>) -> Task {
         let (member, grid) = (&self.files.members[task.member], &self.grids[task.member]);
         let is_needed = |rect: &Rect| seek.is_none_or(|seek| seek.reads(|column| zone(member, grid, column, rect)));

@@ -1,16 +1,16 @@
-//! How a question is run, and what it cost.
+//! Options and costs of a query.
 
 use serde::Serialize;
 
 use crate::model::Expected;
 use crate::schedule::{Balance, Policy};
 
-/// What a question cost, beside what the model expects of independent values.
+/// The cost of a query, next to the model's expectation for independent values.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     pub rows: u64,
     pub files: usize,
-    /// Files of which a block was read.
+    /// Files with at least one block read.
     pub files_read: usize,
     /// Files without an index.
     pub files_scanned: usize,
@@ -18,37 +18,37 @@ pub struct Report {
     pub blocks: u64,
     /// Blocks whose values were read.
     pub blocks_read: u64,
-    /// Blocks that hold nothing but answers.
+    /// Blocks that match completely.
     pub blocks_all: u64,
-    /// Blocks of which only a part of their sorted copy was read.
+    /// Blocks that were read only partly, from their sorted copy.
     pub blocks_sorted: u64,
     pub bytes: u64,
     pub requests: u64,
-    /// Read of the indices' sorted copies.
+    /// Bytes read from sorted copies in indexes.
     pub sorted_bytes: u64,
     pub sorted_requests: u64,
-    /// Bytes of the asked variables, as they are stored.
+    /// Stored bytes of the queried variables.
     pub stored_bytes: u64,
     pub by_library: u64,
     pub selectivity: f64,
     pub expected: Option<Expected>,
-    /// Pieces up to so many bytes apart were read together.
+    /// Pieces up to this distance, in bytes, were read together.
     pub gap: u64,
     pub workers: usize,
     pub balance: Balance,
     pub seconds: f64,
-    /// What of a scan an index would have spared: blocks that cannot hold an answer. `None` of a sample, which does not
-    /// look at all of a block.
+    /// Scanned blocks that an index would have excluded. `None` for samples, which do not examine whole
+    /// blocks.
     pub blocks_spared: Option<u64>,
     pub damaged: Vec<String>,
 }
 
-/// How a question is run.
+/// Options of a query.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     pub workers: usize,
     pub policy: Policy,
-    /// Pieces up to so many bytes apart are one request; `None`: as the device was measured.
+    /// Pieces up to this distance, in bytes, are one request; `None`: from the measured device.
     pub gap: Option<u64>,
     pub use_sorted: bool,
 }

@@ -1,8 +1,8 @@
-//! Which places a sample has: their positions alone say it, before anything is read.
+//! Selects the places of a sample from their positions alone, before anything is read.
 //!
-//! A place belongs to a sample if its priority lies below a threshold. So a sample of a threshold holds every sample of
-//! a lower one, and the places of lowest priority among all answers are among the answers of any sample that has as
-//! many. Blocks without a place of the sample are not read; of the others what lies around their places.
+//! A place is in a sample if its priority is below a threshold. So a sample contains every sample of a lower
+//! threshold. If a sample has enough results, the results of lowest priority among all are among them. Blocks
+//! without a place of the sample are not read; of the others only the rectangle around their places.
 
 use kubist_index::priority::{PriorityRange, Threshold, priorities};
 use kubist_types::{Error, Result};
@@ -12,17 +12,18 @@ use crate::fetch;
 use crate::schedule::{self, Policy};
 use crate::shape::{Rect, unravel};
 
-/// Places that a block is expected to have at least where all blocks are read whole: they are chosen when that is done.
+/// If blocks have at least this many places of the sample on average, they are read completely and the places
+/// are chosen afterwards.
 const MANY: f64 = 64.0;
-/// Blocks whose places are chosen in one go.
+/// Blocks whose places are chosen in one task.
 const TOGETHER: usize = 32;
-/// Answers from which on their share among the places that were looked at is trusted.
+/// Minimum number of results for a usable estimate of the selectivity.
 const TRUSTED: u64 = 16;
-/// How much more is looked at where too few answered to know a share.
+/// Factor of the next sample if too few results were found for an estimate.
 const WIDER: f64 = 64.0;
 
-/// The priority that identities of whole numbers have so far, part by part: as `priorities` (kubist-index) has it of
-/// columns, for who hashes all positions of a row.
+/// The priority of an identity of integers, built up column by column: as `priorities` (kubist-index)
+/// computes it for columns, for loops over all positions of a row.
 #[derive(Clone, Copy)]
 struct Chain(u64);
 
@@ -31,11 +32,12 @@ impl Chain {
         Chain(priorities(&[], 1, 0)[0])
     }
 
-    /// XXH3-64 of the part's tag and its eight bytes, from registers: bytes that are stored only to be loaded across
-    /// their borders take several times as long.
+    /// XXH3-64 of the tag and the eight bytes of a part, computed in registers: storing bytes and loading
+    /// them across word boundaries takes several times as long.
     #[inline(always)]
     fn with(self, part: u64) -> Chain {
-        // The tag of whole numbers; of the specification's secret the words at 24 and 32, and those at 40 and 48, xored.
+        // The tag of integers. `LOW` and `HIGH` are words 24 and 32, and 40 and 48, of the specification's
+        // secret, xored.
         const TAG: u64 = 2;
         const LOW: u64 = 0x6782_737b_ea42_39b9;
         const HIGH: u64 = 0xaf56_bc3b_0996_523a;
@@ -53,7 +55,7 @@ impl Chain {
 ///
 /// # Errors
 ///
-/// `Invalid` if there are more places than places count.
+/// `Invalid` if there are more than 2^32 places.
 pub(super) fn chosen(rect: &Rect, below: Threshold) -> Result<Vec<u32>> {
     let mut places = Vec::new();
     countable(rect)?;
@@ -72,16 +74,16 @@ pub(super) fn chosen(rect: &Rect, below: Threshold) -> Result<Vec<u32>> {
     Ok(places)
 }
 
-/// How many places a rectangle has.
+/// The number of places of a rectangle.
 ///
 /// # Errors
 ///
-/// `Invalid` if they are too many for numbers of places.
+/// `Invalid` if there are more than 2^32.
 pub(super) fn countable(rect: &Rect) -> Result<u32> {
     u32::try_from(rect.len()).map_err(|_| Error::invalid("a block has more than 2^32 positions"))
 }
 
-/// The positions around some places of a rectangle, and the same places in there.
+/// The bounding rectangle of some places, and the places within it.
 fn around(rect: &Rect, places: &[u32]) -> (Rect, Vec<u32>) {
     let positions: Vec<Vec<u64>> = places.iter().map(|place| unravel(u64::from(*place), &rect.count)).collect();
     let along = |axis: usize| {
@@ -100,7 +102,7 @@ fn around(rect: &Rect, places: &[u32]) -> (Rect, Vec<u32>) {
 }
 
 impl Asking<'_> {
-    /// Cells as far as they have places of the sample. Where all have many they stay as they are.
+    /// Restricts cells to places of the sample. If all have many, they stay unchanged.
     pub(super) fn sampled(&self, cells: Vec<Placed>) -> Result<Vec<Placed>> {
         let Some(below) = self.below else { return Ok(cells) };
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
@@ -130,13 +132,13 @@ impl Asking<'_> {
         Ok(Some((*at, extent, Cell { rect, places: Some(places), ..cell.clone() })))
     }
 
-    /// The threshold that a first look for `limit` answers takes: as if all places answered.
+    /// The threshold of the first try for `limit` results, as if all places matched.
     pub(super) fn first_look(&self, limit: u64, cells: &[Placed]) -> Option<Threshold> {
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
         self.no_more_than_asked(enough(limit) / positions.max(1.0))
     }
 
-    /// The threshold of the next look, after one that found too few; `None`: all that is asked for.
+    /// The threshold of the next try, after too few results; `None`: the whole query.
     pub(super) fn next_look(&self, limit: u64, found: u64, cells: &[Placed]) -> Option<Threshold> {
         let share = self.below.map_or(1.0, Threshold::to_fraction);
         if found >= TRUSTED {
@@ -145,18 +147,18 @@ impl Asking<'_> {
         }
         let positions: f64 = cells.iter().map(|(_, _, cell)| cell.rect.len() as f64).sum();
         let in_a_block = share * WIDER * positions / (cells.len() as f64).max(1.0);
-        // Where most blocks are read anyway, all that they have is looked at.
+        // If most blocks are read anyway, all their places are examined.
         if in_a_block > 1.0 { self.asked() } else { self.no_more_than_asked(share * WIDER) }
     }
 
-    /// The sample that the question itself asks for.
+    /// The sample that the query requests.
     pub(super) fn asked(&self) -> Option<Threshold> {
         self.question.sample.map(Threshold::from_fraction)
     }
 
     fn no_more_than_asked(&self, share: f64) -> Option<Threshold> {
         let asked = self.asked();
-        // Near all of it: then all in one go.
+        // Nearly everything: then examine all at once.
         let look = (share < 0.5).then(|| Threshold::from_fraction(share));
         match (look, asked) {
             (Some(look), Some(asked)) => Some(look.min(asked)),
@@ -165,7 +167,7 @@ impl Asking<'_> {
     }
 }
 
-/// Of a random sample with so many answers on average, hardly one has fewer than the limit.
+/// The expected number of results with which a random sample very rarely has fewer than `limit`.
 fn enough(limit: u64) -> f64 {
     let limit = limit as f64;
     limit + 4.0 * limit.sqrt() + 16.0
@@ -181,7 +183,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The places are those whose positions hash below the threshold, and narrowed rectangles keep them.
+        /// The chosen places are those whose positions hash below the threshold, and narrowed rectangles keep
+        /// them.
         #[test]
         fn places_of_a_sample_are_those_of_low_priority(
             axes in proptest::collection::vec((0u64..1 << 40, 1u64..12), 1..4),

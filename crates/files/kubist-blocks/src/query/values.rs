@@ -1,4 +1,4 @@
-//! Values of columns in the blocks of a task: read once, looked at where they are needed.
+//! Values of columns in the blocks of a task, read once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,7 +27,7 @@ impl<'a> Values<'a> {
         Values { asking, member, grid, continues, fetched: HashMap::new(), held: HashMap::new() }
     }
 
-    /// Reads what these columns have in rectangles, unless that is here already.
+    /// Reads these columns in rectangles, unless they are read already.
     pub fn fetch(&mut self, columns: &[usize], rects: &[Rect]) -> Result<()> {
         if rects.is_empty() {
             return Ok(());
